@@ -1,0 +1,18 @@
+"""The vocabulary of identities that every room shares."""
+
+from typing import NewType
+
+Offset = NewType("Offset", int)  # records since the partition began
+LeaderEpoch = NewType("LeaderEpoch", int)
+PartitionIndex = NewType("PartitionIndex", int)
+BrokerId = NewType("BrokerId", int)
+TopicId = NewType("TopicId", bytes)  # 16 bytes, RFC 4122 order
+Handle = NewType("Handle", int)  # row of the shared partition table, never reused while we run
+
+NO_OFFSET = -1
+NO_EPOCH = -1
+NO_PRODUCER = -1
+NO_TIMESTAMP = -1
+ZERO_TOPIC_ID = TopicId(bytes(16))
+METADATA_TOPIC = "__cluster_metadata"
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

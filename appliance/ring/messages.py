@@ -1,0 +1,113 @@
+"""What crosses a ring: one fixed slot per message, integers only, never bytes and never a view.
+
+A slot is 96 bytes. Every operation uses the same fields, so one precompiled Struct packs them all;
+what a field means is said beside the operation. Bytes are named by their place in the sender's arena
+(position, length). A message that must carry bytes of its own (an encoded answer, say) puts them in the
+payload area of its ring and is popped as (message, bytes).
+
+Fields of a slot, native byte order:
+    sequence  u64   set by the ring: generation << 48 | index. A slot is accepted only when it is the expected one
+    op        u16   one of the operations below
+    flags     u16   bits of the operation; in a completion: the Kafka error code + 1 (so -1 fits)
+    handle    u32   row of the partition table
+    token     u64   chosen by whoever asks, returned as it came
+    a … h     i64   eight numbers
+    e, f      i32   two more: mostly a length and a limit
+"""
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+SLOT: Final = Struct("<QHHIQqqqqqqqqii")
+SLOT_SIZE: Final = 96
+assert SLOT.size == SLOT_SIZE
+
+# netproc → ioproc ---------------------------------------------------------------------------------
+
+APPEND: Final = 1
+"""Append one record batch. a: position in the asking netproc's arena, e: length in bytes,
+f: acks (-1, 0, 1). Answered by APPENDED (never for acks=0)."""
+
+READ: Final = 2
+"""Find the bytes at an offset. a: fetch offset, b: current leader epoch of the client (-1: none),
+e: max bytes, f: bytes that must be there before a parked read is answered,
+flags: READ_WAIT parks the read until there is something to answer; READ_COMMITTED stops at the last stable
+offset. The first batch is always returned whole, however big. Answered by FOUND."""
+
+CANCEL: Final = 3
+"""Forget the parked reads whose token >> 32 equals this token >> 32. Not answered."""
+
+LIST_OFFSET: Final = 4
+"""Offset for a timestamp. a: timestamp in ms or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local,
+-5 latest tiered, b: current leader epoch (-1: none), flags: READ_COMMITTED. Answered by LISTED."""
+
+EPOCH_END: Final = 5
+"""End offset of a leader epoch (OffsetForLeaderEpoch, KIP-101/279). a: epoch asked for,
+b: current leader epoch (-1: none). Answered by EPOCH_ENDED."""
+
+DELETE_RECORDS: Final = 6
+"""Advance the log start offset. a: offset, -1 for the high watermark. Answered by DELETED."""
+
+READ_WAIT: Final = 1
+READ_COMMITTED: Final = 2
+
+# ioproc → netproc, all with flags = error code + 1 ------------------------------------------------
+
+APPENDED: Final = 33
+"""a: base offset, b: log append time in ms or -1, c: log start offset, d: current leader epoch."""
+
+FOUND: Final = 34
+"""a: high watermark, b: last stable offset, c: log start offset, d: base offset of the segment,
+g: position in the segment file, e: length in bytes (0: nothing there), f: length of the first batch,
+h: current leader epoch."""
+
+LISTED: Final = 35
+"""a: timestamp in ms, b: offset, c: leader epoch."""
+
+EPOCH_ENDED: Final = 36
+"""a: end offset or -1, b: the epoch it belongs to or -1."""
+
+DELETED: Final = 37
+"""a: the new low watermark (log start offset)."""
+
+# netproc → control --------------------------------------------------------------------------------
+
+FORWARD: Final = 65
+"""A whole request for control to answer. a: position in the netproc's arena, e: length (from the request header
+on, without the 4-byte frame length), b: API key << 16 | version. Payload: the caller as
+`principal \\0 listener \\0 peer address`. Answered by ANSWERED."""
+
+ENSURE_TOPIC: Final = 66
+"""Create a topic as broker defaults say because a client asked for it (auto.create.topics.enable).
+Payload: the name, then \\0, then the client id. Answered by ANSWERED with flags and no payload."""
+
+# control → netproc --------------------------------------------------------------------------------
+
+ANSWERED: Final = 97
+"""flags: error code + 1, a: 1 when more pieces follow. Payload: a piece of the encoded response body
+(header excluded)."""
+
+# anyone → anyone ----------------------------------------------------------------------------------
+
+NAMES: Final = {
+    value: name for name, value in list(globals().items()) if name.isupper() and isinstance(value, int)
+}
+
+
+class Message(NamedTuple):
+    """One popped slot, without its sequence. Fields as in the head comment."""
+
+    op: int
+    flags: int
+    handle: int
+    token: int
+    a: int
+    b: int
+    c: int
+    d: int
+    g: int
+    h: int
+    i: int
+    j: int
+    e: int
+    f: int
