@@ -26,7 +26,7 @@ assert SLOT.size == SLOT_SIZE
 
 APPEND: Final = 1
 """Append one record batch. a: position in the asking netproc's arena, e: length in bytes,
-f: acks (-1, 0, 1). Answered by APPENDED (never for acks=0)."""
+f: acks (-1, 0, 1). Always answered by APPENDED, also for acks=0: the netproc must learn when the bytes are free."""
 
 READ: Final = 2
 """Find the bytes at an offset. a: fetch offset, b: current leader epoch of the client (-1: none),

@@ -1,0 +1,198 @@
+"""Produce (API key 0, versions 3 to 13) by hand: it is the hot path, and its record bytes must stay where they are.
+
+`parse` names each batch by its place in the buffer and copies nothing but topic names. Layouts: versions 3-8 use
+fixed lengths, 9 and later compact ones with tagged fields (KIP-482), 13 a topic id in place of the name (KIP-516).
+"""
+
+from struct import Struct, error
+from struct import pack as _pack
+from typing import NamedTuple
+
+from appliance.base.errors import MalformedRequest
+from appliance.wire.varint import read_uvarint, skip_tagged_fields, uvarint
+
+LOWEST = 3
+HIGHEST = 13
+FIRST_FLEXIBLE = 9
+FIRST_TOPIC_ID = 13
+
+_I16 = Struct(">h").unpack_from
+_I32 = Struct(">i").unpack_from
+_ACKS_TIMEOUT_COUNT = Struct(">hii").unpack_from
+_ACKS_TIMEOUT = Struct(">hi").unpack_from
+_INDEX_LENGTH = Struct(">ii").unpack_from
+
+
+class Batch(NamedTuple):
+    """One partition's records: `position` and `length` (bytes) name them in the buffer."""
+
+    topic: bytes  # name in UTF-8, or the 16-byte topic id from version 13 on
+    partition: int
+    position: int
+    length: int  # -1: null
+
+
+class ProduceRequest(NamedTuple):
+    transactional_id: bytes | None
+    acks: int
+    timeout_ms: int
+    batches: list[Batch]  # in request order; those of one topic entry follow one another
+    topics: list[tuple[bytes, int]]  # every topic entry, with the number of batches up to its end
+
+
+class PartitionAnswer(NamedTuple):
+    """What one batch came to. Times in ms, -1 where there is none."""
+
+    error: int
+    base_offset: int
+    log_append_time: int
+    log_start_offset: int
+    message: str | None = None
+
+
+def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceRequest:
+    """Parse the body that lies at memory[position:end]. Raises MalformedRequest, never reads past `end`."""
+    try:
+        if version >= FIRST_FLEXIBLE:
+            return _parse_flexible(memory, position, end, version)
+        return _parse_fixed(memory, position, end)
+    except (error, IndexError) as cause:
+        raise MalformedRequest("Produce request ends inside a field") from cause
+
+
+def _parse_fixed(memory: memoryview, p: int, end: int) -> ProduceRequest:
+    (size,) = _I16(memory, p)
+    p += 2
+    transactional_id = None
+    if size >= 0:
+        transactional_id = bytes(memory[p : p + size])
+        p += size
+    acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT(memory, p)
+    p += 10
+    _check_count(topic_count, end - p, 6)
+    batches: list[Batch] = []
+    topics: list[tuple[bytes, int]] = []
+    for _ in range(topic_count):
+        (size,) = _I16(memory, p)
+        p += 2
+        if size < 0 or p + size > end:
+            raise MalformedRequest(f"topic name of {size} bytes, {end - p} remain")
+        topic = bytes(memory[p : p + size])
+        p += size
+        (count,) = _I32(memory, p)
+        p += 4
+        _check_count(count, end - p, 8)
+        for _ in range(count):
+            partition, length = _INDEX_LENGTH(memory, p)
+            p += 8
+            if length < -1 or p + length > end:
+                raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
+            batches.append(Batch(topic, partition, p, length))
+            if length > 0:
+                p += length
+        topics.append((topic, len(batches)))
+    _check_end(p, end)
+    return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
+
+
+def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> ProduceRequest:
+    size, p = read_uvarint(memory, p, end)
+    transactional_id = None
+    if size > 0:
+        transactional_id = bytes(memory[p : p + size - 1])
+        p += size - 1
+    acks, timeout_ms = _ACKS_TIMEOUT(memory, p)
+    topic_count, p = read_uvarint(memory, p + 6, end)
+    _check_count(topic_count - 1, end - p, 3)
+    batches: list[Batch] = []
+    topics: list[tuple[bytes, int]] = []
+    for _ in range(topic_count - 1):
+        size = 17
+        if version < FIRST_TOPIC_ID:
+            size, p = read_uvarint(memory, p, end)
+        if size < 1 or p + size - 1 > end:
+            raise MalformedRequest(f"topic name of {size - 1} bytes, {end - p} remain")
+        topic = bytes(memory[p : p + size - 1])
+        count, p = read_uvarint(memory, p + size - 1, end)
+        _check_count(count - 1, end - p, 6)
+        for _ in range(count - 1):
+            (partition,) = _I32(memory, p)
+            length, p = read_uvarint(memory, p + 4, end)
+            length -= 1
+            if p + length > end:
+                raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
+            batches.append(Batch(topic, partition, p, length))
+            p = skip_tagged_fields(memory, p + max(length, 0), end)
+        topics.append((topic, len(batches)))
+        p = skip_tagged_fields(memory, p, end)
+    p = skip_tagged_fields(memory, p, end)
+    _check_end(p, end)
+    return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
+
+
+def _check_count(count: int, remaining: int, smallest: int) -> None:
+    """An array of `count` elements of at least `smallest` bytes must fit what remains, before anything is allocated."""
+    if count < 0 or count * smallest > remaining:
+        raise MalformedRequest(f"array of {count} elements in {remaining} bytes")
+
+
+def _check_end(position: int, end: int) -> None:
+    if position != end:
+        raise MalformedRequest(f"Produce request: {end - position} bytes after its end")
+
+
+_FIXED_5 = Struct(">ihqqq")
+_FIXED_3 = Struct(">ihqq")
+_NO_ERRORS_NO_MESSAGE = b"\x00\x00\x00\x00\xff\xff"
+
+
+def encode(
+    request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
+) -> bytes:
+    """The response body (no header) to `request`; answers[i] belongs to request.batches[i]."""
+    if version >= FIRST_FLEXIBLE:
+        return _encode_flexible(request, answers, version, throttle_ms)
+    out = [_pack(">i", len(request.topics))]
+    first = 0
+    for topic, last in request.topics:
+        out.append(_pack(f">h{len(topic)}si", len(topic), topic, last - first))
+        for batch, answer in zip(request.batches[first:last], answers[first:last], strict=True):
+            if version >= 5:
+                out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
+            else:
+                out.append(_FIXED_3.pack(batch.partition, *answer[:3]))
+            if version >= 8:
+                out.append(_message_fixed(answer.message))
+        first = last
+    out.append(_pack(">i", throttle_ms))
+    return b"".join(out)
+
+
+def _message_fixed(message: str | None) -> bytes:
+    if message is None:
+        return _NO_ERRORS_NO_MESSAGE
+    text = message.encode()[:32767]
+    return _pack(f">ih{len(text)}s", 0, len(text), text)
+
+
+def _encode_flexible(
+    request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
+) -> bytes:
+    out = [uvarint(len(request.topics) + 1)]
+    first = 0
+    for topic, last in request.topics:
+        if version < FIRST_TOPIC_ID:
+            out.append(uvarint(len(topic) + 1))
+        out.append(topic)
+        out.append(uvarint(last - first + 1))
+        for batch, answer in zip(request.batches[first:last], answers[first:last], strict=True):
+            out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
+            if answer.message is None:
+                out.append(b"\x01\x00\x00")  # no record errors, null message, no tags
+            else:
+                text = answer.message.encode()
+                out += (b"\x01", uvarint(len(text) + 1), text, b"\x00")
+        out.append(b"\x00")
+        first = last
+    out.append(_pack(">ib", throttle_ms, 0))
+    return b"".join(out)
