@@ -1,0 +1,138 @@
+"""What a handler sees: one request in flight (Exchange) and its network process (Host).
+
+A handler is plain functions over these two. It plans by asking the homes of partitions through the rings, is told
+about each completion, and hands back the answer as pieces: bytes and file ranges. It never blocks and keeps nothing
+between requests but what it puts into `Exchange.state`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from appliance.config.broker import BrokerConfig
+from appliance.metadata.image import MetadataImage
+from appliance.ring.messages import Message
+
+
+class Route(NamedTuple):
+    """Where a partition lives: its row in the partition table and the ioproc that owns it."""
+
+    handle: int
+    home: int
+    topic: str
+    topic_id: bytes
+    partition: int
+    leader_epoch: int
+
+
+class SegmentFile(Protocol):
+    """A segment opened for reading; stays open while anyone refers to it."""
+
+    fd: int
+
+
+class FileRange(NamedTuple):
+    """`length` bytes of a segment file, to be sent with sendfile."""
+
+    file: SegmentFile
+    position: int
+    length: int
+
+
+Piece = bytes | FileRange
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request on its way. `position` and `end` bound its body in the netproc's arena."""
+
+    number: int  # identifies it in tokens: token >> 32
+    handler: "Handler"
+    version: int
+    correlation_id: int
+    client_id: bytes | None
+    position: int
+    end: int
+    connection: Any  # the netproc's own; handlers do not look inside
+    slab: Any = None  # what keeps the body's memory, dropped with the last thing pending
+    pending: dict[int, int] = field(default_factory=dict)  # index of what was asked → home asked
+    state: Any = None  # the handler's own
+    answer: list[Piece] | None = None
+    deadline_ns: int = 0
+    started_ns: int = 0
+    silent: bool = False  # acks=0: nothing is sent
+
+
+class Host(Protocol):
+    """What a network process does for its handlers."""
+
+    memory: memoryview  # the receive arena
+    image: MetadataImage
+    config: BrokerConfig
+    now_ns: int  # monotonic, read once per turn
+
+    def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+        """The home of a partition, None when there is no such partition."""
+        ...
+
+    def row(self, handle: int) -> tuple[int, int, int]:
+        """(high watermark, last stable offset, log start offset) as published by the partition's home."""
+        ...
+
+    def ask(
+        self, x: Exchange, index: int, route: Route, op: int, flags: int, a: int, b: int, e: int, f: int
+    ) -> None:
+        """Put one operation on the ring to route.home; its completion comes to `complete` with `index`."""
+        ...
+
+    def cancel(self, x: Exchange) -> None:
+        """Forget what is still pending, parked reads included."""
+        ...
+
+    def forward(self, x: Exchange, payload: bytes) -> None:
+        """Let control answer this request; `complete` is called with each piece."""
+        ...
+
+    def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
+        """Ask control to create a topic with the defaults; completes with `index`."""
+        ...
+
+    def segment(self, route: Route, base_offset: int) -> SegmentFile | None:
+        """The segment file, or None when it is gone."""
+        ...
+
+    def finish(self, x: Exchange, pieces: list[Piece]) -> None:
+        """The response body (no header, no frame length) is complete."""
+        ...
+
+    def finish_silently(self, x: Exchange, close: bool) -> None:
+        """Nothing is to be sent (acks=0); `close` hangs up instead, which is how Kafka reports an error then."""
+        ...
+
+
+def never(host: Host, x: Exchange, index: int, message: Message) -> None:
+    """For handlers that ask nobody."""
+    raise AssertionError(f"{x.handler.name}: completion {index} for a request that asked nothing")
+
+
+def _ignore(host: Host, x: Exchange) -> None:
+    pass
+
+
+@dataclass(slots=True, frozen=True)
+class Handler:
+    """One API key: its versions and the functions that serve it.
+
+    begin(host, x): plan; raises MalformedRequest or PeerError. complete(host, x, index, message): one answer has come
+    (message None: its process died). expire(host, x): the deadline set by `begin` has passed.
+    """
+
+    key: int
+    name: str
+    lowest: int
+    highest: int
+    first_flexible: int
+    begin: Callable[[Host, Exchange], None]
+    complete: Callable[[Host, Exchange, int, Message | None], None]
+    expire: Callable[[Host, Exchange], None] = _ignore
+    keeps_body: bool = False  # its bytes stay in use until nothing is pending

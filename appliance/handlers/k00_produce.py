@@ -1,0 +1,96 @@
+"""Produce, API key 0, versions 3 to 13.
+
+5: log start offset in the answer. 8: record errors and a message. 9: flexible. 10: leader hints (not sent: one host).
+11: errors of transactions. 12: partitions join a transaction implicitly (not served yet). 13: topic ids.
+Versions 0 to 2 are advertised and refused: old librdkafka takes the advertised minimum as a sign that it may compress.
+"""
+
+from appliance.base import errors
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.ring.messages import APPEND, Message
+from appliance.wire import produce
+from appliance.wire.produce import Batch, PartitionAnswer, ProduceRequest
+
+_MESSAGES = {
+    errors.NOT_LEADER_OR_FOLLOWER: "the I/O process of this partition is starting again; retry",
+    errors.REQUEST_TIMED_OUT: "not durable within timeout.ms; it may still become so",
+    errors.UNKNOWN_TOPIC_OR_PARTITION: "this server does not host this topic-partition",
+    errors.INVALID_REQUIRED_ACKS: "acks must be -1 (all), 0 or 1",
+    errors.TRANSACTIONAL_ID_NOT_FOUND: "transactions are not served; leave transactional.id out",
+    errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log of the appliance",
+}
+
+
+def begin(host: Host, x: Exchange) -> None:
+    request = produce.parse(host.memory, x.position, x.end, x.version)
+    acks = request.acks
+    answers: list[PartitionAnswer | None] = [None] * len(request.batches)
+    x.state = (request, answers)
+    x.silent = acks == 0
+    x.deadline_ns = host.now_ns + request.timeout_ms * 1_000_000
+    refused = 0
+    if not -1 <= acks <= 1:
+        refused = errors.INVALID_REQUIRED_ACKS
+    elif request.transactional_id is not None:
+        refused = errors.TRANSACTIONAL_ID_NOT_FOUND
+    by_id = x.version >= produce.FIRST_TOPIC_ID
+    for index, batch in enumerate(request.batches):
+        route = host.route(batch.topic, batch.partition, by_id)
+        code = refused or _check(batch, route is not None, by_id)
+        if code:
+            answers[index] = _failed(code, request, batch)
+        else:
+            assert route is not None
+            host.ask(x, index, route, APPEND, 0, batch.position, 0, batch.length, acks)
+    if not x.pending:
+        _finish(host, x)
+
+
+def _check(batch: Batch, known: bool, by_id: bool) -> int:
+    if not known:
+        return errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
+    if batch.length <= 0:
+        return errors.INVALID_RECORD
+    return errors.NONE
+
+
+def _failed(code: int, request: ProduceRequest, batch: Batch) -> PartitionAnswer:
+    message = _MESSAGES.get(code)
+    if code == errors.MESSAGE_TOO_LARGE:
+        message = (
+            f"the batch has {batch.length} bytes, more than max.message.bytes of topic"
+            f" {batch.topic.decode(errors='replace')}; raise it with: penstock topic config set"
+        )
+    return PartitionAnswer(code, -1, -1, -1, message)
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None) -> None:
+    request, answers = x.state
+    if message is None:
+        answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, request.batches[index])
+    elif message.flags == 1:
+        answers[index] = PartitionAnswer(0, message.a, message.b, message.c)
+    else:
+        answers[index] = _failed(message.flags - 1, request, request.batches[index])
+    if not x.pending and x.answer is None:
+        _finish(host, x)
+
+
+def expire(host: Host, x: Exchange) -> None:
+    """Answer what is still open as timed out; the batches may yet be appended, so their bytes stay reserved."""
+    request, answers = x.state
+    for index, answer in enumerate(answers):
+        if answer is None:
+            answers[index] = _failed(errors.REQUEST_TIMED_OUT, request, request.batches[index])
+    _finish(host, x)
+
+
+def _finish(host: Host, x: Exchange) -> None:
+    request, answers = x.state
+    if x.silent:
+        host.finish_silently(x, close=any(answer.error for answer in answers))
+    else:
+        host.finish(x, [produce.encode(request, answers, x.version, 0)])
+
+
+HANDLER = Handler(0, "Produce", 3, 13, 9, begin, complete, expire, keeps_body=True)
