@@ -80,7 +80,16 @@ class Host(Protocol):
         ...
 
     def ask(
-        self, x: Exchange, index: int, route: Route, op: int, flags: int, a: int, b: int, e: int, f: int
+        self,
+        x: Exchange,
+        index: int,
+        route: Route,
+        op: int,
+        flags: int,
+        a: int,
+        b: int,
+        e: int,
+        f: int,
     ) -> None:
         """Put one operation on the ring to route.home; its completion comes to `complete` with `index`."""
         ...
