@@ -1,12 +1,13 @@
 """What crosses a ring: one fixed slot per message, integers only, never bytes and never a view.
 
 A slot is 96 bytes. Every operation uses the same fields, so one precompiled Struct packs them all;
-what a field means is said beside the operation. Bytes are named by their place in the sender's arena
-(position, length). A message that must carry bytes of its own (an encoded answer, say) puts them in the
-payload area of its ring and is popped as (message, bytes).
+what a field means is said beside the operation. Bytes are named by their place in the sender's
+arena (position, length). A message that must carry bytes of its own (an encoded answer, say) puts
+them in the payload area of its ring and is popped with a copy of them as `payload`; its i and j
+belong to the ring.
 
 Fields of a slot, native byte order:
-    sequence  u64   set by the ring: generation << 48 | index. A slot is accepted only when it is the expected one
+    sequence  u64   set by the ring: generation << 48 | index; only the expected one is accepted
     op        u16   one of the operations below
     flags     u16   bits of the operation; in a completion: the Kafka error code + 1 (so -1 fits)
     handle    u32   row of the partition table
@@ -25,21 +26,23 @@ assert SLOT.size == SLOT_SIZE
 # netproc → ioproc ---------------------------------------------------------------------------------
 
 APPEND: Final = 1
-"""Append one record batch. a: position in the asking netproc's arena, e: length in bytes,
-f: acks (-1, 0, 1). Always answered by APPENDED, also for acks=0: the netproc must learn when the bytes are free."""
+"""Append one record batch. a: position in the asking netproc's arena, e: length in bytes, f: acks
+(-1, 0, 1). Always answered by APPENDED, also for acks=0: the netproc must learn when the bytes are
+free."""
 
 READ: Final = 2
 """Find the bytes at an offset. a: fetch offset, b: current leader epoch of the client (-1: none),
-e: max bytes, f: bytes that must be there before a parked read is answered,
-flags: READ_WAIT parks the read until there is something to answer; READ_COMMITTED stops at the last stable
-offset. The first batch is always returned whole, however big. Answered by FOUND."""
+e: max bytes, f: bytes that must be there before a parked read is answered, flags: READ_WAIT parks
+the read until there is something to answer; READ_COMMITTED stops at the last stable offset. The
+first batch is always returned whole, however big. Answered by FOUND."""
 
 CANCEL: Final = 3
 """Forget the parked reads whose token >> 32 equals this token >> 32. Not answered."""
 
 LIST_OFFSET: Final = 4
-"""Offset for a timestamp. a: timestamp in ms or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local,
--5 latest tiered, b: current leader epoch (-1: none), flags: READ_COMMITTED. Answered by LISTED."""
+"""Offset for a timestamp. a: timestamp in ms or -1 latest, -2 earliest, -3 max timestamp, -4
+earliest local, -5 latest tiered, b: current leader epoch (-1: none), flags: READ_COMMITTED.
+Answered by LISTED."""
 
 EPOCH_END: Final = 5
 """End offset of a leader epoch (OffsetForLeaderEpoch, KIP-101/279). a: epoch asked for,
@@ -57,8 +60,8 @@ APPENDED: Final = 33
 """a: base offset, b: log append time in ms or -1, c: log start offset, d: current leader epoch."""
 
 FOUND: Final = 34
-"""a: high watermark, b: last stable offset, c: log start offset, d: base offset of the segment,
-g: position in the segment file, e: length in bytes (0: nothing there), f: length of the first batch,
+"""a: high watermark, b: last stable offset, c: log start offset, d: base offset of the segment, g:
+position in the segment file, e: length in bytes (0: nothing there), f: length of the first batch,
 h: current leader epoch."""
 
 LISTED: Final = 35
@@ -73,9 +76,9 @@ DELETED: Final = 37
 # netproc → control --------------------------------------------------------------------------------
 
 FORWARD: Final = 65
-"""A whole request for control to answer. a: position in the netproc's arena, e: length (from the request header
-on, without the 4-byte frame length), b: API key << 16 | version. Payload: the caller as
-`principal \\0 listener \\0 peer address`. Answered by ANSWERED."""
+"""A whole request for control to answer. a: position in the netproc's arena, e: length (from the
+request header on, without the 4-byte frame length), b: API key << 16 | version. Payload: the caller
+as `principal \\0 listener \\0 peer address`. Answered by ANSWERED."""
 
 ENSURE_TOPIC: Final = 66
 """Create a topic as broker defaults say because a client asked for it (auto.create.topics.enable).
@@ -84,18 +87,30 @@ Payload: the name, then \\0, then the client id. Answered by ANSWERED with flags
 # control → netproc --------------------------------------------------------------------------------
 
 ANSWERED: Final = 97
-"""flags: error code + 1, a: 1 when more pieces follow. Payload: a piece of the encoded response body
-(header excluded)."""
+"""flags: error code + 1, a: 1 when more pieces follow. Payload: a piece of the encoded response
+body (header excluded)."""
 
-# anyone → anyone ----------------------------------------------------------------------------------
+# What a ring checks -------------------------------------------------------------------------------
+
+OPERATIONS: Final = frozenset(
+    (
+        *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, FORWARD, ENSURE_TOPIC),
+        *(APPENDED, FOUND, LISTED, EPOCH_ENDED, DELETED, ANSWERED),
+    )
+)
+WITH_PAYLOAD: Final = frozenset((FORWARD, ENSURE_TOPIC, ANSWERED))
+WITH_ARENA: Final = frozenset((APPEND, FORWARD))
+"""Operations whose a and e name bytes of the sender's arena."""
 
 NAMES: Final = {
-    value: name for name, value in list(globals().items()) if name.isupper() and isinstance(value, int)
+    value: name
+    for name, value in list(globals().items())
+    if name.isupper() and value in OPERATIONS and not name.startswith("READ_")
 }
 
 
 class Message(NamedTuple):
-    """One popped slot, without its sequence. Fields as in the head comment."""
+    """One popped slot without its sequence: fields as above, then the bytes it carried."""
 
     op: int
     flags: int
@@ -111,3 +126,4 @@ class Message(NamedTuple):
     j: int
     e: int
     f: int
+    payload: bytes = b""

@@ -1,0 +1,243 @@
+"""Who lives, how far everyone is: one row of words per process, and a few words for all, in shared
+memory.
+
+Every word has exactly one writer, named beside it; whoever reads sees a whole old or a whole new
+value (aligned native 8-byte stores, x86-64 order). The supervisor changes a row and then moves
+`epoch`, so a process that compares one word at the start of its turn misses nothing. What a process
+says about itself (`phase`) carries its generation: words left by its dead predecessor say nothing.
+
+Written by the supervisor, control and every process for its own row; read by all.
+"""
+
+from typing import Final, NamedTuple
+
+CONTROL: Final = 0
+IOPROC: Final = 1
+NETPROC: Final = 2
+KIND_NAMES: Final = ("control", "ioproc", "netproc")
+
+DOWN: Final = 0
+"""No process: it died or was never started. Its rings must not be touched."""
+STARTING: Final = 1
+READY: Final = 2
+DRAINING: Final = 3
+STATE_NAMES: Final = ("down", "starting", "ready", "draining")
+
+UNBOUND: Final = 0
+"""`confirmed` of a process that has never looked at the table: it holds no ring yet."""
+
+FIRST_EPOCH: Final = 2
+"""Below it, `confirmed` says UNBOUND or (1) that the process is about to look for the first
+time."""
+
+# Words for all, each writer on its own cache line (8 words).
+_EPOCH: Final = 0  # supervisor
+_CLUSTER_READY: Final = 1  # supervisor
+_DRAIN: Final = 2  # supervisor
+_WAS_CLEAN: Final = 3  # supervisor
+_METADATA_OFFSET: Final = 8  # control
+_METADATA_POSITION: Final = 9  # control
+_ROWS_AT: Final = 16
+
+# Words of a row, again one cache line per writer; `asleep` alone because peers read it at every
+# flush.
+_ALIVE: Final = 0  # supervisor
+_GENERATION: Final = 1  # supervisor
+_PID: Final = 2  # supervisor
+_PHASE: Final = 8  # the process: generation << 8 | state
+_HEARTBEAT: Final = 9  # the process
+_APPLIED: Final = 10  # the process
+_CONFIRMED: Final = 11  # the process
+_ACCUSED: Final = 12  # the process: 1 + row << 16 | generation of a peer whose ring is broken
+_ASLEEP: Final = 16  # the process
+_ROW: Final = 24
+
+
+class Peer(NamedTuple):
+    """A place for a process, whoever fills it at the moment."""
+
+    kind: int
+    index: int  # type: ignore[assignment]  # nobody searches in a Peer as in a tuple
+
+    def __str__(self) -> str:
+        name = KIND_NAMES[self.kind]
+        return name if self.kind == CONTROL else f"{name}-{self.index}"
+
+
+def peers_of(ioprocs: int, netprocs: int) -> tuple[Peer, ...]:
+    """Every place of an appliance in the order of its rows: control, ioprocs, netprocs."""
+    return (
+        Peer(CONTROL, 0),
+        *(Peer(IOPROC, n) for n in range(ioprocs)),
+        *(Peer(NETPROC, n) for n in range(netprocs)),
+    )
+
+
+class ProcessTable:
+    """The table over a memory of `bytes_needed` bytes, all zero at first."""
+
+    __slots__ = ("_at", "_words", "peers")
+
+    def __init__(self, memory: memoryview, *, ioprocs: int, netprocs: int) -> None:
+        self.peers = peers_of(ioprocs, netprocs)
+        size = self.bytes_needed(ioprocs, netprocs)
+        assert len(memory) >= size and not memory.readonly
+        self._words = memory[:size].cast("q")
+        self._at = {peer: _ROWS_AT + n * _ROW for n, peer in enumerate(self.peers)}
+
+    @staticmethod
+    def bytes_needed(ioprocs: int, netprocs: int) -> int:
+        """Size of the table's memory in bytes."""
+        return (_ROWS_AT + (1 + ioprocs + netprocs) * _ROW) * 8
+
+    # For all --------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """Moves whenever a process went down or a successor took its place."""
+        return self._words[_EPOCH]
+
+    @property
+    def cluster_ready(self) -> bool:
+        """Control and every ioproc have been ready since the start: clients may be accepted."""
+        return self._words[_CLUSTER_READY] != 0
+
+    @property
+    def drain(self) -> int:
+        """0, or the stage of the orderly end: 1 netprocs finish, 2 ioprocs flush, 3 control
+        stops."""
+        return self._words[_DRAIN]
+
+    @property
+    def was_clean(self) -> bool:
+        """The appliance before us ended in order: its logs need no recovery."""
+        return self._words[_WAS_CLEAN] != 0
+
+    @property
+    def metadata_offset(self) -> int:
+        """Offset after the last committed metadata record; 0 until control has published one."""
+        return self._words[_METADATA_OFFSET]
+
+    @property
+    def metadata_position(self) -> int:
+        """Bytes of the metadata log's active segment that are committed: a hint for who follows the
+        file."""
+        return self._words[_METADATA_POSITION]
+
+    def publish_metadata(self, offset: int, position: int) -> None:
+        """Control: records below `offset` are committed, `position` bytes into the active
+        segment."""
+        words = self._words
+        assert offset >= words[_METADATA_OFFSET], "what is committed stays committed"
+        words[_METADATA_POSITION] = position
+        words[_METADATA_OFFSET] = offset
+
+    # One row, read --------------------------------------------------------------------------------
+
+    def generation(self, peer: Peer) -> int:
+        """How many processes have had this place, the present one included."""
+        return self._words[self._at[peer] + _GENERATION]
+
+    def state(self, peer: Peer) -> int:
+        """DOWN, STARTING, READY or DRAINING."""
+        at = self._at[peer]
+        words = self._words
+        if not words[at + _ALIVE]:
+            return DOWN
+        generation, state = divmod(words[at + _PHASE], 256)
+        return state if generation == words[at + _GENERATION] else STARTING
+
+    def pid(self, peer: Peer) -> int:
+        """Process id, 0 when down."""
+        return self._words[self._at[peer] + _PID]
+
+    def heartbeat(self, peer: Peer) -> int:
+        """Turns of its loop; standing still means stopped or wedged."""
+        return self._words[self._at[peer] + _HEARTBEAT]
+
+    def applied(self, peer: Peer) -> int:
+        """Offset after the last metadata record it has replayed."""
+        return self._words[self._at[peer] + _APPLIED]
+
+    def confirmed(self, peer: Peer) -> int:
+        """The epoch it has acted upon."""
+        return self._words[self._at[peer] + _CONFIRMED]
+
+    def asleep(self, peer: Peer) -> bool:
+        """It waits for its doorbell."""
+        return self._words[self._at[peer] + _ASLEEP] != 0
+
+    def accused(self, peer: Peer) -> tuple[Peer, int] | None:
+        """The (peer, generation) that this process says has broken their ring."""
+        row, generation = divmod(self._words[self._at[peer] + _ACCUSED], 1 << 32)
+        return (self.peers[row - 1], generation) if 0 < row <= len(self.peers) else None
+
+    # One row, written by its process --------------------------------------------------------------
+
+    def set_state(self, me: Peer, state: int) -> None:
+        """The process in place `me` says what it does."""
+        at = self._at[me]
+        self._words[at + _PHASE] = self._words[at + _GENERATION] << 8 | state
+
+    def beat(self, me: Peer) -> None:
+        """One more turn of the loop."""
+        self._words[self._at[me] + _HEARTBEAT] += 1
+
+    def set_applied(self, me: Peer, offset: int) -> None:
+        """Metadata records below `offset` have been replayed."""
+        self._words[self._at[me] + _APPLIED] = offset
+
+    def confirm(self, me: Peer, epoch: int) -> None:
+        """Every ring of a peer that was down at `epoch` has been let go."""
+        self._words[self._at[me] + _CONFIRMED] = epoch
+
+    def set_asleep(self, me: Peer, asleep: bool) -> None:
+        """Whoever publishes something for `me` rings its doorbell while this is set."""
+        self._words[self._at[me] + _ASLEEP] = asleep
+
+    def accuse(self, me: Peer, peer: Peer, generation: int) -> None:
+        """The ring from `peer` is broken; the supervisor replaces that process."""
+        row = self.peers.index(peer) + 1
+        self._words[self._at[me] + _ACCUSED] = row << 32 | generation
+
+    # Written by the supervisor --------------------------------------------------------------------
+
+    def move_epoch(self) -> int:
+        """Rows have changed: let everybody look. Returns the new epoch."""
+        epoch = max(self._words[_EPOCH] + 1, FIRST_EPOCH)
+        self._words[_EPOCH] = epoch
+        return epoch
+
+    def occupy(self, peer: Peer) -> int:
+        """A new process is about to take this place: its generation. Its own words start at
+        zero."""
+        at = self._at[peer]
+        words = self._words
+        assert not words[at + _ALIVE], "the place is taken"
+        words[at + _GENERATION] += 1
+        for word in (_PHASE, _HEARTBEAT, _APPLIED, _CONFIRMED, _ACCUSED, _ASLEEP):
+            words[at + word] = 0
+        words[at + _ALIVE] = 1
+        return words[at + _GENERATION]
+
+    def set_pid(self, peer: Peer, pid: int) -> None:
+        """The process that fills the place."""
+        self._words[self._at[peer] + _PID] = pid
+
+    def vacate(self, peer: Peer) -> None:
+        """The process of this place is dead."""
+        at = self._at[peer]
+        self._words[at + _ALIVE] = 0
+        self._words[at + _PID] = 0
+
+    def set_cluster_ready(self, ready: bool) -> None:
+        """See `cluster_ready`."""
+        self._words[_CLUSTER_READY] = ready
+
+    def set_drain(self, stage: int) -> None:
+        """See `drain`."""
+        self._words[_DRAIN] = stage
+
+    def set_was_clean(self, clean: bool) -> None:
+        """See `was_clean`."""
+        self._words[_WAS_CLEAN] = clean

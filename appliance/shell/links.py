@@ -1,0 +1,203 @@
+"""A process's rings to and from its peers, and the doorbells beside them.
+
+One turn of a shell: `changed_peers`, `poll`, handle, `flush`. Nothing is published before `flush`,
+so many messages cost one counter store and at most one doorbell per peer. A doorbell rings only for
+a peer that declared itself asleep.
+
+A ring belongs to one generation of both its processes. When a peer dies, its rings are closed here
+and the epoch is confirmed: from then on this process touches their memory no more, until the
+successor's row is alive. A broken ring is closed, its writer accused, and the supervisor replaces
+that process.
+"""
+
+import os
+import threading
+from typing import Final
+
+from appliance.ring.messages import Message
+from appliance.ring.process_table import DOWN, KIND_NAMES, NETPROC, Peer, ProcessTable
+from appliance.ring.ring import GENERATIONS, RingBroken, RingReader, RingWriter
+from appliance.shell.log import Log
+from appliance.shell.seat import Seat
+
+_BATCH: Final = 256
+
+_lock = threading.Lock()
+
+
+def fence() -> None:
+    """Stores before it are visible to other processes before any load after it (x86-64: a locked
+    instruction)."""
+    with _lock:
+        pass
+
+
+class _Link:
+    """The two ring ends to one peer and the generation they were opened for (0: closed)."""
+
+    __slots__ = ("doorbell", "generation", "peer", "reader", "writer")
+
+    def __init__(self, peer: Peer, doorbell: int, writer: RingWriter, reader: RingReader) -> None:
+        self.peer = peer
+        self.doorbell = doorbell
+        self.writer = writer
+        self.reader = reader
+        self.generation = 0
+        self.close()
+
+    def close(self) -> None:
+        self.generation = 0
+        self.writer.close()
+        self.reader.close()
+
+
+class Links:
+    """Every ring of one process. Closed until the first `changed_peers`, which opens those of
+    living peers."""
+
+    def __init__(self, seat: Seat, log: Log | None = None) -> None:
+        self._table: ProcessTable = seat.processes
+        self._me = seat.me
+        self._generation = seat.generation
+        self._log = log or Log(str(seat.me))
+        self._supervisor = seat.supervisor_doorbell
+        self._epoch = 0
+        self._metadata = 0
+        self._links = tuple(
+            _Link(
+                peer,
+                seat.doorbells[peer],
+                RingWriter(pair.out, 0, capacity=seat.ring_slots),
+                RingReader(
+                    pair.into,
+                    0,
+                    capacity=seat.ring_slots,
+                    handles=seat.partitions.rows,
+                    arena_bytes=len(seat.arenas[peer.index]) if peer.kind == NETPROC else 0,
+                ),
+            )
+            for peer, pair in seat.rings.items()
+        )
+        self._by_peer = {link.peer: link for link in self._links}
+        self._sleepers = tuple(seat.doorbells.items())
+
+    def writer(self, kind: int, index: int) -> RingWriter:
+        """The ring to a peer; the same object for ever. While that peer is down every push answers
+        False."""
+        return self._by_peer[Peer(kind, index)].writer
+
+    def is_up(self, kind: int, index: int) -> bool:
+        """Whether the ring to that peer is open: it lives (perhaps still starting)."""
+        return self._by_peer[Peer(kind, index)].generation != 0
+
+    def changed_peers(self) -> list[Peer]:
+        """Peers that died, or whose place was taken by a successor, since the last call (one word
+        read when none).
+
+        What was asked of them before is lost: fail it. `is_up` tells which of the two it is; both
+        can come in one call. The new state is confirmed before this returns, so call it at the
+        start of a turn."""
+        epoch = self._table.epoch
+        if epoch == self._epoch:
+            return []
+        if not self._epoch:
+            self._table.confirm(self._me, 1)
+            fence()
+            epoch = self._table.epoch
+        changed = [link.peer for link in self._links if self._renew(link)]
+        self._epoch = epoch
+        self._table.confirm(self._me, epoch)
+        if changed:
+            self._call_supervisor()
+        return changed
+
+    def poll(self) -> list[tuple[Peer, list[Message]]]:
+        """What every peer has sent, at most 256 messages each; nothing from a peer whose ring
+        turned out broken."""
+        self._metadata = self._table.metadata_offset
+        arrived = []
+        for link in self._links:
+            try:
+                messages = link.reader.drain(_BATCH)
+            except RingBroken as broken:
+                self._accuse(link, broken)
+                continue
+            if messages:
+                arrived.append((link.peer, messages))
+        return arrived
+
+    def flush(self) -> None:
+        """Publish what was pushed in this turn and wake those peers that sleep."""
+        published = [link for link in self._links if link.writer.publish()]
+        if published:
+            fence()
+            for link in published:
+                if self._table.asleep(link.peer):
+                    os.eventfd_write(link.doorbell, 1)
+
+    def wake_sleepers(self) -> None:
+        """Ring every sleeping process (control, after publishing a committed metadata offset)."""
+        fence()
+        for peer, doorbell in self._sleepers:
+            if self._table.asleep(peer):
+                os.eventfd_write(doorbell, 1)
+
+    def prepare_sleep(self) -> bool:
+        """Declare this process asleep, then look once more: False, and awake again, if something is
+        there already.
+
+        Whoever publishes after this rings the doorbell; a timed wake of at most 100 ms is the
+        backstop."""
+        self._table.set_asleep(self._me, True)
+        fence()
+        if self.pending():
+            self._table.set_asleep(self._me, False)
+            return False
+        return True
+
+    def pending(self) -> bool:
+        """Whether a turn would find anything: messages, a changed peer, committed metadata."""
+        table = self._table
+        if table.epoch != self._epoch or table.metadata_offset != self._metadata:
+            return True
+        return any(link.reader.pending() for link in self._links)
+
+    def awake(self) -> None:
+        """The sleep is over; the loop turns."""
+        self._table.set_asleep(self._me, False)
+
+    def beat(self) -> None:
+        """Show the supervisor that the loop turns."""
+        self._table.beat(self._me)
+
+    def set_state(self, state: int) -> None:
+        """Tell everyone (STARTING,) READY or DRAINING, and the supervisor at once."""
+        self._table.set_state(self._me, state)
+        self._call_supervisor()
+
+    def _call_supervisor(self) -> None:
+        os.eventfd_write(self._supervisor, 1)
+
+    def _renew(self, link: _Link) -> bool:
+        """Bring one link in line with its peer's row; whether the peer changed."""
+        alive = self._table.state(link.peer) != DOWN
+        generation = self._table.generation(link.peer) if alive else 0
+        if generation == link.generation:
+            return False
+        link.close()
+        if generation:
+            link.generation = generation
+            shared = (generation + self._generation) % GENERATIONS
+            link.writer.reset(shared)
+            link.reader.reset(shared)
+        return True
+
+    def _accuse(self, link: _Link, broken: RingBroken) -> None:
+        self._log.event(3, "ring-broken", peer=str(link.peer), cause=str(broken))
+        generation = link.generation
+        link.writer.close()
+        self._table.accuse(self._me, link.peer, generation)
+        self._call_supervisor()
+
+
+__all__ = ["KIND_NAMES", "Links", "fence"]

@@ -1,0 +1,58 @@
+"""What the supervisor hands to a child: its place, its config and its ends of everything shared.
+
+A child gets a Seat by being forked, keeps it until it dies and gives it to no one. Doorbells are
+eventfds, the listening sockets stay open in the supervisor, memory is unmapped by the death of the
+last process.
+"""
+
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from appliance.ring.partition_table import PartitionTable
+from appliance.ring.process_table import Peer, ProcessTable
+
+
+@dataclass(slots=True, frozen=True)
+class RingPair:
+    """The two rings to one peer: I write `out`, I read `into`; each is slots, then its payload
+    area."""
+
+    out: memoryview
+    into: memoryview
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Seat:
+    """The place of one process."""
+
+    kind: int
+    index: int
+    generation: int
+    config: Any
+    """The broker's settings as parsed; the supervisor passes them through unseen."""
+    data_dir: str
+    clean: bool
+    """The appliance before this one ended in order (False again for the successor of a process that
+    died)."""
+    processes: ProcessTable
+    partitions: PartitionTable
+    arenas: Sequence[memoryview]
+    """One per netproc, in the order of their indexes."""
+    doorbell: int
+    doorbells: Mapping[Peer, int]
+    supervisor_doorbell: int
+    rings: Mapping[Peer, RingPair]
+    ioprocs: int
+    netprocs: int
+    ring_slots: int
+    listeners: Sequence[socket.socket] = ()
+    """A netproc's own listening sockets, one per configured listener, non-blocking."""
+    spin_us: int = 0
+    name: str = field(default="")
+
+    @property
+    def me(self) -> Peer:
+        """My place in the process table."""
+        return Peer(self.kind, self.index)
