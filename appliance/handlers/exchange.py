@@ -69,6 +69,7 @@ class Host(Protocol):
     memory: memoryview  # the receive arena
     image: MetadataImage
     config: BrokerConfig
+    cluster_id: str
     now_ns: int  # monotonic, read once per turn
 
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
@@ -98,7 +99,7 @@ class Host(Protocol):
         """Forget what is still pending, parked reads included."""
         ...
 
-    def forward(self, x: Exchange, payload: bytes) -> None:
+    def forward(self, x: Exchange) -> None:
         """Let control answer this request; `complete` is called with each piece."""
         ...
 
@@ -110,6 +111,18 @@ class Host(Protocol):
         """The segment file, or None when it is gone."""
         ...
 
+    def schedule(self, x: Exchange) -> None:
+        """Call `expire` at x.deadline_ns, to the millisecond; without this it is looked at once a second."""
+        ...
+
+    def reached(self, x: Exchange) -> tuple[str, int]:
+        """(host, port) to advertise: the one configured, else the address that the client's own socket reached."""
+        ...
+
+    def hang_up(self, x: Exchange, why: str) -> None:
+        """Close the connection: there is no honest answer."""
+        ...
+
     def finish(self, x: Exchange, pieces: list[Piece]) -> None:
         """The response body (no header, no frame length) is complete."""
         ...
@@ -119,7 +132,7 @@ class Host(Protocol):
         ...
 
 
-def never(host: Host, x: Exchange, index: int, message: Message) -> None:
+def never(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     """For handlers that ask nobody."""
     raise AssertionError(f"{x.handler.name}: completion {index} for a request that asked nothing")
 
@@ -132,8 +145,8 @@ def _ignore(host: Host, x: Exchange) -> None:
 class Handler:
     """One API key: its versions and the functions that serve it.
 
-    begin(host, x): plan; raises MalformedRequest or PeerError. complete(host, x, index, message): one answer has come
-    (message None: its process died). expire(host, x): the deadline set by `begin` has passed.
+    begin(host, x): plan; raises MalformedRequest. complete(host, x, index, message, payload): one answer
+    has come (message None: the process that was asked died). expire(host, x): the deadline set by `begin` has passed.
     """
 
     key: int
@@ -142,6 +155,6 @@ class Handler:
     highest: int
     first_flexible: int
     begin: Callable[[Host, Exchange], None]
-    complete: Callable[[Host, Exchange, int, Message | None], None]
+    complete: Callable[[Host, Exchange, int, Message | None, bytes], None]
     expire: Callable[[Host, Exchange], None] = _ignore
     keeps_body: bool = False  # its bytes stay in use until nothing is pending

@@ -64,7 +64,7 @@ def _failed(code: int, request: ProduceRequest, batch: Batch) -> PartitionAnswer
     return PartitionAnswer(code, -1, -1, -1, message)
 
 
-def complete(host: Host, x: Exchange, index: int, message: Message | None) -> None:
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     request, answers = x.state
     if message is None:
         answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, request.batches[index])

@@ -83,7 +83,7 @@ def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
     host.ask(x, index, route, READ, flags, partition.fetch_offset, epoch, size, enough)
 
 
-def complete(host: Host, x: Exchange, index: int, message: Message | None) -> None:
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     state: FetchState = x.state
     if message is None:
         state.found[index] = Found(errors.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
@@ -126,6 +126,7 @@ def _settle(host: Host, x: Exchange) -> None:
     if not state.parked:
         state.parked = True
         x.deadline_ns = host.now_ns + request.max_wait_ms * 1_000_000
+        host.schedule(x)
     for index in range(len(state.partitions)):
         if index not in x.pending:
             _park(host, x, index)

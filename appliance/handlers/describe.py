@@ -1,0 +1,70 @@
+"""What Metadata, DescribeCluster and DescribeTopicPartitions say of brokers, topics and partitions."""
+
+from appliance.base import errors
+from appliance.base.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID
+from appliance.handlers.exchange import Exchange, Host
+from appliance.handlers.gather import Values
+from appliance.metadata.image import PartitionImage, TopicImage
+
+NOT_ASKED_FOR = -2147483648  # authorized operations that nobody asked for
+TOPIC_OPERATIONS = 0b0000_1101_1111_1000  # all that exist for a topic: there is no authorizer yet
+CLUSTER_OPERATIONS = 0b0000_1111_1010_0000
+
+
+def brokers(host: Host, x: Exchange) -> list[Values]:
+    """The registered brokers. This one is named by the address that the client reached it at."""
+    name, port = host.reached(x)
+    mine = host.config.int("node.id")
+    rows = []
+    for broker_id, broker in sorted(host.image.brokers.items()):
+        where = (name, port)
+        if broker_id != mine and broker.endpoints:
+            where = (broker.endpoints[0].host, broker.endpoints[0].port)
+        rows.append(
+            {
+                "node_id": broker_id,
+                "broker_id": broker_id,
+                "host": where[0],
+                "port": where[1],
+                "rack": broker.rack,
+                "is_fenced": broker.fenced,
+            }
+        )
+    return rows
+
+
+def topic(image: TopicImage, with_operations: bool) -> Values:
+    """A topic with all of its partitions."""
+    return {
+        "error_code": errors.NONE,
+        "name": image.name,
+        "topic_id": image.topic_id,
+        "is_internal": image.name in INTERNAL_TOPICS,
+        "partitions": [partition(item) for item in image.partitions],
+        "topic_authorized_operations": TOPIC_OPERATIONS if with_operations else NOT_ASKED_FOR,
+    }
+
+
+def unknown_topic(code: int, name: str | None, topic_id: bytes = ZERO_TOPIC_ID) -> Values:
+    return {
+        "error_code": code,
+        "name": name,
+        "topic_id": topic_id,
+        "is_internal": name in INTERNAL_TOPICS,
+        "partitions": [],
+        "topic_authorized_operations": NOT_ASKED_FOR,
+    }
+
+
+def partition(image: PartitionImage) -> Values:
+    return {
+        "error_code": errors.NONE if image.leader >= 0 else errors.LEADER_NOT_AVAILABLE,
+        "partition_index": image.index,
+        "leader_id": image.leader,
+        "leader_epoch": image.leader_epoch,
+        "replica_nodes": image.replicas,
+        "isr_nodes": image.isr,
+        "eligible_leader_replicas": image.eligible_leader_replicas,
+        "last_known_elr": image.last_known_elr,
+        "offline_replicas": (),
+    }

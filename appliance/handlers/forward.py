@@ -1,0 +1,25 @@
+"""Requests that control answers: the network process passes the whole request on and the encoded answer back."""
+
+from appliance.base import errors
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.ring.messages import Message
+
+
+def begin(host: Host, x: Exchange) -> None:
+    x.state = []
+    host.forward(x)
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
+    """A piece of the answer has come. message None: control died, and so did what it was doing."""
+    if message is None or message.flags != 1:
+        code = errors.COORDINATOR_NOT_AVAILABLE if message is None else message.flags - 1
+        host.hang_up(x, f"control did not answer: error {code}")
+        return
+    x.state.append(payload)
+    if message.a == 0:
+        host.finish(x, x.state)
+
+
+def handler(key: int, name: str, lowest: int, highest: int, first_flexible: int) -> Handler:
+    return Handler(key, name, lowest, highest, first_flexible, begin, complete, keeps_body=True)

@@ -1,0 +1,88 @@
+"""The common shape of requests that ask one thing of every partition they name (ListOffsets, DeleteRecords, …).
+
+A plan turns each (topic, partition) of the decoded request into one ring operation or an immediate answer; when all
+completions are in, the answers are encoded grouped by topic as they were asked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.base import errors
+from appliance.handlers.exchange import Exchange, Host
+from appliance.ring.messages import Message
+from appliance.wire import messages
+from appliance.wire.build import response
+
+Values = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Asked:
+    """One partition: its index, the numbers of its operation, and in the end its answer."""
+
+    partition: int
+    a: int
+    b: int
+    flags: int
+    answer: Values | None = None
+
+
+@dataclass(slots=True)
+class Gathering:
+    topics: list[tuple[str, list[Asked]]]
+    flat: list[Asked]
+    op: int
+    failed: Callable[[Asked, int], Values]  # the answer for an error code
+    answered: Callable[[Asked, Message], Values]  # the answer for a completion
+    topic_field: str
+
+
+def decode(host: Host, x: Exchange) -> Any:
+    """The request of this exchange, decoded; raises MalformedRequest."""
+    return messages.decode_request(x.handler.key, x.version, host.memory[x.position : x.end])
+
+
+def reply(host: Host, x: Exchange, values: Values) -> None:
+    """Finish with a response built from plain values."""
+    host.finish(x, [messages.encode_response(response(x.handler.key, x.version, values))])
+
+
+def start(host: Host, x: Exchange, gathering: Gathering) -> None:
+    """Ask every partition; finishes at once when there is nothing to wait for."""
+    x.state = gathering
+    index = 0
+    for topic, rows in gathering.topics:
+        for asked in rows:
+            if asked.answer is None:
+                route = host.route(topic.encode(), asked.partition, by_id=False)
+                if route is None:
+                    asked.answer = gathering.failed(asked, errors.UNKNOWN_TOPIC_OR_PARTITION)
+                else:
+                    op = gathering.op
+                    host.ask(x, index, route, op, asked.flags, asked.a, asked.b, 0, 0)
+            index += 1
+    if not x.pending:
+        _finish(host, x)
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
+    gathering: Gathering = x.state
+    asked = gathering.flat[index]
+    if message is None:
+        asked.answer = gathering.failed(asked, errors.NOT_LEADER_OR_FOLLOWER)
+    elif message.flags != 1:
+        asked.answer = gathering.failed(asked, message.flags - 1)
+    else:
+        asked.answer = gathering.answered(asked, message)
+    if not x.pending:
+        _finish(host, x)
+
+
+def _finish(host: Host, x: Exchange) -> None:
+    gathering: Gathering = x.state
+    topics = [
+        {gathering.topic_field: topic, "partitions": [asked.answer for asked in rows]}
+        for topic, rows in gathering.topics
+    ]
+    reply(host, x, {"throttle_time": 0, "topics": topics})

@@ -1,0 +1,59 @@
+"""ListOffsets, API key 2, versions 1 to 11.
+
+2: isolation level. 4: leader epochs. 6: flexible. 7: -3 asks for the record with the greatest timestamp.
+8: -4 earliest local. 9: -5 latest tiered. 10: timeout of remote lookups. 11: -6 earliest pending upload. Nothing is
+tiered here, so -4 is the log start offset, and -5 and -6 find nothing, as Kafka answers without remote storage.
+"""
+
+from appliance.base import errors
+from appliance.handlers import gather
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.gather import Asked, Gathering, Values
+from appliance.ring.messages import LIST_OFFSET, READ_COMMITTED, Message
+
+_SPECIAL_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
+_NOTHING_THERE = (-5, -6)
+
+
+def begin(host: Host, x: Exchange) -> None:
+    request = gather.decode(host, x)
+    flags = READ_COMMITTED if getattr(request, "isolation_level", 0) == 1 else 0
+    topics: list[tuple[str, list[Asked]]] = []
+    seen: set[tuple[str, int]] = set()
+    doubled: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for partition in topic.partitions:
+            key = (topic.name, partition.partition_index)
+            (doubled if key in seen else seen).add(key)
+    for topic in request.topics:
+        rows = []
+        for partition in topic.partitions:
+            epoch = getattr(partition, "current_leader_epoch", -1)
+            asked = Asked(partition.partition_index, partition.timestamp, epoch, flags)
+            if (topic.name, asked.partition) in doubled:
+                asked.answer = failed(asked, errors.INVALID_REQUEST)
+            elif asked.a < 0 and x.version < _SPECIAL_SINCE.get(asked.a, 99):
+                asked.answer = failed(asked, errors.UNSUPPORTED_VERSION)
+            elif asked.a in _NOTHING_THERE:
+                asked.answer = failed(asked, errors.NONE)
+            rows.append(asked)
+        topics.append((topic.name, rows))
+    flat = [asked for _, rows in topics for asked in rows]
+    gather.start(host, x, Gathering(topics, flat, LIST_OFFSET, failed, answered, "name"))
+
+
+def failed(asked: Asked, code: int) -> Values:
+    return {"partition_index": asked.partition, "error_code": code, "timestamp": -1, "offset": -1}
+
+
+def answered(asked: Asked, message: Message) -> Values:
+    return {
+        "partition_index": asked.partition,
+        "error_code": 0,
+        "timestamp": message.a,
+        "offset": message.b,
+        "leader_epoch": message.c,
+    }
+
+
+HANDLER = Handler(2, "ListOffsets", 1, 11, 6, begin, gather.complete)

@@ -1,0 +1,93 @@
+"""Metadata, API key 3, versions 0 to 13.
+
+4: whether a missing topic may be created. 8: authorized operations. 9: flexible. 10: topic ids. 12: topics may be
+asked for by id. 13: a code for the whole answer. A topic that is created because somebody asks for it is answered
+when it exists, so that clients need no second round.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.base import errors
+from appliance.handlers import describe, gather
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.metadata.image import TopicImage
+from appliance.ring.messages import Message
+from appliance.wire.build import response
+from appliance.wire.messages import encode_response
+
+
+@dataclass(slots=True)
+class MetadataState:
+    request: Any
+    refused: dict[str, int]  # topics that could not be created, with the error code
+
+
+def begin(host: Host, x: Exchange) -> None:
+    request = gather.decode(host, x)
+    x.state = MetadataState(request, {})
+    may_create = getattr(request, "allow_auto_topic_creation", True)
+    if request.topics and may_create and host.config.bool("auto.create.topics.enable"):
+        missing = {}
+        for item in request.topics:
+            if item.name is not None and item.name not in host.image.topics_by_name:
+                missing[item.name] = len(missing)
+        for name, index in missing.items():
+            host.ensure_topic(x, index, name)
+    if not x.pending:
+        _finish(host, x)
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
+    state: MetadataState = x.state
+    code = errors.LEADER_NOT_AVAILABLE if message is None else message.flags - 1
+    if code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
+        names = [item.name for item in state.request.topics]
+        missing = list(dict.fromkeys(name for name in names if name is not None))
+        state.refused.update({name: code for name in missing if name == payload.decode()})
+    if not x.pending:
+        _finish(host, x)
+
+
+def _finish(host: Host, x: Exchange) -> None:
+    state: MetadataState = x.state
+    request = state.request
+    with_operations = getattr(request, "include_topic_authorized_operations", False)
+    everything = request.topics is None or (x.version == 0 and not request.topics)
+    if everything:
+        topics = [describe.topic(item, with_operations) for item in host.image.topics_by_name.values()]
+    else:
+        topics = [_asked(host, item, state.refused, with_operations) for item in request.topics]
+    cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
+    values = {
+        "throttle_time": 0,
+        "brokers": describe.brokers(host, x),
+        "cluster_id": host.cluster_id,
+        "controller_id": host.config.int("node.id"),
+        "topics": topics,
+        "cluster_authorized_operations": describe.CLUSTER_OPERATIONS
+        if cluster_operations
+        else describe.NOT_ASKED_FOR,
+        "error_code": errors.NONE,
+    }
+    host.finish(x, [encode_response(response(3, x.version, values))])
+
+
+def _asked(host: Host, item: Any, refused: dict[str, int], with_operations: bool) -> dict[str, Any]:
+    topic_id = getattr(item, "topic_id", None)
+    found: TopicImage | None
+    if item.name is None:
+        key = topic_id.bytes if topic_id is not None else b""
+        found = host.image.topics_by_id.get(key)
+        code = errors.UNKNOWN_TOPIC_ID
+        if found is None:
+            return describe.unknown_topic(code, None, key or bytes(16))
+    else:
+        found = host.image.topics_by_name.get(item.name)
+        if found is None:
+            code = refused.get(item.name, errors.UNKNOWN_TOPIC_OR_PARTITION)
+            return describe.unknown_topic(code, item.name)
+    return describe.topic(found, with_operations)
+
+
+HANDLER = Handler(3, "Metadata", 0, 13, 9, begin, complete)

@@ -1,0 +1,66 @@
+"""ApiVersions, API key 18, versions 0 to 4.
+
+3: flexible request with the client's software name and version, features in the answer. 4: features whose lowest
+level is 0 may be listed (KAFKA-17011). The response header is always version 0. A version we do not know is answered
+in version 0 with error 35 and the range of this API alone (KIP-511).
+"""
+
+import re
+from collections.abc import Iterable
+
+from appliance.base import errors
+from appliance.handlers import gather
+from appliance.handlers.exchange import Exchange, Handler, Host, never
+from appliance.wire.build import response
+from appliance.wire.messages import encode_response
+
+KEY = 18
+LOWEST = 0
+HIGHEST = 4
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+Range = tuple[int, int, int]  # API key, lowest and highest version
+
+
+def unsupported() -> bytes:
+    """The version 0 body for a version outside our range."""
+    keys = [{"api_key": KEY, "min_version": LOWEST, "max_version": HIGHEST}]
+    return encode_response(response(KEY, 0, {"error_code": errors.UNSUPPORTED_VERSION, "api_keys": keys}))
+
+
+def handler(ranges: Iterable[Range]) -> Handler:
+    """The handler that advertises `ranges`."""
+    keys = [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in sorted(ranges)]
+
+    def begin(host: Host, x: Exchange) -> None:
+        request = gather.decode(host, x)
+        code = errors.NONE
+        if x.version >= 3:
+            named = (request.client_software_name, request.client_software_version)
+            if not all(_SOFTWARE.fullmatch(text) for text in named):
+                code = errors.INVALID_REQUEST
+        answer = response(KEY, x.version, {**_features(host, x.version), "error_code": code, "api_keys": keys})
+        host.finish(x, [encode_response(answer)])
+
+    return Handler(KEY, "ApiVersions", LOWEST, HIGHEST, 3, begin, never)
+
+
+def _features(host: Host, version: int) -> dict[str, object]:
+    image = host.image
+    finalized = [
+        {"name": name, "max_version_level": level, "min_version_level": level}
+        for name, level in sorted(image.features.items())
+        if level > 0
+    ]
+    supported = [
+        {"name": name, "min_version": low, "max_version": high}
+        for name, low, high in image.supported_features()
+        if low > 0 or version >= 4
+    ]
+    return {
+        "throttle_time": 0,
+        "supported_features": supported,
+        "finalized_features_epoch": image.applied_offset,
+        "finalized_features": finalized,
+        "zk_migration_ready": False,
+    }

@@ -1,0 +1,35 @@
+"""DeleteRecords, API key 21, versions 0 to 2 (2: flexible): advance the log start offset; -1 means the high watermark.
+
+Internal topics are refused as Kafka does (POLICY_VIOLATION is for compacted topics, decided by the partition's home).
+"""
+
+from appliance.base import errors
+from appliance.base.ids import INTERNAL_TOPICS
+from appliance.handlers import gather
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.gather import Asked, Gathering, Values
+from appliance.ring.messages import DELETE_RECORDS, Message
+
+
+def begin(host: Host, x: Exchange) -> None:
+    request = gather.decode(host, x)
+    topics = []
+    for topic in request.topics:
+        rows = [Asked(partition.partition_index, partition.offset, -1, 0) for partition in topic.partitions]
+        if topic.name in INTERNAL_TOPICS:
+            for asked in rows:
+                asked.answer = failed(asked, errors.INVALID_TOPIC_EXCEPTION)
+        topics.append((topic.name, rows))
+    flat = [asked for _, rows in topics for asked in rows]
+    gather.start(host, x, Gathering(topics, flat, DELETE_RECORDS, failed, answered, "name"))
+
+
+def failed(asked: Asked, code: int) -> Values:
+    return {"partition_index": asked.partition, "low_watermark": -1, "error_code": code}
+
+
+def answered(asked: Asked, message: Message) -> Values:
+    return {"partition_index": asked.partition, "low_watermark": message.a, "error_code": 0}
+
+
+HANDLER = Handler(21, "DeleteRecords", 0, 2, 2, begin, gather.complete)

@@ -1,0 +1,38 @@
+"""OffsetForLeaderEpoch, API key 23, versions 2 to 4 (3: replica id, 4: flexible): where a leader epoch ended.
+
+Clients use it to see whether the log was cut behind them (KIP-101, KIP-320).
+"""
+
+from appliance.handlers import gather
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.gather import Asked, Gathering, Values
+from appliance.ring.messages import EPOCH_END, Message
+
+
+def begin(host: Host, x: Exchange) -> None:
+    request = gather.decode(host, x)
+    topics = []
+    for topic in request.topics:
+        rows = [
+            Asked(item.partition, item.leader_epoch, item.current_leader_epoch, 0)
+            for item in topic.partitions
+        ]
+        topics.append((topic.topic, rows))
+    flat = [asked for _, rows in topics for asked in rows]
+    gather.start(host, x, Gathering(topics, flat, EPOCH_END, failed, answered, "topic"))
+
+
+def failed(asked: Asked, code: int) -> Values:
+    return {"error_code": code, "partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
+
+
+def answered(asked: Asked, message: Message) -> Values:
+    return {
+        "error_code": 0,
+        "partition": asked.partition,
+        "leader_epoch": message.b,
+        "end_offset": message.a,
+    }
+
+
+HANDLER = Handler(23, "OffsetForLeaderEpoch", 2, 4, 4, begin, gather.complete)

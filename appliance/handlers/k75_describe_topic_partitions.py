@@ -1,0 +1,47 @@
+"""DescribeTopicPartitions, API key 75, version 0 (KIP-966): topics page by page, in the order of their names.
+
+A page ends after response_partition_limit partitions (at most max.request.partition.size.limit); next_cursor says
+where the next one begins. No topics named means all of them.
+"""
+
+from appliance.base import errors
+from appliance.handlers import describe, gather
+from appliance.handlers.exchange import Exchange, Handler, Host, never
+from appliance.handlers.gather import Values
+
+
+def begin(host: Host, x: Exchange) -> None:
+    request = gather.decode(host, x)
+    limit = host.config.int("max.request.partition.size.limit")
+    left = max(1, min(request.response_partition_limit, limit))
+    names = sorted({topic.name for topic in request.topics} or set(host.image.topics_by_name))
+    start_topic, start_partition = "", 0
+    if request.cursor is not None:
+        start_topic, start_partition = request.cursor.topic_name, request.cursor.partition_index
+    if start_partition < 0:
+        gather.reply(host, x, {"throttle_time": 0, "topics": [], "next_cursor": None})
+        return
+    topics: list[Values] = []
+    cursor = None
+    for name in names:
+        if name < start_topic:
+            continue
+        if left == 0:
+            cursor = {"topic_name": name, "partition_index": 0}
+            break
+        image = host.image.topics_by_name.get(name)
+        if image is None:
+            topics.append(describe.unknown_topic(errors.UNKNOWN_TOPIC_OR_PARTITION, name))
+            continue
+        values = describe.topic(image, with_operations=True)
+        first = start_partition if name == start_topic else 0
+        page = values["partitions"][first : first + left]
+        topics.append({**values, "partitions": page})
+        left -= len(page)
+        if first + len(page) < len(image.partitions):
+            cursor = {"topic_name": name, "partition_index": first + len(page)}
+            break
+    gather.reply(host, x, {"throttle_time": 0, "topics": topics, "next_cursor": cursor})
+
+
+HANDLER = Handler(75, "DescribeTopicPartitions", 0, 0, 0, begin, never)

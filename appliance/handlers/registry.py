@@ -1,0 +1,56 @@
+"""Every API a client may use, and who serves it. What is not in this list is not advertised.
+
+The network process plans the first group itself; control answers the second.
+"""
+
+from appliance.handlers import (
+    forward,
+    k00_produce,
+    k01_fetch,
+    k02_list_offsets,
+    k03_metadata,
+    k18_api_versions,
+    k21_delete_records,
+    k23_offset_for_leader_epoch,
+    k60_describe_cluster,
+    k75_describe_topic_partitions,
+)
+from appliance.handlers.exchange import Handler
+from appliance.handlers.fetch_sessions import FetchSessions
+
+FORWARDED = (
+    forward.handler(19, "CreateTopics", 2, 7, 5),
+    forward.handler(20, "DeleteTopics", 1, 6, 4),
+    forward.handler(22, "InitProducerId", 0, 5, 2),
+    forward.handler(32, "DescribeConfigs", 1, 4, 4),
+    forward.handler(33, "AlterConfigs", 0, 2, 2),
+    forward.handler(35, "DescribeLogDirs", 1, 5, 2),
+    forward.handler(37, "CreatePartitions", 0, 3, 2),
+    forward.handler(44, "IncrementalAlterConfigs", 0, 1, 1),
+    forward.handler(55, "DescribeQuorum", 0, 2, 0),
+    forward.handler(57, "UpdateFeatures", 0, 2, 0),
+)
+
+
+def handlers(sessions: FetchSessions) -> dict[int, Handler]:
+    """Handlers by API key for one network process."""
+    rows = [
+        k00_produce.HANDLER,
+        k01_fetch.handler(sessions),
+        k02_list_offsets.HANDLER,
+        k03_metadata.HANDLER,
+        k21_delete_records.HANDLER,
+        k23_offset_for_leader_epoch.HANDLER,
+        k60_describe_cluster.HANDLER,
+        k75_describe_topic_partitions.HANDLER,
+        *FORWARDED,
+    ]
+    ranges = [(row.key, advertised_lowest(row), row.highest) for row in rows]
+    ranges.append((k18_api_versions.KEY, k18_api_versions.LOWEST, k18_api_versions.HIGHEST))
+    rows.append(k18_api_versions.handler(ranges))
+    return {row.key: row for row in rows}
+
+
+def advertised_lowest(row: Handler) -> int:
+    """Produce is advertised from 0 although 0 to 2 are refused: librdkafka up to 2.11 compresses only then (KAFKA-18659)."""
+    return 0 if row.key == k00_produce.HANDLER.key else row.lowest
