@@ -1,0 +1,232 @@
+"""Record batches, format 2: the full check of a produced batch, and stamping it before it is stored.
+
+Invariant: a batch that passed `validate` is exactly one batch, its checksum holds, its count of records is the number of
+records that it holds, and any client that can open its codec can step through it. Error codes are those of Kafka's log validation.
+Caller of the hot function `validate`: the I/O process, once per batch, with the bytes in shared memory.
+"""
+
+from typing import Final
+
+from crc32c import crc32c
+
+from appliance.base.errors import (
+    CORRUPT_MESSAGE,
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    INVALID_TXN_STATE,
+    MESSAGE_TOO_LARGE,
+    PeerError,
+)
+from appliance.config.log_config import LogConfig
+from appliance.wire import compression
+from appliance.wire.batch_header import (
+    ATTRIBUTES_AT,
+    BASE_OFFSET_AT,
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_AT,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_SIZE,
+    INT16,
+    INT32,
+    INT64,
+    LEADER_EPOCH_AT,
+    LENGTH_PREFIX,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    MAX_TIMESTAMP_AT,
+    RECORDS_AT,
+    TRANSACTIONAL_BIT,
+    UINT32,
+    BatchHeader,
+    read_header,
+)
+from appliance.wire.record_walk import walk_fields, walk_lengths, walk_pieces
+from appliance.wire.records import NewRecord, Record, build_batch, iter_records
+
+__all__ = [
+    "HEADER",
+    "HEADER_SIZE",
+    "BatchHeader",
+    "NewRecord",
+    "Record",
+    "assign",
+    "build_batch",
+    "checksum_holds",
+    "iter_records",
+    "read_header",
+    "recompress",
+    "stamp_log_append_time",
+    "validate",
+]
+
+_SPECIAL: Final = TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT | LOG_APPEND_TIME_BIT
+_LOG_APPEND_TIME: Final = "LogAppendTime"
+
+
+def validate(
+    batch: memoryview,
+    rules: LogConfig,
+    now_ms: int,
+    *,
+    transactional: bool = False,
+    control: bool = False,
+) -> BatchHeader:
+    """Check one whole produced batch against the protocol and its topic's settings.
+
+    batch: exactly the bytes that the producer sent as one batch. now_ms: wall clock, for the timestamp bounds.
+    transactional, control: whether such a batch may come from this caller.
+    Returns the header as it was sent. Raises PeerError with the code to answer; nothing is changed.
+    """
+    size = len(batch)
+    if size < HEADER_SIZE:
+        raise PeerError(
+            CORRUPT_MESSAGE, f"record batch of {size} bytes; at least {HEADER_SIZE} are needed"
+        )
+    header = BatchHeader._make(HEADER.unpack_from(batch))
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        last_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = header
+    if length != size - LENGTH_PREFIX or magic != MAGIC:
+        raise _not_one_batch(header, size)
+    if base_offset != 0:
+        raise PeerError(INVALID_RECORD, f"base offset {base_offset} of a produced batch must be 0")
+    if size > rules.max_message_bytes:
+        raise PeerError(
+            MESSAGE_TOO_LARGE,
+            f"record batch of {size} bytes is larger than max.message.bytes={rules.max_message_bytes}; "
+            "send smaller batches or raise max.message.bytes of the topic",
+        )
+    if crc32c(batch[ATTRIBUTES_AT:]) != crc:
+        raise PeerError(CORRUPT_MESSAGE, "the CRC32C of the record batch does not match its bytes")
+    if count < 1 or last_delta != count - 1:
+        raise PeerError(
+            INVALID_RECORD,
+            f"record count {count} and last offset delta {last_delta} do not belong together; "
+            "the delta must be the count less one, the count at least 1",
+        )
+    if attributes & _SPECIAL:
+        _check_attributes(header, transactional, control)
+    if producer_id != -1 and (producer_id < 0 or base_sequence < 0 or producer_epoch < 0):
+        raise _bad_producer(header)
+    if rules.message_timestamp_type != _LOG_APPEND_TIME:
+        _check_timestamps(base_timestamp, max_timestamp, rules, now_ms)
+    codec = attributes & CODEC_MASK
+    if codec:
+        walk_pieces(compression.pieces(codec, batch[RECORDS_AT:]), count, rules.compact)
+        return header
+    if rules.compact:
+        at, missing = walk_fields(batch, RECORDS_AT, size, count, 0, True)
+    else:
+        at, missing = walk_lengths(batch, RECORDS_AT, size, count)
+    if missing or at != size:
+        raise PeerError(
+            INVALID_RECORD,
+            f"record batch states {count} records; {count - missing} fill {at - RECORDS_AT} of its "
+            f"{size - RECORDS_AT} bytes",
+        )
+    return header
+
+
+def _not_one_batch(header: BatchHeader, size: int) -> PeerError:
+    """Kafka looks at the magic first: 0 and 1 are formats of old, anything else is no batch at all."""
+    if header.magic != MAGIC:
+        code = INVALID_RECORD if header.magic in (0, 1) else CORRUPT_MESSAGE
+        return PeerError(code, f"record format {header.magic} is not taken; send format {MAGIC}")
+    if HEADER_SIZE - LENGTH_PREFIX <= header.batch_length < size - LENGTH_PREFIX:
+        return PeerError(
+            INVALID_RECORD,
+            f"a batch of {header.size} bytes is followed by {size - header.size} more; "
+            "a produce request carries exactly one batch per partition",
+        )
+    return PeerError(CORRUPT_MESSAGE, f"record batch states {header.size} bytes, {size} were sent")
+
+
+def _check_attributes(header: BatchHeader, transactional: bool, control: bool) -> None:
+    if header.attributes & LOG_APPEND_TIME_BIT:
+        raise PeerError(
+            INVALID_TIMESTAMP, "a producer must not set the timestamp type to LogAppendTime"
+        )
+    if header.attributes & DELETE_HORIZON_BIT:
+        raise PeerError(INVALID_RECORD, "a producer must not set a delete horizon")
+    if header.is_control and not control:
+        raise PeerError(INVALID_RECORD, "clients are not allowed to write control records")
+    if header.is_transactional and not transactional:
+        raise PeerError(
+            INVALID_TXN_STATE,
+            "transactional batch outside a transaction; begin a transaction first",
+        )
+    if header.is_transactional and header.producer_id < 0:
+        raise PeerError(INVALID_RECORD, "transactional batch without a producer id")
+
+
+def _bad_producer(header: BatchHeader) -> PeerError:
+    return PeerError(
+        INVALID_RECORD,
+        f"producer id {header.producer_id} with epoch {header.producer_epoch} and base sequence "
+        f"{header.base_sequence}; an idempotent batch needs all three to be at least 0",
+    )
+
+
+def _check_timestamps(base: int, newest: int, rules: LogConfig, now_ms: int) -> None:
+    """Both stated timestamps within the topic's bounds; -1 stands for none and passes."""
+    oldest_ok = now_ms - rules.message_timestamp_before_max_ms
+    newest_ok = now_ms + rules.message_timestamp_after_max_ms
+    if oldest_ok <= base <= newest_ok and oldest_ok <= newest <= newest_ok:
+        return
+    for timestamp in (base, newest):
+        if timestamp != -1 and not oldest_ok <= timestamp <= newest_ok:
+            raise PeerError(
+                INVALID_TIMESTAMP,
+                f"timestamp {timestamp} is outside {oldest_ok} to {newest_ok} (ms), the bounds of "
+                "message.timestamp.before.max.ms and message.timestamp.after.max.ms",
+            )
+
+
+def checksum_holds(batch: memoryview) -> bool:
+    """Whether the stored CRC32C is that of the bytes. `batch`: exactly one batch of at least 61 bytes."""
+    (stated,) = UINT32.unpack_from(batch, CRC_AT)
+    return bool(crc32c(batch[ATTRIBUTES_AT:]) == stated)
+
+
+def assign(batch: memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Patch offset and leader epoch in place; the checksum does not cover them."""
+    INT64.pack_into(batch, BASE_OFFSET_AT, base_offset)
+    INT32.pack_into(batch, LEADER_EPOCH_AT, leader_epoch)
+
+
+def stamp_log_append_time(batch: memoryview, now_ms: int) -> None:
+    """Make `now_ms` the time of every record (LogAppendTime): attribute, max timestamp, new checksum, in place."""
+    (attributes,) = INT16.unpack_from(batch, ATTRIBUTES_AT)
+    INT16.pack_into(batch, ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
+    INT64.pack_into(batch, MAX_TIMESTAMP_AT, now_ms)
+    UINT32.pack_into(batch, CRC_AT, crc32c(batch[ATTRIBUTES_AT:]))
+
+
+def recompress(batch: memoryview, codec: int) -> bytes:
+    """The same batch under another codec (topic setting compression.type), with a new length and checksum.
+
+    Raises PeerError as `compression.pieces` does.
+    """
+    header = read_header(batch)
+    records = compression.compress(codec, compression.decompress(header.codec, batch[RECORDS_AT:]))
+    attributes = header.attributes & ~CODEC_MASK | codec
+    out = bytearray(batch[:RECORDS_AT])
+    INT32.pack_into(out, 8, RECORDS_AT - LENGTH_PREFIX + len(records))
+    INT16.pack_into(out, ATTRIBUTES_AT, attributes)
+    out += records
+    UINT32.pack_into(out, CRC_AT, crc32c(memoryview(out)[ATTRIBUTES_AT:]))
+    return bytes(out)

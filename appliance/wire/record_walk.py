@@ -1,0 +1,167 @@
+"""Walks over the records inside a batch: do their lengths add up, and is every one of them well formed?
+
+Two walks. `walk_lengths` looks at nothing but each record's length (0.1 µs per record; runs of equal lengths go
+at memory speed); it proves that the declared count of records fills the batch exactly. `walk_fields` also reads every field of
+every record. Both stop before a record that is not whole yet, so that compressed batches can be walked piece by
+piece. A record that cannot be is PeerError(INVALID_RECORD). Callers: batch validation and record readers.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from appliance.base.errors import INVALID_RECORD, PeerError
+
+SMALLEST_RECORD: Final = 7
+"""Bytes: length, attributes, timestamp delta, offset delta, null key, null value, no headers."""
+
+_PROBES: Final = 8
+"""Runs shorter than RUN that a batch may show before we stop looking for runs in it."""
+_RUN: Final = 16
+
+Bytes = bytes | bytearray | memoryview
+
+
+def walk_lengths(data: Bytes, position: int, end: int, count: int) -> tuple[int, int]:
+    """Step over up to `count` whole records in data[position:end].
+
+    Returns (position of the first one not stepped over, how many remain).
+    """
+    probes, width, previous, start = _PROBES, _RUN, 0, position
+    try:
+        while count:
+            start = position
+            first = data[position]
+            if first < 128:
+                stride = 1 + (first >> 1)
+            elif (second := data[position + 1]) < 128:
+                stride = (second << 6) + (first >> 1) - 62
+            else:
+                stride = _long_stride(data, position, end)
+            if first & 1 or stride < SMALLEST_RECORD:
+                raise _bad(f"a record states a length of {stride - 1} bytes, at least 6 are needed")
+            position += stride
+            if position > end:
+                return start, count
+            count -= 1
+            if stride == previous and probes and stride < 8194:
+                run = min(count, width, (end - position) // stride)
+                equal = _equal_lengths(data, position, stride, run)
+                position += equal * stride
+                count -= equal
+                if equal == run:
+                    width <<= 2
+                elif equal < _RUN:
+                    probes -= 1
+            previous = stride
+    except IndexError:
+        return start, count
+    return position, count
+
+
+def _equal_lengths(data: Bytes, position: int, stride: int, run: int) -> int:
+    """How many of the next `run` records begin with the same one- or two-byte length as the record before them.
+
+    Slices with a step pick the length bytes out at C speed.
+    """
+    if run < 2:
+        return 0
+    before, stop = position - stride, position + (run - 1) * stride + 1
+    column = bytes(data[position:stop:stride])
+    equal = run - len(column.lstrip(bytes((data[before],))))
+    if data[before] > 127 and equal:
+        stop = position + (equal - 1) * stride + 2
+        column = bytes(data[position + 1 : stop : stride])
+        equal -= len(column.lstrip(bytes((data[before + 1],))))
+    return equal
+
+
+def _long_stride(data: Bytes, position: int, end: int) -> int:
+    length, after = read_svarint(data, position, min(end, len(data)))
+    return after - position + length
+
+
+def read_svarint(data: Bytes, position: int, end: int, width: int = 5) -> tuple[int, int]:
+    """(value, next position) of a ZigZag varint of at most `width` bytes.
+
+    Raises IndexError when data[position:end] ends first, PeerError when the varint does not end.
+    """
+    value = shift = 0
+    for at in range(position, position + width):
+        if at >= end:
+            raise IndexError
+        byte = data[at]
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return (value >> 1) ^ -(value & 1), at + 1
+        shift += 7
+    raise _bad(f"a number in a record does not end within {width} bytes")
+
+
+def walk_fields(
+    data: Bytes, position: int, end: int, count: int, index: int, key_needed: bool
+) -> tuple[int, int]:
+    """As `walk_lengths`, and reads every field: offset deltas count up from `index`, sizes fit, keys are there if needed."""
+    start = position
+    for remaining in range(count, 0, -1):
+        start = position
+        try:
+            length, position = read_svarint(data, position, end)
+        except IndexError:
+            return start, remaining
+        if length < SMALLEST_RECORD - 1:
+            raise _bad(f"a record states a length of {length} bytes, at least 6 are needed")
+        stop = position + length
+        if stop > end:
+            return start, remaining
+        _check_record(data, position, stop, index, key_needed)
+        position = stop
+        index += 1
+    return position, 0
+
+
+def _check_record(data: Bytes, position: int, stop: int, index: int, key_needed: bool) -> None:
+    try:
+        _, position = read_svarint(data, position + 1, stop, 10)
+        delta, position = read_svarint(data, position, stop)
+        if delta != index:
+            raise _bad(f"record {index} has offset delta {delta}; deltas must count up from 0")
+        key, position = read_svarint(data, position, stop)
+        if key < 0 and key_needed:
+            raise _bad(f"record {index} has no key; a compacted topic needs one in every record")
+        value, position = read_svarint(data, position + max(key, 0), stop)
+        headers, position = read_svarint(data, position + max(value, 0), stop)
+        if headers < 0 or headers * 2 > stop - position:
+            raise _bad(f"record {index} states {headers} headers in {stop - position} bytes")
+        for _ in range(headers):
+            size, position = read_svarint(data, position, stop)
+            if size < 0:
+                raise _bad(f"record {index} has a header without a key")
+            size, position = read_svarint(data, position + size, stop)
+            position += max(size, 0)
+    except IndexError:
+        raise _bad(f"record {index} ends inside a field") from None
+    if position != stop:
+        raise _bad(f"record {index}: its fields and its length differ by {stop - position} bytes")
+
+
+def walk_pieces(pieces: Iterator[bytes], count: int, key_needed: bool) -> None:
+    """Walk the records of an opened batch as its pieces come; holds no more than one piece and one record.
+
+    Raises PeerError(INVALID_RECORD) unless the pieces hold exactly `count` records.
+    """
+    held, total = bytearray(), count
+    for piece in pieces:
+        held += piece
+        if key_needed:
+            at, count = walk_fields(held, 0, len(held), count, total - count, True)
+        else:
+            at, count = walk_lengths(held, 0, len(held), count)
+        del held[:at]
+        if not count and held:
+            break
+    if count or held:
+        raise _bad(f"{total - count} of {total} declared records are there, {len(held)} bytes over")
+
+
+def _bad(text: str) -> PeerError:
+    return PeerError(INVALID_RECORD, f"record batch: {text}")
