@@ -1,0 +1,145 @@
+"""The epoll loop of a child: one turn after the other, asleep when there is nothing to do.
+
+A turn is: see who died, hand over what came through the rings, let the shell do its own work
+(timers, parked requests), publish everything, then wait for files and doorbell. So many messages
+cost one publication, and what a file's handler pushes is published after the next poll of the
+rings, together with the answers to it.
+
+When waits have lately been shorter than the spinning time, the loop looks again and again for that
+long before it sleeps; an idle process sleeps 100 ms at a time and spins never.
+"""
+
+import os
+import select
+import time
+from typing import Final, Protocol
+
+from appliance.ring.messages import Message
+from appliance.ring.process_table import Peer
+from appliance.shell.links import Links
+from appliance.shell.seat import Seat
+
+STOP: Final = -1
+"""What `Shell.turn` answers when the process is to end."""
+
+LONGEST_WAIT_MS: Final = 100
+"""Backstop for a doorbell that never rang, and the slowest heartbeat."""
+
+_EVENTS: Final = 256
+_WORTH: Final = 4  # so many more short waits than long ones, and spinning begins
+_MOST_WORTH: Final = 16
+
+
+class Handler(Protocol):
+    """Whoever wants to know that a file is ready."""
+
+    def ready(self, mask: int) -> None:
+        """`mask`: the epoll bits that are set."""
+        ...
+
+
+class Shell(Protocol):
+    """What a child does with its turns."""
+
+    def peers_changed(self, peers: list[Peer]) -> None:
+        """These peers died or were replaced (`links.is_up` tells): what was asked of them is
+        lost."""
+        ...
+
+    def handle(self, peer: Peer, messages: list[Message]) -> None:
+        """Messages from one peer, in order."""
+        ...
+
+    def turn(self, now_ns: int) -> int:
+        """Timers and whatever else is due. Answers for how many ms at most the loop may wait, or
+        STOP."""
+        ...
+
+
+class Loop:
+    """Epoll, links and spinning of one process."""
+
+    __slots__ = ("_epoll", "_handlers", "_links", "_spin_ns", "_worth", "turns", "waits")
+
+    def __init__(self, seat: Seat, links: Links) -> None:
+        self._links = links
+        self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
+        self._handlers: dict[int, Handler] = {}
+        self._spin_ns = seat.spin_us * 1000
+        self._worth = 0
+        self.turns = 0
+        self.waits = 0
+        # Edge-triggered: each ring of the bell is one event, nobody has to read the counter away.
+        self._epoll.register(seat.doorbell, select.EPOLLIN | select.EPOLLET)
+
+    def register(self, fd: int, mask: int, handler: Handler) -> None:
+        """Call `handler.ready` when one of `mask` (EPOLLIN, EPOLLOUT, …) is there on `fd`."""
+        self._epoll.register(fd, mask)
+        self._handlers[fd] = handler
+
+    def modify(self, fd: int, mask: int) -> None:
+        """Another mask for a registered file."""
+        self._epoll.modify(fd, mask)
+
+    def unregister(self, fd: int) -> None:
+        """Forget a file; call it before closing the file."""
+        del self._handlers[fd]
+        self._epoll.unregister(fd)
+
+    def run(self, shell: Shell) -> None:
+        """Turn until `shell.turn` answers STOP; what was pushed until then is published."""
+        links = self._links
+        while True:
+            self.turns += 1
+            links.beat()
+            changed = links.changed_peers()
+            if changed:
+                shell.peers_changed(changed)
+            for peer, messages in links.poll():
+                shell.handle(peer, messages)
+            wait_ms = shell.turn(time.monotonic_ns())
+            links.flush()
+            if wait_ms < 0:
+                return
+            for fd, mask in self._wait(wait_ms):
+                handler = self._handlers.get(fd)  # none: the doorbell, or closed in this turn
+                if handler is not None:
+                    handler.ready(mask)
+
+    def close(self) -> None:
+        """Give the epoll back."""
+        self._epoll.close()
+
+    def _wait(self, wait_ms: int) -> list[tuple[int, int]]:
+        if wait_ms == 0 or self._links.pending():
+            return self._epoll.poll(0, _EVENTS)
+        began = time.monotonic_ns()
+        if self._worth >= _WORTH and self._spin_ns:
+            events = self._spin(began + self._spin_ns)
+            if events is not None:
+                return events
+            self._worth -= 1
+        if not self._links.prepare_sleep():
+            return self._epoll.poll(0, _EVENTS)
+        self.waits += 1
+        events = self._epoll.poll(min(wait_ms, LONGEST_WAIT_MS) / 1000, _EVENTS)
+        self._links.awake()
+        if self._spin_ns:
+            # A wake-up takes about as long as spinning may: count what spinning would have caught.
+            short = time.monotonic_ns() - began < 2 * self._spin_ns
+            self._worth = min(self._worth + 1, _MOST_WORTH) if short else max(self._worth - 2, 0)
+        return events
+
+    def _spin(self, until_ns: int) -> list[tuple[int, int]] | None:
+        """Look for events until then: them, or None when there were none."""
+        poll = self._epoll.poll
+        pending = self._links.pending
+        while True:
+            if pending():
+                return poll(0, _EVENTS)
+            events = poll(0, _EVENTS)
+            if events:
+                return events
+            if time.monotonic_ns() >= until_ns:
+                return None
+            os.sched_yield()
