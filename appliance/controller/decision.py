@@ -1,0 +1,56 @@
+"""What every decision of the controller is made from and what it gives.
+
+A decision reads the image and gives (records, one result per thing asked for). It never changes the
+image: replaying its records does, live and at start-up alike. Chance comes in as `new_id`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.config.broker import BrokerConfig
+from appliance.metadata.image import MetadataImage
+
+Record = object
+
+
+@dataclass(slots=True)
+class Situation:
+    """What a decision may look at.
+
+    new_id: 16 fresh bytes, a topic's id. directory_id: of this node's log folder.
+    free_rows: how many more partitions fit into the shared partition table.
+    """
+
+    image: MetadataImage
+    config: BrokerConfig
+    node_id: int
+    directory_id: bytes
+    new_id: Callable[[], bytes]
+    free_rows: int
+
+
+@dataclass(slots=True, frozen=True)
+class Result:
+    """How one thing went: Kafka's error code and, when it is not NONE, a text for people."""
+
+    code: int = errors.NONE
+    message: str | None = None
+
+
+OK = Result()
+
+
+def failed(error: PeerError) -> Result:
+    """The result that tells the client of this error."""
+    return Result(error.code, error.message)
+
+
+def duplicates(names: list[str]) -> dict[str, None]:
+    """Names that come more than once, in the order of their second coming."""
+    seen: dict[str, None] = {}
+    twice: dict[str, None] = {}
+    for name in names:
+        (twice if name in seen else seen)[name] = None
+    return twice

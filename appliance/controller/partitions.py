@@ -1,0 +1,82 @@
+"""Add partitions to topics (CreatePartitions, KIP-195). Partitions never go away again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
+from appliance.controller.placement import check_assignment, new_partition, place
+from appliance.controller.topics import MAX_PARTITIONS_PER_REQUEST
+
+
+@dataclass(slots=True, frozen=True)
+class MorePartitions:
+    """`count` is the number of partitions afterwards; assignments are those of the new ones."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+def create_partitions(
+    situation: Situation, wanted: Sequence[MorePartitions]
+) -> tuple[list[Record], list[tuple[str, Result]]]:
+    """Records, and per distinct topic how it went."""
+    twice = duplicates([item.name for item in wanted])
+    text = "Duplicate topic name: a request may name each topic once."
+    results = [(name, Result(errors.INVALID_REQUEST, text)) for name in twice]
+    records: list[Record] = []
+    added = 0
+    for item in wanted:
+        if item.name in twice:
+            continue
+        try:
+            new = _grow(situation, item, added)
+        except PeerError as error:
+            results.append((item.name, failed(error)))
+            continue
+        added += len(new)
+        records += new
+        results.append((item.name, OK))
+    return records, results
+
+
+def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list[Record]:
+    image = situation.image
+    topic = image.topics_by_name.get(item.name)
+    if topic is None:
+        raise PeerError(
+            errors.UNKNOWN_TOPIC_OR_PARTITION,
+            f"This server does not host topic '{item.name[:249]}'.",
+        )
+    present = len(topic.partitions)
+    count = item.count - present
+    if count <= 0:
+        raise PeerError(
+            errors.INVALID_PARTITIONS,
+            f"The topic '{item.name}' currently has {present} partition(s); {item.count} would not"
+            " be an increase. Partitions can only be added.",
+        )
+    limit = min(situation.free_rows, MAX_PARTITIONS_PER_REQUEST) - added_before
+    if count > limit:
+        raise PeerError(
+            errors.INVALID_PARTITIONS,
+            f"{count} partitions more for topic '{item.name}' are too many: at most"
+            f" {max(limit, 0)} can be added now.",
+        )
+    factor = len(topic.partitions[0].replicas)
+    if item.assignments is None:
+        placed = place(image, present, count, factor)
+    elif len(item.assignments) != count:
+        raise PeerError(
+            errors.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {count} additional partition(s), but {len(item.assignments)}"
+            " assignment(s) were specified; give one for each new partition.",
+        )
+    else:
+        placed = [check_assignment(image, replicas, factor) for replicas in item.assignments]
+    return [
+        new_partition(situation, topic.topic_id, present + step, replicas)
+        for step, replicas in enumerate(placed)
+    ]

@@ -1,0 +1,98 @@
+"""Where the replicas of new partitions go, and whether a manual assignment is possible.
+
+Kafka stripes leaders over racks and brokers; with the brokers in order of their id and one rack that
+is a plain rotation, which is what this does.
+"""
+
+from collections.abc import Sequence
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.decision import Situation
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.parts import PartitionImage
+from appliance.metadata.snapshot import partition_record
+from appliance.wire import kraft_records as kraft
+
+UNASSIGNED_DIRECTORY = bytes(16)
+
+
+def usable_brokers(image: MetadataImage) -> list[int]:
+    """Registered brokers that may get a replica: neither fenced nor shutting down."""
+    return sorted(
+        broker.broker_id
+        for broker in image.brokers.values()
+        if not broker.fenced and not broker.in_controlled_shutdown
+    )
+
+
+def place(image: MetadataImage, first: int, count: int, factor: int) -> list[tuple[int, ...]]:
+    """Replicas for partitions first … first+count-1; raises PeerError when `factor` is too high."""
+    brokers = usable_brokers(image)
+    if factor > len(brokers):
+        raise PeerError(
+            errors.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {factor} time(s): the target replication factor of"
+            f" {factor} cannot be reached because only {len(brokers)} broker(s) are registered."
+            f" Ask for a replication factor of {len(brokers)}, or of -1 for the broker's default.",
+        )
+    size = len(brokers)
+    return [
+        tuple(brokers[(index + replica) % size] for replica in range(factor))
+        for index in range(first, first + count)
+    ]
+
+
+def check_assignment(
+    image: MetadataImage, replicas: Sequence[int], factor: int | None
+) -> tuple[int, ...]:
+    """A manual assignment of one partition as it may be used; `factor` is what the others have.
+
+    Raises PeerError(INVALID_REPLICA_ASSIGNMENT).
+    """
+    wrong = ""
+    if not replicas:
+        wrong = "includes an empty replica list; name at least one broker"
+    elif factor is not None and len(replicas) != factor:
+        wrong = (
+            f"includes a partition with {len(replicas)} replica(s), but the other partitions have"
+            f" {factor}; give all partitions the same number"
+        )
+    else:
+        for position, broker in enumerate(replicas):
+            if broker in replicas[:position]:
+                wrong = f"includes the broker {broker} more than once"
+            elif broker not in image.brokers:
+                known = ", ".join(map(str, sorted(image.brokers)))
+                wrong = f"includes broker {broker}, but no such broker is registered (there is: {known})"
+    if wrong:
+        raise PeerError(
+            errors.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {wrong}."
+        )
+    return tuple(replicas)
+
+
+def new_partition(
+    situation: Situation, topic_id: bytes, index: int, replicas: tuple[int, ...]
+) -> kraft.PartitionRecord:
+    """The record of a new partition: its first usable replica leads, with leader epoch 0."""
+    usable = usable_brokers(situation.image)
+    isr = tuple(broker for broker in replicas if broker in usable)
+    if not isr:
+        raise PeerError(
+            errors.INVALID_REPLICA_ASSIGNMENT,
+            f"All brokers of the assignment of partition {index} are fenced or shutting down.",
+        )
+    partition = PartitionImage(
+        index=index,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        replicas=replicas,
+        isr=isr,
+        directories=tuple(
+            situation.directory_id if broker == situation.node_id else UNASSIGNED_DIRECTORY
+            for broker in replicas
+        ),
+    )
+    return partition_record(topic_id, partition)

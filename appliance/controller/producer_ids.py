@@ -1,0 +1,47 @@
+"""Hand out producer ids in blocks (KIP-730), so that a restart never gives one twice.
+
+A block is taken by a ProducerIdsRecord; only when that is committed are its ids given away. Ids of a
+block that were not given before a restart are lost, which is harmless: there are 2^63.
+"""
+
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.decision import Record, Situation
+from appliance.wire import kraft_records as kraft
+
+BLOCK: Final = 1000
+_LAST: Final = 2**63 - 1
+
+
+def allocate_block(situation: Situation) -> tuple[list[Record], int]:
+    """The record that takes the next block, and the first of its BLOCK ids."""
+    first = situation.image.next_producer_id
+    if first > _LAST - BLOCK:
+        raise PeerError(errors.UNKNOWN_SERVER_ERROR, "All producer ids have been given out.")
+    broker = situation.image.brokers.get(situation.node_id)
+    record = kraft.ProducerIdsRecord(
+        broker_id=situation.node_id,
+        broker_epoch=broker.epoch if broker else -1,
+        next_producer_id=first + BLOCK,
+    )
+    return [record], first
+
+
+class ProducerIds:
+    """The block that is being given out; `allocate_block` refills it."""
+
+    __slots__ = ("_end", "_next")
+
+    def __init__(self) -> None:
+        self._next = self._end = 0
+
+    def take(self, situation: Situation) -> tuple[list[Record], int]:
+        """A producer id nobody had, and the record it depends on when a block had to be taken."""
+        records: list[Record] = []
+        if self._next == self._end:
+            records, self._next = allocate_block(situation)
+            self._end = self._next + BLOCK
+        self._next += 1
+        return records, self._next - 1

@@ -1,0 +1,230 @@
+"""Create and delete topics, by request or because a client named one that does not exist.
+
+Decisions only: `create_topics` and `delete_topics` give records and results, nothing changes here.
+A request's topics are decided one by one; the records of one topic come together or not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.configs import topic_config_records
+from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
+from appliance.controller.names import check_topic_name, collision
+from appliance.controller.placement import check_assignment, new_partition, place
+from appliance.metadata.parts import TopicImage
+from appliance.wire import kraft_records as kraft
+
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000  # Kafka's limit for one batch of metadata records
+
+
+@dataclass(slots=True, frozen=True)
+class NewTopic:
+    """One topic to create. partitions, replication_factor: -1 for the broker's default.
+
+    assignments: (partition, broker ids) pairs; when there are any, both counts must be -1.
+    configs: value None is refused.
+    """
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True)
+class CreatedTopic:
+    """A topic that exists as soon as its records are replayed."""
+
+    topic_id: bytes
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(slots=True, frozen=True)
+class TopicToDelete:
+    """By name or by id; exactly one must be given."""
+
+    name: str | None = None
+    topic_id: bytes | None = None
+
+
+def create_topics(
+    situation: Situation, wanted: Sequence[NewTopic]
+) -> tuple[list[Record], list[tuple[str, Result, CreatedTopic | None]]]:
+    """Records, and per distinct name how it went; a name that comes twice is refused (once)."""
+    twice = duplicates([topic.name for topic in wanted])
+    records: list[Record] = []
+    results: list[tuple[str, Result, CreatedTopic | None]] = []
+    taken: list[str] = []
+    partitions = 0
+    for name in twice:
+        text = "Duplicate topic name: a request may name each topic once."
+        results.append((name, Result(errors.INVALID_REQUEST, text), None))
+    for topic in wanted:
+        if topic.name in twice:
+            continue
+        try:
+            new, created = _create(situation, topic, taken, partitions)
+        except PeerError as error:
+            results.append((topic.name, failed(error), None))
+            continue
+        taken.append(topic.name)
+        partitions += created.partitions
+        records += new
+        results.append((topic.name, OK, created))
+    return records, results
+
+
+def _create(
+    situation: Situation, topic: NewTopic, taken: Sequence[str], partitions_before: int
+) -> tuple[list[Record], CreatedTopic]:
+    check_topic_name(topic.name)
+    image = situation.image
+    if topic.name in image.topics_by_name:
+        raise PeerError(
+            errors.TOPIC_ALREADY_EXISTS,
+            f"Topic '{topic.name}' already exists; delete it first or choose another name.",
+        )
+    other = collision(topic.name, image.topics_by_name) or collision(topic.name, taken)
+    if other is not None:
+        raise PeerError(
+            errors.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{topic.name}' collides with existing topic: {other}"
+            " ('.' and '_' are the same in metric names).",
+        )
+    assignment = _assignment(situation, topic)
+    _check_room(situation, partitions_before, len(assignment))
+    topic_id = situation.new_id()
+    records: list[Record] = [kraft.TopicRecord(name=topic.name, topic_id=topic_id)]
+    configs, config_records = topic_config_records(topic.name, topic.configs)
+    records += config_records
+    for index, replicas in enumerate(assignment):
+        records.append(new_partition(situation, topic_id, index, replicas))
+    created = CreatedTopic(topic_id, len(assignment), len(assignment[0]), configs)
+    return records, created
+
+
+def _check_room(situation: Situation, before: int, count: int) -> None:
+    if before + count > MAX_PARTITIONS_PER_REQUEST:
+        raise PeerError(
+            errors.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: {before + count}, the limit is"
+            f" {MAX_PARTITIONS_PER_REQUEST}; create them in several requests.",
+        )
+    if before + count > situation.free_rows:
+        raise PeerError(
+            errors.INVALID_PARTITIONS,
+            f"This appliance has room for {max(situation.free_rows - before, 0)} more"
+            f" partition(s), {count} were asked for; ask for fewer.",
+        )
+
+
+def _assignment(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:
+    """Replicas per partition, from the request or by placement."""
+    if topic.assignments:
+        return _manual(situation, topic)
+    config = situation.config
+    count = config.int("num.partitions") if topic.partitions == -1 else topic.partitions
+    factor = topic.replication_factor
+    factor = config.int("default.replication.factor") if factor == -1 else factor
+    if count <= 0:
+        raise PeerError(
+            errors.INVALID_PARTITIONS,
+            f"Number of partitions was set to {count}; it must be at least 1,"
+            " or -1 for the broker's num.partitions.",
+        )
+    if factor <= 0:
+        raise PeerError(
+            errors.INVALID_REPLICATION_FACTOR,
+            f"Replication factor was set to {factor}; it must be at least 1,"
+            " or -1 for the broker's default.replication.factor.",
+        )
+    _check_room(situation, 0, count)
+    return place(situation.image, 0, count, factor)
+
+
+def _manual(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:
+    for name, value in (
+        ("replication factor", topic.replication_factor),
+        ("number of partitions", topic.partitions),
+    ):
+        if value != -1:
+            raise PeerError(
+                errors.INVALID_REQUEST,
+                f"A manual partition assignment was specified, so the {name} must be -1"
+                f" and not {value}.",
+            )
+    by_index = dict(topic.assignments)
+    count = len(topic.assignments)
+    _check_room(situation, 0, count)
+    if sorted(by_index) != list(range(count)):
+        raise PeerError(
+            errors.INVALID_REPLICA_ASSIGNMENT,
+            f"The manual partition assignment must name each of the partitions 0 to {count - 1}"
+            " exactly once.",
+        )
+    assignment: list[tuple[int, ...]] = []
+    factor: int | None = None
+    for index in range(count):
+        replicas = check_assignment(situation.image, by_index[index], factor)
+        factor = len(replicas)
+        assignment.append(replicas)
+    return assignment
+
+
+def delete_topics(
+    situation: Situation, wanted: Sequence[TopicToDelete]
+) -> tuple[list[Record], list[tuple[TopicToDelete, Result, TopicImage | None]]]:
+    """Records, and how it went for each topic named (the topic that goes, when it goes).
+
+    With delete.topic.enable=false all are refused with TOPIC_DELETION_DISABLED."""
+    records: list[Record] = []
+    results: list[tuple[TopicToDelete, Result, TopicImage | None]] = []
+    going: dict[bytes, None] = {}
+    for item in wanted:
+        try:
+            topic = _find(situation, item)
+            if topic.topic_id in going:
+                raise PeerError(
+                    errors.INVALID_REQUEST,
+                    "Duplicate topic: a request may name each topic once, by name or by id.",
+                )
+        except PeerError as error:
+            results.append((item, failed(error), None))
+            continue
+        going[topic.topic_id] = None
+        records.append(kraft.RemoveTopicRecord(topic_id=topic.topic_id))
+        results.append((item, OK, topic))
+    return records, results
+
+
+def _find(situation: Situation, item: TopicToDelete) -> TopicImage:
+    if not situation.config.bool("delete.topic.enable"):
+        raise PeerError(
+            errors.TOPIC_DELETION_DISABLED,
+            "Topic deletion is disabled; set delete.topic.enable=true and restart.",
+        )
+    image = situation.image
+    if item.topic_id is not None:
+        if item.name is not None:
+            raise PeerError(
+                errors.INVALID_REQUEST, "Name a topic by its name or by its id, not by both."
+            )
+        topic = image.topics_by_id.get(item.topic_id)
+        if topic is None:
+            raise PeerError(errors.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        return topic
+    if item.name is None:
+        raise PeerError(errors.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    topic = image.topics_by_name.get(item.name)
+    if topic is None:
+        raise PeerError(
+            errors.UNKNOWN_TOPIC_OR_PARTITION,
+            f"This server does not host topic '{item.name[:249]}'.",
+        )
+    return topic

@@ -1,0 +1,87 @@
+"""What one replayed record changed, for shells that open and close logs and keep caches.
+
+A change names things; what they are now is read from the image.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class TopicAdded:
+    """A topic exists now; its partitions follow, one PartitionAdded each."""
+
+    name: str
+    topic_id: bytes
+
+
+@dataclass(slots=True, frozen=True)
+class PartitionAdded:
+    """Partition `index` of the topic exists now."""
+
+    name: str
+    topic_id: bytes
+    index: int
+
+
+@dataclass(slots=True, frozen=True)
+class PartitionChanged:
+    """Leader, in-sync replicas or assignment of a partition changed."""
+
+    name: str
+    topic_id: bytes
+    index: int
+
+
+@dataclass(slots=True, frozen=True)
+class TopicRemoved:
+    """The topic with this id is gone with all its partitions (0 … partitions - 1)."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+
+
+@dataclass(slots=True, frozen=True)
+class ConfigChanged:
+    """A dynamic setting was set or removed.
+
+    resource_type: TOPIC or BROKER; the resource_name "" of BROKER is the cluster-wide default.
+    """
+
+    resource_type: int
+    resource_name: str
+    key: str
+
+
+@dataclass(slots=True, frozen=True)
+class BrokerChanged:
+    """A broker was registered, fenced, unfenced, changed or removed."""
+
+    broker_id: int
+
+
+@dataclass(slots=True, frozen=True)
+class FeatureChanged:
+    """A finalized feature has a new level; 0 means it is not finalized any more."""
+
+    name: str
+    level: int
+
+
+@dataclass(slots=True, frozen=True)
+class QuotaChanged:
+    """A client quota was set or removed. entity: (type, name or None for the default) pairs."""
+
+    entity: tuple[tuple[str, str | None], ...]
+
+
+Change = (
+    TopicAdded
+    | PartitionAdded
+    | PartitionChanged
+    | TopicRemoved
+    | ConfigChanged
+    | BrokerChanged
+    | FeatureChanged
+    | QuotaChanged
+)

@@ -1,0 +1,73 @@
+"""What a metadata image is made of: topics, partitions, brokers, controllers.
+
+Values only. Replaying a record replaces a part, it never edits one (a topic's list of partitions is
+the exception), so whoever holds a part across a change holds what was true then.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class PartitionImage:
+    """One partition. leader: -1 when it has none. directories: 16-byte ids, ordered as replicas."""
+
+    index: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    directories: tuple[bytes, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    leader_recovery_state: int = 0
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class TopicImage:
+    """One topic: `partitions[i].index == i`, without holes."""
+
+    name: str
+    topic_id: bytes
+    partitions: list[PartitionImage] = field(default_factory=list)
+
+
+@dataclass(slots=True, frozen=True)
+class Endpoint:
+    """One advertised listener.
+
+    security_protocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.
+    """
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class BrokerImage:
+    """One registered broker. features: (name, lowest level, highest level) it supports."""
+
+    broker_id: int
+    incarnation_id: bytes
+    epoch: int
+    endpoints: tuple[Endpoint, ...]
+    features: tuple[tuple[str, int, int], ...] = ()
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[bytes, ...] = ()
+    cordoned_log_dirs: tuple[bytes, ...] | None = None
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ControllerImage:
+    """One registered controller. features: (name, lowest level, highest level) it supports."""
+
+    controller_id: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: tuple[tuple[str, int, int], ...] = ()

@@ -1,0 +1,338 @@
+"""One function per kind of metadata record: what replaying it does to an image, and what changed.
+
+Called by MetadataImage.apply alone. A record that contradicts the image (a partition of a topic
+that nobody created, a hole in the partition numbers) raises ReplayFailed: the log is not one that a
+controller wrote, and guessing would lose data.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from appliance.metadata.changes import (
+    BrokerChanged,
+    Change,
+    ConfigChanged,
+    FeatureChanged,
+    PartitionAdded,
+    PartitionChanged,
+    QuotaChanged,
+    TopicAdded,
+    TopicRemoved,
+)
+from appliance.metadata.parts import (
+    BrokerImage,
+    ControllerImage,
+    Endpoint,
+    PartitionImage,
+    TopicImage,
+)
+from appliance.wire import kraft_records as kraft
+
+if TYPE_CHECKING:
+    from appliance.metadata.image import MetadataImage
+
+LEADER_UNCHANGED: Final = -2
+
+
+class ReplayFailed(Exception):
+    """A metadata record contradicts what the records before it said."""
+
+
+def replay(image: "MetadataImage", record: object) -> list[Change]:
+    """Apply one record, or hold it back until its transaction ends (KIP-868)."""
+    if isinstance(record, kraft.BeginTransactionRecord):
+        if image.pending is not None:
+            raise ReplayFailed("a metadata transaction begins inside another one")
+        image.pending = []
+        return []
+    if isinstance(record, kraft.EndTransactionRecord | kraft.AbortTransactionRecord):
+        held, image.pending = image.pending, None
+        if held is None:
+            raise ReplayFailed("a metadata transaction ends that never began")
+        if isinstance(record, kraft.AbortTransactionRecord):
+            return []
+        return [change for one in held for change in _replay_one(image, one)]
+    if image.pending is not None:
+        image.pending.append(record)
+        return []
+    return _replay_one(image, record)
+
+
+def _replay_one(image: "MetadataImage", record: object) -> list[Change]:
+    function = _REPLAY.get(type(record))
+    if function is None:
+        image.skipped += 1
+        return []
+    return function(image, record)
+
+
+def _topic(image: "MetadataImage", topic_id: bytes) -> TopicImage:
+    topic = image.topics_by_id.get(topic_id)
+    if topic is None:
+        raise ReplayFailed(f"no topic has the id {topic_id.hex()}")
+    return topic
+
+
+def _add_topic(image: "MetadataImage", record: kraft.TopicRecord) -> list[Change]:
+    if record.name in image.topics_by_name or record.topic_id in image.topics_by_id:
+        raise ReplayFailed(f"topic {record.name} is created twice")
+    topic = TopicImage(record.name, record.topic_id)
+    image.topics_by_name[topic.name] = topic
+    image.topics_by_id[topic.topic_id] = topic
+    return [TopicAdded(topic.name, topic.topic_id)]
+
+
+def _remove_topic(image: "MetadataImage", record: kraft.RemoveTopicRecord) -> list[Change]:
+    topic = _topic(image, record.topic_id)
+    del image.topics_by_name[topic.name]
+    del image.topics_by_id[topic.topic_id]
+    image.configs.pop((2, topic.name), None)
+    return [TopicRemoved(topic.name, topic.topic_id, len(topic.partitions))]
+
+
+def _add_partition(image: "MetadataImage", record: kraft.PartitionRecord) -> list[Change]:
+    topic = _topic(image, record.topic_id)
+    index = record.partition_id
+    partition = PartitionImage(
+        index=index,
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        replicas=tuple(record.replicas),
+        isr=tuple(record.isr),
+        directories=tuple(record.directories),
+        removing_replicas=tuple(record.removing_replicas),
+        adding_replicas=tuple(record.adding_replicas),
+        leader_recovery_state=record.leader_recovery_state,
+        eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
+        last_known_elr=tuple(record.last_known_elr or ()),
+    )
+    if index < len(topic.partitions):
+        topic.partitions[index] = partition
+        return [PartitionChanged(topic.name, topic.topic_id, index)]
+    if index > len(topic.partitions):
+        raise ReplayFailed(
+            f"partition {index} of {topic.name} comes after {len(topic.partitions)} partitions"
+        )
+    topic.partitions.append(partition)
+    return [PartitionAdded(topic.name, topic.topic_id, index)]
+
+
+def _change_partition(image: "MetadataImage", record: kraft.PartitionChangeRecord) -> list[Change]:
+    """As KIP-631: every change bumps the partition epoch, a named leader the leader epoch too."""
+    topic = _topic(image, record.topic_id)
+    if not 0 <= record.partition_id < len(topic.partitions):
+        raise ReplayFailed(f"partition {record.partition_id} of {topic.name} does not exist")
+    old = topic.partitions[record.partition_id]
+    changed: dict[str, Any] = {"partition_epoch": old.partition_epoch + 1}
+    for name in (
+        "isr",
+        "replicas",
+        "removing_replicas",
+        "adding_replicas",
+        "directories",
+        "eligible_leader_replicas",
+        "last_known_elr",
+    ):
+        value = getattr(record, name)
+        if value is not None:
+            changed[name] = tuple(value)
+    if record.leader != LEADER_UNCHANGED:
+        changed["leader"] = record.leader
+        changed["leader_epoch"] = old.leader_epoch + 1
+    if record.leader_recovery_state >= 0:
+        changed["leader_recovery_state"] = record.leader_recovery_state
+    topic.partitions[record.partition_id] = replace(old, **changed)
+    return [PartitionChanged(topic.name, topic.topic_id, record.partition_id)]
+
+
+def _set_config(image: "MetadataImage", record: kraft.ConfigRecord) -> list[Change]:
+    key = (record.resource_type, record.resource_name)
+    if record.value is not None:
+        image.configs.setdefault(key, {})[record.name] = record.value
+    elif key in image.configs:
+        image.configs[key].pop(record.name, None)
+        if not image.configs[key]:
+            del image.configs[key]
+    return [ConfigChanged(record.resource_type, record.resource_name, record.name)]
+
+
+def _set_feature(image: "MetadataImage", record: kraft.FeatureLevelRecord) -> list[Change]:
+    if record.feature_level == 0:
+        image.features.pop(record.name, None)
+    else:
+        image.features[record.name] = record.feature_level
+    return [FeatureChanged(record.name, record.feature_level)]
+
+
+def _endpoints(
+    record: kraft.RegisterBrokerRecord | kraft.RegisterControllerRecord,
+) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points)
+
+
+def _features(
+    record: kraft.RegisterBrokerRecord | kraft.RegisterControllerRecord,
+) -> tuple[tuple[str, int, int], ...]:
+    return tuple(
+        (f.name, f.min_supported_version, f.max_supported_version) for f in record.features
+    )
+
+
+def _register_broker(image: "MetadataImage", record: kraft.RegisterBrokerRecord) -> list[Change]:
+    cordoned = record.cordoned_log_dirs
+    image.brokers[record.broker_id] = BrokerImage(
+        broker_id=record.broker_id,
+        incarnation_id=record.incarnation_id,
+        epoch=record.broker_epoch,
+        endpoints=_endpoints(record),
+        features=_features(record),
+        rack=record.rack,
+        fenced=record.fenced,
+        in_controlled_shutdown=record.in_controlled_shutdown,
+        log_dirs=tuple(record.log_dirs),
+        cordoned_log_dirs=None if cordoned is None else tuple(cordoned),
+    )
+    return [BrokerChanged(record.broker_id)]
+
+
+def _broker(image: "MetadataImage", broker_id: int, epoch: int) -> BrokerImage:
+    broker = image.brokers.get(broker_id)
+    if broker is None or broker.epoch != epoch:
+        raise ReplayFailed(f"broker {broker_id} is not registered with epoch {epoch}")
+    return broker
+
+
+def _unregister_broker(
+    image: "MetadataImage", record: kraft.UnregisterBrokerRecord
+) -> list[Change]:
+    _broker(image, record.broker_id, record.broker_epoch)
+    del image.brokers[record.broker_id]
+    return [BrokerChanged(record.broker_id)]
+
+
+def _fence(
+    image: "MetadataImage", record: kraft.FenceBrokerRecord | kraft.UnfenceBrokerRecord
+) -> list[Change]:
+    broker = _broker(image, record.id, record.epoch)
+    fenced = isinstance(record, kraft.FenceBrokerRecord)
+    image.brokers[record.id] = replace(broker, fenced=fenced)
+    return [BrokerChanged(record.id)]
+
+
+def _change_broker(
+    image: "MetadataImage", record: kraft.BrokerRegistrationChangeRecord
+) -> list[Change]:
+    broker = _broker(image, record.broker_id, record.broker_epoch)
+    changed: dict[str, Any] = {}
+    if record.fenced != 0:
+        changed["fenced"] = record.fenced > 0
+    if record.in_controlled_shutdown > 0:
+        changed["in_controlled_shutdown"] = True
+    if record.log_dirs:
+        changed["log_dirs"] = tuple(record.log_dirs)
+    if record.cordoned_log_dirs is not None:
+        changed["cordoned_log_dirs"] = tuple(record.cordoned_log_dirs)
+    image.brokers[record.broker_id] = replace(broker, **changed)
+    return [BrokerChanged(record.broker_id)]
+
+
+def _register_controller(
+    image: "MetadataImage", record: kraft.RegisterControllerRecord
+) -> list[Change]:
+    image.controllers[record.controller_id] = ControllerImage(
+        controller_id=record.controller_id,
+        incarnation_id=record.incarnation_id,
+        endpoints=_endpoints(record),
+        features=_features(record),
+    )
+    return []
+
+
+def _producer_ids(image: "MetadataImage", record: kraft.ProducerIdsRecord) -> list[Change]:
+    image.next_producer_id = record.next_producer_id
+    return []
+
+
+def _quota(image: "MetadataImage", record: kraft.ClientQuotaRecord) -> list[Change]:
+    entity = tuple(sorted((e.entity_type, e.entity_name) for e in record.entity))
+    if not record.remove:
+        image.quotas.setdefault(entity, {})[record.key] = record.value
+    elif entity in image.quotas:
+        image.quotas[entity].pop(record.key, None)
+        if not image.quotas[entity]:
+            del image.quotas[entity]
+    return [QuotaChanged(entity)]
+
+
+def _clear_elr(image: "MetadataImage", record: kraft.ClearElrRecord) -> list[Change]:
+    """Forget the eligible leader replicas (KIP-966) of one topic, or of all for the empty name."""
+    named = image.topics_by_name.get(record.topic_name)
+    topics = (
+        list(image.topics_by_name.values()) if not record.topic_name else [named] if named else []
+    )
+    changes: list[Change] = []
+    for topic in topics:
+        for index, old in enumerate(topic.partitions):
+            if old.eligible_leader_replicas or old.last_known_elr:
+                topic.partitions[index] = replace(
+                    old,
+                    partition_epoch=old.partition_epoch + 1,
+                    eligible_leader_replicas=(),
+                    last_known_elr=(),
+                )
+                changes.append(PartitionChanged(topic.name, topic.topic_id, index))
+    return changes
+
+
+def _keep(image: "MetadataImage", record: object) -> list[Change]:
+    image.kept[_identity(record)] = record
+    return []
+
+
+def _drop(image: "MetadataImage", record: object) -> list[Change]:
+    image.kept.pop(_identity(record), None)
+    return []
+
+
+def _identity(record: object) -> tuple[str, ...]:
+    """What a record about users, access or tokens is about, so that its removal finds it."""
+    match record:
+        case kraft.AccessControlEntryRecord() | kraft.RemoveAccessControlEntryRecord():
+            return ("acl", record.id.hex())
+        case kraft.UserScramCredentialRecord() | kraft.RemoveUserScramCredentialRecord():
+            return ("scram", record.name, str(record.mechanism))
+        case kraft.DelegationTokenRecord() | kraft.RemoveDelegationTokenRecord():
+            return ("token", record.token_id)
+    raise AssertionError(f"{type(record).__name__} is not kept")
+
+
+def _nothing(image: "MetadataImage", record: object) -> list[Change]:
+    return []
+
+
+_REPLAY: Final[dict[type, Callable[["MetadataImage", Any], list[Change]]]] = {
+    kraft.TopicRecord: _add_topic,
+    kraft.RemoveTopicRecord: _remove_topic,
+    kraft.PartitionRecord: _add_partition,
+    kraft.PartitionChangeRecord: _change_partition,
+    kraft.ConfigRecord: _set_config,
+    kraft.FeatureLevelRecord: _set_feature,
+    kraft.RegisterBrokerRecord: _register_broker,
+    kraft.UnregisterBrokerRecord: _unregister_broker,
+    kraft.FenceBrokerRecord: _fence,
+    kraft.UnfenceBrokerRecord: _fence,
+    kraft.BrokerRegistrationChangeRecord: _change_broker,
+    kraft.RegisterControllerRecord: _register_controller,
+    kraft.ProducerIdsRecord: _producer_ids,
+    kraft.ClientQuotaRecord: _quota,
+    kraft.ClearElrRecord: _clear_elr,
+    kraft.AccessControlEntryRecord: _keep,
+    kraft.RemoveAccessControlEntryRecord: _drop,
+    kraft.UserScramCredentialRecord: _keep,
+    kraft.RemoveUserScramCredentialRecord: _drop,
+    kraft.DelegationTokenRecord: _keep,
+    kraft.RemoveDelegationTokenRecord: _drop,
+    kraft.NoOpRecord: _nothing,
+}
