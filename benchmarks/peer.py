@@ -1,0 +1,136 @@
+"""One peer under load: an address, the process tree behind it, and blocking connections to it.
+
+Called by the load loops. Everything here is outside the measured loop, except `Wire.exact`.
+"""
+
+import itertools
+import socket
+import time
+from struct import Struct, unpack_from
+from typing import Final
+
+from benchmarks import procstat, requests
+
+_numbers = itertools.count(1)
+LENGTH: Final = Struct(">i")
+TIMEOUT_S: Final = 30.0
+
+
+class WrongAnswer(Exception):
+    """The peer answered, but not what a correct broker answers; the run counts for nothing."""
+
+
+class Wire:
+    """A blocking connection with one receive buffer that is never reallocated."""
+
+    def __init__(self, address: tuple[str, int], buffer_bytes: int = 1 << 16) -> None:
+        self.socket = socket.create_connection(address, TIMEOUT_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = bytearray(buffer_bytes)
+        self.view = memoryview(self.buffer)
+
+    def exact(self, have: int, need: int) -> None:
+        """Fill the buffer from `have` to at least `need` bytes, not one more."""
+        view, receive = self.view, self.socket.recv_into
+        while have < need:
+            count = receive(view[have:need])
+            if not count:
+                raise WrongAnswer("the peer closed the connection")
+            have += count
+
+    def call(self, request: bytes) -> bytes:
+        """Send one request and return the answer's bytes behind the correlation id."""
+        self.socket.sendall(request)
+        self.exact(0, 4)
+        size = int(LENGTH.unpack_from(self.buffer)[0])
+        if size > len(self.buffer):
+            raise WrongAnswer(f"an answer of {size} bytes to an administrative request")
+        self.exact(0, size)
+        return bytes(self.view[4:size])
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Peer:
+    """A broker, or a bare loop that answers like one. name: as it appears in tables."""
+
+    bare = False
+
+    def __init__(self, name: str, address: tuple[str, int], pid: int | None) -> None:
+        self.name = name
+        self.address = address
+        self.pid = pid
+
+    def connect(self, buffer_bytes: int = 1 << 16) -> Wire:
+        return Wire(self.address, buffer_bytes)
+
+    def cpu_seconds(self) -> float | None:
+        """CPU time of the process tree, None when we were not told a pid."""
+        return None if self.pid is None else procstat.cpu_seconds(self.pid)
+
+    def create(self, partitions: int = 1) -> str:
+        """A fresh topic whose deleted files go at once; waits until its leader is known."""
+        name = f"bench-{time.time_ns() // 1000 % 10**12:012d}-{next(_numbers):04d}"
+        wire = self.connect()
+        try:
+            answer = wire.call(
+                requests.create_topic(name, partitions, {"file.delete.delay.ms": "0"})
+            )
+            (code,) = unpack_from(">h", answer, 4 + 4 + 2 + len(name))
+            if code:
+                raise WrongAnswer(f"CreateTopics answered error {code}")
+            end = time.monotonic() + 10
+            while not _serves(wire, name, partitions):
+                if time.monotonic() > end:
+                    raise WrongAnswer("the new topic got no leader in 10 s")
+                time.sleep(0.01)
+        finally:
+            wire.close()
+        return name
+
+    def delete(self, topic: str) -> None:
+        wire = self.connect()
+        try:
+            wire.call(requests.delete_topic(topic))
+        finally:
+            wire.close()
+
+
+def _serves(wire: Wire, topic: str, partitions: int) -> bool:
+    """Does the broker name leaders, and do they answer as leaders?"""
+    if not _has_leaders(wire.call(requests.metadata([topic])), topic):
+        return False
+    shape = requests.fetch_shape(topic, 4)
+    for partition in range(partitions):
+        ask = requests.fetch(topic, partition, 0, 1, 1, max_wait_ms=0)
+        if shape.fields.unpack_from(wire.call(ask), shape.at - 8)[0]:
+            return False
+    return True
+
+
+def _has_leaders(answer: bytes, topic: str) -> bool:
+    """Metadata v4: does every partition of the only topic have a leader and no error?"""
+    (brokers,) = unpack_from(">i", answer, 4)
+    at = 8
+    for _ in range(brokers):
+        (host,) = unpack_from(">h", answer, at + 4)
+        at += 4 + 2 + host + 4
+        (rack,) = unpack_from(">h", answer, at)
+        at += 2 + max(rack, 0)
+    (cluster,) = unpack_from(">h", answer, at)
+    at += 2 + max(cluster, 0) + 4
+    count, error = unpack_from(">ih", answer, at)
+    at += 6 + 2 + len(topic) + 1
+    if count != 1 or error:
+        return False
+    (partitions,) = unpack_from(">i", answer, at)
+    at += 4
+    for _ in range(partitions):
+        code, _index, leader, replicas = unpack_from(">hiii", answer, at)
+        at += 14 + 4 * replicas
+        (in_sync,) = unpack_from(">i", answer, at)
+        at += 4 + 4 * in_sync
+        if code or leader < 0:
+            return False
+    return bool(partitions > 0)

@@ -1,0 +1,134 @@
+"""The few requests a load generator needs, encoded once, and where the answers keep their numbers.
+
+Every answer asked for here names one topic and one partition, so its fields lie at fixed places:
+reading one is a single unpack_from. Called by the generator and by the tests that speak raw bytes.
+"""
+
+from struct import Struct, pack
+from typing import Final, NamedTuple
+
+CLIENT_ID: Final = b"bench"
+PRODUCE, FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 3, 18, 19, 20
+
+
+def string(text: str) -> bytes:
+    """STRING: 2-byte length, then UTF-8."""
+    raw = text.encode()
+    return pack(">h", len(raw)) + raw
+
+
+def compact(raw: bytes) -> bytes:
+    """COMPACT_STRING or COMPACT_BYTES: unsigned varint of the length plus one, then the bytes."""
+    return unsigned(len(raw) + 1) + raw
+
+
+def unsigned(value: int) -> bytes:
+    """UNSIGNED_VARINT."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def frame(
+    key: int, version: int, correlation: int, body: bytes, *, flexible: bool = False
+) -> bytes:
+    """A whole request: length, header (v1, or v2 when flexible), body."""
+    head = pack(">hhih", key, version, correlation, len(CLIENT_ID)) + CLIENT_ID
+    if flexible:
+        head += b"\0"
+    return pack(">i", len(head) + len(body)) + head + body
+
+
+def produce(
+    topic: str, partition: int, records: bytes, acks: int, correlation: int, version: int = 7
+) -> bytes:
+    """Produce v7 (classic encoding) or v9 (flexible), one batch for one partition."""
+    if version >= 9:
+        body = b"\0" + pack(">hi", acks, 30_000) + b"\2" + compact(topic.encode())
+        body += b"\2" + pack(">i", partition) + compact(records) + b"\0\0\0"
+        return frame(PRODUCE, version, correlation, body, flexible=True)
+    body = pack(">hhii", -1, acks, 30_000, 1) + string(topic)
+    body += pack(">iii", 1, partition, len(records)) + records
+    return frame(PRODUCE, version, correlation, body)
+
+
+def fetch(
+    topic: str,
+    partition: int,
+    offset: int,
+    max_bytes: int,
+    correlation: int,
+    version: int = 4,
+    *,
+    max_wait_ms: int = 500,
+    min_bytes: int = 1,
+) -> bytes:
+    """Fetch v4 (classic encoding) or v12 (flexible, no session), one partition."""
+    head = pack(">iiiib", -1, max_wait_ms, min_bytes, 0x7FFFFFFF, 0)
+    if version >= 12:
+        body = head + pack(">ii", 0, -1) + b"\2" + compact(topic.encode()) + b"\2"
+        body += pack(">iiqiqi", partition, -1, offset, -1, -1, max_bytes) + b"\0\0\1" + b"\1\0"
+        return frame(FETCH, version, correlation, body, flexible=True)
+    body = head + pack(">i", 1) + string(topic) + pack(">iiqi", 1, partition, offset, max_bytes)
+    return frame(FETCH, version, correlation, body)
+
+
+def create_topic(
+    name: str, partitions: int, configs: dict[str, str], correlation: int = 1
+) -> bytes:
+    """CreateTopics v2, replication factor 1."""
+    body = pack(">i", 1) + string(name) + pack(">ihi", partitions, 1, 0) + pack(">i", len(configs))
+    for key, value in configs.items():
+        body += string(key) + string(value)
+    return frame(CREATE_TOPICS, 2, correlation, body + pack(">ib", 30_000, 0))
+
+
+def delete_topic(name: str, correlation: int = 1) -> bytes:
+    """DeleteTopics v1."""
+    body = pack(">i", 1) + string(name) + pack(">i", 30_000)
+    return frame(DELETE_TOPICS, 1, correlation, body)
+
+
+def metadata(names: list[str], correlation: int = 1) -> bytes:
+    """Metadata v4 without auto-creation."""
+    body = pack(">i", len(names)) + b"".join(string(name) for name in names) + b"\0"
+    return frame(METADATA, 4, correlation, body)
+
+
+def api_versions(correlation: int = 1) -> bytes:
+    """ApiVersions v0."""
+    return frame(API_VERSIONS, 0, correlation, b"")
+
+
+class Shape(NamedTuple):
+    """Where an answer keeps its numbers. size: bytes of the whole answer, length field included
+    (for Fetch: of everything before the records)."""
+
+    size: int
+    correlation: int
+    fields: Struct
+    at: int
+
+
+def produce_shape(topic: str, version: int) -> Shape:
+    """Fields: error code, base offset."""
+    name = len(topic.encode())
+    if version >= 9:
+        at = 8 + 1 + 1 + len(compact(topic.encode())) + 1 + 4
+        return Shape(at + 2 + 8 + 8 + 8 + 1 + 1 + 1 + 1 + 4 + 1, 4, Struct(">hq"), at)
+    at = 8 + 4 + 2 + name + 4 + 4
+    return Shape(at + 2 + 8 + 8 + 8 + 4, 4, Struct(">hq"), at)
+
+
+def fetch_shape(topic: str, version: int) -> Shape:
+    """Fields: error code, high watermark. What follows (aborted list, records) is read by the
+    caller.
+    """
+    if version >= 12:
+        at = 8 + 1 + 4 + 2 + 4 + 1 + len(compact(topic.encode())) + 1 + 4
+        return Shape(at + 2 + 8 + 8 + 8 + 1 + 4, 4, Struct(">hq"), at)
+    at = 8 + 4 + 4 + 2 + len(topic.encode()) + 4 + 4
+    return Shape(at + 2 + 8 + 8 + 4 + 4, 4, Struct(">hq"), at)
