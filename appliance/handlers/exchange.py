@@ -153,7 +153,6 @@ class Handler:
     name: str
     lowest: int
     highest: int
-    first_flexible: int
     begin: Callable[[Host, Exchange], None]
     complete: Callable[[Host, Exchange, int, Message | None, bytes], None]
     expire: Callable[[Host, Exchange], None] = _ignore

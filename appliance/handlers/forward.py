@@ -21,5 +21,6 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         host.finish(x, x.state)
 
 
-def handler(key: int, name: str, lowest: int, highest: int, first_flexible: int) -> Handler:
-    return Handler(key, name, lowest, highest, first_flexible, begin, complete, keeps_body=True)
+def handler(key: int, name: str, lowest: int, highest: int) -> Handler:
+    """A request of this API is for control to answer."""
+    return Handler(key, name, lowest, highest, begin, complete, keeps_body=True)

@@ -93,4 +93,4 @@ def _finish(host: Host, x: Exchange) -> None:
         host.finish(x, [produce.encode(request, answers, x.version, 0)])
 
 
-HANDLER = Handler(0, "Produce", 3, 13, 9, begin, complete, expire, keeps_body=True)
+HANDLER = Handler(0, "Produce", 3, 13, begin, complete, expire, keeps_body=True)

@@ -236,6 +236,4 @@ def _whole_error(version: int, code: int) -> list[Piece]:
 
 def handler(sessions: FetchSessions) -> Handler:
     """The Fetch handler of one network process, which owns the sessions."""
-    return Handler(
-        1, "Fetch", 4, 18, 12, lambda host, x: begin(host, x, sessions), complete, expire
-    )
+    return Handler(1, "Fetch", 4, 18, lambda host, x: begin(host, x, sessions), complete, expire)

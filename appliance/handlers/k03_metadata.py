@@ -20,20 +20,21 @@ from appliance.wire.messages import encode_response
 @dataclass(slots=True)
 class MetadataState:
     request: Any
-    refused: dict[str, int]  # topics that could not be created, with the error code
+    missing: list[str]  # topics being created; `complete` names them by their index
+    refused: dict[str, int]  # those that could not be created, with the error code
 
 
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
-    x.state = MetadataState(request, {})
+    missing: dict[str, None] = {}
     may_create = getattr(request, "allow_auto_topic_creation", True)
     if request.topics and may_create and host.config.bool("auto.create.topics.enable"):
-        missing = {}
         for item in request.topics:
             if item.name is not None and item.name not in host.image.topics_by_name:
-                missing[item.name] = len(missing)
-        for name, index in missing.items():
-            host.ensure_topic(x, index, name)
+                missing[item.name] = None
+    x.state = MetadataState(request, list(missing), {})
+    for index, name in enumerate(missing):
+        host.ensure_topic(x, index, name)
     if not x.pending:
         _finish(host, x)
 
@@ -42,9 +43,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     state: MetadataState = x.state
     code = errors.LEADER_NOT_AVAILABLE if message is None else message.flags - 1
     if code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
-        names = [item.name for item in state.request.topics]
-        missing = list(dict.fromkeys(name for name in names if name is not None))
-        state.refused.update({name: code for name in missing if name == payload.decode()})
+        state.refused[state.missing[index]] = code
     if not x.pending:
         _finish(host, x)
 
@@ -55,7 +54,9 @@ def _finish(host: Host, x: Exchange) -> None:
     with_operations = getattr(request, "include_topic_authorized_operations", False)
     everything = request.topics is None or (x.version == 0 and not request.topics)
     if everything:
-        topics = [describe.topic(item, with_operations) for item in host.image.topics_by_name.values()]
+        topics = [
+            describe.topic(item, with_operations) for item in host.image.topics_by_name.values()
+        ]
     else:
         topics = [_asked(host, item, state.refused, with_operations) for item in request.topics]
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
@@ -90,4 +91,4 @@ def _asked(host: Host, item: Any, refused: dict[str, int], with_operations: bool
     return describe.topic(found, with_operations)
 
 
-HANDLER = Handler(3, "Metadata", 0, 13, 9, begin, complete)
+HANDLER = Handler(3, "Metadata", 0, 13, begin, complete)

@@ -25,12 +25,17 @@ Range = tuple[int, int, int]  # API key, lowest and highest version
 def unsupported() -> bytes:
     """The version 0 body for a version outside our range."""
     keys = [{"api_key": KEY, "min_version": LOWEST, "max_version": HIGHEST}]
-    return encode_response(response(KEY, 0, {"error_code": errors.UNSUPPORTED_VERSION, "api_keys": keys}))
+    return encode_response(
+        response(KEY, 0, {"error_code": errors.UNSUPPORTED_VERSION, "api_keys": keys})
+    )
 
 
 def handler(ranges: Iterable[Range]) -> Handler:
     """The handler that advertises `ranges`."""
-    keys = [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in sorted(ranges)]
+    keys = [
+        {"api_key": key, "min_version": low, "max_version": high}
+        for key, low, high in sorted(ranges)
+    ]
 
     def begin(host: Host, x: Exchange) -> None:
         request = gather.decode(host, x)
@@ -39,10 +44,12 @@ def handler(ranges: Iterable[Range]) -> Handler:
             named = (request.client_software_name, request.client_software_version)
             if not all(_SOFTWARE.fullmatch(text) for text in named):
                 code = errors.INVALID_REQUEST
-        answer = response(KEY, x.version, {**_features(host, x.version), "error_code": code, "api_keys": keys})
+        answer = response(
+            KEY, x.version, {**_features(host, x.version), "error_code": code, "api_keys": keys}
+        )
         host.finish(x, [encode_response(answer)])
 
-    return Handler(KEY, "ApiVersions", LOWEST, HIGHEST, 3, begin, never)
+    return Handler(KEY, "ApiVersions", LOWEST, HIGHEST, begin, never)
 
 
 def _features(host: Host, version: int) -> dict[str, object]:

@@ -15,7 +15,10 @@ def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     topics = []
     for topic in request.topics:
-        rows = [Asked(partition.partition_index, partition.offset, -1, 0) for partition in topic.partitions]
+        rows = [
+            Asked(partition.partition_index, partition.offset, -1, 0)
+            for partition in topic.partitions
+        ]
         if topic.name in INTERNAL_TOPICS:
             for asked in rows:
                 asked.answer = failed(asked, errors.INVALID_TOPIC_EXCEPTION)
@@ -32,4 +35,4 @@ def answered(asked: Asked, message: Message) -> Values:
     return {"partition_index": asked.partition, "low_watermark": message.a, "error_code": 0}
 
 
-HANDLER = Handler(21, "DeleteRecords", 0, 2, 2, begin, gather.complete)
+HANDLER = Handler(21, "DeleteRecords", 0, 2, begin, gather.complete)

@@ -38,4 +38,4 @@ def begin(host: Host, x: Exchange) -> None:
     )
 
 
-HANDLER = Handler(60, "DescribeCluster", 0, 2, 0, begin, never)
+HANDLER = Handler(60, "DescribeCluster", 0, 2, begin, never)

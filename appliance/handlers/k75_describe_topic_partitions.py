@@ -44,4 +44,4 @@ def begin(host: Host, x: Exchange) -> None:
     gather.reply(host, x, {"throttle_time": 0, "topics": topics, "next_cursor": cursor})
 
 
-HANDLER = Handler(75, "DescribeTopicPartitions", 0, 0, 0, begin, never)
+HANDLER = Handler(75, "DescribeTopicPartitions", 0, 0, begin, never)

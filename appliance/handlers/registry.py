@@ -19,16 +19,16 @@ from appliance.handlers.exchange import Handler
 from appliance.handlers.fetch_sessions import FetchSessions
 
 FORWARDED = (
-    forward.handler(19, "CreateTopics", 2, 7, 5),
-    forward.handler(20, "DeleteTopics", 1, 6, 4),
-    forward.handler(22, "InitProducerId", 0, 5, 2),
-    forward.handler(32, "DescribeConfigs", 1, 4, 4),
-    forward.handler(33, "AlterConfigs", 0, 2, 2),
-    forward.handler(35, "DescribeLogDirs", 1, 5, 2),
-    forward.handler(37, "CreatePartitions", 0, 3, 2),
-    forward.handler(44, "IncrementalAlterConfigs", 0, 1, 1),
-    forward.handler(55, "DescribeQuorum", 0, 2, 0),
-    forward.handler(57, "UpdateFeatures", 0, 2, 0),
+    forward.handler(19, "CreateTopics", 2, 7),
+    forward.handler(20, "DeleteTopics", 1, 6),
+    forward.handler(22, "InitProducerId", 0, 5),
+    forward.handler(32, "DescribeConfigs", 1, 4),
+    forward.handler(33, "AlterConfigs", 0, 2),
+    forward.handler(35, "DescribeLogDirs", 1, 5),
+    forward.handler(37, "CreatePartitions", 0, 3),
+    forward.handler(44, "IncrementalAlterConfigs", 0, 1),
+    forward.handler(55, "DescribeQuorum", 0, 2),
+    forward.handler(57, "UpdateFeatures", 0, 2),
 )
 
 

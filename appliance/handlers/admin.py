@@ -1,0 +1,78 @@
+"""The requests that control answers: one list of APIs, each with the function that decides it.
+
+`answer` decodes nothing and sends nothing: it takes a decoded request and gives the records that the
+answer depends on and the answer itself. Control replays and syncs the records, then sends.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from appliance.controller.decision import Record, Situation
+from appliance.controller.producer_ids import ProducerIds
+from appliance.ring.partition_table import PartitionTable
+
+Values = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class Quorum:
+    """What DescribeQuorum tells of the metadata log. Offsets are exclusive ends, times ms.
+
+    voters: (node id, directory id) of each.
+    """
+
+    leader_epoch: int
+    high_watermark: int
+    log_end: int
+    voters: tuple[tuple[int, bytes], ...]
+
+
+@dataclass(slots=True)
+class AdminContext:
+    """What the answers are made from. Made anew for each request, over the same parts.
+
+    handles: (topic id, partition) → row of the partition table.
+    volume: total and usable bytes of the volume that holds the log folder.
+    """
+
+    situation: Situation
+    producer_ids: ProducerIds
+    partitions: PartitionTable
+    handles: Mapping[tuple[bytes, int], int]
+    quorum: Quorum
+    log_dir: str
+    volume: Callable[[], tuple[int, int]]
+    now_ms: int
+
+
+class Answer(NamedTuple):
+    """The records an answer depends on, and the answer's fields."""
+
+    records: list[Record]
+    values: Values
+
+
+@dataclass(slots=True, frozen=True)
+class Api:
+    """One API key that control serves in versions lowest … highest."""
+
+    key: int
+    name: str
+    lowest: int
+    highest: int
+    first_flexible: int
+    decide: Callable[[Any, int, AdminContext], Answer]
+
+
+NO_THROTTLE: Final = 0
+
+
+def uuid_bytes(value: Any) -> bytes:
+    """16 bytes of a decoded uuid; None stands for the zero uuid."""
+    return bytes(16) if value is None else bytes(value.bytes)
+
+
+def milliseconds(value: Any) -> int:
+    """A decoded duration as ms."""
+    return int(value.total_seconds() * 1000)

@@ -1,0 +1,61 @@
+"""CreateTopics, API key 19, versions 2 to 7.
+
+4: counts may be -1 for the defaults (taken in every version here). 5: flexible; counts and settings in
+the answer (KIP-525). 6: quota errors. 7: topic ids. Not done: quotas; the timeout is not used because
+nothing is waited for.
+"""
+
+from typing import Any
+
+from appliance.base.ids import ZERO_TOPIC_ID
+from appliance.controller.decision import Result
+from appliance.controller.topics import CreatedTopic, NewTopic, create_topics
+from appliance.handlers import described_configs
+from appliance.handlers.admin import AdminContext, Answer, Api, Values
+
+
+def decide(request: Any, version: int, context: AdminContext) -> Answer:
+    wanted = [
+        NewTopic(
+            name=topic.name,
+            partitions=topic.num_partitions,
+            replication_factor=topic.replication_factor,
+            assignments=[(item.partition_index, item.broker_ids) for item in topic.assignments],
+            configs={item.name: item.value for item in topic.configs},
+        )
+        for topic in request.topics
+    ]
+    records, results = create_topics(context.situation, wanted)
+    rows = [_row(context, version, request.validate_only, *result) for result in results]
+    return Answer([] if request.validate_only else records, {"throttle_time": 0, "topics": rows})
+
+
+def _row(
+    context: AdminContext,
+    version: int,
+    validate_only: bool,
+    name: str,
+    result: Result,
+    created: CreatedTopic | None,
+) -> Values:
+    row: Values = {
+        "name": name,
+        "topic_id": ZERO_TOPIC_ID,
+        "error_code": result.code,
+        "error_message": result.message,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "configs": [],
+    }
+    if created is None:
+        return row
+    row["num_partitions"] = created.partitions
+    row["replication_factor"] = created.replication_factor
+    if not validate_only:
+        row["topic_id"] = created.topic_id
+    if version >= 5:
+        row["configs"] = described_configs.new_topic(context, created.configs)
+    return row
+
+
+API = Api(19, "CreateTopics", 2, 7, 5, decide)

@@ -1,0 +1,37 @@
+"""InitProducerId, API key 22, versions 0 to 5, for idempotent producers.
+
+2: flexible. 3: the producer's present id and epoch (KIP-360; without a transactional id a new id is
+given all the same). 4: PRODUCER_FENCED. 5: TRANSACTION_ABORTABLE. Not done: transactions. A
+transactional id is refused with UNSUPPORTED_VERSION, which clients treat as final.
+"""
+
+from typing import Any
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.handlers.admin import AdminContext, Answer, Api
+
+
+def decide(request: Any, version: int, context: AdminContext) -> Answer:
+    if request.transactional_id is not None:
+        empty = not request.transactional_id
+        return _refused(errors.INVALID_REQUEST if empty else errors.UNSUPPORTED_VERSION)
+    try:
+        records, producer_id = context.producer_ids.take(context.situation)
+    except PeerError as error:
+        return _refused(error.code)
+    values = {
+        "throttle_time": 0,
+        "error_code": errors.NONE,
+        "producer_id": producer_id,
+        "producer_epoch": 0,
+    }
+    return Answer(records, values)
+
+
+def _refused(code: int) -> Answer:
+    values = {"throttle_time": 0, "error_code": code, "producer_id": -1, "producer_epoch": -1}
+    return Answer([], values)
+
+
+API = Api(22, "InitProducerId", 0, 5, 2, decide)

@@ -1,0 +1,26 @@
+"""CreatePartitions, API key 37, versions 0 to 3.
+
+2: flexible. 3: quota errors. Not done: quotas; the timeout is not used because nothing is waited for.
+"""
+
+from typing import Any
+
+from appliance.controller.partitions import MorePartitions, create_partitions
+from appliance.handlers.admin import AdminContext, Answer, Api
+
+
+def decide(request: Any, version: int, context: AdminContext) -> Answer:
+    wanted = []
+    for topic in request.topics:
+        manual = topic.assignments
+        assignments = None if manual is None else [item.broker_ids for item in manual]
+        wanted.append(MorePartitions(topic.name, topic.count, assignments))
+    records, results = create_partitions(context.situation, wanted)
+    rows = [
+        {"name": name, "error_code": result.code, "error_message": result.message}
+        for name, result in results
+    ]
+    return Answer([] if request.validate_only else records, {"throttle_time": 0, "results": rows})
+
+
+API = Api(37, "CreatePartitions", 0, 3, 2, decide)

@@ -1,0 +1,41 @@
+"""UpdateFeatures, API key 57, versions 0 to 2; flexible from 0.
+
+1: upgrade types and validate only. 2: one error for all instead of one each. All updates of a request
+are made or none.
+"""
+
+from typing import Any
+
+from appliance.base import errors
+from appliance.controller.features import (
+    SAFE_DOWNGRADE,
+    UPGRADE,
+    FeatureUpdate,
+    update_features,
+)
+from appliance.handlers.admin import AdminContext, Answer, Api
+
+
+def decide(request: Any, version: int, context: AdminContext) -> Answer:
+    wanted = []
+    for item in request.feature_updates:
+        if version == 0:
+            kind = SAFE_DOWNGRADE if item.allow_downgrade else UPGRADE
+        else:
+            kind = item.upgrade_type
+        wanted.append(FeatureUpdate(item.feature, item.max_version_level, kind))
+    records, results = update_features(context.situation, wanted)
+    wrong = next(((name, bad) for name, bad in results if bad.code != errors.NONE), None)
+    code, text = errors.NONE, None
+    if wrong is not None and version >= 2:
+        code = wrong[1].code
+        text = f"The update failed for all features because of {wrong[0][:100]}: {wrong[1].message}"
+    rows = [
+        {"feature": name, "error_code": result.code, "error_message": result.message}
+        for name, result in results
+    ]
+    values = {"throttle_time": 0, "error_code": code, "error_message": text, "results": rows}
+    return Answer([] if getattr(request, "validate_only", False) else records, values)
+
+
+API = Api(57, "UpdateFeatures", 0, 2, 0, decide)

@@ -1,0 +1,49 @@
+"""Entry of a network process: wait until the appliance can serve, then turn until told to drain."""
+
+from appliance.base.clock import OsClock
+from appliance.base.os_disk import OsDisk
+from appliance.metadata.follower import Follower
+from appliance.netproc.server import Server
+from appliance.ring.messages import Message
+from appliance.ring.process_table import Peer
+from appliance.shell.links import Links
+from appliance.shell.log import Log
+from appliance.shell.loop import STOP, Loop
+from appliance.shell.seat import Seat
+
+_LOOK_AGAIN_MS = 2
+
+
+class _Waiting:
+    """The shell until control and every ioproc are ready: it only turns."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+
+    def peers_changed(self, peers: list[Peer]) -> None:
+        """Nothing was asked yet."""
+
+    def handle(self, peer: Peer, messages: list[Message]) -> None:
+        """Completions of a predecessor's requests: nobody waits for them."""
+
+    def turn(self, now_ns: int) -> int:
+        table = self._seat.processes
+        if table.drain or (table.cluster_ready and table.metadata_offset):
+            return STOP
+        return _LOOK_AGAIN_MS
+
+
+def run(seat: Seat) -> int:
+    """Serve until the appliance drains; 0 is an orderly end."""
+    log = Log(str(seat.me))
+    links = Links(seat, log)
+    loop = Loop(seat, links)
+    loop.run(_Waiting(seat))
+    if seat.processes.drain:
+        return 0
+    follower = Follower(OsDisk(), seat.data_dir, seat.partitions)
+    follower.catch_up(seat.processes.metadata_offset)
+    server = Server(seat, links, loop, follower, OsClock(), log)
+    server.open_for_business()
+    loop.run(server)
+    return 0

@@ -1,0 +1,50 @@
+"""Where every partition lives, looked up once per partition and image."""
+
+from appliance.base.home import home_of
+from appliance.handlers.exchange import Route
+from appliance.metadata.image import MetadataImage, TopicImage
+
+
+class Routes:
+    """A cache over an image; `clear` it when the image has changed."""
+
+    def __init__(
+        self, image: MetadataImage, handles: dict[tuple[bytes, int], int], ioprocs: int
+    ) -> None:
+        self._image = image
+        self._handles = handles
+        self._ioprocs = ioprocs
+        self._by_name: dict[tuple[bytes, int], Route] = {}
+        self._by_id: dict[tuple[bytes, int], Route] = {}
+
+    def clear(self, image: MetadataImage, handles: dict[tuple[bytes, int], int]) -> None:
+        """Start again from this image and these rows of the partition table."""
+        self._image = image
+        self._handles = handles
+        self._by_name.clear()
+        self._by_id.clear()
+
+    def get(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+        """The route of a partition; `topic` is a name in UTF-8 or, by_id, the 16 bytes of a topic id."""
+        cache = self._by_id if by_id else self._by_name
+        found = cache.get((topic, partition))
+        if found is None:
+            found = self._find(topic, partition, by_id)
+            if found is not None:
+                cache[topic, partition] = found
+        return found
+
+    def _find(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+        image: TopicImage | None
+        if by_id:
+            image = self._image.topics_by_id.get(topic)
+        else:
+            image = self._image.topics_by_name.get(topic.decode("utf-8", "replace"))
+        if image is None or not 0 <= partition < len(image.partitions):
+            return None
+        handle = self._handles.get((image.topic_id, partition))
+        if handle is None:
+            return None
+        home = home_of(image.topic_id, partition, self._ioprocs)
+        epoch = image.partitions[partition].leader_epoch
+        return Route(handle, home, image.name, image.topic_id, partition, epoch)

@@ -1,0 +1,445 @@
+"""The network process: requests out of connections, operations into rings, answers back in order.
+
+It is the Host of the handlers. Nothing here waits: what cannot be pushed into a full ring is kept in order, and while
+anything is kept no connection is read, so the sender's TCP window is the only queue that grows.
+"""
+
+import heapq
+import select
+import socket
+from collections import deque
+from secrets import randbits
+from typing import Final
+
+from appliance.base.clock import Clock
+from appliance.base.errors import MalformedRequest
+from appliance.handlers import k18_api_versions, registry
+from appliance.handlers.exchange import Exchange, Piece, Route
+from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.metadata.follower import Follower
+from appliance.metadata.image import TopicRemoved
+from appliance.netproc.connection import Connection
+from appliance.netproc.limits import ConnectionLimits
+from appliance.netproc.listener import Listener, advertised
+from appliance.netproc.routes import Routes
+from appliance.netproc.segments import OpenSegment, Segments
+from appliance.ring import messages
+from appliance.ring.arena import Arena
+from appliance.ring.messages import Message
+from appliance.ring.partition_table import COLUMNS, HIGH_WATERMARK, LAST_STABLE, LOG_START
+from appliance.ring.process_table import CONTROL, IOPROC, READY, Peer
+from appliance.shell.links import Links
+from appliance.shell.log import NOTICE, WARNING, Log
+from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
+from appliance.shell.seat import Seat
+from appliance.wire import request_head
+from appliance.wire.request_head import response_head
+
+_SWEEP_NS: Final = 1_000_000_000
+_QUIET_NS: Final = 1_000_000_000
+_DRAIN_NS: Final = 5_000_000_000
+_CONTROL_HOME: Final = -1
+_MOST_NUMBERS: Final = 1 << 32
+
+
+class Server:
+    """Everything one netproc has. Implements `handlers.exchange.Host`."""
+
+    def __init__(
+        self, seat: Seat, links: Links, loop: Loop, follower: Follower, clock: Clock, log: Log
+    ) -> None:
+        config = seat.config
+        self.seat = seat
+        self.links = links
+        self.loop = loop
+        self.follower = follower
+        self.clock = clock
+        self.log = log
+        self.config = config
+        self.now_ns = clock.monotonic_ns()
+        self.memory = seat.arenas[seat.index]
+        self.arena = Arena(len(self.memory))
+        self.image = follower.image
+        self.cluster_id = follower.cluster_id
+        self.routes = Routes(self.image, follower.handles, seat.ioprocs)
+        self.segments = Segments()
+        slots = config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
+        self.handlers = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
+        self.frame_limit = min(config.int("socket.request.max.bytes"), len(self.memory) // 2)
+        self.queued_limit = config.int("penstock.connection.queued.max.bytes")
+        self._idle_ns = config.int("connections.max.idle.ms") * 1_000_000
+        self._no_progress_ns = config.int("penstock.connection.no.progress.ms") * 1_000_000
+        self.limits = ConnectionLimits(
+            config.int("max.connections"),
+            config.int("max.connections.per.ip"),
+            config.per_address("max.connections.per.ip.overrides"),
+        )
+        self.listeners = [Listener(self, n, sock) for n, sock in enumerate(seat.listeners)]
+        self.connections: dict[int, Connection] = {}
+        self.starving: dict[Connection, None] = {}
+        self.choked = False  # a ring is full: read nothing
+        self._dirty: list[Connection] = []
+        self._exchanges: dict[int, Exchange] = {}
+        self._next_number = 0
+        self._deaf: list[Listener] = []  # listeners that could not accept; tried again by the sweep
+        self._deadlines: list[tuple[int, int]] = []
+        self._kept: deque[tuple[int, tuple[int, ...], bytes | None]] = deque()
+        self._lost: deque[tuple[Exchange, int]] = deque()
+        self._next_sweep_ns = self.now_ns + _SWEEP_NS
+        self._drain_until_ns = 0
+        self._rows = seat.partitions.state
+        self._writers = [links.writer(IOPROC, n) for n in range(seat.ioprocs)]
+        self._control = links.writer(CONTROL, 0)
+
+    # The shell's turn -----------------------------------------------------------------------------
+
+    def peers_changed(self, peers: list[Peer]) -> None:
+        """What was asked of these processes is lost: their requests fail with retriable errors."""
+        homes = {_CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
+        self._kept = deque(kept for kept in self._kept if kept[0] not in homes)
+        self.segments.forget()
+        for x in list(self._exchanges.values()):
+            for index in [index for index, home in x.pending.items() if home in homes]:
+                self._lost.append((x, index))
+
+    def handle(self, peer: Peer, arrived: list[Message]) -> None:
+        """Completions from an ioproc, answers from control."""
+        exchanges = self._exchanges
+        for message in arrived:
+            x = exchanges.get(message.token >> 32)
+            if x is None:
+                continue
+            index = message.token & 0xFFFFFFFF
+            if message.op == messages.ANSWERED and message.a == 1:
+                if index in x.pending:
+                    x.handler.complete(self, x, index, message, message.payload)
+                continue
+            if x.pending.pop(index, None) is not None:
+                self._complete(x, index, message)
+
+    def turn(self, now_ns: int) -> int:
+        """Metadata, timers and sending; answers how many ms the loop may wait, or STOP."""
+        self.now_ns = now_ns
+        self.follow()
+        self._fail_lost()
+        if self._kept:
+            self._push_kept()
+        self._expire()
+        if now_ns >= self._next_sweep_ns:
+            self._sweep()
+        if self.starving:
+            self._resume_starving()
+        self.links.flush()
+        self._send()
+        if self.seat.processes.drain and self._drained():
+            return STOP
+        if self._kept or self.starving or self._dirty:
+            return 1
+        if self._deadlines:
+            return max(0, min(LONGEST_WAIT_MS, -(-(self._deadlines[0][0] - now_ns) // 1_000_000)))
+        return LONGEST_WAIT_MS
+
+    def follow(self) -> None:
+        """Replay metadata that control has committed since; a request never sees an older image than an answer did."""
+        committed = self.seat.processes.metadata_offset
+        if committed != self.follower.applied:
+            changes = self.follower.catch_up(committed)
+            self.image = self.follower.image
+            self.routes.clear(self.image, self.follower.handles)
+            if any(isinstance(change, TopicRemoved) for change in changes):
+                self.segments.forget()
+            self.seat.processes.set_applied(self.seat.me, committed)
+
+    def open_for_business(self) -> None:
+        """Accept connections: control and every ioproc are ready."""
+        for listener in self.listeners:
+            self.loop.register(listener.sock.fileno(), select.EPOLLIN, listener)
+        self.links.set_state(READY)
+
+    # Requests -------------------------------------------------------------------------------------
+
+    def request(self, connection: Connection, position: int, end: int) -> None:
+        """One whole frame lies at memory[position:end], without its length."""
+        try:
+            key, version, correlation_id, client_id, body = request_head.parse(
+                self.memory, position, end
+            )
+        except MalformedRequest as problem:
+            self._malformed(connection, str(problem))
+            return
+        handler = self.handlers.get(key)
+        if handler is None or not handler.lowest <= version <= handler.highest:
+            self._unsupported(connection, key, version, correlation_id)
+            return
+        self._begin(Exchange(0, handler, version, correlation_id, client_id, body, end, connection))
+
+    def _begin(self, x: Exchange) -> None:
+        number = self._next_number
+        self._next_number = (number + 1) % _MOST_NUMBERS
+        x.number = number
+        x.started_ns = self.now_ns
+        connection = x.connection
+        connection.queue.append(x)
+        self._exchanges[number] = x
+        self.follow()
+        try:
+            x.handler.begin(self, x)
+        except MalformedRequest as problem:
+            self._exchanges.pop(number, None)
+            self._malformed(connection, f"{x.handler.name} v{x.version}: {problem}")
+            return
+        if x.pending and x.handler.keeps_body:
+            x.slab = connection.slab.hold() if connection.slab is not None else None
+        self._release_if_done(x)
+
+    def _complete(self, x: Exchange, index: int, message: Message | None) -> None:
+        if x.answer is None or x.handler.keeps_body:
+            payload = b"" if message is None else message.payload
+            x.handler.complete(self, x, index, message, payload)
+        self._release_if_done(x)
+
+    def _release_if_done(self, x: Exchange) -> None:
+        if not x.pending and (x.answer is not None or x.connection.closed):
+            if x.slab is not None:
+                x.slab.let_go()
+                x.slab = None
+            self._exchanges.pop(x.number, None)
+
+    def _unsupported(
+        self, connection: Connection, key: int, version: int, correlation_id: int
+    ) -> None:
+        if key == k18_api_versions.KEY:
+            body = k18_api_versions.unsupported()
+            x = Exchange(0, self.handlers[key], 0, correlation_id, None, 0, 0, connection)
+            connection.queue.append(x)
+            self.finish(x, [body])
+            return
+        self._malformed(connection, f"API key {key} version {version} is not served")
+
+    def _malformed(self, connection: Connection, why: str) -> None:
+        self.complain(connection, "refused-request", why)
+        connection.close()
+
+    # What handlers ask for (Host) -----------------------------------------------------------------
+
+    def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+        return self.routes.get(topic, partition, by_id)
+
+    def row(self, handle: int) -> tuple[int, int, int]:
+        at = handle * COLUMNS
+        rows = self._rows
+        return rows[at + HIGH_WATERMARK], rows[at + LAST_STABLE], rows[at + LOG_START]
+
+    def ask(
+        self,
+        x: Exchange,
+        index: int,
+        route: Route,
+        op: int,
+        flags: int,
+        a: int,
+        b: int,
+        e: int,
+        f: int,
+    ) -> None:
+        home = route.home
+        x.pending[index] = home
+        token = x.number << 32 | index
+        if self._kept or not self._writers[home].push(
+            op, flags, route.handle, token, a, b, e=e, f=f
+        ):
+            if not self.links.is_up(IOPROC, home):
+                self._lost.append((x, index))
+                return
+            self._keep(home, (op, flags, route.handle, token, a, b, e, f), None)
+
+    def forward(self, x: Exchange) -> None:
+        position = x.position
+        key = x.handler.key << 16 | x.version
+        caller = f"User:ANONYMOUS\0PLAINTEXT\0{x.connection.address}".encode()
+        self._tell_control(
+            x, 0, (messages.FORWARD, 0, 0, 0, position, key, x.end - position, 0), caller
+        )
+
+    def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
+        client = x.client_id or b""
+        self._tell_control(
+            x, index, (messages.ENSURE_TOPIC, 0, 0, 0, 0, 0, 0, 0), name.encode() + b"\0" + client
+        )
+
+    def _tell_control(
+        self, x: Exchange, index: int, fields: tuple[int, ...], payload: bytes
+    ) -> None:
+        x.pending[index] = _CONTROL_HOME
+        op, flags, handle, _, a, b, e, f = fields
+        token = x.number << 32 | index
+        if not self.links.is_up(CONTROL, 0):
+            self._lost.append((x, index))
+        elif self._kept or not self._control.push_with_payload(
+            op, flags, handle, token, a, b, e, f, payload=payload
+        ):
+            self._keep(_CONTROL_HOME, (op, flags, handle, token, a, b, e, f), payload)
+
+    def cancel(self, x: Exchange) -> None:
+        for home in set(x.pending.values()) - {_CONTROL_HOME}:
+            fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
+            if self._kept or not self._writers[home].push(*fields[:6]):
+                self._keep(home, fields, None)
+        x.pending.clear()
+
+    def segment(self, route: Route, base_offset: int) -> OpenSegment | None:
+        folder = f"{self.seat.data_dir}/{route.topic}-{route.partition}"
+        return self.segments.get(route.handle, base_offset, folder)
+
+    def schedule(self, x: Exchange) -> None:
+        heapq.heappush(self._deadlines, (x.deadline_ns, x.number))
+
+    def reached(self, x: Exchange) -> tuple[str, int]:
+        return advertised(self.config, x.connection.sock, x.connection.listener)
+
+    def hang_up(self, x: Exchange, why: str) -> None:
+        self.complain(x.connection, "hung-up", f"{x.handler.name}: {why}")
+        x.answer = []
+        x.connection.close()
+
+    def finish(self, x: Exchange, pieces: list[Piece]) -> None:
+        body = sum(len(piece) if type(piece) is bytes else piece.length for piece in pieces)
+        head = response_head(x.handler.key, x.version, x.correlation_id, body)
+        first = pieces[0]
+        if type(first) is bytes:
+            pieces[0] = head + first
+        else:
+            pieces.insert(0, head)
+        x.answer = pieces
+        self.mark_dirty(x.connection)
+
+    def finish_silently(self, x: Exchange, close: bool) -> None:
+        x.answer = []
+        if close:
+            self.complain(x.connection, "hung-up", "a batch with acks=0 was refused")
+            x.connection.close()
+        else:
+            self.mark_dirty(x.connection)
+
+    # Keeping order when a ring is full ------------------------------------------------------------
+
+    def _keep(self, home: int, fields: tuple[int, ...], payload: bytes | None) -> None:
+        self._kept.append((home, fields, payload))
+        self.choked = True
+
+    def _push_kept(self) -> None:
+        kept = self._kept
+        while kept:
+            home, (op, flags, handle, token, a, b, e, f), payload = kept[0]
+            if payload is not None:
+                pushed = self._control.push_with_payload(
+                    op, flags, handle, token, a, b, e, f, payload=payload
+                )
+            else:
+                pushed = self._writers[home].push(op, flags, handle, token, a, b, e=e, f=f)
+            if not pushed:
+                return
+            kept.popleft()
+        self.choked = False
+
+    def _fail_lost(self) -> None:
+        while self._lost:
+            x, index = self._lost.popleft()
+            if x.pending.pop(index, None) is not None:
+                self._complete(x, index, None)
+
+    # Timers ---------------------------------------------------------------------------------------
+
+    def out_of_files(self, listener: Listener, problem: OSError) -> None:
+        """No descriptor for a new connection: it waits in the backlog until the next sweep."""
+        self.log.event_from(WARNING, "accept-failed", "any", why=str(problem))
+        self.loop.modify(listener.sock.fileno(), 0)
+        self._deaf.append(listener)
+
+    def _expire(self) -> None:
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= self.now_ns:
+            deadline, number = heapq.heappop(deadlines)
+            x = self._exchanges.get(number)
+            if x is not None and x.answer is None and x.deadline_ns == deadline:
+                x.handler.expire(self, x)
+                self._release_if_done(x)
+
+    def _sweep(self) -> None:
+        """Once a second: requests out of time, connections that are idle or make no progress."""
+        now = self.now_ns
+        self._next_sweep_ns = now + _SWEEP_NS
+        while self._deaf:
+            self.loop.modify(self._deaf.pop().sock.fileno(), select.EPOLLIN)
+        for x in list(self._exchanges.values()):
+            if x.deadline_ns and x.answer is None and x.deadline_ns <= now:
+                x.handler.expire(self, x)
+                self._release_if_done(x)
+        for connection in list(self.connections.values()):
+            still = now - connection.moved_ns
+            stuck = bool(connection.out) or connection.start != connection.end
+            if stuck and not connection.queue and still > self._no_progress_ns:
+                self.complain(connection, "no-progress", f"nothing moved for {still // 10**6} ms")
+                connection.close()
+            elif still > self._idle_ns and not connection.busy():
+                connection.close()
+            elif still > _QUIET_NS:
+                connection.rest()
+
+    def _resume_starving(self) -> None:
+        waiting = self.starving
+        self.starving = {}
+        for connection in waiting:
+            connection.resume()
+
+    def _drained(self) -> bool:
+        """Whether everything asked is answered and sent, or the time for it is over."""
+        if not self._drain_until_ns:
+            self._drain_until_ns = self.now_ns + _DRAIN_NS
+            for listener in self.listeners:
+                self.loop.unregister(listener.sock.fileno())
+        for connection in list(self.connections.values()):
+            if not connection.queue and not connection.out:
+                connection.close()
+        return not self.connections or self.now_ns >= self._drain_until_ns
+
+    # Connections ----------------------------------------------------------------------------------
+
+    def admit(self, sock: socket.socket, address: str, listener: int) -> None:
+        """A client has connected."""
+        refused = self.limits.admit(address)
+        if refused is not None:
+            self.log.event_from(WARNING, "connection-refused", address, why=refused)
+            sock.close()
+            return
+        connection = Connection(self, sock, address, listener)
+        self.connections[connection.fd] = connection
+        self.loop.register(connection.fd, select.EPOLLIN, connection)
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is closing: its parked reads are cancelled, its answers go nowhere."""
+        self.loop.unregister(connection.fd)
+        del self.connections[connection.fd]
+        self.starving.pop(connection, None)
+        self.limits.release(connection.address)
+        for x in connection.queue:
+            if x.number in self._exchanges and not x.handler.keeps_body:
+                self.cancel(x)
+                self._exchanges.pop(x.number, None)
+
+    def mark_dirty(self, connection: Connection) -> None:
+        """Something can be sent at the end of this turn."""
+        if not connection.dirty:
+            connection.dirty = True
+            self._dirty.append(connection)
+
+    def _send(self) -> None:
+        dirty = self._dirty
+        self._dirty = []
+        for connection in dirty:
+            connection.dirty = False
+            connection.flush()
+
+    def complain(self, connection: Connection, event: str, why: str) -> None:
+        """One line about a peer, at most one a second for each event and address."""
+        self.log.event_from(NOTICE, event, connection.address, why=why)

@@ -1,0 +1,46 @@
+"""Memory for what arrives: pieces of the receive arena, kept as long as anyone uses the bytes in them.
+
+A connection holds one slab and reads ahead into it; every request whose bytes an ioproc may still read holds it too.
+The last one to let go returns the memory. A slab is never written again below the connection's `end`.
+"""
+
+from appliance.ring.arena import NO_ROOM, UNIT, Arena
+
+LARGEST_PREFERRED = 4 * 1024 * 1024
+_FRAMES_AHEAD = 16
+
+
+class Slab:
+    """`size` bytes at `position` of the arena."""
+
+    __slots__ = ("_arena", "limit", "position", "users")
+
+    def __init__(self, arena: Arena, position: int, size: int) -> None:
+        self._arena = arena
+        self.position = position
+        self.limit = position + size
+        self.users = 1
+
+    def hold(self) -> "Slab":
+        """One more user."""
+        self.users += 1
+        return self
+
+    def let_go(self) -> None:
+        """One user less; the last one frees the memory."""
+        self.users -= 1
+        assert self.users >= 0, "a slab was let go more often than held"
+        if self.users == 0:
+            self._arena.free(self.position)
+
+
+def allocate(arena: Arena, length: int) -> Slab | None:
+    """A slab of at least `length` bytes, or None when the arena has no room now."""
+    size = (length + UNIT - 1) // UNIT * UNIT
+    position = arena.allocate(size)
+    return None if position == NO_ROOM else Slab(arena, position, size)
+
+
+def preferred_size(largest_frame: int) -> int:
+    """Bytes worth having for a connection whose largest frame so far had `largest_frame` bytes."""
+    return max(UNIT, min(largest_frame * _FRAMES_AHEAD, LARGEST_PREFERRED))

@@ -1,0 +1,26 @@
+"""What the first bytes of a connection say when they are not Kafka's.
+
+Read as a frame length, a TLS hello is 369,295,616 and an HTTP GET 1,195,725,856: the two most common mistakes, which
+deserve to be named.
+"""
+
+_HTTP = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
+_PAGE = b"This is a Kafka listener (Penstock). It speaks the Kafka protocol, not HTTP.\n"
+HTTP_ANSWER = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_PAGE), _PAGE)
+)
+
+
+def what(head: bytes) -> str | None:
+    """Who sent `head` (4 bytes at least), in words; None when it may be a Kafka frame."""
+    if head[0] == 0x16 and head[1] == 0x03:
+        return "a TLS client on a plaintext listener: set security.protocol=PLAINTEXT in the client"
+    if head[:4] in _HTTP:
+        return "an HTTP client on a Kafka listener"
+    return None
+
+
+def is_http(head: bytes) -> bool:
+    """Whether an HTTP answer would be understood."""
+    return head[:4] in _HTTP
