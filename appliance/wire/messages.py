@@ -1,0 +1,203 @@
+"""Every Kafka message but Produce and Fetch requests, by kio's classes and our own codec.
+
+kio holds the schemas: a class per message and version, imported when first used (all of them take 2.3 s and
+38 MB). Its own native reader is not used: it reserves memory for a count before it looks at the bytes, which
+ends the process for a count of 2^31-1 in eight bytes, and it refuses unknown tagged fields, which the protocol says to skip.
+Callers: handlers, the controller's shell, tools. Values are kio's: uuid.UUID or None, timedelta, ErrorCode.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin
+from uuid import UUID
+
+from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map, schema_name_map
+from kio.static.constants import EntityType
+
+from appliance.base.errors import MalformedRequest
+from appliance.wire.fields import UNREADABLE, Field, Layout, Reader, Writer, reader, writer
+
+ELEMENTS_MAX: Final = 1 << 18
+"""Array elements in one request: an element of two bytes costs a hundred times as much once it is an object."""
+
+
+def request_versions(api_key: int) -> range:
+    """The versions of a request whose schema is known; empty for an unknown key."""
+    return _versions(api_key, EntityType.request)
+
+
+def request_type(api_key: int, version: int) -> type:
+    """The class of a request. Raises MalformedRequest when there is no such key or version."""
+    try:
+        return load_request_schema(api_key, version)
+    except (UnknownAPIKey, UnknownEntity) as cause:
+        raise MalformedRequest(f"API key {api_key} version {version} is not known") from cause
+
+
+def response_type(api_key: int, version: int) -> type:
+    """The class of a response. Raises MalformedRequest when there is no such key or version."""
+    try:
+        return load_response_schema(api_key, version)
+    except (UnknownAPIKey, UnknownEntity) as cause:
+        raise MalformedRequest(f"API key {api_key} version {version} is not known") from cause
+
+
+def is_flexible(api_key: int, version: int) -> bool:
+    """Whether the request has compact lengths and tagged fields, and so request header 2 and response header 1."""
+    return bool(request_type(api_key, version).__flexible__)  # type: ignore[attr-defined]
+
+
+def decode_request(api_key: int, version: int, body: bytes | memoryview) -> Any:  # noqa: ANN401
+    """The request in `body` (what follows the header). Raises MalformedRequest for anything that is not one."""
+    cls = request_type(api_key, version)
+    data = bytes(body)
+    try:
+        message, position = _reader(cls)(data, 0, [ELEMENTS_MAX])
+    except UNREADABLE as cause:
+        raise MalformedRequest(f"{cls.__name__} v{version}: {cause}") from cause
+    if position != len(data):
+        raise MalformedRequest(
+            f"{cls.__name__} v{version}: {len(data) - position} bytes after its end"
+        )
+    return message
+
+
+def encode_request(message: object) -> bytes:
+    """The body of a request (no header)."""
+    return _encode(message)
+
+
+def decode_response(api_key: int, version: int, body: bytes | memoryview) -> Any:  # noqa: ANN401
+    """The response in `body` (what follows the header), for tools and tests."""
+    cls = response_type(api_key, version)
+    data = bytes(body)
+    try:
+        message, position = _reader(cls)(data, 0, [len(data)])
+    except UNREADABLE as cause:
+        raise MalformedRequest(f"{cls.__name__} v{version}: {cause}") from cause
+    if position != len(data):
+        raise MalformedRequest(
+            f"{cls.__name__} v{version}: {len(data) - position} bytes after its end"
+        )
+    return message
+
+
+def encode_response(message: object) -> bytes:
+    """The body of a response (no header). `message`: an instance of kio's class of that version."""
+    return _encode(message)
+
+
+def _encode(message: object) -> bytes:
+    out: list[bytes] = []
+    cls: type = type(message)
+    _writer(cls)(out, message)
+    return b"".join(out)
+
+
+def _versions(api_key: int, kind: EntityType) -> range:
+    if api_key not in api_key_map:
+        return range(0)
+    known = [v for v, kinds in schema_name_map[api_key_map[api_key]].items() if kind in kinds]
+    return range(min(known), max(known) + 1)
+
+
+@cache
+def _reader(cls: type) -> Reader:
+    return reader(layout_of(cls))
+
+
+@cache
+def _writer(cls: type) -> Writer:
+    return writer(layout_of(cls))
+
+
+# kio's classes as layouts -------------------------------------------------------------------------
+
+_Convert = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+_MS: Final = timedelta(milliseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _read_uuid(value: bytes) -> UUID | None:
+    return UUID(bytes=value) if any(value) else None
+
+
+def _write_uuid(value: UUID | None) -> bytes:
+    return bytes(16) if value is None else value.bytes
+
+
+def _read_duration(ms: int) -> timedelta:
+    return timedelta(milliseconds=ms)
+
+
+def _write_duration(value: timedelta) -> int:
+    return value // _MS
+
+
+def _read_time(ms: int) -> datetime | None:
+    return None if ms == -1 else _EPOCH + timedelta(milliseconds=ms)
+
+
+def _write_time(value: datetime | None) -> int:
+    return -1 if value is None else (value - _EPOCH) // _MS
+
+
+_KINDS: Final[dict[str, tuple[str, _Convert | None]]] = {
+    "error_code": ("int16", (ErrorCode, int)),
+    "timedelta_i32": ("int32", (_read_duration, _write_duration)),
+    "timedelta_i64": ("int64", (_read_duration, _write_duration)),
+    "datetime_i64": ("int64", (_read_time, _write_time)),
+    "uuid": ("uuid", (_read_uuid, _write_uuid)),
+    "records": ("bytes", None),
+}
+_ZERO: Final = {"string": "", "bytes": b"", "bool": False, "float64": 0.0}
+
+
+@cache
+def layout_of(cls: type) -> Layout:
+    """The layout of one of kio's classes."""
+    flexible = cls.__flexible__  # type: ignore[attr-defined]
+    return Layout(cls, tuple(_field(f) for f in dataclasses.fields(cls)), flexible)
+
+
+def _field(item: "dataclasses.Field[Any]") -> Field:
+    inner, array, nullable = _shape(item.type)
+    tag = item.metadata.get("tag", -1)
+    if "kafka_type" in item.metadata:
+        kind, convert = _KINDS.get(item.metadata["kafka_type"], (item.metadata["kafka_type"], None))
+        nested = None
+    else:
+        kind, convert, nested = "struct", None, layout_of(inner)
+    default = item.default
+    if default is dataclasses.MISSING and tag >= 0:
+        default = _implicit_default(kind, array, nullable, nested)
+        if convert is not None and default is not None and not array:
+            default = convert[0](default)
+    return Field(item.name, kind, array, nullable, int(tag), default, nested, convert)
+
+
+def _shape(hint: Any) -> tuple[Any, bool, bool]:  # noqa: ANN401
+    """(element type, is an array, may be null) of an annotation; what is in an array may not be null."""
+    nullable = False
+    if get_origin(hint) in (UnionType, Union):
+        nullable = True
+        (hint,) = (part for part in get_args(hint) if part is not NoneType)
+    if get_origin(hint) is tuple:
+        return _shape(get_args(hint)[0])[0], True, nullable
+    return hint, False, nullable
+
+
+def _implicit_default(kind: str, array: bool, nullable: bool, nested: Layout | None) -> Any:  # noqa: ANN401
+    """The default of a tagged field for which the schema names none."""
+    if array:
+        return ()
+    if nested is not None:
+        return None if nullable else nested.make()
+    if kind == "uuid":
+        return bytes(16)
+    return _ZERO.get(kind, 0)
