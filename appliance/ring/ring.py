@@ -73,6 +73,7 @@ class RingWriter:
     """The producer's end. A closed writer takes nothing; `reset` opens it for a generation."""
 
     __slots__ = (
+        "_broken",
         "_capacity",
         "_head",
         "_in_flight",
@@ -107,6 +108,7 @@ class RingWriter:
         self._head = self._published = self._tail = 0
         self._limit = self._capacity
         self._open = True
+        self._broken = ""
         self._in_flight: deque[tuple[int, int]] = deque()  # (slot after it, payload byte after it)
         self._payload_head = self._payload_tail = 0
 
@@ -192,7 +194,10 @@ class RingWriter:
         return True
 
     def publish(self) -> bool:
-        """Show everything pushed so far to the peer. Returns whether there was anything new."""
+        """Show everything pushed so far to the peer. Returns whether there was anything new.
+        Raises RingBroken when the peer's counter was found impossible (the ring is closed then)."""
+        if self._broken:
+            raise RingBroken(self._broken)
         if self._head == self._published:
             return False
         self._words[_HEAD] = self._published = self._head
@@ -200,7 +205,7 @@ class RingWriter:
 
     @property
     def free(self) -> int:
-        """Slots that can be pushed now. RingBroken when the peer's counter is impossible."""
+        """Slots that can be pushed now."""
         self._free_slots()
         return self._limit - self._head
 
@@ -215,9 +220,11 @@ class RingWriter:
             return False
         tail = self._words[_TAIL]
         if not self._tail <= tail <= self._published:
-            raise RingBroken(
+            self._broken = (
                 f"reader's counter went from {self._tail} to {tail}, published {self._published}"
             )
+            self.close()
+            return False
         self._tail = tail
         self._limit = tail + self._capacity
         in_flight = self._in_flight

@@ -15,7 +15,7 @@ import threading
 from typing import Final
 
 from appliance.ring.messages import Message
-from appliance.ring.process_table import DOWN, KIND_NAMES, NETPROC, Peer, ProcessTable
+from appliance.ring.process_table import DOWN, NETPROC, Peer, ProcessTable
 from appliance.ring.ring import GENERATIONS, RingBroken, RingReader, RingWriter
 from appliance.shell.log import Log
 from appliance.shell.seat import Seat
@@ -107,8 +107,7 @@ class Links:
         changed = [link.peer for link in self._links if self._renew(link)]
         self._epoch = epoch
         self._table.confirm(self._me, epoch)
-        if changed:
-            self._call_supervisor()
+        self._call_supervisor()
         return changed
 
     def poll(self) -> list[tuple[Peer, list[Message]]]:
@@ -128,7 +127,13 @@ class Links:
 
     def flush(self) -> None:
         """Publish what was pushed in this turn and wake those peers that sleep."""
-        published = [link for link in self._links if link.writer.publish()]
+        published = []
+        for link in self._links:
+            try:
+                if link.writer.publish():
+                    published.append(link)
+            except RingBroken as broken:
+                self._accuse(link, broken)
         if published:
             fence()
             for link in published:
@@ -194,10 +199,8 @@ class Links:
 
     def _accuse(self, link: _Link, broken: RingBroken) -> None:
         self._log.event(3, "ring-broken", peer=str(link.peer), cause=str(broken))
-        generation = link.generation
+        self._table.accuse(self._me, link.peer, link.generation)
+        link.writer.reset(0)  # no longer broken: it is said once
         link.writer.close()
-        self._table.accuse(self._me, link.peer, generation)
+        link.reader.close()
         self._call_supervisor()
-
-
-__all__ = ["KIND_NAMES", "Links", "fence"]

@@ -1,0 +1,7 @@
+"""Shared memory, forking, watching, restarting, signals, the data folder's lock and its clean
+marker."""
+
+from appliance.supervisor.layout import CannotStart, Layout, default_processes, online_cpus
+from appliance.supervisor.main import run
+
+__all__ = ["CannotStart", "Layout", "default_processes", "online_cpus", "run"]

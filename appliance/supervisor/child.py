@@ -1,0 +1,121 @@
+"""One child process: forking it, what it does before its own code runs, and its end.
+
+A child dies with the supervisor (PR_SET_PDEATHSIG), leaves signals of the terminal and the service
+manager to it, and says in its last words what exception ended it.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, Final
+
+import multiprocess
+
+from appliance.ring.process_table import Peer
+from appliance.shell.seat import Seat
+from appliance.supervisor.memory import SharedMemory
+from appliance.supervisor.restart import RestartPolicy
+
+Entry = Callable[[Seat], int]
+
+NEVER: Final = 0
+"""Not started yet."""
+RUNNING: Final = 1
+DISCARDING: Final = 2
+"""Dead; its peers have not all let go of its rings."""
+WAITING: Final = 3
+"""Dead and discarded; a successor starts when its time has come."""
+ISOLATED: Final = 4
+"""Died too often; not started again."""
+ENDED: Final = 5
+"""Ended while draining."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_fork: Any = multiprocess.get_context("fork")
+_libc: Any = ctypes.CDLL(None, use_errno=True)
+
+
+class Child:
+    """A place and the process in it, as the supervisor sees them."""
+
+    __slots__ = (
+        "_process",
+        "beat",
+        "beat_at",
+        "deadline",
+        "discard_epoch",
+        "entry",
+        "exit_code",
+        "peer",
+        "phase",
+        "pid",
+        "pidfd",
+        "policy",
+        "start_at",
+    )
+
+    def __init__(self, peer: Peer, entry: Entry, policy: RestartPolicy) -> None:
+        self.peer = peer
+        self.entry = entry
+        self.policy = policy
+        self.phase = NEVER
+        self.pid = 0
+        self.pidfd = -1
+        self.exit_code = 0
+        self.start_at = 0
+        self.discard_epoch = 0
+        self.deadline = 0
+        self.beat = 0
+        self.beat_at = 0
+        self._process: Any = None
+
+    def fork(self, seat: Seat, memory: SharedMemory) -> None:
+        """Start the process. Raises OSError when the system refuses."""
+        process = _fork.Process(
+            target=_run, args=(self.entry, seat, memory, os.getpid()), name=str(self.peer)
+        )
+        process.start()
+        self._process = process
+        self.pid = process.pid
+        self.pidfd = os.pidfd_open(process.pid)
+        self.phase = RUNNING
+
+    def reap(self) -> str:
+        """Collect the dead process: how it ended, in words. `exit_code` is negative for a
+        signal."""
+        self._process.join()
+        self.exit_code = self._process.exitcode
+        self._process.close()
+        self._process = None
+        os.close(self.pidfd)
+        self.pidfd = -1
+        self.pid = 0
+        if self.exit_code < 0:
+            return f"killed by {signal.Signals(-self.exit_code).name}"
+        return f"exit code {self.exit_code}"
+
+    def kill(self) -> None:
+        """SIGKILL, which a stopped process obeys too; its pidfd tells when it is dead."""
+        if self.pidfd >= 0:
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+
+def _run(entry: Entry, seat: Seat, memory: SharedMemory, parent: int) -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the line above
+        os._exit(1)
+    signal.set_wakeup_fd(-1)
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    try:
+        code = entry(seat)
+    except BaseException as bug:
+        cause = f"{type(bug).__name__}: {bug}".replace("\n", " ")
+        memory.say_last_words(seat.me, cause)
+        traceback.print_exc(file=sys.stderr)
+        code = 1
+    sys.stderr.flush()
+    os._exit(code)  # no exit handlers of the supervisor, whose memory this still is

@@ -1,0 +1,298 @@
+"""The children: who lives, who died, whose rings must be let go, who starts again, who is stopped
+for good.
+
+A death goes through fixed steps: the row goes down and the epoch moves; every living peer closes
+its ends of the dead one's rings and confirms the epoch; the rings are cleared; a successor takes
+the place with a new generation. A peer that does not confirm in time is killed, so that nobody ever
+writes into a ring that has been cleared.
+
+Called by `supervisor/main.py` at each of its turns.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from appliance.ring.process_table import (
+    CONTROL,
+    IOPROC,
+    KIND_NAMES,
+    NETPROC,
+    READY,
+    UNBOUND,
+    Peer,
+)
+from appliance.shell.links import fence
+from appliance.shell.log import ERROR, INFO, WARNING, Log
+from appliance.shell.seat import Seat
+from appliance.supervisor.child import (
+    DISCARDING,
+    ENDED,
+    ISOLATED,
+    RUNNING,
+    WAITING,
+    Child,
+    Entry,
+)
+from appliance.supervisor.layout import Layout
+from appliance.supervisor.memory import SharedMemory
+from appliance.supervisor.restart import RestartPolicy
+
+SECOND: Final = 1_000_000_000
+_DRAIN_ORDER: Final = (NETPROC, IOPROC, CONTROL)
+
+
+class Fleet:
+    """All children. `fatal` says why the appliance cannot go on; `drained` that all have ended as
+    asked."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        memory: SharedMemory,
+        log: Log,
+        entries: Mapping[int, Entry],
+        make_seat: Callable[[Peer, int], Seat],
+        doorbells: Mapping[Peer, int],
+    ) -> None:
+        self._layout = layout
+        self._memory = memory
+        self._table = memory.processes
+        self._log = log
+        self._make_seat = make_seat
+        self._doorbells = doorbells
+        window_ns = int(layout.crash_window_seconds * SECOND)
+        self.children = {
+            peer: Child(
+                peer,
+                entries[peer.kind],
+                RestartPolicy(limit=layout.crash_limit, window_ns=window_ns),
+            )
+            for peer in memory.peers
+        }
+        self.fatal = ""
+        self.drained = False
+        self._stage = 0
+        self._stage_deadline = 0
+        self._last_watch = 0
+
+    # Starting -------------------------------------------------------------------------------------
+
+    def start_all(self, now: int) -> None:
+        """Fork every child; they find one another alive at their first look."""
+        for child in self.children.values():
+            self._start(child, now)
+        self._tell_all()
+
+    def _start(self, child: Child, now: int) -> None:
+        generation = self._table.occupy(child.peer)
+        child.beat, child.beat_at = 0, now
+        try:
+            child.fork(self._make_seat(child.peer, generation), self._memory)
+        except OSError as refused:
+            self._log.event(ERROR, "fork-refused", child=str(child.peer), cause=str(refused))
+            self._begin_discard(child, now)
+            self._plan_restart(child, now, f"fork refused: {refused}")
+            return
+        self._table.set_pid(child.peer, child.pid)
+
+    def _tell_all(self) -> int:
+        epoch = self._table.move_epoch()
+        for doorbell in self._doorbells.values():
+            os.eventfd_write(doorbell, 1)
+        return epoch
+
+    def announce_cluster_ready(self) -> None:
+        """Control and every ioproc are ready: netprocs may accept."""
+        self._table.set_cluster_ready(True)
+        self._tell_all()
+
+    def ready(self, *kinds: int) -> bool:
+        """Whether every child of these kinds runs and says READY, isolated ones aside."""
+        return all(
+            self._table.state(child.peer) == READY
+            for child in self._of(*kinds)
+            if child.phase != ISOLATED
+        )
+
+    # Dying ----------------------------------------------------------------------------------------
+
+    def died(self, child: Child, now: int) -> None:
+        """The pidfd of a child says that it is dead."""
+        how = child.reap()
+        words = self._memory.take_last_words(child.peer)
+        cause = f"{how}: {words}" if words else how
+        if self._stage:
+            child.phase = ENDED
+            self._table.vacate(child.peer)
+            self._tell_all()
+            if child.exit_code:
+                self._log.event(WARNING, "child-died", child=str(child.peer), cause=cause)
+            return
+        self._begin_discard(child, now)
+        self._plan_restart(child, now, cause)
+
+    def _begin_discard(self, child: Child, now: int) -> None:
+        self._table.vacate(child.peer)
+        child.discard_epoch = self._tell_all()
+        child.deadline = now + int(self._layout.confirm_seconds * SECOND)
+        child.phase = DISCARDING
+
+    def _plan_restart(self, child: Child, now: int, cause: str) -> None:
+        start_at = child.policy.died(now)
+        if start_at is not None:
+            child.start_at = start_at
+            delay_ms = (start_at - now) // 1_000_000
+            self._log.event(
+                WARNING, "child-died", child=str(child.peer), cause=cause, restart_in_ms=delay_ms
+            )
+            return
+        child.start_at = -1
+        seconds = f"{self._layout.crash_window_seconds:g}"
+        why = f"{child.peer} died {child.policy.recent} times within {seconds} s, last: {cause}"
+        self._log.event(ERROR, "child-isolated", child=str(child.peer), cause=why)
+        others = [c for c in self._of(child.peer.kind) if c is not child and c.phase != ISOLATED]
+        if not others:
+            self.fatal = f"{why}; no other {KIND_NAMES[child.peer.kind]} is left"
+
+    def _discarded(self, child: Child, now: int) -> bool:
+        """Whether every living peer has let go of the dead child's rings; late ones are killed."""
+        late = [
+            other
+            for other in self.children.values()
+            if other.phase == RUNNING
+            and other.peer.kind != child.peer.kind
+            and UNBOUND != self._table.confirmed(other.peer) < child.discard_epoch
+        ]
+        if late and now >= child.deadline:
+            for other in late:
+                self._log.event(
+                    ERROR,
+                    "child-killed",
+                    child=str(other.peer),
+                    cause=f"kept the rings of dead {child.peer}",
+                )
+                other.kill()
+            child.deadline = now + SECOND
+        return not late
+
+    # Turning --------------------------------------------------------------------------------------
+
+    def step(self, now: int) -> int:
+        """Do whatever is due. Answers when (ns) to come again at the latest."""
+        if self._stage:
+            return self._drain_step(now)
+        self._judge()
+        fence()
+        again = now + SECOND
+        for child in self.children.values():
+            if child.phase == DISCARDING:
+                if self._discarded(child, now):
+                    self._memory.clear_rings_of(child.peer)
+                    child.phase = WAITING if child.start_at >= 0 else ISOLATED
+                else:
+                    again = min(again, child.deadline, now + SECOND // 50)
+            if child.phase == WAITING:
+                if now >= child.start_at:
+                    self._start(child, now)
+                    self._tell_all()
+                else:
+                    again = min(again, child.start_at)
+        if now - self._last_watch >= SECOND:
+            self._watch(now)
+        return again
+
+    def _judge(self) -> None:
+        """A child that says a peer broke their ring is believed: that peer is replaced."""
+        for child in self.children.values():
+            accused = self._table.accused(child.peer)
+            if accused is None or child.phase != RUNNING:
+                continue
+            peer, generation = accused
+            culprit = self.children[peer]
+            if culprit.phase == RUNNING and self._table.generation(peer) == generation:
+                culprit.kill()
+
+    def _watch(self, now: int) -> None:
+        """Kill ready children whose loops stand still. After a pause of our own nobody is
+        blamed."""
+        paused = now - self._last_watch > 3 * SECOND
+        self._last_watch = now
+        limit = int(self._layout.wedged_seconds * SECOND)
+        for child in self.children.values():
+            if child.phase != RUNNING:
+                continue
+            beat = self._table.heartbeat(child.peer)
+            if beat != child.beat or paused or self._table.state(child.peer) != READY:
+                child.beat, child.beat_at = beat, now
+            elif now - child.beat_at > limit:
+                self._log.event(
+                    ERROR,
+                    "child-killed",
+                    child=str(child.peer),
+                    cause=f"its loop stood still for {limit // SECOND} s",
+                )
+                child.kill()
+                child.beat_at = now
+
+    # Ending ---------------------------------------------------------------------------------------
+
+    def begin_drain(self, now: int) -> None:
+        """Netprocs finish, then ioprocs flush, then control stops. Nobody is started any more."""
+        if not self._stage:
+            self._log.event(INFO, "draining")
+            self._next_stage(now)
+
+    @property
+    def draining(self) -> bool:
+        """The orderly end has begun."""
+        return self._stage > 0
+
+    def _next_stage(self, now: int) -> None:
+        self._stage += 1
+        if self._stage > len(_DRAIN_ORDER):
+            self.drained = True
+            return
+        layout = self._layout
+        seconds = (
+            layout.netproc_drain_seconds,
+            layout.ioproc_drain_seconds,
+            layout.control_drain_seconds,
+        )[self._stage - 1]
+        self._stage_deadline = now + int(seconds * SECOND)
+        self._table.set_drain(self._stage)
+        self._tell_all()
+
+    def _drain_step(self, now: int) -> int:
+        running: list[Child] = []
+        while not running and not self.drained:
+            kind = _DRAIN_ORDER[self._stage - 1]
+            running = [child for child in self._of(kind) if child.phase == RUNNING]
+            if not running:
+                self._next_stage(now)
+        if now >= self._stage_deadline:
+            for child in running:
+                self._log.event(
+                    WARNING, "child-killed", child=str(child.peer), cause="it did not end in time"
+                )
+                child.kill()
+            self._stage_deadline = now + SECOND
+        return self._stage_deadline
+
+    def ended_clean(self) -> bool:
+        """Control and every ioproc ended by themselves and say that all is flushed."""
+        return all(
+            child.phase == ENDED and child.exit_code == 0 for child in self._of(IOPROC, CONTROL)
+        )
+
+    def kill_all(self) -> None:
+        """At once, whatever they are doing; returns when all are dead."""
+        for child in self.children.values():
+            child.kill()
+        for child in self.children.values():
+            if child.phase == RUNNING:
+                child.reap()
+                child.phase = ENDED
+
+    def _of(self, *kinds: int) -> Iterator[Child]:
+        return (child for child in self.children.values() if child.peer.kind in kinds)

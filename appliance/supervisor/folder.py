@@ -1,0 +1,106 @@
+"""The data folder belongs to one appliance at a time, and remembers whether the last one ended in
+order.
+
+`.lock` is held with flock. Children inherit it, so a folder stays locked until the last of them is
+dead, even when the supervisor was killed: there are never two writers. `.kafka_cleanshutdown` is
+Apache Kafka's marker (KIP-903 gave it its content): there only between an orderly end and the next
+start.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import time
+from typing import Final
+
+from appliance.supervisor.layout import CannotStart
+
+LOCK_NAME: Final = ".lock"
+CLEAN_NAME: Final = ".kafka_cleanshutdown"
+_PATIENCE_S: Final = 3.0  # for children of a killed supervisor to die
+_POLL_S: Final = 0.02
+
+
+class FolderInUse(CannotStart):
+    """Another appliance, or what is left of it, works in this folder."""
+
+
+class DataFolder:
+    """The lock on one folder; kept open by the supervisor and its children."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str) -> None:
+        """Lock `path`, which exists. Raises FolderInUse; OSError when the folder cannot be
+        written."""
+        self.path = path
+        self._fd = os.open(
+            os.path.join(path, LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644
+        )
+        try:
+            self._lock()
+        except BaseException:
+            os.close(self._fd)
+            raise
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def _lock(self) -> None:
+        give_up = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError as refused:
+                if refused.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                    raise
+            holder = os.pread(self._fd, 32, 0).decode(errors="replace").strip()
+            if time.monotonic() > give_up or _alive(holder):
+                raise FolderInUse(
+                    f"{self.path} is in use by the process {holder or 'unknown'}: "
+                    "stop that one first, or choose another folder with --data"
+                )
+            time.sleep(_POLL_S)
+
+    def take_clean_marker(self) -> bool:
+        """Whether the last appliance ended in order; the marker is gone, durably, when this
+        returns."""
+        try:
+            os.unlink(os.path.join(self.path, CLEAN_NAME))
+        except FileNotFoundError:
+            return False
+        self._sync()
+        return True
+
+    def write_clean_marker(self) -> None:
+        """Everything is flushed and everyone has ended: the very last thing an appliance does."""
+        fd = os.open(
+            os.path.join(self.path, CLEAN_NAME), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644
+        )
+        try:
+            os.write(fd, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        self._sync()
+
+    def close(self) -> None:
+        """Let go of the lock, as far as this process is concerned."""
+        os.close(self._fd)
+
+    def _sync(self) -> None:
+        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _alive(pid: str) -> bool:
+    """Whether the process that wrote its id into the lock still runs (a zombie does not)."""
+    try:
+        with open(f"/proc/{int(pid)}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except (ValueError, OSError):
+        return False

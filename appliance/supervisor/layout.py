@@ -1,0 +1,61 @@
+"""How an appliance is cut into processes and memory; the only sizes the supervisor knows.
+
+Everything here is decided before the first fork and stays until the end.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.ring.partition_table import DEFAULT_ROWS
+from appliance.ring.ring import DEFAULT_CAPACITY
+
+MIB: Final = 1024 * 1024
+_MOST: Final = 4
+
+
+class CannotStart(Exception):
+    """Something about this host or folder is in the way; the text names it and the remedy."""
+
+
+def default_processes(cpus: int) -> int:
+    """Netprocs, and as many ioprocs, for a host: one of each on two CPUs or less, at most four."""
+    return max(1, min(_MOST, cpus // 2))
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Layout:
+    """Processes, listeners, sizes in bytes and patience in seconds."""
+
+    netprocs: int = 1
+    ioprocs: int = 1
+    listeners: tuple[tuple[str, int], ...] = (("127.0.0.1", 9092),)
+    """(host, port) of each configured listener; port 0 takes a free one."""
+    backlog: int = 1024
+    arena_bytes: int = 256 * MIB
+    """Receive arena of one netproc. Only touched pages take memory."""
+    ring_slots: int = DEFAULT_CAPACITY
+    payload_bytes: int = MIB
+    """Payload area of each ring to and from control."""
+    partition_rows: int = DEFAULT_ROWS
+    spin_us: int = 0
+    """How long a loaded loop looks again before it sleeps; 0 never."""
+    confirm_seconds: float = 2.0
+    """A process that has not let go of a dead peer's rings until then is killed."""
+    wedged_seconds: float = 10.0
+    """A ready process whose heartbeat stands still for so long is killed."""
+    crash_window_seconds: float = 10.0
+    crash_limit: int = 5
+    """The so-manieth death within the window isolates that process."""
+    netproc_drain_seconds: float = 3.0
+    ioproc_drain_seconds: float = 30.0
+    control_drain_seconds: float = 3.0
+
+    def __post_init__(self) -> None:
+        assert 1 <= self.netprocs <= 64 and 1 <= self.ioprocs <= 64, "1 to 64 processes of a kind"
+        assert self.listeners, "at least one listener"
+
+
+def online_cpus() -> int:
+    """CPUs this process may run on."""
+    return len(os.sched_getaffinity(0))

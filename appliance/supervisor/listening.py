@@ -1,0 +1,81 @@
+"""The listening sockets: one per netproc and listener, all on one address by SO_REUSEPORT.
+
+The supervisor opens them before it forks and keeps them, so that a connection made while a netproc
+is being replaced waits in the backlog instead of being refused.
+"""
+
+import errno
+import socket
+
+from appliance.supervisor.layout import CannotStart, Layout
+
+
+class AddressInUse(CannotStart):
+    """The address cannot be listened on; the text names it and the remedy."""
+
+
+class Listeners:
+    """Every listening socket: `of[netproc][listener]`."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, layout: Layout) -> None:
+        """Bind and listen. Raises AddressInUse."""
+        self.of: list[list[socket.socket]] = [[] for _ in range(layout.netprocs)]
+        try:
+            for host, port in layout.listeners:
+                family = socket.AF_INET6 if ":" in host else socket.AF_INET
+                if port:
+                    self._probe(family, host, port)
+                for mine in self.of:
+                    mine.append(self._listen(family, host, port, layout.backlog))
+                    port = mine[-1].getsockname()[1]
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """(host, port) of each listener, as bound."""
+        return [one.getsockname()[:2] for one in self.of[0]]
+
+    def close(self, netproc: int | None = None) -> None:
+        """Close the supervisor's copies: of one netproc, which is not coming back, or all."""
+        for mine in self.of if netproc is None else self.of[netproc : netproc + 1]:
+            for one in mine:
+                one.close()
+
+    @staticmethod
+    def _probe(family: int, host: str, port: int) -> None:
+        """With SO_REUSEPORT we would share a port with another process of this user unawares: ask
+        without it."""
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as refused:
+                raise _unusable(host, port, refused) from None
+
+    @staticmethod
+    def _listen(family: int, host: str, port: int, backlog: int) -> socket.socket:
+        one = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host != "::"))
+            one.bind((host, port))
+            one.listen(backlog)
+        except OSError as refused:
+            one.close()
+            raise _unusable(host, port, refused) from None
+        return one
+
+
+def _unusable(host: str, port: int, refused: OSError) -> AddressInUse:
+    if refused.errno == errno.EADDRINUSE:
+        return AddressInUse(
+            f"{host}:{port} is in use by another process: stop that one, or choose another "
+            "port with --listen"
+        )
+    return AddressInUse(f"{host}:{port} cannot be listened on: {refused.strerror or refused}")

@@ -1,0 +1,227 @@
+"""Starting an appliance, keeping it alive and ending it in order: `run`.
+
+Single-threaded. It waits on the signals' pipe, on its doorbell (a child changed its state,
+confirmed an epoch or accuses a peer) and on the pidfd of every child; everything else is
+`Fleet.step`. It never touches a ring in use.
+"""
+
+import gc
+import importlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from appliance.ring.process_table import (
+    CONTROL,
+    IOPROC,
+    KIND_NAMES,
+    NETPROC,
+    Peer,
+    peers_of,
+)
+from appliance.shell.log import ERROR, INFO, WARNING, Log
+from appliance.shell.seat import Seat
+from appliance.supervisor.child import Child, Entry
+from appliance.supervisor.fleet import SECOND, Fleet
+from appliance.supervisor.folder import DataFolder
+from appliance.supervisor.layout import Layout
+from appliance.supervisor.listening import Listeners
+from appliance.supervisor.memory import SharedMemory
+from appliance.supervisor.notify import notify
+
+OnReady = Callable[[str, float], None]
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def run(
+    config: object,
+    *,
+    data_dir: str,
+    on_ready: OnReady,
+    layout: Layout | None = None,
+    entries: Mapping[int, Entry] | None = None,
+    log: Log | None = None,
+) -> int:
+    """Be the supervisor of one appliance in `data_dir` until it ends: its exit code, 0 after an
+    orderly end.
+
+    `config` goes to the children unseen. `on_ready(address, seconds)` is called once, when clients
+    are served. Raises CannotStart when folder, address or memory are not to be had; nothing has
+    been changed then.
+    """
+    began = time.monotonic_ns()
+    log = log or Log("supervisor")
+    layout = layout or Layout()
+    folder = DataFolder(data_dir)
+    try:
+        listeners = Listeners(layout)
+        try:
+            memory = SharedMemory(layout, log)
+            entries = entries or _entries()
+            supervisor = Supervisor(config, folder, layout, listeners, memory, entries, log)
+            return supervisor.run(began, on_ready)
+        finally:
+            listeners.close()
+    finally:
+        folder.close()
+
+
+def _entries() -> dict[int, Entry]:
+    return {
+        kind: importlib.import_module(f"appliance.{name}.main").run
+        for kind, name in enumerate(KIND_NAMES)
+    }
+
+
+class Supervisor:
+    """Wires the parts together and turns until the end."""
+
+    def __init__(
+        self,
+        config: object,
+        folder: DataFolder,
+        layout: Layout,
+        listeners: Listeners,
+        memory: SharedMemory,
+        entries: Mapping[int, Entry],
+        log: Log,
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._layout = layout
+        self._listeners = listeners
+        self._memory = memory
+        self._log = log
+        self._clean = False
+        self._ready = False
+        self._signals = 0
+        flags = os.EFD_NONBLOCK | os.EFD_CLOEXEC
+        self._doorbell = os.eventfd(0, flags)
+        self._doorbells = {
+            peer: os.eventfd(0, flags) for peer in peers_of(layout.ioprocs, layout.netprocs)
+        }
+        self._fleet = Fleet(layout, memory, log, entries, self._make_seat, self._doorbells)
+        self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
+        self._watched: dict[int, Child] = {}
+        self._signal_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def run(self, began: int, on_ready: OnReady) -> int:
+        """From the first fork to the last exit."""
+        previous = {number: signal.signal(number, _noted) for number in _SIGNALS}
+        previous_fd = signal.set_wakeup_fd(self._signal_pipe[1])
+        try:
+            self._clean = self._folder.take_clean_marker()
+            self._memory.processes.set_was_clean(self._clean)
+            gc.freeze()
+            self._fleet.start_all(time.monotonic_ns())
+            self._clean = False
+            self._epoll.register(self._doorbell, select.EPOLLIN | select.EPOLLET)
+            self._epoll.register(self._signal_pipe[0], select.EPOLLIN)
+            return self._turn_until_the_end(began, on_ready)
+        finally:
+            self._fleet.kill_all()
+            signal.set_wakeup_fd(previous_fd)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            self._close()
+
+    def _turn_until_the_end(self, began: int, on_ready: OnReady) -> int:
+        fleet = self._fleet
+        again = 0
+        while True:
+            self._watch_new_children()
+            wait = max(0, again - time.monotonic_ns()) / SECOND
+            for fd, _ in self._epoll.poll(wait):
+                if fd == self._signal_pipe[0]:
+                    self._read_signals()
+                elif fd in self._watched:
+                    self._epoll.unregister(fd)
+                    child = self._watched.pop(fd)
+                    fleet.died(child, time.monotonic_ns())
+                    self._after_death(child)
+            if self._signals > 1:
+                self._log.event(WARNING, "ended", cause="second signal, nothing was flushed")
+                return 1
+            if (self._signals or fleet.fatal) and not fleet.draining:
+                notify("STOPPING=1")
+                self._listeners.close()
+                fleet.begin_drain(time.monotonic_ns())
+            again = fleet.step(time.monotonic_ns())
+            if fleet.drained:
+                return self._end()
+            self._check_ready(began, on_ready)
+
+    def _end(self) -> int:
+        if self._fleet.fatal:
+            self._log.event(ERROR, "ended", cause=self._fleet.fatal)
+            return 1
+        if not self._fleet.ended_clean():
+            self._log.event(ERROR, "ended", cause="not everything was flushed; see above")
+            return 1
+        self._log.event(INFO, "ended", clean="yes")
+        self._folder.write_clean_marker()
+        return 0
+
+    def _check_ready(self, began: int, on_ready: OnReady) -> None:
+        table = self._memory.processes
+        if self._ready or self._fleet.draining:
+            return
+        if not table.cluster_ready and self._fleet.ready(CONTROL, IOPROC):
+            self._fleet.announce_cluster_ready()
+        if table.cluster_ready and self._fleet.ready(NETPROC):
+            self._ready = True
+            notify("READY=1")
+            host, port = self._listeners.addresses[0]
+            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            on_ready(address, (time.monotonic_ns() - began) / SECOND)
+
+    def _watch_new_children(self) -> None:
+        for child in self._fleet.children.values():
+            if child.pidfd >= 0 and child.pidfd not in self._watched:
+                self._epoll.register(child.pidfd, select.EPOLLIN)
+                self._watched[child.pidfd] = child
+
+    def _after_death(self, child: Child) -> None:
+        """Connections must not wait at the door of a netproc that is not coming back."""
+        if child.peer.kind == NETPROC and child.start_at < 0:
+            self._listeners.close(child.peer.index)
+
+    def _read_signals(self) -> None:
+        for number in os.read(self._signal_pipe[0], 64):
+            if number in (signal.SIGTERM, signal.SIGINT):
+                self._signals += 1
+
+    def _make_seat(self, peer: Peer, generation: int) -> Seat:
+        layout, memory = self._layout, self._memory
+        return Seat(
+            kind=peer.kind,
+            index=peer.index,
+            generation=generation,
+            config=self._config,
+            data_dir=self._folder.path,
+            clean=self._clean,
+            processes=memory.processes,
+            partitions=memory.partitions,
+            arenas=memory.arenas,
+            doorbell=self._doorbells[peer],
+            doorbells={other: bell for other, bell in self._doorbells.items() if other != peer},
+            supervisor_doorbell=self._doorbell,
+            rings=memory.rings_of(peer),
+            ioprocs=layout.ioprocs,
+            netprocs=layout.netprocs,
+            ring_slots=layout.ring_slots,
+            listeners=self._listeners.of[peer.index] if peer.kind == NETPROC else (),
+            spin_us=layout.spin_us,
+        )
+
+    def _close(self) -> None:
+        self._epoll.close()
+        for fd in (self._doorbell, *self._doorbells.values(), *self._signal_pipe):
+            os.close(fd)
+
+
+def _noted(_number: int, _frame: object) -> None:
+    """The wakeup pipe has the signal already; this handler only keeps the default action away."""
