@@ -24,7 +24,8 @@ def check_topic_name(name: str) -> None:
     if name == METADATA_TOPIC:
         raise PeerError(
             errors.TOPIC_AUTHORIZATION_FAILED,
-            f"{METADATA_TOPIC} is the cluster's own log and cannot be created; choose another name.",
+            f"{METADATA_TOPIC} is the cluster's own log and cannot be created;"
+            " choose another name.",
         )
 
 

@@ -1,7 +1,7 @@
 """Where the replicas of new partitions go, and whether a manual assignment is possible.
 
-Kafka stripes leaders over racks and brokers; with the brokers in order of their id and one rack that
-is a plain rotation, which is what this does.
+Kafka stripes leaders over racks and brokers; with the brokers in order of their id and one rack
+that is a plain rotation, which is what this does.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def check_assignment(
                 wrong = f"includes the broker {broker} more than once"
             elif broker not in image.brokers:
                 known = ", ".join(map(str, sorted(image.brokers)))
-                wrong = f"includes broker {broker}, but no such broker is registered (there is: {known})"
+                wrong = f"includes broker {broker}, but only these are registered: {known}"
     if wrong:
         raise PeerError(
             errors.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {wrong}."

@@ -1,7 +1,7 @@
 """Hand out producer ids in blocks (KIP-730), so that a restart never gives one twice.
 
-A block is taken by a ProducerIdsRecord; only when that is committed are its ids given away. Ids of a
-block that were not given before a restart are lost, which is harmless: there are 2^63.
+A block is taken by a ProducerIdsRecord; only when that is committed are its ids given away. Ids of
+a block that were not given before a restart are lost, which is harmless: there are 2^63.
 """
 
 from typing import Final

@@ -1,18 +1,20 @@
 """The requests that control answers: one list of APIs, each with the function that decides it.
 
-`answer` decodes nothing and sends nothing: it takes a decoded request and gives the records that the
-answer depends on and the answer itself. Control replays and syncs the records, then sends.
+`answer` decodes nothing and sends nothing: it takes a decoded request and gives the records that
+the answer depends on and the answer itself. Control replays and syncs the records, then sends.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from appliance.controller.decision import Record, Situation
 from appliance.controller.producer_ids import ProducerIds
 from appliance.ring.partition_table import PartitionTable
 
 Values = dict[str, Any]
+Message = Any
+"""A decoded message: one of kio's classes, which one depends on the version."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -62,17 +64,4 @@ class Api:
     lowest: int
     highest: int
     first_flexible: int
-    decide: Callable[[Any, int, AdminContext], Answer]
-
-
-NO_THROTTLE: Final = 0
-
-
-def uuid_bytes(value: Any) -> bytes:
-    """16 bytes of a decoded uuid; None stands for the zero uuid."""
-    return bytes(16) if value is None else bytes(value.bytes)
-
-
-def milliseconds(value: Any) -> int:
-    """A decoded duration as ms."""
-    return int(value.total_seconds() * 1000)
+    decide: Callable[[Message, int, AdminContext], Answer]

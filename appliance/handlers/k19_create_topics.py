@@ -1,20 +1,18 @@
 """CreateTopics, API key 19, versions 2 to 7.
 
-4: counts may be -1 for the defaults (taken in every version here). 5: flexible; counts and settings in
-the answer (KIP-525). 6: quota errors. 7: topic ids. Not done: quotas; the timeout is not used because
-nothing is waited for.
+4: counts may be -1 for the defaults (taken in every version here). 5: flexible; counts and
+settings in the answer (KIP-525). 6: quota errors. 7: topic ids. Not done: quotas; the timeout is
+not used because nothing is waited for.
 """
-
-from typing import Any
 
 from appliance.base.ids import ZERO_TOPIC_ID
 from appliance.controller.decision import Result
 from appliance.controller.topics import CreatedTopic, NewTopic, create_topics
 from appliance.handlers import described_configs
-from appliance.handlers.admin import AdminContext, Answer, Api, Values
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
-def decide(request: Any, version: int, context: AdminContext) -> Answer:
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
     wanted = [
         NewTopic(
             name=topic.name,

@@ -1,21 +1,19 @@
 """DeleteTopics, API key 20, versions 1 to 6.
 
 3: TOPIC_DELETION_DISABLED (INVALID_REQUEST before). 4: flexible. 5: error texts and quota errors.
-6: topics by name or by id. Not done: quotas. A topic is gone when the answer comes; its files follow
-after file.delete.delay.ms.
+6: topics by name or by id. Not done: quotas. A topic is gone when the answer comes; its files
+follow after file.delete.delay.ms.
 """
-
-from typing import Any
 
 from appliance.base import errors
 from appliance.controller.topics import TopicToDelete, delete_topics
-from appliance.handlers.admin import AdminContext, Answer, Api, uuid_bytes
+from appliance.handlers.admin import AdminContext, Answer, Api, Message
 
 
-def decide(request: Any, version: int, context: AdminContext) -> Answer:
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
     if version >= 6:
         wanted = [
-            TopicToDelete(item.name, uuid_bytes(item.topic_id) if item.topic_id else None)
+            TopicToDelete(item.name, item.topic_id.bytes if item.topic_id else None)
             for item in request.topics
         ]
     else:

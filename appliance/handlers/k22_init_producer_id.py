@@ -5,14 +5,12 @@ given all the same). 4: PRODUCER_FENCED. 5: TRANSACTION_ABORTABLE. Not done: tra
 transactional id is refused with UNSUPPORTED_VERSION, which clients treat as final.
 """
 
-from typing import Any
-
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.handlers.admin import AdminContext, Answer, Api
+from appliance.handlers.admin import AdminContext, Answer, Api, Message
 
 
-def decide(request: Any, version: int, context: AdminContext) -> Answer:
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
     if request.transactional_id is not None:
         empty = not request.transactional_id
         return _refused(errors.INVALID_REQUEST if empty else errors.UNSUPPORTED_VERSION)

@@ -1,17 +1,15 @@
 """DescribeLogDirs, API key 35, versions 1 to 5.
 
-2: flexible. 3: a code for the whole answer. 4: size of the volume (KIP-827). 5: cordoned folders. There
-is one log folder; sizes are those that the homes of the partitions publish.
+2: flexible. 3: a code for the whole answer. 4: size of the volume (KIP-827). 5: cordoned folders.
+There is one log folder; sizes are those that the homes of the partitions publish.
 """
 
-from typing import Any
-
 from appliance.base import errors
-from appliance.handlers.admin import AdminContext, Answer, Api, Values
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.ring.partition_table import HIGH_WATERMARK, LOG_END, SIZE_BYTES
 
 
-def decide(request: Any, version: int, context: AdminContext) -> Answer:
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
     image = context.situation.image
     if request.topics is None:
         asked = {name: range(len(topic.partitions)) for name, topic in image.topics_by_name.items()}

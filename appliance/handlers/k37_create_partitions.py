@@ -1,15 +1,14 @@
 """CreatePartitions, API key 37, versions 0 to 3.
 
-2: flexible. 3: quota errors. Not done: quotas; the timeout is not used because nothing is waited for.
+2: flexible. 3: quota errors. Not done: quotas; the timeout is not used because nothing is waited
+for.
 """
 
-from typing import Any
-
 from appliance.controller.partitions import MorePartitions, create_partitions
-from appliance.handlers.admin import AdminContext, Answer, Api
+from appliance.handlers.admin import AdminContext, Answer, Api, Message
 
 
-def decide(request: Any, version: int, context: AdminContext) -> Answer:
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
     wanted = []
     for topic in request.topics:
         manual = topic.assignments

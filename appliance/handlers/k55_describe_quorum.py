@@ -1,17 +1,15 @@
 """DescribeQuorum, API key 55, versions 0 to 2; flexible from 0.
 
-1: fetch and caught-up times. 2: directory ids, error texts, nodes (KIP-853). The quorum is this node
-alone; brokers that only follow do not exist yet.
+1: fetch and caught-up times. 2: directory ids, error texts, nodes (KIP-853). The quorum is this
+node alone; brokers that only follow do not exist yet.
 """
-
-from typing import Any
 
 from appliance.base import errors
 from appliance.base.ids import METADATA_TOPIC
-from appliance.handlers.admin import AdminContext, Answer, Api, Values
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
-def decide(request: Any, version: int, context: AdminContext) -> Answer:
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
     topics = []
     for topic in request.topics:
         rows = []

@@ -1,10 +1,8 @@
 """UpdateFeatures, API key 57, versions 0 to 2; flexible from 0.
 
-1: upgrade types and validate only. 2: one error for all instead of one each. All updates of a request
-are made or none.
+1: upgrade types and validate only. 2: one error for all instead of one each. All updates of a
+request are made or none.
 """
-
-from typing import Any
 
 from appliance.base import errors
 from appliance.controller.features import (
@@ -13,10 +11,10 @@ from appliance.controller.features import (
     FeatureUpdate,
     update_features,
 )
-from appliance.handlers.admin import AdminContext, Answer, Api
+from appliance.handlers.admin import AdminContext, Answer, Api, Message
 
 
-def decide(request: Any, version: int, context: AdminContext) -> Answer:
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
     wanted = []
     for item in request.feature_updates:
         if version == 0:

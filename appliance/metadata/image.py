@@ -20,8 +20,10 @@ from appliance.metadata.changes import TopicRemoved as TopicRemoved
 from appliance.metadata.parts import BrokerImage as BrokerImage
 from appliance.metadata.parts import ControllerImage as ControllerImage
 from appliance.metadata.parts import Endpoint as Endpoint
+from appliance.metadata.parts import Feature as Feature
 from appliance.metadata.parts import PartitionImage as PartitionImage
 from appliance.metadata.parts import TopicImage as TopicImage
+from appliance.metadata.replay import replay
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -78,7 +80,10 @@ class MetadataImage:
         """(name, lowest, highest) level that every registered broker supports."""
         common: dict[str, tuple[int, int]] = {}
         for number, broker in enumerate(self.brokers.values()):
-            offered = {name: (low, high) for name, low, high in broker.features}
+            offered = {
+                one.name: (one.min_supported_version, one.max_supported_version)
+                for one in broker.features
+            }
             if number == 0:
                 common = offered
                 continue
@@ -92,7 +97,5 @@ class MetadataImage:
         offset: of the record in the log. A record of an unknown type is counted in `skipped` and
         changes nothing. Raises ReplayFailed when the record contradicts the image.
         """
-        from appliance.metadata.replay import replay
-
         self.applied_offset = offset
         return replay(self, record)

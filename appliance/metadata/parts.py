@@ -6,6 +6,18 @@ the exception), so whoever holds a part across a change holds what was true then
 
 from dataclasses import dataclass, field
 
+from appliance.wire.kraft_records import BrokerEndpoint as Endpoint
+from appliance.wire.kraft_records import BrokerFeature as Feature
+
+__all__ = [
+    "BrokerImage",
+    "ControllerImage",
+    "Endpoint",
+    "Feature",
+    "PartitionImage",
+    "TopicImage",
+]
+
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class PartitionImage:
@@ -34,28 +46,15 @@ class TopicImage:
     partitions: list[PartitionImage] = field(default_factory=list)
 
 
-@dataclass(slots=True, frozen=True)
-class Endpoint:
-    """One advertised listener.
-
-    security_protocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.
-    """
-
-    name: str
-    host: str
-    port: int
-    security_protocol: int
-
-
 @dataclass(slots=True, frozen=True, kw_only=True)
 class BrokerImage:
-    """One registered broker. features: (name, lowest level, highest level) it supports."""
+    """One registered broker; `features` are the levels that it supports."""
 
     broker_id: int
     incarnation_id: bytes
     epoch: int
     endpoints: tuple[Endpoint, ...]
-    features: tuple[tuple[str, int, int], ...] = ()
+    features: tuple[Feature, ...] = ()
     rack: str | None = None
     fenced: bool = True
     in_controlled_shutdown: bool = False
@@ -65,9 +64,9 @@ class BrokerImage:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ControllerImage:
-    """One registered controller. features: (name, lowest level, highest level) it supports."""
+    """One registered controller; `features` are the levels that it supports."""
 
     controller_id: int
     incarnation_id: bytes
     endpoints: tuple[Endpoint, ...]
-    features: tuple[tuple[str, int, int], ...] = ()
+    features: tuple[Feature, ...] = ()

@@ -23,7 +23,6 @@ from appliance.metadata.changes import (
 from appliance.metadata.parts import (
     BrokerImage,
     ControllerImage,
-    Endpoint,
     PartitionImage,
     TopicImage,
 )
@@ -99,14 +98,14 @@ def _add_partition(image: "MetadataImage", record: kraft.PartitionRecord) -> lis
         leader=record.leader,
         leader_epoch=record.leader_epoch,
         partition_epoch=record.partition_epoch,
-        replicas=tuple(record.replicas),
-        isr=tuple(record.isr),
-        directories=tuple(record.directories),
-        removing_replicas=tuple(record.removing_replicas),
-        adding_replicas=tuple(record.adding_replicas),
+        replicas=record.replicas,
+        isr=record.isr,
+        directories=record.directories,
+        removing_replicas=record.removing_replicas,
+        adding_replicas=record.adding_replicas,
         leader_recovery_state=record.leader_recovery_state,
-        eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
-        last_known_elr=tuple(record.last_known_elr or ()),
+        eligible_leader_replicas=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
     )
     if index < len(topic.partitions):
         topic.partitions[index] = partition
@@ -137,7 +136,7 @@ def _change_partition(image: "MetadataImage", record: kraft.PartitionChangeRecor
     ):
         value = getattr(record, name)
         if value is not None:
-            changed[name] = tuple(value)
+            changed[name] = value
     if record.leader != LEADER_UNCHANGED:
         changed["leader"] = record.leader
         changed["leader_epoch"] = old.leader_epoch + 1
@@ -166,33 +165,18 @@ def _set_feature(image: "MetadataImage", record: kraft.FeatureLevelRecord) -> li
     return [FeatureChanged(record.name, record.feature_level)]
 
 
-def _endpoints(
-    record: kraft.RegisterBrokerRecord | kraft.RegisterControllerRecord,
-) -> tuple[Endpoint, ...]:
-    return tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points)
-
-
-def _features(
-    record: kraft.RegisterBrokerRecord | kraft.RegisterControllerRecord,
-) -> tuple[tuple[str, int, int], ...]:
-    return tuple(
-        (f.name, f.min_supported_version, f.max_supported_version) for f in record.features
-    )
-
-
 def _register_broker(image: "MetadataImage", record: kraft.RegisterBrokerRecord) -> list[Change]:
-    cordoned = record.cordoned_log_dirs
     image.brokers[record.broker_id] = BrokerImage(
         broker_id=record.broker_id,
         incarnation_id=record.incarnation_id,
         epoch=record.broker_epoch,
-        endpoints=_endpoints(record),
-        features=_features(record),
+        endpoints=record.end_points,
+        features=record.features,
         rack=record.rack,
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
-        log_dirs=tuple(record.log_dirs),
-        cordoned_log_dirs=None if cordoned is None else tuple(cordoned),
+        log_dirs=record.log_dirs,
+        cordoned_log_dirs=record.cordoned_log_dirs,
     )
     return [BrokerChanged(record.broker_id)]
 
@@ -231,9 +215,9 @@ def _change_broker(
     if record.in_controlled_shutdown > 0:
         changed["in_controlled_shutdown"] = True
     if record.log_dirs:
-        changed["log_dirs"] = tuple(record.log_dirs)
+        changed["log_dirs"] = record.log_dirs
     if record.cordoned_log_dirs is not None:
-        changed["cordoned_log_dirs"] = tuple(record.cordoned_log_dirs)
+        changed["cordoned_log_dirs"] = record.cordoned_log_dirs
     image.brokers[record.broker_id] = replace(broker, **changed)
     return [BrokerChanged(record.broker_id)]
 
@@ -244,8 +228,8 @@ def _register_controller(
     image.controllers[record.controller_id] = ControllerImage(
         controller_id=record.controller_id,
         incarnation_id=record.incarnation_id,
-        endpoints=_endpoints(record),
-        features=_features(record),
+        endpoints=record.end_points,
+        features=record.features,
     )
     return []
 
@@ -305,7 +289,8 @@ def _identity(record: object) -> tuple[str, ...]:
             return ("scram", record.name, str(record.mechanism))
         case kraft.DelegationTokenRecord() | kraft.RemoveDelegationTokenRecord():
             return ("token", record.token_id)
-    raise AssertionError(f"{type(record).__name__} is not kept")
+        case _:
+            raise AssertionError(f"{type(record).__name__} is not kept")
 
 
 def _nothing(image: "MetadataImage", record: object) -> list[Change]:
@@ -335,4 +320,5 @@ _REPLAY: Final[dict[type, Callable[["MetadataImage", Any], list[Change]]]] = {
     kraft.DelegationTokenRecord: _keep,
     kraft.RemoveDelegationTokenRecord: _drop,
     kraft.NoOpRecord: _nothing,
+    kraft.ZkMigrationStateRecord: _nothing,
 }

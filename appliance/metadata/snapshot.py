@@ -32,7 +32,9 @@ def to_records(image: MetadataImage) -> Iterator[object]:
                 resource_type=resource_type, resource_name=resource_name, name=key, value=value
             )
     for entity, quotas in image.quotas.items():
-        entities = [kraft.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+        entities = tuple(
+            kraft.EntityData(entity_type=kind, entity_name=name) for kind, name in entity
+        )
         for key, limit in quotas.items():
             yield kraft.ClientQuotaRecord(entity=entities, key=key, value=limit, remove=False)
     if image.next_producer_id:

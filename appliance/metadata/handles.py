@@ -1,0 +1,36 @@
+"""Which row of the shared partition table belongs to which partition.
+
+Control gives a new partition its row before it publishes the record that creates the partition, so
+whoever has replayed up to a published offset finds every row here after `refresh`.
+"""
+
+from collections.abc import Iterable
+
+from appliance.metadata.changes import Change, TopicRemoved
+from appliance.ring.partition_table import PartitionTable
+
+
+class Handles:
+    """`rows` maps (topic id, partition) to the row; `partitions` is the way back."""
+
+    __slots__ = ("_seen", "_table", "partitions", "rows")
+
+    def __init__(self, table: PartitionTable) -> None:
+        self._table = table
+        self._seen = 0
+        self.rows: dict[tuple[bytes, int], int] = {}
+        self.partitions: dict[int, tuple[bytes, int]] = {}
+        self.refresh(())
+
+    def refresh(self, changes: Iterable[Change]) -> None:
+        """Take in new rows, and forget those of removed topics. Costs nothing for old rows."""
+        for row in self._table.live_rows(self._seen):
+            self.rows[row.topic_id, row.partition] = row.handle
+            self.partitions[row.handle] = (row.topic_id, row.partition)
+        self._seen = self._table.row_count
+        for change in changes:
+            if isinstance(change, TopicRemoved):
+                for index in range(change.partitions):
+                    handle = self.rows.pop((change.topic_id, index), None)
+                    if handle is not None:
+                        del self.partitions[handle]
