@@ -1,0 +1,197 @@
+"""Fetch: reading, waiting for fetch.min.bytes, cutting to the budget, and sessions."""
+
+import pytest
+from fake_host import FakeHost
+
+from appliance.base import errors
+from appliance.handlers import k01_fetch
+from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.ring.messages import READ_WAIT
+
+
+@pytest.fixture
+def handler():
+    numbers = iter(range(100, 200))
+    return k01_fetch.handler(FetchSessions(4, lambda: next(numbers)))
+
+
+def fetch(*partitions, min_bytes=1, max_bytes=1000, max_wait=500, session=(0, -1), forgotten=()):
+    return {
+        "replica_id": -1,
+        "max_wait": max_wait,
+        "min_bytes": min_bytes,
+        "max_bytes": max_bytes,
+        "isolation_level": 0,
+        "session_id": session[0],
+        "session_epoch": session[1],
+        "rack_id": "",
+        "topics": [
+            {
+                "topic": "flights",
+                "topic_id": b"f" * 16,
+                "partitions": [
+                    {
+                        "partition": partition,
+                        "current_leader_epoch": -1,
+                        "fetch_offset": offset,
+                        "log_start_offset": -1,
+                        "partition_max_bytes": 600,
+                        "last_fetched_epoch": -1,
+                    }
+                    for partition, offset in partitions
+                ],
+            }
+        ],
+        "forgotten_topics_data": [
+            {"topic": "flights", "topic_id": b"f" * 16, "partitions": list(forgotten)}
+        ],
+    }
+
+
+def found(length, first=None, high_watermark=10):
+    first = length if first is None else first
+    return {"a": high_watermark, "b": high_watermark, "e": length, "f": first, "g": 0}
+
+
+def lengths(host):
+    return {
+        row.partition_index: len(row.records or b"")
+        for topic in host.answer.responses
+        for row in topic.partitions
+    }
+
+
+def test_what_is_there_is_answered_at_once(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 3), (1, 0)))
+    assert [ask[0] for ask in host.asked] == [0], "partition 1 has nothing at its end"
+    host.complete(x, 0, **found(50))
+    assert lengths(host) == {0: 50, 1: 0}
+    assert not host.scheduled
+
+
+def test_nothing_there_waits_and_the_first_record_wakes_it(handler):
+    host = FakeHost()
+    x = host.start(handler, 12, fetch((0, 0)))
+    assert host.answer is None
+    assert host.scheduled == [500_000_000]
+    ((_, _, flags, _, _, _, enough),) = host.asked
+    assert flags & READ_WAIT
+    assert enough == 1
+    host.complete(x, 0, **found(70))
+    assert lengths(host) == {0: 70}
+
+
+def test_too_little_waits_for_the_rest_and_the_deadline_sends_what_there_is(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 3), min_bytes=200))
+    host.complete(x, 0, **found(50))
+    assert host.asked[-1][2] & READ_WAIT
+    assert host.asked[-1][6] == 200
+    handler.expire(host, x)
+    assert host.cancelled == 1
+    assert lengths(host) == {0: 50}
+
+
+def test_growth_of_several_partitions_adds_up(handler):
+    host = FakeHost()
+    x = host.start(handler, 12, fetch((0, 0), (1, 0), min_bytes=100))
+    host.complete(x, 0, **found(60))
+    assert host.answer is None
+    host.complete(x, 1, **found(60))
+    assert lengths(host) == {0: 60, 1: 60}
+
+
+def test_an_error_is_answered_without_waiting(handler):
+    host = FakeHost()
+    x = host.start(handler, 12, fetch((0, 3), (9, 0)))
+    host.complete(x, 0, error=errors.OFFSET_OUT_OF_RANGE, a=-1)
+    codes = {
+        row.partition_index: int(row.error_code) for row in host.answer.responses[0].partitions
+    }
+    assert codes == {0: errors.OFFSET_OUT_OF_RANGE, 9: errors.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_the_budget_cuts_later_partitions_but_never_the_first_batch(handler):
+    host = FakeHost()
+    for partition in range(3):
+        host.rows[partition] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 0), (1, 0), (2, 0), max_bytes=100))
+    host.complete(x, 0, **found(500, first=300))
+    host.complete(x, 1, **found(50))
+    host.complete(x, 2, **found(50))
+    assert lengths(host) == {0: 300, 1: 0, 2: 0}
+
+
+def test_a_segment_deleted_meanwhile_is_retriable(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    host.files = False
+    x = host.start(handler, 12, fetch((0, 0)))
+    host.complete(x, 0, **found(50))
+    row = host.answer.responses[0].partitions[0]
+    assert int(row.error_code) == errors.NOT_LEADER_OR_FOLLOWER
+    assert not row.records
+
+
+def test_topic_ids_from_version_13(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, 17, fetch((0, 0)))
+    host.complete(x, 0, **found(20))
+    assert lengths(host) == {0: 20}
+
+
+def test_a_session_tells_only_news(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 3), (1, 0), session=(0, 0)))
+    host.complete(x, 0, **found(50))
+    session = host.answer.session_id
+    assert session == 100
+    assert set(lengths(host)) == {0, 1}
+
+    x = host.start(handler, 12, fetch((0, 10), session=(session, 1), max_wait=0))
+    assert lengths(host) == {}, "nothing new, nothing said"
+
+    host.rows[1] = (5, 5, 0)
+    x = host.start(handler, 12, fetch(session=(session, 2), max_wait=0))
+    host.complete(x, 1 if 1 in x.pending else 0, **found(30, high_watermark=5))
+    assert lengths(host) == {1: 30}
+
+    host.start(handler, 12, fetch(session=(session, 3), max_wait=0, forgotten=[1]))
+    assert lengths(host) == {}
+
+
+def test_session_errors_make_the_client_start_again(handler):
+    host = FakeHost()
+    host.start(handler, 12, fetch((0, 0), session=(4711, 1)))
+    assert int(host.answer.error_code) == errors.FETCH_SESSION_ID_NOT_FOUND
+    host.start(handler, 12, fetch((0, 0), session=(0, 0), max_wait=0))
+    session = host.answer.session_id
+    host.start(handler, 12, fetch((0, 0), session=(session, 7)))
+    assert int(host.answer.error_code) == errors.INVALID_FETCH_SESSION_EPOCH
+    host.start(handler, 17, fetch((0, 0), session=(session, 1)))
+    assert int(host.answer.error_code) == errors.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_epoch_minus_1_opens_no_session(handler):
+    host = FakeHost()
+    host.start(handler, 12, fetch((0, 0), max_wait=0))
+    assert host.answer.session_id == 0
+
+
+def test_the_oldest_session_makes_room():
+    numbers = iter(range(1, 50))
+    sessions = FetchSessions(2, lambda: next(numbers))
+    handler = k01_fetch.handler(sessions)
+    host = FakeHost()
+    opened = []
+    for _ in range(3):
+        host.start(handler, 12, fetch((0, 0), session=(0, 0), max_wait=0))
+        opened.append(host.answer.session_id)
+    assert len(sessions) == 2
+    host.start(handler, 12, fetch(session=(opened[0], 1), max_wait=0))
+    assert int(host.answer.error_code) == errors.FETCH_SESSION_ID_NOT_FOUND
