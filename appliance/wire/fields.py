@@ -116,16 +116,12 @@ def _read_tags(
     values: dict[str, Any],
 ) -> int:
     count, position = read_uvarint(data, position)
-    last = -1
     for _ in range(count):
         tag, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)
         end = position + size
         if end > len(data):
             raise ValueError(f"tagged field {tag} of {size} bytes, {len(data) - position} remain")
-        if tag <= last:
-            raise ValueError(f"tagged field {tag} after {last}; tags must go up")
-        last = tag
         if tag in tagged:
             name, read_field = tagged[tag]
             values[name], stop = read_field(data, position, budget)

@@ -5,16 +5,13 @@ fields in flexible encoding (KIP-631). The tables are the classes themselves: ea
 which version it exists and its tag. Ids (uuid) are 16 bytes. Callers: the metadata image, the controller, the log's dump.
 """
 
-import dataclasses
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Final, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Any, ClassVar, Final
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
+from appliance.wire.declared import layout_of, of, record
 from appliance.wire.fields import (
     UNREADABLE,
-    Field,
-    Layout,
     Reader,
     Writer,
     put_uvarint,
@@ -24,27 +21,6 @@ from appliance.wire.fields import (
 )
 
 FRAME_VERSION: Final = 1
-
-_Cls = TypeVar("_Cls")
-
-
-def of(
-    kind: str,
-    *,
-    since: int = 0,
-    tag: int = -1,
-    nullable: bool = False,
-    default: Any = dataclasses.MISSING,  # noqa: ANN401 - as dataclasses.field
-) -> Any:  # noqa: ANN401
-    """A field: wire type ("[]" before it for an array), first version that has it, tag or -1 for none."""
-    metadata = {"kind": kind, "since": since, "tag": tag, "nullable": nullable}
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(of,))
-def record(cls: type[_Cls]) -> type[_Cls]:
-    """A frozen dataclass with slots whose fields are given by name."""
-    return dataclass(slots=True, frozen=True, kw_only=True)(cls)
 
 
 @record
@@ -368,6 +344,23 @@ RECORD_TYPES: Final[dict[int, type]] = {
 }
 
 
+_SINCE: Final[dict[type, tuple[tuple[int, int], ...]]] = {
+    RegisterBrokerRecord: ((30, 4), (17, 3), (8, 2), (7, 1)),
+    PartitionRecord: ((23, 2), (17, 1)),
+    PartitionChangeRecord: ((23, 2), (17, 1)),
+    BrokerRegistrationChangeRecord: ((30, 3), (17, 2), (7, 1)),
+}
+"""Record type → (metadata.version, record version that it allows), newest first."""
+
+
+def version_at(cls: type, metadata_version: int) -> int:
+    """The newest version of a record type that a cluster with this finalized metadata.version may write."""
+    for level, version in _SINCE.get(cls, ()):
+        if metadata_version >= level:
+            return version
+    return 0
+
+
 def encode(value: object, version: int | None = None) -> bytes:
     """The value of the record that carries `value`, in the newest version unless told otherwise."""
     cls: Any = type(value)
@@ -413,21 +406,3 @@ def _reader(cls: type, version: int) -> Reader:
 @cache
 def _writer(cls: type, version: int) -> Writer:
     return writer(layout_of(cls, version))
-
-
-def layout_of(cls: type, version: int) -> Layout:
-    """The layout of a record class in one version; fields that the version lacks keep their default."""
-    fields = []
-    for item in dataclasses.fields(cls):
-        meta = item.metadata
-        if meta["since"] > version:
-            continue
-        kind, array = meta["kind"].removeprefix("[]"), meta["kind"].startswith("[]")
-        nested = layout_of(_element(item.type), version) if kind == "struct" else None
-        default = None if item.default is dataclasses.MISSING else item.default
-        fields.append(Field(item.name, kind, array, meta["nullable"], meta["tag"], default, nested))
-    return Layout(cls, tuple(fields), True)
-
-
-def _element(hint: Any) -> Any:  # noqa: ANN401
-    return get_args(hint)[0] if get_origin(hint) is tuple else hint

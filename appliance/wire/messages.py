@@ -53,17 +53,16 @@ def is_flexible(api_key: int, version: int) -> bool:
 
 
 def decode_request(api_key: int, version: int, body: bytes | memoryview) -> Any:  # noqa: ANN401
-    """The request in `body` (what follows the header). Raises MalformedRequest for anything that is not one."""
+    """The request in `body` (what follows the header). Raises MalformedRequest for anything that is not one.
+
+    Bytes after its end are ignored, as Kafka ignores them.
+    """
     cls = request_type(api_key, version)
     data = bytes(body)
     try:
-        message, position = _reader(cls)(data, 0, [ELEMENTS_MAX])
+        message, _ = _reader(cls)(data, 0, [ELEMENTS_MAX])
     except UNREADABLE as cause:
         raise MalformedRequest(f"{cls.__name__} v{version}: {cause}") from cause
-    if position != len(data):
-        raise MalformedRequest(
-            f"{cls.__name__} v{version}: {len(data) - position} bytes after its end"
-        )
     return message
 
 

@@ -44,8 +44,6 @@ def parse(memory: memoryview, position: int, end: int) -> tuple[int, int, int, b
             raise MalformedRequest(f"client id of {size} bytes, {end - position} remain")
         client_id = bytes(memory[position:after])
         position = after
-    elif size != -1:
-        raise MalformedRequest(f"client id of {size} bytes")
     if version >= (_BY_KEY[key] if 0 <= key < 128 else 0):
         if position < end and not memory[position]:
             position += 1

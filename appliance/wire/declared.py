@@ -1,0 +1,50 @@
+"""Messages declared as dataclasses of ours: each field says how it looks on the wire.
+
+The class is the table: wire type, first version that has the field, tag, nullable, default. All our declared
+messages are flexible from version 0 on, and ids are 16 bytes. Callers: kraft_records.py and control_records.py.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform, get_args, get_origin
+
+from appliance.wire.fields import Field, Layout
+
+_Cls = TypeVar("_Cls")
+
+
+def of(
+    kind: str,
+    *,
+    since: int = 0,
+    tag: int = -1,
+    nullable: bool = False,
+    default: Any = dataclasses.MISSING,  # noqa: ANN401 - as dataclasses.field
+) -> Any:  # noqa: ANN401
+    """A field: wire type ("[]" before it for an array), first version that has it, tag or -1 for none."""
+    metadata = {"kind": kind, "since": since, "tag": tag, "nullable": nullable}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(of,))
+def record(cls: type[_Cls]) -> type[_Cls]:
+    """A frozen dataclass with slots whose fields are given by name."""
+    return dataclass(slots=True, frozen=True, kw_only=True)(cls)
+
+
+def layout_of(cls: type, version: int) -> Layout:
+    """The layout of a record class in one version; fields that the version lacks keep their default."""
+    fields = []
+    for item in dataclasses.fields(cls):
+        meta = item.metadata
+        if meta["since"] > version:
+            continue
+        kind, array = meta["kind"].removeprefix("[]"), meta["kind"].startswith("[]")
+        nested = layout_of(_element(item.type), version) if kind == "struct" else None
+        default = None if item.default is dataclasses.MISSING else item.default
+        fields.append(Field(item.name, kind, array, meta["nullable"], meta["tag"], default, nested))
+    return Layout(cls, tuple(fields), True)
+
+
+def _element(hint: Any) -> Any:  # noqa: ANN401
+    return get_args(hint)[0] if get_origin(hint) is tuple else hint
