@@ -5,6 +5,7 @@ field is its own version (KIP-595, KIP-630, KIP-853).
 """
 
 from struct import Struct
+from types import SimpleNamespace
 from typing import Any, Final
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
@@ -40,51 +41,29 @@ _VOTERS: Final = Layout(
     dict, (Field("version", "int16"), Field("voters", "struct", array=True, nested=_VOTER)), True
 )
 
+_VOTE: Final = Layout(dict, (Field("voter_id", "int32"),), True)
+_write_change: Final = writer(
+    Layout(
+        dict,
+        (
+            Field("version", "int16"),
+            Field("leader_id", "int32"),
+            Field("voters", "struct", array=True, nested=_VOTE),
+            Field("granting", "struct", array=True, nested=_VOTE),
+        ),
+        True,
+    )
+)
+
 Voters = tuple[tuple[int, bytes], ...]
 """(node id, 16-byte directory id) of each voter; the id is zero while voters are static."""
 
 
-class _Vote:
-    """One voter in a LeaderChangeMessage."""
-
-    __slots__ = ("directory_id", "voter_id")
-
-    def __init__(self, voter_id: int, directory_id: bytes) -> None:
-        self.voter_id = voter_id
-        self.directory_id = directory_id
-
-
-class _Change:
-    """A LeaderChangeMessage."""
-
-    __slots__ = ("granting", "leader_id", "version", "voters")
-
-    def __init__(self, version: int, leader_id: int, voters: list[_Vote]) -> None:
-        self.version = version
-        self.leader_id = leader_id
-        self.voters = voters
-        self.granting = voters
-
-
-def leader_change(now_ms: int, leader_id: int, voters: Voters, kraft_version: int) -> NewRecord:
+def leader_change(now_ms: int, leader_id: int, voters: Voters) -> NewRecord:
     """The record with which a new leader begins its epoch; all voters have granted it."""
-    fields = [Field("voter_id", "int32")]
-    if kraft_version > 0:
-        fields.append(Field("directory_id", "uuid"))
-    vote = Layout(_Vote, tuple(fields), True)
-    layout = Layout(
-        _Change,
-        (
-            Field("version", "int16"),
-            Field("leader_id", "int32"),
-            Field("voters", "struct", array=True, nested=vote),
-            Field("granting", "struct", array=True, nested=vote),
-        ),
-        True,
-    )
+    ids = [SimpleNamespace(voter_id=voter_id) for voter_id, _ in voters]
     out: list[bytes] = []
-    message = _Change(min(kraft_version, 1), leader_id, [_Vote(*voter) for voter in voters])
-    writer(layout)(out, message)
+    _write_change(out, SimpleNamespace(version=0, leader_id=leader_id, voters=ids, granting=ids))
     return _record(now_ms, LEADER_CHANGE, b"".join(out))
 
 

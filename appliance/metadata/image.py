@@ -97,5 +97,6 @@ class MetadataImage:
         offset: of the record in the log. A record of an unknown type is counted in `skipped` and
         changes nothing. Raises ReplayFailed when the record contradicts the image.
         """
+        changes = replay(self, record)
         self.applied_offset = offset
-        return replay(self, record)
+        return changes
