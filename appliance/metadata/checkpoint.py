@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from appliance.base.errors import PeerError
-from appliance.metadata import control_records as control
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.record_versions import encode
 from appliance.metadata.snapshot import to_records
+from appliance.wire import control_records as control
 from appliance.wire.batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -53,20 +53,32 @@ def parse_name(name: str) -> SnapshotId | None:
 
 @dataclass(slots=True)
 class VoterSet:
-    """What control records say of the quorum: kraft.version and the newest VotersRecord."""
+    """What control records say of the quorum: kraft.version and the newest voters (KIP-853).
+
+    While kraft.version is 0 the voters are static and no record names them.
+    """
 
     kraft_version: int = 0
-    raw: bytes | None = None
-    voters: control.Voters = ()
+    record: control.VotersRecord | None = None
 
-    def apply(self, key: bytes | None, value: bytes | None) -> None:
+    def apply(self, message: control.ControlRecord) -> None:
         """Take in one control record; those that say nothing of voters are passed over."""
-        kind = control.type_of(key)
-        if kind == control.KRAFT_VERSION:
-            self.kraft_version = control.read_kraft_version(value)
-        elif kind == control.KRAFT_VOTERS:
-            self.voters = control.read_voters(value)
-            self.raw = value
+        if isinstance(message, control.KRaftVersionRecord):
+            self.kraft_version = message.k_raft_version
+        elif isinstance(message, control.VotersRecord):
+            self.record = message
+
+    def voters(self, node_id: int) -> tuple[tuple[int, bytes], ...]:
+        """(node id, directory id) of each voter: `node_id` alone when they are static."""
+        if self.record is None:
+            return ((node_id, bytes(16)),)
+        return tuple((one.voter_id, one.voter_directory_id) for one in self.record.voters)
+
+
+def control_record(now_ms: int, message: control.ControlRecord) -> NewRecord:
+    """A control message as a record of a batch."""
+    key, value = control.encode(message)
+    return NewRecord(now_ms, key, value)
 
 
 @dataclass(slots=True)
@@ -96,36 +108,38 @@ def write(
         offset += len(records)
         return data
 
-    head = [control.snapshot_header(now_ms, last_log_timestamp)]
+    head: list[control.ControlRecord] = [
+        control.SnapshotHeaderRecord(last_contained_log_timestamp=last_log_timestamp)
+    ]
     if quorum.kraft_version > 0:
-        head.append(control.kraft_version(now_ms, quorum.kraft_version))
-        if quorum.raw is not None:
-            head.append(control.kraft_voters(now_ms, quorum.raw))
-    yield batch(head, True)
+        head.append(control.KRaftVersionRecord(k_raft_version=quorum.kraft_version))
+        if quorum.record is not None:
+            head.append(quorum.record)
+    yield batch([control_record(now_ms, message) for message in head], True)
     level = image.metadata_version
     values = (NewRecord(now_ms, None, encode(record, level)) for record in to_records(image))
     while records := list(islice(values, _BATCH_RECORDS)):
         yield batch(records, False)
-    yield batch([control.snapshot_footer(now_ms)], True)
+    yield batch([control_record(now_ms, control.SnapshotFooterRecord())], True)
 
 
 def read(data: bytes) -> Checkpoint:
     """Raises CheckpointBroken when the bytes are not one whole snapshot."""
     checkpoint = Checkpoint()
-    kinds: list[int] = []
+    messages: list[control.ControlRecord] = []
     try:
         for header, batch in batches(memoryview(data)):
             for record in iter_records(batch):
                 if header.is_control:
-                    kinds.append(control.type_of(record.key))
-                    checkpoint.quorum.apply(record.key, record.value)
+                    messages.append(control.decode(record.key, record.value))
+                    checkpoint.quorum.apply(messages[-1])
                 elif record.value is not None:
                     checkpoint.values.append(record.value)
     except PeerError as cause:
         raise CheckpointBroken(cause.message) from cause
-    if len(kinds) < 2 or kinds[0] != control.SNAPSHOT_HEADER:
+    if not messages or not isinstance(messages[0], control.SnapshotHeaderRecord):
         raise CheckpointBroken("it does not begin with a snapshot header")
-    if kinds[-1] != control.SNAPSHOT_FOOTER:
+    if not isinstance(messages[-1], control.SnapshotFooterRecord):
         raise CheckpointBroken("it does not end with a snapshot footer")
     return checkpoint
 

@@ -78,7 +78,7 @@ def test_the_voters_of_a_standalone_folder_are_read():
     path = KAFKA / "standalone" / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint"
     found = checkpoint.read(path.read_bytes())
     assert found.quorum.kraft_version == 1
-    assert [voter for voter, _ in found.quorum.voters] == [1]
+    assert [voter for voter, _ in found.quorum.voters(7)] == [1]
 
 
 def test_a_transaction_counts_as_a_whole_or_not_at_all():
