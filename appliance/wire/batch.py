@@ -1,8 +1,9 @@
-"""Record batches, format 2: the full check of a produced batch, and stamping it before it is stored.
+"""Record batches, format 2: the full check of a produced batch, and stamps before it is stored.
 
-Invariant: a batch that passed `validate` is exactly one batch, its checksum holds, its count of records is the number of
-records that it holds, and any client that can open its codec can step through it. Error codes are those of Kafka's log validation.
-Caller of the hot function `validate`: the I/O process, once per batch, with the bytes in shared memory.
+Invariant: a batch that passed `validate` is exactly one batch, its checksum holds, its count of
+records is the number of records that it holds, and any client that can open its codec can step
+through it. Error codes are those of Kafka's log validation. Caller of the hot function `validate`:
+the I/O process, once per batch, with the bytes in shared memory.
 """
 
 from typing import Final
@@ -75,8 +76,8 @@ def validate(
 ) -> BatchHeader:
     """Check one whole produced batch against the protocol and its topic's settings.
 
-    batch: exactly the bytes that the producer sent as one batch. now_ms: wall clock, for the timestamp bounds.
-    transactional, control: whether such a batch may come from this caller.
+    batch: exactly the bytes that the producer sent as one batch. now_ms: wall clock, for the
+    timestamp bounds. transactional, control: whether such a batch may come from this caller.
     Returns the header as it was sent. Raises PeerError with the code to answer; nothing is changed.
     """
     size = len(batch)
@@ -107,8 +108,8 @@ def validate(
     if size > rules.max_message_bytes:
         raise PeerError(
             MESSAGE_TOO_LARGE,
-            f"record batch of {size} bytes is larger than max.message.bytes={rules.max_message_bytes}; "
-            "send smaller batches or raise max.message.bytes of the topic",
+            f"record batch of {size} bytes is larger than max.message.bytes="
+            f"{rules.max_message_bytes}; send smaller batches or raise the topic's setting",
         )
     if crc32c(batch[ATTRIBUTES_AT:]) != crc:
         raise PeerError(CORRUPT_MESSAGE, "the CRC32C of the record batch does not match its bytes")
@@ -124,11 +125,17 @@ def validate(
         raise _bad_producer(header)
     if rules.message_timestamp_type != _LOG_APPEND_TIME:
         _check_timestamps(base_timestamp, max_timestamp, rules, now_ms)
-    codec = attributes & CODEC_MASK
+    _walk(batch, header, rules.compact)
+    return header
+
+
+def _walk(batch: memoryview, header: BatchHeader, key_needed: bool) -> None:
+    """Hold the records against the batch's length and count; PeerError(INVALID_RECORD)."""
+    size, count, codec = len(batch), header.record_count, header.attributes & CODEC_MASK
     if codec:
-        walk_pieces(compression.pieces(codec, batch[RECORDS_AT:]), count, rules.compact)
-        return header
-    if rules.compact:
+        walk_pieces(compression.pieces(codec, batch[RECORDS_AT:]), count, key_needed)
+        return
+    if key_needed:
         at, missing = walk_fields(batch, RECORDS_AT, size, count, 0, True)
     else:
         at, missing = walk_lengths(batch, RECORDS_AT, size, count)
@@ -138,11 +145,10 @@ def validate(
             f"record batch states {count} records; {count - missing} fill {at - RECORDS_AT} of its "
             f"{size - RECORDS_AT} bytes",
         )
-    return header
 
 
 def _not_one_batch(header: BatchHeader, size: int) -> PeerError:
-    """Kafka looks at the magic first: 0 and 1 are formats of old, anything else is no batch at all."""
+    """As Kafka answers: magic 0 and 1 are old formats, anything else is no batch at all."""
     if header.magic != MAGIC:
         code = INVALID_RECORD if header.magic in (0, 1) else CORRUPT_MESSAGE
         return PeerError(code, f"record format {header.magic} is not taken; send format {MAGIC}")
@@ -197,7 +203,7 @@ def _check_timestamps(base: int, newest: int, rules: LogConfig, now_ms: int) -> 
 
 
 def checksum_holds(batch: memoryview) -> bool:
-    """Whether the stored CRC32C is that of the bytes. `batch`: exactly one batch of at least 61 bytes."""
+    """Whether the stored CRC32C is that of the bytes. `batch`: exactly one, 61 bytes or more."""
     (stated,) = UINT32.unpack_from(batch, CRC_AT)
     return bool(crc32c(batch[ATTRIBUTES_AT:]) == stated)
 
@@ -209,7 +215,7 @@ def assign(batch: memoryview, base_offset: int, leader_epoch: int) -> None:
 
 
 def stamp_log_append_time(batch: memoryview, now_ms: int) -> None:
-    """Make `now_ms` the time of every record (LogAppendTime): attribute, max timestamp, new checksum, in place."""
+    """Make `now_ms` the time of every record (LogAppendTime), in place, with a new checksum."""
     (attributes,) = INT16.unpack_from(batch, ATTRIBUTES_AT)
     INT16.pack_into(batch, ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
     INT64.pack_into(batch, MAX_TIMESTAMP_AT, now_ms)
@@ -217,7 +223,7 @@ def stamp_log_append_time(batch: memoryview, now_ms: int) -> None:
 
 
 def recompress(batch: memoryview, codec: int) -> bytes:
-    """The same batch under another codec (topic setting compression.type), with a new length and checksum.
+    """The same batch under another codec, as the topic setting compression.type asks for.
 
     Raises PeerError as `compression.pieces` does.
     """

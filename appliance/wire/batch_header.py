@@ -1,7 +1,8 @@
 """The 61 bytes that open a record batch of format 2 (KIP-98), and what lies where in them.
 
-Base offset and leader epoch lie before the checksum, so a broker may patch them without computing it again; everything from
-the attributes on is covered by it. Callers: validation, the log store, the produce and fetch paths.
+Base offset and leader epoch lie before the checksum, so a broker may patch them without computing
+it again; everything from the attributes on is covered by it. Callers: validation, the log store,
+the produce and fetch paths.
 """
 
 from struct import Struct
@@ -42,7 +43,7 @@ UINT32: Final = Struct(">I")
 
 
 class BatchHeader(NamedTuple):
-    """One unpacked header. Times in ms since 1970; -1 stands for none (timestamps, producer fields)."""
+    """One unpacked header. Times in ms since 1970; -1 is none (timestamps, producer fields)."""
 
     base_offset: int
     batch_length: int
@@ -85,5 +86,5 @@ class BatchHeader(NamedTuple):
 
 
 def read_header(data: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """The header at `position`, unchecked. Raises struct.error when fewer than 61 bytes are there."""
+    """The header at `position`, unchecked. Raises struct.error when fewer than 61 bytes follow."""
     return BatchHeader._make(HEADER.unpack_from(data, position))

@@ -1,9 +1,9 @@
-"""The one place that opens and makes compressed bytes: gzip, snappy, lz4 frames, zstd, as record batches use them.
+"""The one place that opens and makes compressed bytes: gzip, snappy, lz4 frames, zstd.
 
-Invariant: what comes out is bounded by `cap` whatever a stream says about itself, comes in pieces of at most
-PIECE bytes (snappy: one block), and no codec gets a window of more than 8 MiB. A stream that is cut, damaged,
-followed by other bytes or bigger than the cap is PeerError(CORRUPT_MESSAGE). Callers: batch validation, record
-readers, `build_batch`.
+Invariant: what comes out is bounded by `cap` whatever a stream says about itself, comes in pieces
+of at most PIECE bytes (snappy: one block), and no codec gets a window of more than 8 MiB. A stream
+that is cut, damaged, followed by other bytes or bigger than the cap is PeerError(CORRUPT_MESSAGE).
+Callers: batch validation, record readers, `build_batch`.
 """
 
 import zlib
@@ -27,7 +27,7 @@ PIECE: Final = 1 << 18
 OUTPUT_CAP: Final = 64 << 20
 """Bytes that one batch may open to unless the caller says otherwise."""
 WINDOW_MAX: Final = 8 << 20
-"""Largest zstd window: what RFC 8878 asks every decoder to support, and the most that level 19 uses."""
+"""Largest zstd window: what RFC 8878 asks every decoder to support; level 19 uses as much."""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = (
@@ -73,7 +73,7 @@ def pieces(codec: int, data: Stream, cap: int = OUTPUT_CAP) -> Iterator[bytes]:
 
 
 def compress(codec: int, data: Stream) -> bytes:
-    """`data` in the form that Kafka's clients write for this codec, with each library's default level."""
+    """`data` in the form that Kafka's clients write, at the library's default level."""
     if codec == GZIP:
         maker = zlib.compressobj(wbits=31)
         return maker.compress(data) + maker.flush()
@@ -152,7 +152,7 @@ def _open_zstd(data: Stream) -> Iterator[bytes]:
 
 
 def _zstd_length(data: Stream) -> int:
-    """Bytes that the frames in `data` need (RFC 8878, sections 3.1.1 and 3.1.2); more than there are if it is cut."""
+    """Bytes that the frames in `data` need (RFC 8878, 3.1.1 and 3.1.2); too many if it is cut."""
     position, end = 0, len(data)
     while position < end:
         if end - position < 9:
@@ -177,7 +177,7 @@ def _zstd_length(data: Stream) -> int:
 
 
 def _open_snappy(data: Stream) -> Iterator[bytes]:
-    """Both forms in use: blocks framed as snappy-java does (Java, kafka-python), and one raw block (librdkafka)."""
+    """Blocks framed by snappy-java (Java, kafka-python), or one raw block (librdkafka)."""
     if bytes(data[:8]) != _XERIAL_MAGIC:
         yield _open_snappy_block(data)
         return

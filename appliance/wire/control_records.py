@@ -1,8 +1,8 @@
 """Control records of a Raft log: who leads since when, who votes, where a snapshot begins and ends.
 
-They come in batches of their own with the control bit set. Key: version and type as two int16. Value: the message, which
-begins with its own version. Sources: KIP-595 (leader change), KIP-630 (snapshots), KIP-853 (voters).
-Callers: the metadata log and its snapshots.
+They come in batches of their own with the control bit set. Key: version and type as two int16.
+Value: the message, which begins with its own version. Sources: KIP-595 (leader change), KIP-630
+(snapshots), KIP-853 (voters). Callers: the metadata log and its snapshots.
 """
 
 from functools import cache

@@ -1,7 +1,8 @@
 """Messages declared as dataclasses of ours: each field says how it looks on the wire.
 
-The class is the table: wire type, first version that has the field, tag, nullable, default. All our declared
-messages are flexible from version 0 on, and ids are 16 bytes. Callers: kraft_records.py and control_records.py.
+The class is the table: wire type, first version that has the field, tag, nullable, default. All our
+declared messages are flexible from version 0 on, and ids are 16 bytes. Callers: kraft_records.py
+and control_records.py.
 """
 
 import dataclasses
@@ -21,7 +22,7 @@ def of(
     nullable: bool = False,
     default: Any = dataclasses.MISSING,  # noqa: ANN401 - as dataclasses.field
 ) -> Any:  # noqa: ANN401
-    """A field: wire type ("[]" before it for an array), first version that has it, tag or -1 for none."""
+    """A field: wire type ("[]" before it: array), first version that has it, tag or -1."""
     metadata = {"kind": kind, "since": since, "tag": tag, "nullable": nullable}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -33,7 +34,7 @@ def record(cls: type[_Cls]) -> type[_Cls]:
 
 
 def layout_of(cls: type, version: int) -> Layout:
-    """The layout of a record class in one version; fields that the version lacks keep their default."""
+    """The layout of a class in one version; fields that the version lacks keep their default."""
     fields = []
     for item in dataclasses.fields(cls):
         meta = item.metadata

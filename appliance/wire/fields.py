@@ -1,9 +1,10 @@
 """Typed fields to bytes and back, compiled once per message layout from plain data.
 
-One generic encoder and decoder for everything that is not on the hot path: requests and responses (layouts come from
-kio's classes, see messages.py) and the records of the metadata log (layouts come from kraft_records.py).
-Invariant of the decoder: nothing is allocated for a count or length before it was held against the bytes that
-remain, and unknown tagged fields are skipped (KIP-482). It raises one of UNREADABLE for bytes that cannot be read.
+One generic encoder and decoder for everything that is not on the hot path: requests and responses
+(layouts come from kio's classes, see messages.py) and the records of the metadata log (layouts come
+from kraft_records.py). Invariant of the decoder: nothing is allocated for a count or length before
+it was held against the bytes that remain, and unknown tagged fields are skipped (KIP-482). It
+raises one of UNREADABLE for bytes that cannot be read.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,7 @@ class Field(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A struct: what makes one (called with the fields by name), its fields in order, compact and tagged or not."""
+    """A struct: what makes one (called with the fields by name), its fields, flexible or not."""
 
     make: Callable[..., Any]
     fields: tuple[Field, ...]

@@ -1,8 +1,9 @@
 """The records of the cluster's metadata log, `__cluster_metadata-0`: classes and their bytes.
 
-A record's value is framed as KRaft does it: frame version 1, API key, version, all unsigned varints, then the
-fields in flexible encoding (KIP-631). The tables are the classes themselves: each field says its wire type, since
-which version it exists and its tag. Ids (uuid) are 16 bytes. Callers: the metadata image, the controller, the log's dump.
+A record's value is framed as KRaft does it: frame version 1, API key, version, all unsigned
+varints, then the fields in flexible encoding (KIP-631). The tables are the classes themselves: each
+field says its wire type, since which version it exists and its tag. Ids (uuid) are 16 bytes.
+Callers: the metadata image, the controller, the log's dump.
 """
 
 from functools import cache
@@ -50,7 +51,7 @@ class EntityData:
 
 @record
 class RegisterBrokerRecord:
-    """Version 1 adds in_controlled_shutdown, 2 is_migrating_zk_broker, 3 log_dirs, 4 cordoned_log_dirs."""
+    """Version 1 adds in_controlled_shutdown, 2 is_migrating_zk_broker, 3 and 4 the directories."""
 
     API_KEY: ClassVar = 0
     VERSIONS: ClassVar = range(5)
@@ -354,7 +355,7 @@ _SINCE: Final[dict[type, tuple[tuple[int, int], ...]]] = {
 
 
 def version_at(cls: type, metadata_version: int) -> int:
-    """The newest version of a record type that a cluster with this finalized metadata.version may write."""
+    """The newest version of a record type that this finalized metadata.version allows."""
     for level, version in _SINCE.get(cls, ()):
         if metadata_version >= level:
             return version

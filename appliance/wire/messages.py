@@ -1,9 +1,10 @@
 """Every Kafka message but Produce and Fetch requests, by kio's classes and our own codec.
 
-kio holds the schemas: a class per message and version, imported when first used (all of them take 2.3 s and
-38 MB). Its own native reader is not used: it reserves memory for a count before it looks at the bytes, which
-ends the process for a count of 2^31-1 in eight bytes, and it refuses unknown tagged fields, which the protocol says to skip.
-Callers: handlers, the controller's shell, tools. Values are kio's: uuid.UUID or None, timedelta, ErrorCode.
+kio holds the schemas: a class per message and version, imported when first used (all of them take
+2.3 s and 38 MB). Its own native reader is not used: it reserves memory for a count before it looks
+at the bytes, which ends the process for a count of 2^31-1 in eight bytes, and it refuses unknown
+tagged fields, which the protocol says to skip. Callers: handlers, the controller's shell, tools.
+Values are kio's: uuid.UUID or None, timedelta, ErrorCode.
 """
 
 import dataclasses
@@ -23,7 +24,7 @@ from appliance.base.errors import MalformedRequest
 from appliance.wire.fields import UNREADABLE, Field, Layout, Reader, Writer, reader, writer
 
 ELEMENTS_MAX: Final = 1 << 18
-"""Array elements in one request: an element of two bytes costs a hundred times as much once it is an object."""
+"""Array elements in one request: two bytes cost a hundred times as much once they are an object."""
 
 
 def request_versions(api_key: int) -> range:
@@ -48,12 +49,12 @@ def response_type(api_key: int, version: int) -> type:
 
 
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether the request has compact lengths and tagged fields, and so request header 2 and response header 1."""
+    """Whether the request has compact lengths and tagged fields (and header 2)."""
     return bool(request_type(api_key, version).__flexible__)  # type: ignore[attr-defined]
 
 
 def decode_request(api_key: int, version: int, body: bytes | memoryview) -> Any:  # noqa: ANN401
-    """The request in `body` (what follows the header). Raises MalformedRequest for anything that is not one.
+    """The request in `body` (what follows the header). Raises MalformedRequest.
 
     Bytes after its end are ignored, as Kafka ignores them.
     """
@@ -181,7 +182,7 @@ def _field(item: "dataclasses.Field[Any]") -> Field:
 
 
 def _shape(hint: Any) -> tuple[Any, bool, bool]:  # noqa: ANN401
-    """(element type, is an array, may be null) of an annotation; what is in an array may not be null."""
+    """(element type, is an array, may be null) of an annotation; elements may not be null."""
     nullable = False
     if get_origin(hint) in (UnionType, Union):
         nullable = True

@@ -1,7 +1,7 @@
 """Records one by one: reading them out of a batch and building a batch of our own.
 
-For the slower users: log dump, offset for a timestamp, the metadata log, tools, tests. The produce and fetch paths never come
-here. Invariant: `iter_records(build_batch(r))` gives `r` back.
+For the slower users: log dump, offset for a timestamp, the metadata log, tools, tests. The produce
+and fetch paths never come here. Invariant: `iter_records(build_batch(r))` gives `r` back.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -55,8 +55,9 @@ def iter_records(
 ) -> Iterator[Record]:
     """The records of one whole batch, opened if it is compressed (to at most `cap` bytes).
 
-    Raises PeerError(INVALID_RECORD) at a record that cannot be read, and what `compression.pieces` raises.
-    Checks neither checksum nor count against each other: damaged files must be readable up to the damage.
+    Raises PeerError(INVALID_RECORD) at a record that cannot be read, and what `compression.pieces`
+    raises. Checks neither checksum nor count against each other: damaged files must be readable up
+    to the damage.
     """
     header = read_header(batch)
     view = memoryview(batch)
@@ -81,7 +82,7 @@ _Fields = tuple[int, int, bytes | None, bytes | None, Headers]
 
 
 def _read_record(data: bytes | memoryview, position: int, end: int) -> tuple[_Fields, int]:
-    """((offset delta, timestamp delta, key, value, headers), next position); IndexError when it ends too early."""
+    """(fields, next position); IndexError when it ends too early."""
     length, position = read_svarint(data, position, end)
     stop = position + length
     if length < 0 or stop > end:
@@ -122,7 +123,7 @@ def build_batch(
     control: bool = False,
     log_append_time: bool = False,
 ) -> bytes:
-    """One whole batch with its checksum. Offsets count up from `base_offset`; `records` must not be empty."""
+    """One whole batch with its checksum. Offsets count up from `base_offset`; not empty."""
     assert records, "a batch holds at least one record"
     base_timestamp = records[0].timestamp
     body = compression.compress(codec, _encode_records(records, base_timestamp))
