@@ -72,10 +72,10 @@ class Child:
         self.beat_at = 0
         self._process: Any = None
 
-    def fork(self, seat: Seat, memory: SharedMemory) -> None:
-        """Start the process. Raises OSError when the system refuses."""
+    def fork(self, seat: Seat, memory: SharedMemory, settle: Callable[[Seat], None]) -> None:
+        """Start the process, which calls `settle` first. Raises OSError when the system refuses."""
         process = _fork.Process(
-            target=_run, args=(self.entry, seat, memory, os.getpid()), name=str(self.peer)
+            target=_run, args=(self.entry, seat, memory, settle, os.getpid()), name=str(self.peer)
         )
         process.start()
         self._process = process
@@ -103,7 +103,9 @@ class Child:
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
 
-def _run(entry: Entry, seat: Seat, memory: SharedMemory, parent: int) -> None:
+def _run(
+    entry: Entry, seat: Seat, memory: SharedMemory, settle: Callable[[Seat], None], parent: int
+) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it died before the line above
         os._exit(1)
@@ -111,6 +113,7 @@ def _run(entry: Entry, seat: Seat, memory: SharedMemory, parent: int) -> None:
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     try:
+        settle(seat)
         code = entry(seat)
     except BaseException as bug:
         cause = f"{type(bug).__name__}: {bug}".replace("\n", " ")

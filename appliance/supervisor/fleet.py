@@ -53,6 +53,7 @@ class Fleet:
         log: Log,
         entries: Mapping[int, Entry],
         make_seat: Callable[[Peer, int], Seat],
+        settle: Callable[[Seat], None],
         doorbells: Mapping[Peer, int],
     ) -> None:
         self._layout = layout
@@ -60,6 +61,7 @@ class Fleet:
         self._table = memory.processes
         self._log = log
         self._make_seat = make_seat
+        self._settle = settle
         self._doorbells = doorbells
         window_ns = int(layout.crash_window_seconds * SECOND)
         self.children = {
@@ -80,21 +82,24 @@ class Fleet:
 
     def start_all(self, now: int) -> None:
         """Fork every child; they find one another alive at their first look."""
-        for child in self.children.values():
-            self._start(child, now)
-        self._tell_all()
+        self._start(list(self.children.values()), now)
 
-    def _start(self, child: Child, now: int) -> None:
-        generation = self._table.occupy(child.peer)
-        child.beat, child.beat_at = 0, now
-        try:
-            child.fork(self._make_seat(child.peer, generation), self._memory)
-        except OSError as refused:
-            self._log.event(ERROR, "fork-refused", child=str(child.peer), cause=str(refused))
-            self._begin_discard(child, now)
-            self._plan_restart(child, now, f"fork refused: {refused}")
-            return
-        self._table.set_pid(child.peer, child.pid)
+    def _start(self, children: list[Child], now: int) -> None:
+        for child in children:
+            self._table.occupy(child.peer)
+        # Before the forks: whoever sees a successor ready must be able to see that it came.
+        self._tell_all()
+        for child in children:
+            child.beat, child.beat_at = 0, now
+            seat = self._make_seat(child.peer, self._table.generation(child.peer))
+            try:
+                child.fork(seat, self._memory, self._settle)
+            except OSError as refused:
+                self._log.event(ERROR, "fork-refused", child=str(child.peer), cause=str(refused))
+                self._begin_discard(child, now)
+                self._plan_restart(child, now, f"fork refused: {refused}")
+            else:
+                self._table.set_pid(child.peer, child.pid)
 
     def _tell_all(self) -> int:
         epoch = self._table.move_epoch()
@@ -194,8 +199,7 @@ class Fleet:
                     again = min(again, child.deadline, now + SECOND // 50)
             if child.phase == WAITING:
                 if now >= child.start_at:
-                    self._start(child, now)
-                    self._tell_all()
+                    self._start([child], now)
                 else:
                     again = min(again, child.start_at)
         if now - self._last_watch >= SECOND:

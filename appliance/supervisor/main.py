@@ -103,7 +103,9 @@ class Supervisor:
         self._doorbells = {
             peer: os.eventfd(0, flags) for peer in peers_of(layout.ioprocs, layout.netprocs)
         }
-        self._fleet = Fleet(layout, memory, log, entries, self._make_seat, self._doorbells)
+        self._fleet = Fleet(
+            layout, memory, log, entries, self._make_seat, self._settle, self._doorbells
+        )
         self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
         self._watched: dict[int, Child] = {}
         self._signal_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -216,6 +218,16 @@ class Supervisor:
             listeners=self._listeners.of[peer.index] if peer.kind == NETPROC else (),
             spin_us=layout.spin_us,
         )
+
+    def _settle(self, seat: Seat) -> None:
+        """In a new child: close what only the supervisor needs, and the doors of other netprocs,
+        which would else stay open when their owners are gone."""
+        self._epoll.close()
+        for fd in self._signal_pipe:
+            os.close(fd)
+        for netproc in range(self._layout.netprocs):
+            if (NETPROC, netproc) != seat.me:
+                self._listeners.close(netproc)
 
     def _close(self) -> None:
         self._epoll.close()

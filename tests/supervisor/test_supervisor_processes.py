@@ -1,0 +1,285 @@
+"""The real supervisor with toy children: deaths, restarts, ends."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from toy_appliance import connect
+
+from appliance.supervisor.folder import CLEAN_NAME, LOCK_NAME
+
+ROOT = Path(__file__).parents[2]
+CONTROL, IOPROC, NETPROC = 0, 1, 2
+
+
+class Appliance:
+    """One running toy appliance; every wait has a deadline far above what it takes."""
+
+    def __init__(self, folder: Path, *, ready: bool = True, **options):
+        arguments = [f"{key}={json.dumps(value)}" for key, value in options.items()]
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("toy_appliance.py")), folder, *arguments],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.connection = None
+        if ready:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            self.address = json.loads(line)["address"]
+            self.reconnect()
+
+    def reconnect(self):
+        self.hang_up()
+        self.connection = connect(self.address)
+        self.lines = self.connection.makefile("r")
+
+    def hang_up(self):
+        if self.connection:
+            self.lines.close()
+            self.connection.close()
+            self.connection = None
+
+    def call(self, line: str):
+        """One line's answer; a connection cut by the death of a netproc is made again."""
+        while True:
+            try:
+                self.connection.sendall(f"{line}\n".encode())
+                answer = self.lines.readline()
+                if answer:
+                    return json.loads(answer)
+            except OSError:
+                pass
+            self.reconnect()
+
+    def tell(self, line: str):
+        self.connection.sendall(f"{line}\n".encode())
+
+    def who(self, name: str):
+        return self.call("who")[name]
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> int:
+        pid = self.who(name)["pid"]
+        os.kill(pid, number)
+        return pid
+
+    def until(self, name: str, generation: int):
+        """The row of `name` once that generation is ready."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            row = self.who(name)
+            if row["generation"] >= generation and row["state"] == "ready":
+                return row
+        raise AssertionError(f"{name} is {row}")
+
+    def end(self, *signals: int) -> tuple[int, list[str]]:
+        """Send the signals; exit code and the lines of the log."""
+        for number in signals:
+            self.process.send_signal(number)
+        _, log = self.process.communicate(timeout=30)
+        return self.process.returncode, log.splitlines()
+
+    @property
+    def clean(self) -> bool:
+        return (self.folder / CLEAN_NAME).exists()
+
+
+@pytest.fixture
+def start(tmp_path):
+    started = []
+
+    def begin(**options) -> Appliance:
+        appliance = Appliance(tmp_path, **options)
+        started.append(appliance)
+        return appliance
+
+    yield begin
+    for appliance in started:
+        appliance.hang_up()
+        if appliance.process.poll() is None:
+            appliance.process.kill()
+        appliance.process.stdout.close()
+        appliance.process.wait(timeout=20)
+        appliance.process.stderr.close()
+    assert not [name for name in os.listdir("/dev/shm") if name.startswith("penstock-")]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("ioproc-0", IOPROC), ("control", CONTROL)])
+def test_killed_child_comes_back_with_new_generation_and_empty_rings(start, name, kind):
+    appliance = start()
+    untouched = {n: appliance.who(n)["pid"] for n in ("ioproc-0", "netproc-0", "control")}
+    for generation in (2, 3):
+        assert "payload" in appliance.call(f"ask {kind} 0")
+        killed = appliance.kill(name)
+        row = appliance.until(name, generation)
+        assert row["pid"] != killed
+        answer = appliance.call(f"ask {kind} 0")
+        assert answer == {
+            "generation": generation if kind == IOPROC else 0,
+            "payload": "cba" if kind == CONTROL else "",
+        }
+    for other in untouched.keys() - {name}:
+        assert appliance.who(other)["pid"] == untouched[other]
+    assert appliance.call("who")["metadata"] == 5
+
+
+def test_what_was_asked_of_a_dead_peer_is_reported_lost(start):
+    appliance = start()
+    pid = appliance.kill("ioproc-0", signal.SIGSTOP)
+    appliance.tell("ask 1 0")
+    os.kill(pid, signal.SIGKILL)
+    assert json.loads(appliance.lines.readline()) == {"lost": "ioproc-0"}
+
+
+def test_connections_wait_at_the_door_while_a_netproc_is_replaced(start):
+    appliance = start()
+    appliance.kill("netproc-0", signal.SIGKILL)
+    appliance.reconnect()  # never refused: the supervisor holds the socket
+    assert appliance.until("netproc-0", 2)
+    assert appliance.call("ask 1 0") == {"generation": 1, "payload": ""}
+    assert appliance.call("ask 0 0") == {"generation": 0, "payload": "cba"}
+
+
+def test_exception_in_a_child_is_its_last_word_in_the_log(start):
+    appliance = start()
+    appliance.tell("crash")
+    appliance.until("netproc-0", 2)
+    _, log = appliance.end(signal.SIGTERM)
+    assert any("child-died" in line and "RuntimeError: asked to crash" in line for line in log)
+
+
+def test_children_die_with_a_killed_supervisor_and_the_folder_is_free_again(start):
+    appliance = start()
+    doors = [
+        os.pidfd_open(appliance.who(name)["pid"]) for name in ("control", "ioproc-0", "netproc-0")
+    ]
+    appliance.hang_up()
+    appliance.process.kill()
+    for door in doors:
+        assert select.select([door], [], [], 20)[0]
+        os.close(door)
+    successor = start()
+    assert successor.call("who")["clean"] is False
+    assert successor.end(signal.SIGTERM)[0] == 0
+
+
+def test_orderly_end_writes_the_marker_last_and_the_next_start_takes_it(start):
+    appliance = start(netprocs=2, ioprocs=2)
+    code, log = appliance.end(signal.SIGTERM)
+    assert code == 0, log
+    ended = (appliance.folder / "ended").read_text().split()
+    assert sorted(ended[:2]) == ["netproc-0", "netproc-1"]
+    assert sorted(ended[2:4]) == ["ioproc-0", "ioproc-1"]
+    assert ended[4:] == ["control"]
+    assert appliance.clean
+    successor = start()
+    assert successor.call("who")["clean"] is True
+    assert not successor.clean
+    successor.kill("netproc-0")
+    successor.until("netproc-0", 2)
+    assert successor.call("who")["clean"] is False
+
+
+def test_no_marker_when_an_ioproc_does_not_end_in_time(start):
+    appliance = start(ioproc_drain_seconds=0.2)
+    appliance.kill("ioproc-0", signal.SIGSTOP)
+    code, log = appliance.end(signal.SIGINT)
+    assert code == 1
+    assert not appliance.clean
+    assert "not everything was flushed" in log[-1]
+
+
+def test_second_signal_ends_at_once(start):
+    appliance = start(netproc_drain_seconds=60)
+    appliance.tell("wedge")
+    appliance.process.send_signal(signal.SIGTERM)
+    for line in appliance.process.stderr:
+        if "draining" in line:
+            break
+    code, _ = appliance.end(signal.SIGTERM)
+    assert code == 1
+    assert not appliance.clean
+
+
+def test_crash_loop_isolates_one_and_the_others_serve(start, tmp_path):
+    (tmp_path / "crash-netproc-1").touch()
+    appliance = start(netprocs=2, crash_limit=3)
+    for _ in range(20):
+        appliance.reconnect()
+        assert appliance.call("ask 1 0") == {"generation": 1, "payload": ""}
+    assert appliance.who("netproc-1")["state"] == "down"
+    code, log = appliance.end(signal.SIGTERM)
+    assert code == 0
+    why = [line for line in log if "child-isolated" in line]
+    assert len(why) == 1
+    assert "netproc-1 died 3 times" in why[0]
+    assert "RuntimeError: poisoned netproc-1" in why[0]
+
+
+@pytest.mark.parametrize("name", ["control", "netproc-0", "ioproc-0"])
+def test_appliance_that_cannot_go_on_ends_with_the_cause_as_last_line(start, tmp_path, name):
+    (tmp_path / f"crash-{name}").touch()
+    appliance = start(ready=False, crash_limit=3)
+    code, log = appliance.end()
+    assert code == 1
+    assert f"RuntimeError: poisoned {name}" in log[-1]
+    assert not appliance.clean
+
+
+def test_second_start_is_refused_by_the_lock(start, tmp_path):
+    appliance = start()
+    second = start(ready=False)
+    code, log = second.end()
+    assert code == 2
+    assert f"in use by the process {appliance.process.pid}" in log[-1]
+    assert (tmp_path / LOCK_NAME).read_text().strip() == str(appliance.process.pid)
+
+
+def test_port_in_use_is_refused_though_both_would_reuse_it(start, tmp_path):
+    appliance = start()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / CLEAN_NAME).touch()
+    port = int(appliance.address.rpartition(":")[2])
+    second = Appliance(other, ready=False, port=port)
+    code, log = second.end()
+    second.process.stdout.close()
+    assert code == 2
+    assert f"127.0.0.1:{port} is in use" in log[-1]
+    assert second.clean, "a start that never began leaves the folder as it was"
+
+
+@pytest.mark.parametrize("damage", ["garbage", "jump"])
+def test_writer_of_garbage_is_replaced_and_its_peer_lives(start, damage):
+    appliance = start()
+    before = appliance.who("ioproc-0")["pid"]
+    appliance.tell(damage)
+    appliance.until("netproc-0", 2)
+    assert appliance.who("ioproc-0")["pid"] == before
+    assert appliance.call("ask 1 0") == {"generation": 1, "payload": ""}
+    _, log = appliance.end(signal.SIGTERM)
+    assert len([line for line in log if "ring-broken" in line]) == 1
+
+
+def test_wedged_child_is_killed_and_replaced(start):
+    appliance = start(wedged_seconds=0.5)
+    stopped = appliance.kill("ioproc-0", signal.SIGSTOP)
+    assert appliance.until("ioproc-0", 2)["pid"] != stopped
+
+
+def test_peer_that_keeps_the_rings_of_a_dead_one_is_killed_too(start):
+    appliance = start(confirm_seconds=0.2)
+    appliance.kill("ioproc-0", signal.SIGSTOP)
+    appliance.kill("netproc-0")
+    appliance.until("netproc-0", 2)
+    appliance.until("ioproc-0", 2)
+    assert appliance.call("ask 1 0") == {"generation": 2, "payload": ""}
