@@ -1,0 +1,84 @@
+"""Threads that run what blocks but releases the GIL: fdatasync and unlink, off the loop.
+
+Invariant: a job's result is taken on the loop's thread, in the order in which the jobs ended; a job
+touches nothing but its files. The core submits, waits on `fd` with its other doorbells, and takes.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from time import monotonic_ns
+from typing import Final, NamedTuple
+
+THREADS: Final = 4
+"""More files than one are synced faster side by side: 8 files take 0.8 ms on 1 thread, 0.44 ms on 4."""
+
+
+class Done(NamedTuple):
+    """What became of a job. failure: what it raised, or None."""
+
+    tag: object
+    failure: Exception | None
+    took_ns: int
+
+
+class Flusher:
+    """A pool of up to THREADS threads, started as they are needed."""
+
+    __slots__ = ("_done", "_jobs", "_outstanding", "_threads", "fd")
+
+    def __init__(self) -> None:
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._jobs: SimpleQueue[tuple[object, Callable[[], None]] | None] = SimpleQueue()
+        self._done: deque[Done] = deque()
+        self._threads: list[Thread] = []
+        self._outstanding = 0
+
+    def submit(self, tag: object, job: Callable[[], None]) -> None:
+        """Run `job` on a thread; `take` returns `tag` when it ended."""
+        self._outstanding += 1
+        if self._outstanding > len(self._threads) < THREADS:
+            thread = Thread(target=self._work, name=f"sync-{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._jobs.put((tag, job))
+
+    def take(self) -> list[Done]:
+        """Every job that ended since the last call."""
+        done = self._done
+        if not done:
+            return []
+        taken = [done.popleft() for _ in range(len(done))]
+        self._outstanding -= len(taken)
+        return taken
+
+    def outstanding(self) -> int:
+        """Jobs submitted and not yet taken."""
+        return self._outstanding
+
+    def threads(self) -> int:
+        """How many threads were needed so far."""
+        return len(self._threads)
+
+    def close(self) -> None:
+        """End the threads once their jobs have ended; waits for them."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        os.close(self.fd)
+
+    def _work(self) -> None:
+        while (item := self._jobs.get()) is not None:
+            tag, job = item
+            failure: Exception | None = None
+            began = monotonic_ns()
+            try:
+                job()
+            except Exception as error:  # carried to the loop's thread, which decides
+                failure = error
+            self._done.append(Done(tag, failure, monotonic_ns() - began))
+            os.eventfd_write(self.fd, 1)
