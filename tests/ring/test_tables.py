@@ -1,0 +1,167 @@
+"""Process and partition tables: whole rows, generations, what a dead writer leaves behind."""
+
+import mmap
+import os
+import signal
+
+import pytest
+
+from appliance.base.ids import TopicId
+from appliance.ring.partition_table import (
+    COLUMNS,
+    HIGH_WATERMARK,
+    LOG_END,
+    LOG_START,
+    NO_HANDLE,
+    VERSION,
+    PartitionTable,
+)
+from appliance.ring.process_table import (
+    CONTROL,
+    DOWN,
+    FIRST_EPOCH,
+    IOPROC,
+    NETPROC,
+    READY,
+    STARTING,
+    UNBOUND,
+    Peer,
+    ProcessTable,
+)
+
+
+def processes() -> ProcessTable:
+    memory = memoryview(bytearray(ProcessTable.bytes_needed(2, 3)))
+    return ProcessTable(memory, ioprocs=2, netprocs=3)
+
+
+def partitions(rows=8) -> PartitionTable:
+    return PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(rows))), rows)
+
+
+def test_rows_of_the_process_table_do_not_touch_one_another():
+    table = processes()
+    assert [str(p) for p in table.peers] == [
+        *("control", "ioproc-0", "ioproc-1", "netproc-0", "netproc-1", "netproc-2")
+    ]
+    for n, peer in enumerate(table.peers, 1):
+        table.occupy(peer)
+        table.set_pid(peer, n)
+        table.set_applied(peer, n * 10)
+        table.confirm(peer, n * 100)
+        table.set_asleep(peer, n % 2 == 0)
+        for _ in range(n):
+            table.beat(peer)
+    for n, peer in enumerate(table.peers, 1):
+        assert table.pid(peer) == n
+        assert table.applied(peer) == n * 10
+        assert table.confirmed(peer) == n * 100
+        assert table.asleep(peer) == (n % 2 == 0)
+        assert table.heartbeat(peer) == n
+
+
+def test_what_a_dead_process_said_of_itself_is_not_said_by_its_successor():
+    table = processes()
+    me, other = Peer(IOPROC, 1), Peer(NETPROC, 2)
+    assert table.state(me) == DOWN
+    assert table.occupy(me) == 1
+    assert table.state(me) == STARTING
+    table.set_state(me, READY)
+    table.confirm(me, 9)
+    table.accuse(me, other, 7)
+    assert table.state(me) == READY
+    assert table.accused(me) == (other, 7)
+    table.vacate(me)
+    assert table.state(me) == DOWN
+    assert table.occupy(me) == 2
+    assert table.state(me) == STARTING
+    assert table.accused(me) is None
+    assert table.confirmed(me) == UNBOUND
+
+
+def test_a_place_is_taken_once():
+    table = processes()
+    table.occupy(Peer(CONTROL, 0))
+    with pytest.raises(AssertionError):
+        table.occupy(Peer(CONTROL, 0))
+
+
+def test_words_for_all():
+    table = processes()
+    assert table.move_epoch() == table.epoch == FIRST_EPOCH
+    assert table.move_epoch() == FIRST_EPOCH + 1
+    table.publish_metadata(12, 3456)
+    assert (table.metadata_offset, table.metadata_position) == (12, 3456)
+    with pytest.raises(AssertionError):
+        table.publish_metadata(11, 3456)
+    table.set_cluster_ready(True)
+    table.set_drain(2)
+    table.set_was_clean(True)
+    assert (table.cluster_ready, table.drain, table.was_clean) == (True, 2, True)
+
+
+def test_handles_count_up_and_are_never_reused():
+    table = partitions(4)
+    ids = [TopicId(os.urandom(16)) for _ in range(4)]
+    assert [table.add(topic_id, n * 7) for n, topic_id in enumerate(ids)] == [0, 1, 2, 3]
+    assert table.add(ids[0], 1) == NO_HANDLE
+    table.retire(1)
+    assert not table.in_use(1)
+    assert not table.in_use(4)
+    assert not table.in_use(-1)
+    assert [(r.handle, r.topic_id, r.partition) for r in table.live_rows()] == [
+        (n, ids[n], n * 7) for n in (0, 2, 3)
+    ]
+    assert [r.handle for r in table.live_rows(3)] == [3]
+
+
+def test_columns_of_neighbouring_rows_are_apart():
+    table = partitions()
+    for handle in range(8):
+        for column in range(1, COLUMNS):
+            table.set(handle, column, handle * 100 - column)
+    for handle in range(8):
+        expected = [handle * 100 - column for column in range(1, COLUMNS)]
+        assert table.read_row(handle)[1:] == expected
+        assert table.get(handle, 3) == table.state[handle * COLUMNS + 3] == expected[2]
+
+
+def test_a_writer_that_died_between_begin_and_end_does_not_stop_readers_or_its_successor():
+    table = partitions()
+    table.begin(0)
+    table.set(0, LOG_END, 5)
+    assert table.read_row(0)[LOG_END] == 5
+    table.begin(0)
+    assert table.get(0, VERSION) % 2 == 1
+    table.end(0)
+    assert table.get(0, VERSION) % 2 == 0
+    with pytest.raises(AssertionError):
+        table.end(0)
+
+
+def test_read_row_sees_columns_of_one_moment_while_another_process_writes():
+    memory = memoryview(mmap.mmap(-1, PartitionTable.bytes_needed(2)))
+    table = PartitionTable(memory, 2)
+    child = os.fork()
+    if child == 0:
+        n = 0
+        while True:
+            n += 1
+            table.begin(1)
+            table.set(1, LOG_START, n)
+            table.set(1, HIGH_WATERMARK, n)
+            table.set(1, LOG_END, n)
+            table.end(1)
+            if n % 50 == 0:
+                os.sched_yield()
+    try:
+        seen = 0
+        for _ in range(5000):
+            row = table.read_row(1)
+            if row[VERSION] % 2 == 0:
+                assert row[LOG_START] == row[HIGH_WATERMARK] == row[LOG_END]
+                seen += 1
+        assert seen > 1000
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
