@@ -1,0 +1,153 @@
+"""The doors through which the disk comes in: a Disk of named files and folders, a File of bytes.
+
+Everything that stores takes a Disk as an argument; `os_disk` is the machine's own, tests pass one that forgets what was
+not synced. Invariant of every implementation: a failed call raises StorageFailed with the path and errno, and a write has
+either written all its bytes or raised. What survives a power cut: bytes below the size at the last `sync` of a file,
+names as they were at the last `sync_dir` of their folder. Nothing else.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+Readable = bytes | bytearray | memoryview
+Writable = bytearray | memoryview
+
+
+class Space(NamedTuple):
+    """Bytes of a file system: all of them, and those that are free for us."""
+
+    total: int
+    free: int
+
+
+class File(Protocol):
+    """An open file. Positions and lengths in bytes."""
+
+    path: str
+
+    def pwritev(self, buffers: Sequence[Readable], position: int) -> None:
+        """Write the buffers one after the other from `position` on, all of them."""
+        ...
+
+    def pread(self, length: int, position: int) -> bytes:
+        """Up to `length` bytes from `position` on; fewer only at the end of the file."""
+        ...
+
+    def preadinto(self, buffer: Writable, position: int) -> int:
+        """Fill `buffer` from `position` on; how many bytes there were, fewer only at the end of the file."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes, or lengthen it with zeros."""
+        ...
+
+    def sync(self) -> None:
+        """Return when the bytes and the size are on the disk. May run on another thread than the writes."""
+        ...
+
+    def start_writeback(self, position: int, length: int) -> None:
+        """Ask for these bytes to be written soon; promises nothing."""
+        ...
+
+    def drop_cache(self, position: int, length: int) -> None:
+        """Say that these bytes will not be read soon; promises nothing."""
+        ...
+
+    def size(self) -> int:
+        """Bytes in the file now."""
+        ...
+
+    def fileno(self) -> int:
+        """The operating system's descriptor, -1 where there is none."""
+        ...
+
+    def close(self) -> None:
+        """Give the descriptor back; a second call does nothing."""
+        ...
+
+
+class Disk(Protocol):
+    """Files and folders by path. Every method may raise StorageFailed."""
+
+    def create(self, path: str) -> File:
+        """A new empty file for reading and writing; fails when the name is taken."""
+        ...
+
+    def open(self, path: str, *, write: bool = False) -> File:
+        """An existing file."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder has this name."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        ...
+
+    def modified_ms(self, path: str) -> int:
+        """When a file was last written, wall clock in ms."""
+        ...
+
+    def listdir(self, path: str) -> list[str]:
+        """Names in a folder, sorted."""
+        ...
+
+    def mkdir(self, path: str) -> None:
+        """A new folder; fails when the name is taken."""
+        ...
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty folder."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file or folder another name; a file that has it already is replaced."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a file. Open files live on until they are closed."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Return when the names in this folder are on the disk."""
+        ...
+
+    def space(self, path: str) -> Space:
+        """The file system that holds `path`."""
+        ...
+
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Hold an exclusive lock between processes, named by a file that is created if need be; waits for it."""
+        ...
+
+
+def read_file(disk: Disk, path: str) -> bytes:
+    """All bytes of a small file. Raises StorageFailed."""
+    file = disk.open(path)
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
+
+
+def write_file(disk: Disk, path: str, data: Readable, *, sync: bool = True) -> None:
+    """Make `path` hold exactly `data`, whole or not at all: a temporary file, renamed over it.
+
+    sync: the bytes are on the disk before they get the name, and the name is on the disk at return. Without it a
+    power cut may leave an empty or torn file, the death of the process may not. Raises StorageFailed.
+    """
+    temporary = path + ".tmp"
+    if disk.exists(temporary):
+        disk.unlink(temporary)
+    file = disk.create(temporary)
+    try:
+        file.pwritev([data], 0)
+        if sync:
+            file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    if sync:
+        disk.sync_dir(path.rpartition("/")[0] or "/")

@@ -1,0 +1,222 @@
+"""The machine's own disk behind the doors of `disk`. Called by shells; everybody else gets a Disk.
+
+Invariant: no OSError leaves this file, only StorageFailed. A partial write is continued; a failed one is never tried again.
+"""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from appliance.base.disk import Readable, Space, Writable
+from appliance.base.errors import StorageFailed
+
+_IOV_MAX: Final = 1024
+_FILE_MODE: Final = 0o640
+_FOLDER_MODE: Final = 0o750
+
+
+def _failed(path: str, cause: OSError) -> StorageFailed:
+    return StorageFailed(path, cause.errno or errno.EIO, cause.strerror or str(cause))
+
+
+class OsFile:
+    """A descriptor and the path that it was opened by."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    def pwritev(self, buffers: Sequence[Readable], position: int) -> None:
+        try:
+            if len(buffers) == 1:
+                wrote = os.pwrite(self._fd, buffers[0], position)
+                wanted = len(buffers[0])
+            elif len(buffers) <= _IOV_MAX:
+                wrote = os.pwritev(self._fd, buffers, position)
+                wanted = sum(map(len, buffers))
+            else:
+                wrote = wanted = 0
+                for first in range(0, len(buffers), _IOV_MAX):
+                    part = buffers[first : first + _IOV_MAX]
+                    self.pwritev(part, position)
+                    position += sum(map(len, part))
+            if wrote != wanted:
+                self._write_rest(buffers, position, wrote)
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+
+    def _write_rest(self, buffers: Sequence[Readable], position: int, wrote: int) -> None:
+        """Go on after a partial write; the next one says why if there is a reason."""
+        skip = wrote
+        position += wrote
+        for buffer in buffers:
+            if skip >= len(buffer):
+                skip -= len(buffer)
+                continue
+            with memoryview(buffer) as view:
+                at = skip
+                skip = 0
+                while at < len(view):
+                    step = os.pwrite(self._fd, view[at:], position)
+                    if step == 0:
+                        raise OSError(errno.EIO, "the file takes no more bytes")
+                    at += step
+                    position += step
+
+    def pread(self, length: int, position: int) -> bytes:
+        try:
+            data = os.pread(self._fd, length, position)
+            while 0 < len(data) < length:
+                more = os.pread(self._fd, length - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+        return data
+
+    def preadinto(self, buffer: Writable, position: int) -> int:
+        total = 0
+        try:
+            with memoryview(buffer) as view:
+                while total < len(view):
+                    got = os.preadv(self._fd, [view[total:]], position + total)
+                    if not got:
+                        break
+                    total += got
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+        return total
+
+    def truncate(self, size: int) -> None:
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+
+    def sync(self) -> None:
+        try:
+            os.fdatasync(self._fd)
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+
+    def start_writeback(self, position: int, length: int) -> None:
+        """Nothing: on the machines measured so far the kernel's own timing was as good."""
+
+    def drop_cache(self, position: int, length: int) -> None:
+        with suppress(OSError):  # advice only
+            os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_DONTNEED)
+
+    def size(self) -> int:
+        try:
+            return os.fstat(self._fd).st_size
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(
+                OSError
+            ):  # what matters was synced before; the descriptor is gone either way
+                os.close(fd)
+
+
+class OsDisk:
+    """Paths as the operating system knows them."""
+
+    __slots__ = ()
+
+    def create(self, path: str) -> OsFile:
+        return self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+    def open(self, path: str, *, write: bool = False) -> OsFile:
+        return self._open(path, os.O_RDWR if write else os.O_RDONLY)
+
+    def _open(self, path: str, flags: int) -> OsFile:
+        try:
+            return OsFile(path, os.open(path, flags | os.O_CLOEXEC, _FILE_MODE))
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def size(self, path: str) -> int:
+        return self._stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return self._stat(path).st_mtime_ns // 1_000_000
+
+    def _stat(self, path: str) -> os.stat_result:
+        try:
+            return os.stat(path)
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+
+    def listdir(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(path))
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+
+    def mkdir(self, path: str) -> None:
+        try:
+            os.mkdir(path, _FOLDER_MODE)
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+
+    def rmdir(self, path: str) -> None:
+        try:
+            os.rmdir(path)
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+
+    def rename(self, old: str, new: str) -> None:
+        try:
+            os.replace(old, new)
+        except OSError as cause:
+            raise _failed(old, cause) from cause
+
+    def unlink(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+
+    def sync_dir(self, path: str) -> None:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+
+    def space(self, path: str) -> Space:
+        try:
+            found = os.statvfs(path)
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+        return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
+    @contextmanager
+    def lock(self, path: str) -> Iterator[None]:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        except OSError as cause:
+            raise _failed(path, cause) from cause
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)  # gives the lock back
