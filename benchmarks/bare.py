@@ -161,11 +161,13 @@ class BarePeer(Peer):
         port = int(self.child.stdout.readline())
         super().__init__(name, ("127.0.0.1", port), self.child.pid)
 
-    def create(self, partitions: int = 1) -> str:
+    def create(
+        self, partitions: int = 1, configs: dict[str, str] | None = None, name: str = NAME
+    ) -> str:
         wire = self.connect()
-        wire.call(requests.create_topic(NAME, partitions, {}))
+        wire.call(requests.create_topic(name, partitions, configs or {}))
         wire.close()
-        return NAME
+        return name
 
     def delete(self, topic: str) -> None:
         self.create()

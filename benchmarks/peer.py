@@ -69,14 +69,15 @@ class Peer:
         """CPU time of the process tree, None when we were not told a pid."""
         return None if self.pid is None else procstat.cpu_seconds(self.pid)
 
-    def create(self, partitions: int = 1) -> str:
-        """A fresh topic whose deleted files go at once; waits until its leader is known."""
-        name = f"bench-{time.time_ns() // 1000 % 10**12:012d}-{next(_numbers):04d}"
+    def create(
+        self, partitions: int = 1, configs: dict[str, str] | None = None, name: str = ""
+    ) -> str:
+        """A fresh topic, ready to be used. By default its files go at once when it is deleted."""
+        name = name or f"bench-{time.time_ns() // 1000 % 10**12:012d}-{next(_numbers):04d}"
         wire = self.connect()
         try:
-            answer = wire.call(
-                requests.create_topic(name, partitions, {"file.delete.delay.ms": "0"})
-            )
+            settings = {"file.delete.delay.ms": "0"} if configs is None else configs
+            answer = wire.call(requests.create_topic(name, partitions, settings))
             (code,) = unpack_from(">h", answer, 4 + 4 + 2 + len(name))
             if code:
                 raise WrongAnswer(f"CreateTopics answered error {code}")

@@ -1,0 +1,158 @@
+"""A broker as an operating system process, for the tests that talk to it from outside.
+
+`Broker` starts the appliance with its own command. With PENSTOCK_TEST_BROKER=kafka it starts Apache
+Kafka instead, so that what a test expects can be checked against Kafka itself.
+Used by tests/compat, tests/faults and tests/hostile.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from struct import pack
+
+import pytest
+
+from benchmarks import kafka, procstat, requests
+from benchmarks.peer import Peer, Wire, WrongAnswer
+
+START_LIMIT_S = 60
+STOP_LIMIT_S = 30
+KAFKA = os.environ.get("PENSTOCK_TEST_BROKER") == "kafka"
+
+
+class Broker:
+    """One broker on a free loopback port. Stop it, or use it as a context manager.
+
+    settings: Kafka's property names; they override the configuration on every start.
+    """
+
+    def __init__(self, data: Path, settings: dict[str, str] | None = None) -> None:
+        self.data = data
+        self.settings = settings or {}
+        self.port = kafka.free_port()
+        self.process: subprocess.Popen | None = None
+        self.log = data.parent / (data.name + ".out")
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def peer(self) -> Peer:
+        return Peer("broker", ("127.0.0.1", self.port), self.process.pid)
+
+    @property
+    def files(self) -> Path:
+        """The folder that holds topic-partition folders."""
+        return next(self.data.rglob("meta.properties")).parent
+
+    def command(self) -> list[str]:
+        if KAFKA:
+            if reason := kafka.unavailable():
+                pytest.skip(reason)
+            node = kafka.Kafka(self.data, self.port)
+            node.settings |= self.settings
+            self.data.mkdir(parents=True, exist_ok=True)
+            return kafka.java("kafka.Kafka", node.format(), heap="512m")
+        command = [sys.executable, "-m", "appliance.cli", "up"]
+        command += ["--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        for key, value in self.settings.items():
+            command += ["-o", f"{key}={value}"]
+        return command
+
+    def start(self, *, wait: bool = True) -> "Broker":
+        """Start it; by default wait until a request is answered."""
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            )
+        if wait:
+            self.wait_ready()
+        return self
+
+    def wait_ready(self) -> None:
+        """Until ApiVersions and Metadata are answered; fails with the broker's output."""
+        end = time.monotonic() + START_LIMIT_S
+        while not answers(self.port):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"the broker did not start:\n{self.output()[-3000:]}")
+            time.sleep(0.01)
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def pids(self) -> list[int]:
+        """Every living process of it, its first one first."""
+        root = self.process.pid
+        return [root, *(pid for pid in procstat.tree(root) if pid != root)]
+
+    def memory(self) -> int:
+        """Proportional set size of the whole tree, bytes."""
+        return procstat.memory(self.process.pid).pss
+
+    def stop(self) -> int:
+        """SIGTERM and wait. Returns the exit code; kills it and fails when it does not end."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError("the broker did not stop after SIGTERM") from None
+
+    def kill(self) -> None:
+        """SIGKILL to every process of it at once, as far as that can be done; wait for the first.
+        """
+        pids = self.pids()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(STOP_LIMIT_S)
+        end = time.monotonic() + STOP_LIMIT_S
+        while any(Path(f"/proc/{pid}").exists() and _runs(pid) for pid in pids):
+            assert time.monotonic() < end, "a killed process does not go away"
+            time.sleep(0.005)
+
+    def __enter__(self) -> "Broker":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            try:
+                self.stop()
+            finally:
+                if self.process.poll() is None:
+                    self.kill()
+
+
+def _runs(pid: int) -> bool:
+    """False for a process that ended and was not waited for yet."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def answers(port: int) -> bool:
+    """Does a new connection get ApiVersions and Metadata answered?"""
+    try:
+        wire = Wire(("127.0.0.1", port))
+    except OSError:
+        return False
+    try:
+        wire.call(requests.api_versions())
+        wire.call(requests.metadata([]))
+    except (OSError, WrongAnswer):
+        return False
+    finally:
+        wire.close()
+    return True
+
+
+def reset(link: socket.socket) -> None:
+    """Close with a RST instead of a FIN, as a client that was killed in the middle may."""
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+    link.close()
