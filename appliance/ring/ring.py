@@ -20,6 +20,7 @@ from struct import Struct
 from typing import Final
 
 from appliance.ring.messages import (
+    APPEND,
     OPERATIONS,
     SLOT,
     SLOT_SIZE,
@@ -34,13 +35,17 @@ _HEAD: Final = 0  # word of the writer's counter
 _TAIL: Final = 8  # word of the reader's counter, one cache line further
 _SLOTS_AT: Final = 128
 _WORDS_PER_SLOT: Final = SLOT_SIZE // 8
-_FEW: Final = 3  # up to here checking slot by slot is cheaper than in bulk
+_FEW: Final = 4  # up to here checking slot by slot is cheaper than in bulk
 
 # The same slot without its sequence, and with an empty payload at the end: what a Message is made
 # of.
 _BODY: Final = Struct("<8xHHIQqqqqqqqqii0s")
 assert _BODY.size == SLOT_SIZE
 
+_PLAIN: Final = OPERATIONS - WITH_ARENA - WITH_PAYLOAD
+
+_pack = SLOT.pack_into
+_unpack = SLOT.unpack_from
 _message = partial(tuple.__new__, Message)
 _op = itemgetter(0)
 _handle = itemgetter(2)
@@ -78,6 +83,7 @@ class RingWriter:
         "_head",
         "_in_flight",
         "_limit",
+        "_mask",
         "_memory",
         "_open",
         "_payload_at",
@@ -96,6 +102,7 @@ class RingWriter:
         self._memory = memory
         self._words = _words(memory)
         self._capacity = capacity
+        self._mask = capacity - 1
         self._payload_at = ring_bytes(capacity)
         self._payload_size = len(memory) - self._payload_at
         assert self._payload_size >= 0, "the memory is smaller than its slots"
@@ -139,9 +146,9 @@ class RingWriter:
         head = self._head
         if head == self._limit and not self._free_slots():
             return False
-        SLOT.pack_into(
+        _pack(
             self._memory,
-            _SLOTS_AT + (head & (self._capacity - 1)) * SLOT_SIZE,
+            _SLOTS_AT + (head & self._mask) * SLOT_SIZE,
             self._stamp + head,
             op,
             flags,
@@ -312,44 +319,51 @@ class RingReader:
         try:
             if not 0 < ready <= self._capacity:
                 raise RingBroken(f"writer's counter is {ready} slots ahead of {tail}")
-            messages = self._copy(tail, min(ready, limit))
+            count = min(ready, limit)
+            if count <= _FEW:
+                messages = self._copy_few(tail, count)
+            else:
+                messages = self._copy_many(tail, count)
         except RingBroken:
             self._open = False
             raise
-        self._words[_TAIL] = self._tail = tail + len(messages)
+        self._words[_TAIL] = self._tail = tail + count
         return messages
 
-    def _copy(self, tail: int, count: int) -> list[Message]:
-        """Copy `count` slots from `tail` on, check the copies."""
+    def _copy_few(self, tail: int, count: int) -> list[Message]:
+        """Copy `count` slots from `tail` on, check each copy."""
+        mask, handles, arena_bytes = self._capacity - 1, self._handles, self._arena_bytes
+        messages = []
+        for index in range(tail, tail + count):
+            slot = _unpack(self._memory, _SLOTS_AT + (index & mask) * SLOT_SIZE)
+            if slot[0] != self._stamp + index:
+                raise self._out_of_sequence(index, slot[0])
+            message = _message((*slot[1:], b""))
+            op = slot[1]
+            if slot[3] < handles and (
+                op in _PLAIN
+                or (op == APPEND and slot[5] >= 0 and 0 < slot[13] <= arena_bytes - slot[5])
+            ):
+                messages.append(message)
+            else:
+                messages += self._check([message])
+        return messages
+
+    def _copy_many(self, tail: int, count: int) -> list[Message]:
+        """The same in bulk, at most two contiguous parts."""
         first = tail & (self._capacity - 1)
         contiguous = min(count, self._capacity - first)
-        if contiguous <= _FEW:
-            messages = self._copy_few(tail, first, contiguous)
-        else:
-            messages = self._copy_many(tail, first, contiguous)
-        self._check(messages)
-        if contiguous < count:
-            messages += self._copy(tail + contiguous, count - contiguous)
-        return messages
-
-    def _copy_few(self, tail: int, first: int, count: int) -> list[Message]:
-        messages = []
-        for index in range(count):
-            slot = SLOT.unpack_from(self._memory, _SLOTS_AT + (first + index) * SLOT_SIZE)
-            if slot[0] != self._stamp + tail + index:
-                raise self._out_of_sequence(tail + index, slot[0])
-            messages.append(_message((*slot[1:], b"")))
-        return messages
-
-    def _copy_many(self, tail: int, first: int, count: int) -> list[Message]:
         at = _SLOTS_AT + first * SLOT_SIZE
-        copy = bytes(self._memory[at : at + count * SLOT_SIZE])
+        copy = bytes(self._memory[at : at + contiguous * SLOT_SIZE])
         sequences = memoryview(copy).cast("Q")[::_WORDS_PER_SLOT].tolist()
         expected = self._stamp + tail
-        if sequences != list(range(expected, expected + count)):
-            wrong = next(n for n in range(count) if sequences[n] != expected + n)
+        if sequences != list(range(expected, expected + contiguous)):
+            wrong = next(n for n in range(contiguous) if sequences[n] != expected + n)
             raise self._out_of_sequence(tail + wrong, sequences[wrong])
-        return list(map(_message, _BODY.iter_unpack(copy)))
+        messages = self._check(list(map(_message, _BODY.iter_unpack(copy))))
+        if contiguous < count:
+            messages += self._copy_many(tail + contiguous, count - contiguous)
+        return messages
 
     def _out_of_sequence(self, index: int, found: int) -> RingBroken:
         return RingBroken(
@@ -357,22 +371,24 @@ class RingReader:
             f"{found & (1 << 48) - 1} of generation {found >> 48}"
         )
 
-    def _check(self, messages: list[Message]) -> None:
-        """Operations, handles and places against their bounds; fetch payloads in place."""
+    def _check(self, messages: list[Message]) -> list[Message]:
+        """Operations, handles and places against their bounds; payloads are put in place."""
         operations = set(map(_op, messages))
         if not operations <= OPERATIONS:
             raise RingBroken(f"operations {sorted(operations - OPERATIONS)} do not exist")
         if max(map(_handle, messages)) >= self._handles:
             raise RingBroken(f"a handle is not below {self._handles}")
         if self._arena_bytes and not operations.isdisjoint(WITH_ARENA):
-            bytes_ = self._arena_bytes
+            arena_bytes = self._arena_bytes
             for m in messages:
-                if m[0] in WITH_ARENA and not (m[4] >= 0 and m[12] > 0 and m[4] + m[12] <= bytes_):
-                    raise RingBroken(f"bytes {m.a} + {m.e} are not within an arena of {bytes_}")
+                op, _, _, _, a, _, _, _, _, _, _, _, e, _, _ = m
+                if op in WITH_ARENA and not (a >= 0 and e > 0 and a + e <= arena_bytes):
+                    raise RingBroken(f"bytes {a} + {e} are not within an arena of {arena_bytes}")
         if not operations.isdisjoint(WITH_PAYLOAD):
-            for index, message in enumerate(messages):
-                if message[0] in WITH_PAYLOAD:
-                    messages[index] = self._with_payload(message)
+            for index, m in enumerate(messages):
+                if m[0] in WITH_PAYLOAD:
+                    messages[index] = self._with_payload(m)
+        return messages
 
     def _with_payload(self, message: Message) -> Message:
         position, length = message.i, message.j
