@@ -57,6 +57,8 @@ def pieces(codec: int, data: Stream, cap: int = OUTPUT_CAP) -> Iterator[bytes]:
     """
     total = 0
     opened = _opener(codec)(data)
+    if codec and not len(data):
+        raise _corrupt(codec, "is empty")
     while True:
         try:
             piece = next(opened, None)
@@ -164,6 +166,8 @@ def _zstd_length(data: Stream) -> int:
         if magic != _ZSTD_MAGIC:
             raise _corrupt(ZSTD, f"has a frame that begins with {magic:#x}")
         single, size_code = descriptor >> 5 & 1, descriptor >> 6
+        if not single:
+            _check_window(data[position + 5])
         position += 5 + (1 - single) + (0, 1, 2, 4)[descriptor & 3] + (single, 2, 4, 8)[size_code]
         last = 0
         while not last:
@@ -176,12 +180,26 @@ def _zstd_length(data: Stream) -> int:
     return position
 
 
+def _check_window(descriptor: int) -> None:
+    """Refused with a code that no client tries again on: the next attempt would be the same."""
+    exponent, mantissa = descriptor >> 3, descriptor & 7
+    window = (8 + mantissa) << (7 + exponent)
+    if window > WINDOW_MAX:
+        raise PeerError(
+            UNSUPPORTED_COMPRESSION_TYPE,
+            f"a zstd window of {window} bytes is larger than {WINDOW_MAX}; "
+            "compress with level 19 or lower",
+        )
+
+
 def _open_snappy(data: Stream) -> Iterator[bytes]:
     """Blocks framed by snappy-java (Java, kafka-python), or one raw block (librdkafka)."""
     if bytes(data[:8]) != _XERIAL_MAGIC:
         yield _open_snappy_block(data)
         return
     position, end = len(_XERIAL_HEADER), len(data)
+    if position > end:
+        raise _corrupt(SNAPPY, "ends inside its header")
     while position < end:
         if end - position < 4:
             raise _corrupt(SNAPPY, "ends inside a block length")
