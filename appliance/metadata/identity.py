@@ -1,13 +1,14 @@
 """Who this node is: `meta.properties` in the data folder, and how new ids are made.
 
-The file is what makes a folder a formatted one. Its keys and form are Apache Kafka's (version 1), so
-either of the two opens the other's folder.
+The file is what makes a folder a formatted one. Its keys and form are Apache Kafka's (version 1),
+so either of the two opens the other's folder.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.disk import Disk, read_file
 from appliance.base.errors import ConfigError
 from appliance.wire.uuids import format_uuid, parse_uuid
 
@@ -32,6 +33,14 @@ def new_uuid(random: Callable[[int], bytes]) -> bytes:
         value[8] = value[8] & 0x3F | 0x80
         if format_uuid(bytes(value)).isalnum():
             return bytes(value)
+
+
+def read_identity(disk: Disk, data_dir: str) -> Identity:
+    """Who the folder belongs to. Raises ConfigError when it is not formatted or not readable."""
+    path = f"{data_dir}/{META_PROPERTIES}"
+    if not disk.exists(path):
+        raise ConfigError(f"{path} is missing: the folder is not formatted")
+    return decode(read_file(disk, path), path)
 
 
 def encode(identity: Identity) -> bytes:

@@ -1,0 +1,76 @@
+"""Making an empty data folder a node's folder, so that a power cut at any instant leaves either an
+empty folder to us or a formatted one.
+
+`meta.properties` is written last and by rename: it is what makes a folder formatted. A folder that
+was formatted half-way is formatted again. A folder of Apache Kafka is opened as it is.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from appliance.base.disk import Disk, write_file
+from appliance.base.errors import ConfigError
+from appliance.controller.registration import bootstrap_records
+from appliance.metadata import checkpoint, identity
+from appliance.metadata.checkpoint import SnapshotId, VoterSet
+from appliance.metadata.follower import LOG_FOLDER
+from appliance.metadata.identity import META_PROPERTIES, Identity
+from appliance.metadata.image import MetadataImage
+from appliance.wire.uuids import format_uuid
+
+BOOTSTRAP: Final = "bootstrap.checkpoint"
+_PARTITION_FOLDER: Final = re.compile(r".+-\d+\Z")
+
+
+def open_or_format(
+    disk: Disk, data_dir: str, node_id: int, random: Callable[[int], bytes], now_ms: int
+) -> tuple[Identity, bool]:
+    """Who this node is, and whether the folder was formatted just now.
+
+    random(n): n random bytes. Raises ConfigError when the folder belongs to another node or holds
+    partitions but no identity."""
+    if disk.exists(f"{data_dir}/{META_PROPERTIES}"):
+        found = identity.read_identity(disk, data_dir)
+        if found.node_id != node_id:
+            raise ConfigError(
+                f"{data_dir} belongs to node.id={found.node_id}, the settings say"
+                f" node.id={node_id}; set node.id={found.node_id}"
+                " or choose another folder with --data"
+            )
+        return found, False
+    strangers = [name for name in disk.listdir(data_dir) if _PARTITION_FOLDER.match(name)]
+    if strangers:
+        raise ConfigError(
+            f"{data_dir} holds {strangers[0]} but no {META_PROPERTIES}; restore that file,"
+            " or choose an empty folder with --data"
+        )
+    new = Identity(format_uuid(identity.new_uuid(random)), node_id, identity.new_uuid(random))
+    disk.sync_dir(data_dir.rpartition("/")[0] or ("/" if data_dir.startswith("/") else "."))
+    write_file(disk, f"{data_dir}/{BOOTSTRAP}", bootstrap(now_ms))
+    write_file(disk, f"{data_dir}/{META_PROPERTIES}", identity.encode(new))
+    return new, True
+
+
+def bootstrap(now_ms: int) -> bytes:
+    """The first records of the cluster as a snapshot file, which KRaft's formatting leaves too."""
+    image = MetadataImage()
+    for offset, record in enumerate(bootstrap_records()):
+        image.apply(offset, record)
+    pieces = checkpoint.write(
+        image, SnapshotId(0, 0), VoterSet(), now_ms=now_ms, last_log_timestamp=now_ms
+    )
+    return b"".join(pieces)
+
+
+def check_metadata_is_there(disk: Disk, data_dir: str) -> None:
+    """Raises ConfigError when partitions are there but the metadata log is not: starting with an
+    empty cluster over them would lose them."""
+    if disk.exists(f"{data_dir}/{LOG_FOLDER}"):
+        return
+    for name in disk.listdir(data_dir):
+        if _PARTITION_FOLDER.match(name):
+            raise ConfigError(
+                f"{data_dir} holds {name} but no {LOG_FOLDER}, the cluster's metadata;"
+                " restore that folder from a copy, or choose another folder with --data"
+            )
