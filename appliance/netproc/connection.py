@@ -88,7 +88,8 @@ class Connection:
     def _receive(self) -> None:
         slab = self.slab
         if slab is None:
-            slab = allocate(self.server.arena, preferred_size(self.largest_frame))
+            wanted = preferred_size(self.largest_frame, len(self.server.memory))
+            slab = allocate(self.server.arena, wanted, 1)
             if slab is None:
                 self._stop_reading()
                 return
@@ -148,12 +149,13 @@ class Connection:
         """Take a slab in which the frame that is arriving fits (or more of it, while its sender has shown little)."""
         server = self.server
         have = self.end - self.start
-        wanted = preferred_size(self.largest_frame)
+        needed = have + 1
         if have >= 4:
             frame = 4 + _LENGTH(server.memory, self.start)[0]
             trusted = max(_GROWTH * have, _GROWTH * self.largest_frame, _FIRST_ROOM)
-            wanted = max(wanted, min(frame + 65536, trusted))
-        slab = allocate(server.arena, max(wanted, have + 1))
+            needed = max(needed, min(frame, trusted))
+        wanted = preferred_size(self.largest_frame, len(server.memory))
+        slab = allocate(server.arena, wanted, needed)
         if slab is None:
             self._stop_reading()
             return False

@@ -6,8 +6,8 @@ The last one to let go returns the memory. A slab is never written again below t
 
 from appliance.ring.arena import NO_ROOM, UNIT, Arena
 
-LARGEST_PREFERRED = 4 * 1024 * 1024
 _FRAMES_AHEAD = 16
+_SHARE = 64  # one connection reads ahead into at most this part of the arena
 
 
 class Slab:
@@ -34,13 +34,16 @@ class Slab:
             self._arena.free(self.position)
 
 
-def allocate(arena: Arena, length: int) -> Slab | None:
-    """A slab of at least `length` bytes, or None when the arena has no room now."""
-    size = (length + UNIT - 1) // UNIT * UNIT
-    position = arena.allocate(size)
-    return None if position == NO_ROOM else Slab(arena, position, size)
+def allocate(arena: Arena, wanted: int, needed: int) -> Slab | None:
+    """A slab of `wanted` bytes, or at least of `needed` ones; None when the arena has no room even for those."""
+    for length in (max(wanted, needed), needed):
+        size = (length + UNIT - 1) // UNIT * UNIT
+        position = arena.allocate(size)
+        if position != NO_ROOM:
+            return Slab(arena, position, size)
+    return None
 
 
-def preferred_size(largest_frame: int) -> int:
+def preferred_size(largest_frame: int, arena_bytes: int) -> int:
     """Bytes worth having for a connection whose largest frame so far had `largest_frame` bytes."""
-    return max(UNIT, min(largest_frame * _FRAMES_AHEAD, LARGEST_PREFERRED))
+    return max(UNIT, min(largest_frame * _FRAMES_AHEAD, arena_bytes // _SHARE))
