@@ -1,8 +1,8 @@
 """A process's rings to and from its peers, and the doorbells beside them.
 
-One turn of a shell: `changed_peers`, `poll`, handle, `flush`. Nothing is published before `flush`,
-so many messages cost one counter store and at most one doorbell per peer. A doorbell rings only for
-a peer that declared itself asleep.
+One turn of a shell: `changed_peers`, `confirm`, `poll`, handle, `flush`. Nothing is published
+before `flush`, so many messages cost one counter store and at most one doorbell per peer. A
+doorbell rings only for a peer that declared itself asleep.
 
 A ring belongs to one generation of both its processes. When a peer dies, its rings are closed here
 and the epoch is confirmed: from then on this process touches their memory no more, until the
@@ -62,6 +62,7 @@ class Links:
         self._log = log or Log(str(seat.me))
         self._supervisor = seat.supervisor_doorbell
         self._epoch = 0
+        self._confirmed = 0
         self._metadata = 0
         self._links = tuple(
             _Link(
@@ -92,23 +93,28 @@ class Links:
 
     def changed_peers(self) -> list[Peer]:
         """Peers that died, or whose place was taken by a successor, since the last call (one word
-        read when none).
+        read when none did); `is_up` tells which. Call it at the start of a turn.
 
-        What was asked of them before is lost: fail it. `is_up` tells which of the two it is; both
-        can come in one call. The new state is confirmed before this returns, so call it at the
-        start of a turn."""
+        What they had asked and been asked is lost: let go of all of it, their arenas' bytes
+        included, then call `confirm`."""
         epoch = self._table.epoch
         if epoch == self._epoch:
             return []
         if not self._epoch:
+            # From now on deaths wait for this process; those before are seen below.
             self._table.confirm(self._me, 1)
             fence()
             epoch = self._table.epoch
-        changed = [link.peer for link in self._links if self._renew(link)]
         self._epoch = epoch
-        self._table.confirm(self._me, epoch)
-        self._call_supervisor()
-        return changed
+        return [link.peer for link in self._links if self._renew(link)]
+
+    def confirm(self) -> None:
+        """Everything of the peers that `changed_peers` told of has been let go: their successors
+        may come."""
+        if self._confirmed != self._epoch:
+            self._confirmed = self._epoch
+            self._table.confirm(self._me, self._epoch)
+            self._call_supervisor()
 
     def poll(self) -> list[tuple[Peer, list[Message]]]:
         """What every peer has sent, at most 256 messages each; nothing from a peer whose ring

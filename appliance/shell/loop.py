@@ -42,8 +42,8 @@ class Shell(Protocol):
     """What a child does with its turns."""
 
     def peers_changed(self, peers: list[Peer]) -> None:
-        """These peers died or were replaced (`links.is_up` tells): what was asked of them is
-        lost."""
+        """These peers died or were replaced (`links.is_up` tells). What was asked of them is lost;
+        what they asked must be let go, bytes of their arenas included, before this returns."""
         ...
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
@@ -95,6 +95,7 @@ class Loop:
             changed = links.changed_peers()
             if changed:
                 shell.peers_changed(changed)
+            links.confirm()
             for peer, messages in links.poll():
                 shell.handle(peer, messages)
             wait_ms = shell.turn(time.monotonic_ns())

@@ -10,11 +10,12 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import multiprocess
 
-from appliance.ring.process_table import Peer
+from appliance.ring.process_table import NETPROC, Peer
 from appliance.shell.seat import Seat
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.restart import RestartPolicy
@@ -112,6 +113,8 @@ def _run(
     signal.set_wakeup_fd(-1)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
+    if seat.kind == NETPROC:
+        _prefer_as_oom_victim()
     try:
         settle(seat)
         code = entry(seat)
@@ -120,5 +123,12 @@ def _run(
         memory.say_last_words(seat.me, cause)
         traceback.print_exc(file=sys.stderr)
         code = 1
+    sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # no exit handlers of the supervisor, whose memory this still is
+
+
+def _prefer_as_oom_victim() -> None:
+    """When memory runs out a netproc goes first: it holds nothing that has to be recovered."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("300")

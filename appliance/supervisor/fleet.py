@@ -100,6 +100,8 @@ class Fleet:
                 self._plan_restart(child, now, f"fork refused: {refused}")
             else:
                 self._table.set_pid(child.peer, child.pid)
+                if seat.generation > 1:
+                    self._log.event(INFO, "child-restarted", child=str(child.peer), pid=child.pid)
 
     def _tell_all(self) -> int:
         epoch = self._table.move_epoch()

@@ -8,6 +8,7 @@ confirmed an epoch or accuses a peer) and on the pidfd of every child; everythin
 import gc
 import importlib
 import os
+import resource
 import select
 import signal
 import time
@@ -41,6 +42,7 @@ def run(
     *,
     data_dir: str,
     on_ready: OnReady,
+    prepare: Callable[[], None] | None = None,
     layout: Layout | None = None,
     entries: Mapping[int, Entry] | None = None,
     log: Log | None = None,
@@ -48,15 +50,19 @@ def run(
     """Be the supervisor of one appliance in `data_dir` until it ends: its exit code, 0 after an
     orderly end.
 
-    `config` goes to the children unseen. `on_ready(address, seconds)` is called once, when clients
-    are served. Raises CannotStart when folder, address or memory are not to be had; nothing has
-    been changed then.
+    `config` goes to the children unseen. `prepare` is called while the folder is locked and nothing
+    else has begun: the place for formatting it. `on_ready(address, seconds)` is called once, when
+    clients are served. Raises CannotStart when folder, address or memory are not to be had; nothing
+    has been changed then.
     """
     began = time.monotonic_ns()
     log = log or Log("supervisor")
     layout = layout or Layout()
     folder = DataFolder(data_dir)
     try:
+        if prepare is not None:
+            prepare()
+        _raise_file_limit()
         listeners = Listeners(layout)
         try:
             memory = SharedMemory(layout, log)
@@ -67,6 +73,12 @@ def run(
             listeners.close()
     finally:
         folder.close()
+
+
+def _raise_file_limit() -> None:
+    """Connections and segments take a descriptor each: as many as the host lets us have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _entries() -> dict[int, Entry]:
