@@ -49,6 +49,7 @@ from appliance.wire.records import NewRecord, Record, build_batch, iter_records
 __all__ = [
     "HEADER",
     "HEADER_SIZE",
+    "RECORDS_MAX",
     "BatchHeader",
     "NewRecord",
     "Record",
@@ -64,6 +65,9 @@ __all__ = [
 
 _SPECIAL: Final = TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT | LOG_APPEND_TIME_BIT
 _LOG_APPEND_TIME: Final = "LogAppendTime"
+
+RECORDS_MAX: Final = 1 << 20
+"""Records in a compressed batch: a few kilobytes may open to millions, and walking takes time."""
 
 
 def validate(
@@ -133,6 +137,12 @@ def _walk(batch: memoryview, header: BatchHeader, key_needed: bool) -> None:
     """Hold the records against the batch's length and count; PeerError(INVALID_RECORD)."""
     size, count, codec = len(batch), header.record_count, header.attributes & CODEC_MASK
     if codec:
+        if count > RECORDS_MAX:
+            raise PeerError(
+                MESSAGE_TOO_LARGE,
+                f"{count} records in one compressed batch; at most {RECORDS_MAX}, "
+                "send smaller batches",
+            )
         walk_pieces(compression.pieces(codec, batch[RECORDS_AT:]), count, key_needed)
         return
     if key_needed:

@@ -1,5 +1,6 @@
 """Record batches: Kafka's own bytes are taken, what is not one whole batch is refused."""
 
+import importlib
 import random
 import struct
 
@@ -14,6 +15,7 @@ from appliance.base.errors import PeerError
 from appliance.config.log_config import LogConfig
 from appliance.wire import compression
 from appliance.wire.batch import (
+    RECORDS_MAX,
     BatchHeader,
     NewRecord,
     Record,
@@ -154,11 +156,43 @@ def test_lies_in_the_header_get_kafkas_codes(changes: dict[str, int], code: int)
 
 @pytest.mark.parametrize("codec", range(5))
 def test_a_lying_count_is_found_behind_every_codec(codec: int) -> None:
-    for count in (1, 299, 301, 2**31 - 1):
+    for count in (1, 299, 301, 2**20):
         batch = with_header(
             build(300, codec=codec), record_count=count, last_offset_delta=count - 1
         )
         assert refused(batch).code == errors.INVALID_RECORD
+
+
+def test_compressed_batch_may_not_hold_millions_of_records() -> None:
+    """Producers split a batch that is too large and try again."""
+    for count in (RECORDS_MAX + 1, 2**31 - 1):
+        batch = with_header(build(codec=4), record_count=count, last_offset_delta=count - 1)
+        assert refused(batch).code == errors.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("codec", range(5))
+@pytest.mark.parametrize("client", ["kafka", "aiokafka"])
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated")
+def test_batches_of_python_clients_are_taken(client: str, codec: int) -> None:
+    module = importlib.import_module(f"{client}.record.default_records")
+    builder = module.DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=codec,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 20,
+    )
+    for i in range(300):
+        value = b"value" * (i % 50)
+        builder.append(i, timestamp=NOW + i, key=b"%d" % i, value=value, headers=[("h", b"x")])
+    batch = memoryview(bytearray(builder.build()))
+    for rules in (RULES, COMPACTED):
+        assert validate(batch, rules, NOW).record_count == 300
+    assert [(r.offset, r.key, len(r.value or b"")) for r in iter_records(batch)] == [
+        (i, b"%d" % i, 5 * (i % 50)) for i in range(300)
+    ]
 
 
 def test_size_limit_is_of_the_whole_batch() -> None:
