@@ -1,0 +1,284 @@
+"""Links, loop and log: who is woken, who is told of a death, what a line looks like."""
+
+import os
+import select
+
+import pytest
+
+from appliance.ring.messages import ANSWERED, APPEND, APPENDED, FORWARD
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
+from appliance.shell.links import Links
+from appliance.shell.log import Log
+from appliance.shell.loop import STOP, Loop
+from appliance.shell.seat import Seat
+from appliance.supervisor.layout import MIB, Layout
+from appliance.supervisor.memory import SharedMemory
+
+LAYOUT = Layout(arena_bytes=MIB, partition_rows=16)
+CONTROL_0, IO, NET = Peer(CONTROL, 0), Peer(IOPROC, 0), Peer(NETPROC, 0)
+
+
+class Office:
+    """What the supervisor does, in one process and by hand."""
+
+    def __init__(self, log):
+        self.memory = SharedMemory(LAYOUT, log)
+        self.table = self.memory.processes
+        self.bells = {peer: os.eventfd(0, os.EFD_NONBLOCK) for peer in self.table.peers}
+        self.own = os.eventfd(0, os.EFD_NONBLOCK)
+        self.log = log
+
+    def seat(self, peer, **options):
+        generation = self.table.occupy(peer)
+        self.table.move_epoch()
+        return Seat(
+            kind=peer.kind,
+            index=peer.index,
+            generation=generation,
+            config=None,
+            data_dir="",
+            clean=True,
+            processes=self.table,
+            partitions=self.memory.partitions,
+            arenas=self.memory.arenas,
+            doorbell=self.bells[peer],
+            doorbells={p: bell for p, bell in self.bells.items() if p != peer},
+            supervisor_doorbell=self.own,
+            rings=self.memory.rings_of(peer),
+            ioprocs=1,
+            netprocs=1,
+            ring_slots=LAYOUT.ring_slots,
+            **options,
+        )
+
+    def links(self, peer):
+        return Links(self.seat(peer), self.log)
+
+    def rung(self, peer) -> int:
+        try:
+            return os.eventfd_read(self.bells[peer])
+        except BlockingIOError:
+            return 0
+
+    def close(self):
+        for bell in (self.own, *self.bells.values()):
+            os.close(bell)
+
+
+@pytest.fixture
+def log(tmp_path):
+    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    yield Log("test", fd=fd, journal=False)
+    os.close(fd)
+
+
+@pytest.fixture
+def office(log):
+    office = Office(log)
+    yield office
+    office.close()
+
+
+def turn(*all_links):
+    for links in all_links:
+        links.changed_peers()
+        links.confirm()
+
+
+def test_messages_pass_after_flush_and_only_sleepers_are_rung(office):
+    net, io = office.links(NET), office.links(IO)
+    turn(net, io)
+    net.writer(IOPROC, 0).push(APPEND, 0, 1, 5, 0, e=10)
+    assert io.poll() == []
+    net.flush()
+    assert office.rung(IO) == 0
+    [(peer, [message])] = io.poll()
+    assert (peer, message.token) == (NET, 5)
+
+    assert net.prepare_sleep()
+    for token in (6, 7):
+        io.writer(NETPROC, 0).push(APPENDED, 1, 1, token)
+    io.flush()
+    assert office.rung(NET) == 1
+    net.awake()
+    assert [m.token for m in net.poll()[0][1]] == [6, 7]
+    io.flush()
+    assert office.rung(NET) == 0
+
+
+def test_nobody_falls_asleep_over_something_that_is_there(office):
+    net, control = office.links(NET), office.links(CONTROL_0)
+    turn(net, control)
+    net.poll()
+    assert net.prepare_sleep()
+    net.awake()
+
+    control.writer(NETPROC, 0).push_with_payload(ANSWERED, 1, 0, 1, payload=b"x")
+    control.flush()
+    assert not net.prepare_sleep()
+    assert not office.table.asleep(NET)
+    net.poll()
+
+    office.table.publish_metadata(3, 30)
+    assert not net.prepare_sleep()
+    net.poll()
+
+    office.table.move_epoch()
+    assert not net.prepare_sleep()
+    turn(net)
+    assert net.prepare_sleep()
+
+
+def test_control_wakes_every_sleeper(office):
+    links = {peer: office.links(peer) for peer in office.table.peers}
+    turn(*links.values())
+    assert links[IO].prepare_sleep()
+    links[CONTROL_0].wake_sleepers()
+    assert (office.rung(IO), office.rung(NET)) == (1, 0)
+
+
+def test_rings_of_a_dead_peer_close_and_open_for_its_successor(office):
+    net, io = office.links(NET), office.links(IO)
+    assert set(net.changed_peers()) == {IO}
+    net.confirm()
+    turn(io)
+    assert net.changed_peers() == []
+    writer = net.writer(IOPROC, 0)
+    writer.push(APPEND, 0, 0, 1, 0, e=1)
+    net.flush()
+
+    office.table.vacate(IO)
+    epoch = office.table.move_epoch()
+    assert net.changed_peers() == [IO]
+    assert not net.is_up(IOPROC, 0)
+    assert not writer.push(APPEND, 0, 0, 2, 0, e=1)
+    assert office.table.confirmed(NET) < epoch
+    net.confirm()
+    assert office.table.confirmed(NET) == epoch
+
+    office.memory.clear_rings_of(IO)
+    successor = office.links(IO)
+    turn(successor)
+    assert net.changed_peers() == [IO]
+    net.confirm()
+    assert net.is_up(IOPROC, 0)
+    assert successor.poll() == []
+    assert writer.push(APPEND, 0, 0, 3, 0, e=1)
+    net.flush()
+    assert [m.token for m in successor.poll()[0][1]] == [3]
+
+
+def test_a_process_that_never_looked_is_not_waited_for_but_one_about_to_look_is(office):
+    io = office.links(IO)
+    assert office.table.confirmed(IO) == 0
+    io.changed_peers()
+    assert office.table.confirmed(IO) == 1
+    io.confirm()
+    assert office.table.confirmed(IO) == office.table.epoch
+
+
+@pytest.mark.parametrize("culprit", ["writer", "reader"])
+def test_a_broken_ring_is_closed_and_its_peer_accused_once(office, tmp_path, culprit):
+    net, control = office.links(NET), office.links(CONTROL_0)
+    turn(net, control)
+    pair = office.memory.rings_of(CONTROL_0)[NET]
+    if culprit == "writer":
+        pair.into[:8] = b"\xff" * 8
+    else:
+        pair.out[64:72] = b"\xff" * 8
+        for token in range(LAYOUT.ring_slots + 1):
+            control.writer(NETPROC, 0).push(APPENDED, 1, 0, token)
+    control.poll()
+    control.flush()
+    control.flush()
+    assert office.table.accused(CONTROL_0) == (NET, 1)
+    assert not control.writer(NETPROC, 0).push(APPENDED, 1, 0, 1)
+    assert (tmp_path / "log").read_text().count("ring-broken peer=netproc-0") == 1
+
+
+class Shell:
+    """Answers FORWARD and stops after so many turns."""
+
+    def __init__(self, links, turns):
+        self.links = links
+        self.left = turns
+        self.seen = []
+        self.files = []
+
+    def peers_changed(self, peers):
+        self.seen.append(tuple(peers))
+
+    def handle(self, peer, messages):
+        for m in messages:
+            self.seen.append(m.payload)
+            self.links.writer(*peer).push_with_payload(ANSWERED, 1, 0, m.token, payload=b"yes")
+
+    def ready(self, mask):
+        self.files.append(mask)
+        os.eventfd_read(self.file)
+
+    def turn(self, now_ns):
+        self.left -= 1
+        return STOP if self.left == 0 else 0
+
+
+@pytest.mark.parametrize("spin_us", [0, 20])
+def test_a_turn_hands_over_answers_and_publishes(office, spin_us):
+    net = office.links(NET)
+    seat = office.seat(CONTROL_0, spin_us=spin_us)
+    links = Links(seat)
+    turn(net)
+    net.writer(CONTROL, 0).push_with_payload(FORWARD, 0, 0, 9, e=1, payload=b"who")
+    net.flush()
+    loop = Loop(seat, links)
+    shell = Shell(links, 3)
+    shell.file = os.eventfd(1, os.EFD_NONBLOCK)
+    loop.register(shell.file, select.EPOLLIN, shell)
+    links.set_state(READY)
+    loop.run(shell)
+    loop.unregister(shell.file)
+    loop.close()
+    os.close(shell.file)
+    assert shell.seen == [(NET,), b"who"]
+    assert shell.files == [select.EPOLLIN]
+    assert [(m.token, m.payload) for m in net.poll()[0][1]] == [(9, b"yes")]
+    assert office.table.heartbeat(CONTROL_0) == 3
+    assert office.table.state(CONTROL_0) == READY
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_a_line_is_one_line_whatever_a_stranger_sent(tmp_path, journal):
+    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    log = Log("netproc-0", fd=fd, journal=journal)
+    log.event(4, "odd-name", client='a b"c\n<3>event=forged\x1b[31m', empty="", count=3)
+    os.close(fd)
+    [line] = (tmp_path / "log").read_text().splitlines()
+    shown = r"""client="a b'c\n<3>event=forged\x1b[31m" empty="" count=3"""
+    if journal:
+        assert line == f"<4>event=odd-name process=netproc-0 {shown}"
+    else:
+        assert line[8:] == f" netproc-0 odd-name {shown}"
+
+
+def test_one_peer_gets_one_line_a_second(tmp_path, monkeypatch):
+    import appliance.shell.log as log_module
+
+    now = [5_000_000_000]
+    monkeypatch.setattr(log_module.time, "monotonic_ns", lambda: now[0])
+    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    log = Log("netproc-0", fd=fd, journal=False)
+    for _ in range(50):
+        log.event_from(4, "refused", "10.0.0.1")
+        log.event_from(4, "refused", "10.0.0.2")
+        log.event_from(4, "closed", "10.0.0.1")
+    now[0] += 1_000_000_000
+    log.event_from(4, "refused", "10.0.0.1")
+    for n in range(3000):
+        log.event_from(4, "flood", str(n))
+    os.close(fd)
+    lines = [line.split(" ", 2)[2] for line in (tmp_path / "log").read_text().splitlines()]
+    assert lines[:4] == [
+        *("refused peer=10.0.0.1", "refused peer=10.0.0.2", "closed peer=10.0.0.1"),
+        "refused peer=10.0.0.1 unsaid=49",
+    ]
+    assert len(log._seen) <= 1024

@@ -1,0 +1,179 @@
+"""The supervisor's parts one by one: policy, memory, folder, doors, notifications."""
+
+import os
+import socket
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.ring.messages import APPEND
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
+from appliance.ring.ring import RingReader, RingWriter
+from appliance.shell.log import Log
+from appliance.supervisor import layout as layout_module
+from appliance.supervisor.folder import CLEAN_NAME, DataFolder, FolderInUse
+from appliance.supervisor.layout import MIB, Layout, default_processes
+from appliance.supervisor.listening import AddressInUse, Listeners
+from appliance.supervisor.memory import NoMemory, SharedMemory, fit_arenas
+from appliance.supervisor.notify import notify
+from appliance.supervisor.restart import RestartPolicy
+
+SECOND = 1_000_000_000
+SMALL = Layout(netprocs=2, ioprocs=2, arena_bytes=MIB, partition_rows=16)
+
+
+@pytest.fixture
+def log(tmp_path):
+    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    yield Log("test", fd=fd, journal=False)
+    os.close(fd)
+
+
+@given(st.lists(st.integers(1, 30 * SECOND), min_size=1, max_size=30))
+def test_a_place_is_isolated_exactly_at_the_limit_of_deaths_within_the_window(gaps):
+    policy = RestartPolicy(limit=5, window_ns=10 * SECOND)
+    deaths, now = [], 0
+    for gap in gaps:
+        now += gap
+        deaths.append(now)
+        recent = [death for death in deaths if death > now - 10 * SECOND]
+        start_at = policy.died(now)
+        assert policy.recent == len(recent)
+        assert (start_at is None) == (len(recent) >= 5)
+        if start_at is None:
+            return
+        assert (start_at == now) == (len(recent) == 1)
+
+
+def test_restarts_wait_longer_and_longer():
+    policy = RestartPolicy(limit=100, window_ns=100 * SECOND)
+    delays = [policy.died(now) - now for now in range(12)]
+    assert delays[0] == 0
+    assert delays[1:] == sorted(delays[1:])
+    assert delays[1] < delays[2]
+    assert delays[-1] == 5 * SECOND
+
+
+@pytest.mark.parametrize(("cpus", "processes"), [(1, 1), (2, 1), (4, 2), (8, 4), (128, 4)])
+def test_processes_grow_with_the_host(cpus, processes):
+    assert default_processes(cpus) == processes
+
+
+def test_arenas_shrink_to_what_shared_memory_has_and_say_so(log, tmp_path):
+    layout = Layout(netprocs=2, arena_bytes=256 * MIB)
+    assert fit_arenas(layout, 8 * MIB, 10_000 * MIB, log) == 256 * MIB
+    assert (tmp_path / "log").read_text() == ""
+    each = fit_arenas(layout, 8 * MIB, 64 * MIB, log)
+    assert 8 * MIB + 2 * each <= 64 * MIB
+    assert each == 26 * MIB
+    assert "arena-shrunk asked_mib=256 given_mib=26" in (tmp_path / "log").read_text()
+    with pytest.raises(NoMemory, match="remount"):
+        fit_arenas(layout, 8 * MIB, 20 * MIB, log)
+
+
+def test_rings_of_a_pair_meet_and_clearing_one_place_leaves_the_others(log):
+    memory = SharedMemory(SMALL, log)
+    io, io_other, net = Peer(IOPROC, 0), Peer(IOPROC, 1), Peer(NETPROC, 1)
+    assert set(memory.rings_of(net)) == {Peer(CONTROL, 0), io, io_other}
+    readers = {}
+    for target in (io, io_other):
+        writer = RingWriter(memory.rings_of(net)[target].out, 1)
+        readers[target] = RingReader(memory.rings_of(target)[net].into, 1)
+        writer.push(APPEND, 0, 0, 7)
+        writer.publish()
+        assert readers[target].pending()
+    memory.clear_rings_of(io)
+    readers[io].reset(2)
+    assert not readers[io].pending()
+    assert [m.token for m in readers[io_other].drain()] == [7]
+    assert len(memory.arenas) == 2
+    memory.arenas[0][:2] = b"xy"
+    assert bytes(memory.arenas[1][:2]) == bytes(2)
+
+
+def test_last_words_are_taken_once(log):
+    memory = SharedMemory(SMALL, log)
+    me = Peer(NETPROC, 0)
+    memory.say_last_words(me, "ä" * 2000)
+    assert memory.take_last_words(Peer(NETPROC, 1)) == ""
+    assert memory.take_last_words(me).startswith("ä" * 200)
+    assert memory.take_last_words(me) == ""
+
+
+def test_segments_are_private_and_have_no_name(log, monkeypatch):
+    import posix_ipc
+
+    modes = []
+    create = posix_ipc.SharedMemory
+
+    def spy(*args, **kwargs):
+        segment = create(*args, **kwargs)
+        modes.append(stat.S_IMODE(os.fstat(segment.fd).st_mode))
+        return segment
+
+    monkeypatch.setattr(posix_ipc, "SharedMemory", spy)
+    before = set(os.listdir("/dev/shm"))
+    SharedMemory(SMALL, log)
+    assert modes == [0o600] * 3
+    assert set(os.listdir("/dev/shm")) - before == set()
+
+
+def test_folder_is_locked_until_closed(tmp_path):
+    first = DataFolder(str(tmp_path))
+    with pytest.raises(FolderInUse, match=f"process {os.getpid()}: stop that one first"):
+        DataFolder(str(tmp_path))
+    first.close()
+    DataFolder(str(tmp_path)).close()
+
+
+def test_clean_marker_is_taken_once(tmp_path):
+    folder = DataFolder(str(tmp_path))
+    assert not folder.take_clean_marker()
+    folder.write_clean_marker()
+    assert (tmp_path / CLEAN_NAME).exists()
+    assert folder.take_clean_marker()
+    assert not folder.take_clean_marker()
+    folder.close()
+
+
+def test_every_netproc_has_its_own_socket_on_the_same_address():
+    listeners = Listeners(Layout(netprocs=3, listeners=(("127.0.0.1", 0), ("127.0.0.1", 0))))
+    addresses = listeners.addresses
+    assert len(set(addresses)) == 2
+    for mine in listeners.of:
+        assert [one.getsockname() for one in mine] == addresses
+    with pytest.raises(AddressInUse, match=f"127.0.0.1:{addresses[1][1]} is in use"):
+        Listeners(Layout(listeners=(("127.0.0.1", 0), addresses[1])))
+    listeners.close()
+    Listeners(Layout(listeners=(addresses[0],))).close()
+
+
+def test_address_of_another_host_is_refused():
+    with pytest.raises(AddressInUse, match=r"192\.0\.2\.1:9092 cannot be listened on"):
+        Listeners(Layout(listeners=(("192.0.2.1", 9092),)))
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_notify_reaches_the_service_manager(tmp_path, monkeypatch, abstract):
+    name = f"@penstock-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("\0" + name[1:] if abstract else name)
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
+        notify("READY=1")
+        assert manager.recv(100) == b"READY=1"
+
+
+@pytest.mark.parametrize("address", ["", "relative", "/nowhere/at/all"])
+def test_notify_without_a_manager_does_nothing(monkeypatch, address):
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    notify("READY=1")
+
+
+def test_layout_refuses_what_makes_no_appliance():
+    with pytest.raises(AssertionError):
+        Layout(netprocs=0)
+    with pytest.raises(AssertionError):
+        Layout(listeners=())
+    assert layout_module.online_cpus() >= 1
