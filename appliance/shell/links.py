@@ -171,7 +171,10 @@ class Links:
         table = self._table
         if table.epoch != self._epoch or table.metadata_offset != self._metadata:
             return True
-        return any(link.reader.pending() for link in self._links)
+        for link in self._links:  # noqa: SIM110 - half the cost of any() over a generator
+            if link.reader.pending():
+                return True
+        return False
 
     def awake(self) -> None:
         """The sleep is over; the loop turns."""

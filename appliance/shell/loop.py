@@ -5,8 +5,8 @@ A turn is: see who died, hand over what came through the rings, let the shell do
 cost one publication, and what a file's handler pushes is published after the next poll of the
 rings, together with the answers to it.
 
-When waits have lately been shorter than the spinning time, the loop looks again and again for that
-long before it sleeps; an idle process sleeps 100 ms at a time and spins never.
+When waits have lately been about as short as the spinning time, the loop looks again and again for
+that long before it sleeps; an idle process sleeps 100 ms at a time and spins never.
 """
 
 import os

@@ -38,8 +38,8 @@ class Layout:
     payload_bytes: int = MIB
     """Payload area of each ring to and from control."""
     partition_rows: int = DEFAULT_ROWS
-    spin_us: int = 0
-    """How long a loaded loop looks again before it sleeps; 0 never."""
+    spin_us: int = 50
+    """How long a loaded loop looks again before it sleeps; 0 never. About what a wake-up takes."""
     confirm_seconds: float = 2.0
     """A process that has not let go of a dead peer's rings until then is killed."""
     wedged_seconds: float = 10.0
