@@ -1,0 +1,117 @@
+"""The broker's configuration as loaded: immutable, every value with the place it came from."""
+
+import builtins
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.base.errors import ConfigError
+from appliance.config.broker_settings import BROKER
+from appliance.config.listeners import Endpoint, parse_endpoint
+from appliance.config.setting import Setting, Value
+
+DEFAULT: Final = "default"
+FILE: Final = "file"
+COMMAND_LINE: Final = "command line"
+
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    """A value set by somebody. `text` as it was written, `source`: FILE or COMMAND_LINE."""
+
+    value: Value
+    text: str
+    source: str
+
+
+class BrokerConfig:
+    """Every broker setting's value: what was set, else through its synonyms, else the default."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, Entry] | None = None) -> None:
+        self._entries = dict(entries or {})
+
+    @classmethod
+    def of(cls, values: Mapping[str, str], source: str = COMMAND_LINE) -> "BrokerConfig":
+        """From texts. Raises ConfigError for an unknown key or a wrong value."""
+        entries = {}
+        for name, text in values.items():
+            setting = BROKER.get(name)
+            if setting is None:
+                raise ConfigError(f"Unknown configuration {name}")
+            entries[name] = Entry(setting.parse(text), text, source)
+        return cls(entries)
+
+    def entry(self, name: str) -> Entry | None:
+        """What was set under exactly this name."""
+        return self._entries.get(name)
+
+    def set_names(self) -> builtins.list[str]:
+        """The keys that somebody set."""
+        return builtins.list(self._entries)
+
+    def get(self, name: str) -> Value:
+        """The value in force."""
+        entry = self._entries.get(name)
+        if entry is not None:
+            return entry.value
+        setting = BROKER[name]
+        for synonym, factor in setting.synonyms:
+            value = self.get(synonym)
+            if value is not None:
+                assert isinstance(value, builtins.int)
+                return value * factor if value >= 0 else value
+        return setting.default
+
+    def int(self, name: str) -> builtins.int:
+        value = self.get(name)
+        assert isinstance(value, builtins.int), f"{name} is not a number"
+        return value
+
+    def bool(self, name: str) -> builtins.bool:
+        value = self.get(name)
+        assert isinstance(value, builtins.bool), f"{name} is not a boolean"
+        return value
+
+    def text(self, name: str) -> str:
+        value = self.get(name)
+        assert isinstance(value, str), f"{name} is not a text"
+        return value
+
+    def list(self, name: str) -> tuple[str, ...]:
+        value = self.get(name)
+        assert isinstance(value, tuple), f"{name} is not a list"
+        return value
+
+    def setting(self, name: str) -> Setting:
+        """The declaration."""
+        return BROKER[name]
+
+    def endpoints(self) -> builtins.list[Endpoint]:
+        """The listeners to open: those of clients, not those of controllers."""
+        controllers = self.list("controller.listener.names")
+        found = [parse_endpoint("listeners", text) for text in self.list("listeners")]
+        return [endpoint for endpoint in found if endpoint.name not in controllers]
+
+    def advertised(self, number: builtins.int) -> tuple[str, builtins.int] | None:
+        """(host, port) that clients of listener `number` are told, None: the address that they reached."""
+        endpoints = self.endpoints()
+        name = endpoints[number].name if number < len(endpoints) else "PLAINTEXT"
+        for text in self.list("advertised.listeners"):
+            endpoint = parse_endpoint("advertised.listeners", text)
+            if endpoint.name == name:
+                return endpoint.host, endpoint.port
+        return None
+
+    def per_address(self, name: str) -> dict[str, builtins.int]:
+        """A list of ADDRESS:NUMBER as a mapping. Raises ConfigError."""
+        found = {}
+        for item in self.list(name):
+            address, _, number = item.rpartition(":")
+            if not address or not number.isdigit():
+                raise ConfigError(
+                    f"Invalid value {item!r} for configuration {name}: it takes ADDRESS:NUMBER"
+                )
+            found[address] = builtins.int(number)
+        return found

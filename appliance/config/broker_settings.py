@@ -1,0 +1,222 @@
+"""The broker's settings: Kafka's names, types and defaults, and Penstock's own (penstock.*).
+
+A default that differs from Kafka's says so in its text. A setting that is accepted so that a Kafka user's
+server.properties loads, and has no effect here, says why (`inert`).
+"""
+
+from typing import Final
+
+from appliance.config.setting import (
+    BOOLEAN,
+    CLASS,
+    CLUSTER_WIDE,
+    DOUBLE,
+    INT,
+    INT_MAX,
+    LIST,
+    LONG,
+    LONG_MAX,
+    PASSWORD,
+    PER_BROKER,
+    SHORT,
+    STRING,
+    Setting,
+)
+from appliance.config.topic_settings import BROKER_TOPIC_DEFAULTS
+
+_ONE: Final = "this appliance is a cluster of one"
+_PROCESSES: Final = "processes are counted by penstock.net.processes and penstock.io.processes"
+_NO_GROUPS: Final = "consumer groups are not served yet"
+_NO_TRANSACTIONS: Final = "transactions are not served yet"
+_NO_SECURITY: Final = "TLS, SASL and ACLs are not served yet"
+_NO_CLEANER: Final = "compaction is not served yet"
+_NO_JVM: Final = "there is no JVM here"
+
+_IDENTITY = (
+    Setting("node.id", INT, 1, "The number of this node in the cluster.", low=0),
+    Setting("broker.id", INT, -1, "The old name of node.id.", low=-1, inert="set node.id"),
+    Setting("broker.rack", STRING, None, "Where this node stands; clients may prefer a near one."),
+    Setting("process.roles", LIST, ("broker", "controller"), "What this node is; here always both.", choices=("broker", "controller"), inert="every appliance is broker and controller"),
+    Setting("controller.listener.names", LIST, ("CONTROLLER",), "Listeners of the controller; none is opened by an appliance alone."),
+    Setting("controller.quorum.voters", LIST, (), "The controllers of a static quorum.", inert=_ONE),
+    Setting("controller.quorum.bootstrap.servers", LIST, (), "Where to find the controllers.", inert=_ONE),
+    Setting("controller.quorum.election.timeout.ms", INT, 1000, "Wait for a vote, in ms.", inert=_ONE),
+    Setting("controller.quorum.fetch.timeout.ms", INT, 2000, "Wait for the leader, in ms.", inert=_ONE),
+    Setting("metadata.log.dir", STRING, None, "Where the metadata log lies.", inert="it lies in the data folder"),
+    Setting("metadata.log.segment.bytes", INT, 1 << 30, "Size of a segment of the metadata log, in bytes.", low=12),
+    Setting("metadata.log.segment.ms", LONG, 604_800_000, "Age of a segment of the metadata log, in ms.", low=1),
+    Setting("metadata.log.max.record.bytes.between.snapshots", LONG, 20_971_520, "Bytes of metadata records after which a snapshot is written.", low=1),
+    Setting("metadata.log.max.snapshot.interval.ms", LONG, 3_600_000, "Time after which a snapshot is written, in ms; 0 never.", low=0),
+    Setting("metadata.max.retention.bytes", LONG, 104_857_600, "Size of metadata log and snapshots before old ones go.", low=-1),
+    Setting("metadata.max.retention.ms", LONG, 604_800_000, "Age of metadata log and snapshots before old ones go.", low=-1),
+    Setting("metadata.max.idle.interval.ms", INT, 500, "How often an idle controller writes a no-op.", low=0, inert="an idle appliance writes nothing"),
+)  # fmt: skip
+
+_NETWORK = (
+    Setting("listeners", LIST, ("PLAINTEXT://localhost:9092",), "Where clients are listened to: NAME://HOST:PORT, port 0 for any free one. Loopback only by default; Kafka listens on every interface."),
+    Setting("advertised.listeners", LIST, (), "What clients are told instead of the address that they reached: needed only behind address translation."),
+    Setting("listener.security.protocol.map", LIST, ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"), "The protocol that each listener name stands for."),
+    Setting("inter.broker.listener.name", STRING, None, "Listener between brokers.", inert=_ONE),
+    Setting("num.network.threads", INT, 3, "Network threads of Apache Kafka.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),
+    Setting("num.io.threads", INT, 8, "I/O threads of Apache Kafka.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),
+    Setting("background.threads", INT, 10, "Background threads of Apache Kafka.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),
+    Setting("queued.max.requests", INT, 500, "Requests queued before reading stops.", low=1, inert="the rings are the queue"),
+    Setting("socket.request.max.bytes", INT, 104_857_600, "Largest request, in bytes.", low=1),
+    Setting("socket.send.buffer.bytes", INT, -1, "SO_SNDBUF in bytes; -1 lets the kernel tune it (Kafka: 102400).", low=-1),
+    Setting("socket.receive.buffer.bytes", INT, -1, "SO_RCVBUF in bytes; -1 lets the kernel tune it (Kafka: 102400).", low=-1),
+    Setting("socket.listen.backlog.size", INT, 1024, "Connections that may wait to be accepted (Kafka: 50).", low=1),
+    Setting("connections.max.idle.ms", LONG, 600_000, "A connection idle for so long is closed, in ms.", low=1),
+    Setting("max.connections", INT, INT_MAX, "Connections in all, per network process.", low=0, mode=CLUSTER_WIDE),
+    Setting("max.connections.per.ip", INT, INT_MAX, "Connections of one address, per network process.", low=0, mode=CLUSTER_WIDE),
+    Setting("max.connections.per.ip.overrides", LIST, (), "Other limits for some addresses: ADDRESS:NUMBER.", mode=CLUSTER_WIDE),
+    Setting("max.connection.creation.rate", INT, INT_MAX, "New connections per second.", low=1, mode=CLUSTER_WIDE, inert="quotas are not served yet"),
+    Setting("request.timeout.ms", INT, 30_000, "How long a client waits for an answer, in ms.", low=1),
+    Setting("fetch.max.bytes", INT, 57_671_680, "Largest answer to a fetch, in bytes.", low=1024),
+    Setting("max.incremental.fetch.session.cache.slots", INT, 1000, "Fetch sessions that are kept.", low=0),
+    Setting("max.request.partition.size.limit", INT, 2000, "Partitions in one page of DescribeTopicPartitions.", low=1),
+)  # fmt: skip
+
+_LOG = (
+    Setting("log.dir", STRING, None, "The data folder; log.dirs wins."),
+    Setting("log.dirs", LIST, (), "The data folder. One folder for now."),
+    Setting("num.partitions", INT, 1, "Partitions of a topic when nobody says how many.", low=1),
+    Setting("default.replication.factor", INT, 1, "Replicas of a topic when nobody says how many.", low=1),
+    Setting("auto.create.topics.enable", BOOLEAN, True, "Whether a topic is created because a client asks for it."),
+    Setting("delete.topic.enable", BOOLEAN, True, "Whether topics may be deleted."),
+    Setting("log.retention.check.interval.ms", LONG, 300_000, "How often retention looks, in ms.", low=1),
+    Setting("log.flush.scheduler.interval.ms", LONG, LONG_MAX, "How often flush.ms looks.", inert="each partition has its own deadline"),
+    Setting("log.flush.offset.checkpoint.interval.ms", INT, 60_000, "How often recovery points are written, in ms.", low=0),
+    Setting("log.flush.start.offset.checkpoint.interval.ms", INT, 60_000, "How often log start offsets are written.", low=0, inert="they are written with each change"),
+    Setting("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, "How often high watermarks are written, in ms.", low=1),
+    Setting("num.recovery.threads.per.data.dir", INT, 2, "Threads of recovery.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),
+    Setting("log.dir.failure.timeout.ms", LONG, 30_000, "Wait before a failed log dir ends the broker.", low=1, inert="a failed file takes its partition offline, not the appliance"),
+    Setting("create.topic.policy.class.name", CLASS, None, "Policy class.", inert=_NO_JVM),
+    Setting("alter.config.policy.class.name", CLASS, None, "Policy class.", inert=_NO_JVM),
+)  # fmt: skip
+
+_CLEANER = tuple(
+    Setting(name, kind, default, "Log cleaner.", mode=mode, inert=_NO_CLEANER)
+    for name, kind, default, mode in (
+        ("log.cleaner.enable", BOOLEAN, True, "read-only"),
+        ("log.cleaner.threads", INT, 1, CLUSTER_WIDE),
+        ("log.cleaner.dedupe.buffer.size", LONG, 134_217_728, CLUSTER_WIDE),
+        ("log.cleaner.io.buffer.size", INT, 524_288, CLUSTER_WIDE),
+        ("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, CLUSTER_WIDE),
+        ("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.797e308, CLUSTER_WIDE),
+        ("log.cleaner.backoff.ms", LONG, 15_000, CLUSTER_WIDE),
+    )
+)
+
+_PRODUCERS = (
+    Setting("producer.id.expiration.ms", INT, 86_400_000, "How long the state of a quiet producer is kept, in ms.", low=1, mode=CLUSTER_WIDE),
+    Setting("transaction.max.timeout.ms", INT, 900_000, "Longest transaction, in ms.", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transactional.id.expiration.ms", INT, 604_800_000, "How long a quiet transactional id is kept.", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transaction.state.log.num.partitions", INT, 50, "Partitions of __transaction_state.", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transaction.state.log.replication.factor", SHORT, 1, "Replicas of __transaction_state (Kafka: 3).", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transaction.state.log.min.isr", INT, 1, "In-sync replicas of __transaction_state (Kafka: 2).", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transaction.state.log.segment.bytes", INT, 104_857_600, "Segments of __transaction_state.", low=1, inert=_NO_TRANSACTIONS),
+)  # fmt: skip
+
+_GROUPS = (
+    Setting("group.initial.rebalance.delay.ms", INT, 0, "Wait for more members of a new group, in ms (Kafka: 3000).", low=0, inert=_NO_GROUPS),
+    Setting("group.min.session.timeout.ms", INT, 6000, "Shortest session timeout.", low=1, inert=_NO_GROUPS),
+    Setting("group.max.session.timeout.ms", INT, 1_800_000, "Longest session timeout.", low=1, inert=_NO_GROUPS),
+    Setting("group.max.size", INT, INT_MAX, "Largest group.", low=1, inert=_NO_GROUPS),
+    Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), "Group protocols.", inert=_NO_GROUPS),
+    Setting("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets.", low=1, inert=_NO_GROUPS),
+    Setting("offsets.topic.replication.factor", SHORT, 1, "Replicas of __consumer_offsets (Kafka: 3).", low=1, inert=_NO_GROUPS),
+    Setting("offsets.topic.segment.bytes", INT, 104_857_600, "Segments of __consumer_offsets.", low=1, inert=_NO_GROUPS),
+    Setting("offsets.retention.minutes", INT, 10_080, "How long offsets of an empty group are kept.", low=1, inert=_NO_GROUPS),
+    Setting("offset.metadata.max.bytes", INT, 4096, "Largest metadata of a committed offset.", low=0, inert=_NO_GROUPS),
+    Setting("share.coordinator.state.topic.replication.factor", SHORT, 1, "Replicas of __share_group_state (Kafka: 3).", low=1, inert=_NO_GROUPS),
+    Setting("share.coordinator.state.topic.min.isr", SHORT, 1, "In-sync replicas of __share_group_state (Kafka: 2).", low=1, inert=_NO_GROUPS),
+)  # fmt: skip
+
+_REPLICATION = tuple(
+    Setting(name, kind, default, "Replication between brokers.", inert=_ONE)
+    for name, kind, default in (
+        ("replica.lag.time.max.ms", LONG, 30_000),
+        ("replica.fetch.min.bytes", INT, 1),
+        ("replica.fetch.wait.max.ms", INT, 500),
+        ("replica.fetch.max.bytes", INT, 1_048_576),
+        ("replica.fetch.response.max.bytes", INT, 10_485_760),
+        ("replica.fetch.backoff.ms", INT, 1000),
+        ("replica.socket.timeout.ms", INT, 30_000),
+        ("replica.socket.receive.buffer.bytes", INT, 65_536),
+        ("num.replica.fetchers", INT, 1),
+        ("auto.leader.rebalance.enable", BOOLEAN, True),
+        ("leader.imbalance.check.interval.seconds", LONG, 300),
+        ("controlled.shutdown.enable", BOOLEAN, True),
+        ("broker.heartbeat.interval.ms", INT, 2000),
+        ("broker.session.timeout.ms", INT, 9000),
+        ("initial.broker.registration.timeout.ms", INT, 60_000),
+    )
+)
+
+_SECURITY = tuple(
+    Setting(name, kind, default, "Security.", mode=PER_BROKER, inert=_NO_SECURITY)
+    for name, kind, default in (
+        ("authorizer.class.name", STRING, ""),
+        ("super.users", STRING, ""),
+        ("allow.everyone.if.no.acl.found", BOOLEAN, True),
+        ("sasl.enabled.mechanisms", LIST, ("GSSAPI",)),
+        ("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI"),
+        ("sasl.jaas.config", PASSWORD, None),
+        ("security.inter.broker.protocol", STRING, "PLAINTEXT"),
+        ("ssl.client.auth", STRING, "none"),
+        ("ssl.keystore.location", STRING, None),
+        ("ssl.keystore.password", PASSWORD, None),
+        ("ssl.key.password", PASSWORD, None),
+        ("ssl.truststore.location", STRING, None),
+        ("ssl.truststore.password", PASSWORD, None),
+    )
+)
+
+_OTHER = (
+    Setting("metric.reporters", LIST, (), "Metric reporter classes.", mode=CLUSTER_WIDE, inert=_NO_JVM),
+    Setting("metrics.num.samples", INT, 2, "Samples of metrics.", low=1, inert=_NO_JVM),
+    Setting("metrics.sample.window.ms", LONG, 30_000, "Window of metrics.", low=1, inert=_NO_JVM),
+)  # fmt: skip
+
+_OWN = (
+    Setting("penstock.net.processes", INT, 0, "Network processes; 0 is one for every two CPUs, at most 4.", low=0, high=64),
+    Setting("penstock.io.processes", INT, 0, "I/O processes; 0 is one for every two CPUs, at most 4.", low=0, high=64),
+    Setting("penstock.arena.bytes", LONG, 268_435_456, "Shared memory for requests of one network process, in bytes; taken only as it is used.", low=4_194_304),
+    Setting("penstock.partitions.max", INT, 16_384, "Partitions that may be created while the appliance runs (a multiple of 2).", low=2, high=1_048_576),
+    Setting("penstock.spin.us", INT, 50, "How long a busy process looks for work before it sleeps, in µs; 0 never.", low=0, high=1000),
+    Setting("penstock.connection.no.progress.ms", LONG, 30_000, "A connection in the middle of a request or an answer that does not move for so long is closed, in ms.", low=100),
+    Setting("penstock.connection.queued.max.bytes", INT, 4_194_304, "Answers that wait for a slow reader before its requests are read no more, in bytes.", low=65_536),
+    Setting("penstock.disk.free.min.bytes", LONG, 67_108_864, "Produce is refused (retriable) while less than this is free on the disk, in bytes.", low=0),
+)  # fmt: skip
+
+BROKER: Final[dict[str, Setting]] = {
+    setting.name: setting
+    for setting in (
+        *_IDENTITY, *_NETWORK, *_LOG, *BROKER_TOPIC_DEFAULTS.values(), *_CLEANER, *_PRODUCERS, *_GROUPS,
+        *_REPLICATION, *_SECURITY, *_OTHER, *_OWN,
+    )
+}  # fmt: skip
+"""By name."""
+
+_UNITS: Final = {
+    "log.retention.minutes": Setting("log.retention.minutes", INT, None, "log.retention.ms in minutes."),
+    "log.retention.hours": Setting("log.retention.hours", INT, 168, "log.retention.ms in hours."),
+    "log.roll.hours": Setting("log.roll.hours", INT, 168, "log.roll.ms in hours.", low=1),
+    "log.roll.jitter.hours": Setting("log.roll.jitter.hours", INT, 0, "log.roll.jitter.ms in hours.", low=0),
+}  # fmt: skip
+BROKER.update(_UNITS)
+
+REMOVED: Final = {
+    "zookeeper.connect": "there is no ZooKeeper since Kafka 4.0",
+    "inter.broker.protocol.version": "replaced by the feature metadata.version",
+    "log.message.format.version": "only record format 2 is written",
+    "log.message.downconversion.enable": "there is no down-conversion since Kafka 4.0",
+    "log.message.timestamp.difference.max.ms": "use log.message.timestamp.before.max.ms and .after.max.ms",
+    "offsets.commit.required.acks": "removed in Kafka 4.0",
+    "control.plane.listener.name": "removed in Kafka 4.0",
+    "broker.id.generation.enable": "set node.id",
+    "reserved.broker.max.id": "set node.id",
+    "delegation.token.master.key": "use delegation.token.secret.key",
+    "password.encoder.secret": "removed in Kafka 4.0",
+}
+"""Keys that Kafka 4.0 removed, with what came in their place."""
