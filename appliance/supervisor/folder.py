@@ -3,7 +3,7 @@ order.
 
 `.lock` is held with flock. Children inherit it, so a folder stays locked until the last of them is
 dead, even when the supervisor was killed: there are never two writers. `.kafka_cleanshutdown` is
-Apache Kafka's marker (KIP-903 gave it its content): there only between an orderly end and the next
+Apache Kafka's marker (KIP-966 gave it its content): there only between an orderly end and the next
 start.
 """
 

@@ -15,13 +15,14 @@ class AddressInUse(CannotStart):
 
 
 class Listeners:
-    """Every listening socket: `of[netproc][listener]`."""
+    """Every listening socket: `of[netproc][listener]`; `addresses` are (host, port) as bound."""
 
-    __slots__ = ("of",)
+    __slots__ = ("addresses", "of")
 
     def __init__(self, layout: Layout) -> None:
         """Bind and listen. Raises AddressInUse."""
         self.of: list[list[socket.socket]] = [[] for _ in range(layout.netprocs)]
+        self.addresses: list[tuple[str, int]] = []
         try:
             for host, port in layout.listeners:
                 family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -30,14 +31,10 @@ class Listeners:
                 for mine in self.of:
                     mine.append(self._listen(family, host, port, layout.backlog))
                     port = mine[-1].getsockname()[1]
+                self.addresses.append((host, port))
         except BaseException:
             self.close()
             raise
-
-    @property
-    def addresses(self) -> list[tuple[str, int]]:
-        """(host, port) of each listener, as bound."""
-        return [one.getsockname()[:2] for one in self.of[0]]
 
     def close(self, netproc: int | None = None) -> None:
         """Close the supervisor's copies: of one netproc, which is not coming back, or all."""

@@ -63,6 +63,13 @@ def run(
         if prepare is not None:
             prepare()
         _raise_file_limit()
+        if os.uname().machine != "x86_64":
+            log.event(
+                WARNING,
+                "untested-machine",
+                machine=os.uname().machine,
+                cause="rings rely on the store order of x86-64",
+            )
         listeners = Listeners(layout)
         try:
             memory = SharedMemory(layout, log)

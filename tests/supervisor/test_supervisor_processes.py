@@ -68,9 +68,10 @@ class Appliance:
         return self.call("who")[name]
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> int:
-        pid = self.who(name)["pid"]
-        os.kill(pid, number)
-        return pid
+        who = self.call("who")
+        self.pids = {n: row["pid"] for n, row in who.items() if isinstance(row, dict)}
+        os.kill(self.pids[name], number)
+        return self.pids[name]
 
     def until(self, name: str, generation: int):
         """The row of `name` once that generation is ready."""
@@ -198,6 +199,33 @@ def test_no_marker_when_an_ioproc_does_not_end_in_time(start):
     assert "not everything was flushed" in log[-1]
 
 
+def test_signal_before_ready_ends_in_order_but_not_clean(start, tmp_path):
+    (tmp_path / "crash-ioproc-0").touch()
+    appliance = start(ready=False, crash_limit=1000)
+    for line in appliance.process.stderr:
+        if "restart_in_ms=400" in line:
+            break
+    code, log = appliance.end(signal.SIGTERM)
+    assert code == 1
+    assert (tmp_path / "ended").read_text().split() == ["netproc-0", "control"]
+    assert "not everything was flushed" in log[-1]
+    assert not appliance.clean
+
+
+def test_ioproc_that_dies_while_draining_leaves_no_marker(start):
+    appliance = start()
+    appliance.kill("netproc-0", signal.SIGSTOP)
+    ioproc = appliance.pids["ioproc-0"]
+    appliance.process.send_signal(signal.SIGTERM)
+    for line in appliance.process.stderr:
+        if "draining" in line:
+            break
+    os.kill(ioproc, signal.SIGKILL)
+    os.kill(appliance.pids["netproc-0"], signal.SIGCONT)
+    assert appliance.end()[0] == 1
+    assert not appliance.clean
+
+
 def test_second_signal_ends_at_once(start):
     appliance = start(netproc_drain_seconds=60)
     appliance.tell("wedge")
@@ -210,19 +238,20 @@ def test_second_signal_ends_at_once(start):
     assert not appliance.clean
 
 
-def test_crash_loop_isolates_one_and_the_others_serve(start, tmp_path):
-    (tmp_path / "crash-netproc-1").touch()
+@pytest.mark.parametrize("name", ["netproc-0", "netproc-1"])
+def test_crash_loop_isolates_one_and_the_others_serve(start, tmp_path, name):
+    (tmp_path / f"crash-{name}").touch()
     appliance = start(netprocs=2, crash_limit=3)
     for _ in range(20):
         appliance.reconnect()
         assert appliance.call("ask 1 0") == {"generation": 1, "payload": ""}
-    assert appliance.who("netproc-1")["state"] == "down"
+    assert appliance.who(name)["state"] == "down"
     code, log = appliance.end(signal.SIGTERM)
     assert code == 0
     why = [line for line in log if "child-isolated" in line]
     assert len(why) == 1
-    assert "netproc-1 died 3 times" in why[0]
-    assert "RuntimeError: poisoned netproc-1" in why[0]
+    assert f"{name} died 3 times" in why[0]
+    assert f"RuntimeError: poisoned {name}" in why[0]
 
 
 @pytest.mark.parametrize("name", ["control", "netproc-0", "ioproc-0"])
