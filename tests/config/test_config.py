@@ -1,0 +1,150 @@
+"""Settings: Kafka's files load, wrong values are refused in words that help, the strongest source wins."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.base.errors import ConfigError
+from appliance.config.broker import BrokerConfig
+from appliance.config.broker_settings import BROKER
+from appliance.config.effective import log_config, topic_value
+from appliance.config.listeners import Endpoint, parse_endpoint
+from appliance.config.load import load
+from appliance.config.log_config import LogConfig
+from appliance.config.properties import parse_properties
+from appliance.config.setting import shown
+from appliance.config.topic_settings import BROKER_SYNONYM, TOPIC
+
+STOCK = """
+# a combined node, as Apache Kafka 4 ships it
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+log.dirs=/var/kraft-combined-logs
+num.partitions=3
+log.retention.hours=48
+log.segment.bytes=1073741824
+"""
+
+
+def test_a_stock_file_of_kafka_loads():
+    config, warnings = load(STOCK, {})
+    assert config.endpoints() == [Endpoint("PLAINTEXT", "", 9092)]
+    assert config.advertised(0) == ("localhost", 9092)
+    assert config.int("num.partitions") == 3
+    assert config.int("log.retention.ms") == 48 * 3_600_000
+    assert any("controller" in warning for warning in warnings)
+    assert not any("num.io.threads" in warning for warning in warnings), "8 is the default"
+
+
+def test_unknown_keys_are_warned_about_with_a_guess_and_removed_ones_with_what_replaced_them():
+    _, warnings = load("num.partition=3\nzookeeper.connect=localhost\nfoo.bar=1\n", {})
+    assert "did you mean num.partitions?" in warnings[0]
+    assert "ZooKeeper" in warnings[1]
+    assert "foo.bar is not known" in warnings[2]
+
+
+def test_the_command_line_wins_over_the_file():
+    config, _ = load("num.partitions=3", {"num.partitions": "5"})
+    assert config.int("num.partitions") == 5
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("num.partitions=0", ["num.partitions", "'0'", "from 1"]),
+        ("num.partitions=many", ["num.partitions", "'many'", "whole number"]),
+        ("auto.create.topics.enable=yes", ["auto.create.topics.enable", "true or false"]),
+        ("log.cleanup.policy=shred", ["log.cleanup.policy", "delete, compact"]),
+        ("log.segment.bytes=1", ["log.segment.bytes", "1048576"]),
+        ("listeners=localhost", ["listeners", "PLAINTEXT://localhost:9092"]),
+        ("listeners=PLAINTEXT://localhost:99999", ["listeners", "65535"]),
+        ("listeners=SSL://localhost:9093", ["SSL", "PLAINTEXT"]),
+        ("listeners=CONTROLLER://:9093", ["controller"]),
+        ("log.dirs=/a,/b", ["one folder"]),
+        ("max.connections.per.ip.overrides=ten", ["ADDRESS:NUMBER"]),
+    ],
+)
+def test_a_wrong_value_is_refused_with_key_value_and_range(line, words):
+    with pytest.raises(ConfigError) as refused:
+        load(line, {})
+    for word in words:
+        assert word in str(refused.value)
+
+
+def test_a_password_is_never_shown():
+    setting = BROKER["ssl.keystore.password"]
+    assert setting.sensitive
+    assert "hunter2" not in str(setting._wrong("hunter2", "takes nothing"))
+
+
+def test_defaults_are_within_their_own_ranges():
+    for setting in (*BROKER.values(), *TOPIC.values()):
+        text = shown(setting.default)
+        if text is not None:
+            assert setting.parse(text) == setting.default, setting.name
+        assert setting.doc.endswith("."), setting.name
+
+
+def test_topic_settings_resolve_strongest_first():
+    config = BrokerConfig.of({"log.retention.bytes": "1"})
+    sources = [{"retention.bytes": "4"}, {"log.retention.bytes": "3"}, {"log.retention.bytes": "2"}]
+    for expected in (4, 3, 2, 1):
+        assert topic_value("retention.bytes", *sources, config) == expected
+        if expected > 1:
+            sources[4 - expected] = {}
+    assert topic_value("retention.bytes", {}, {}, {}, BrokerConfig()) == -1
+
+
+def test_the_log_config_of_nobodys_wishes_is_its_default():
+    assert log_config({}, {}, {}, BrokerConfig()) == LogConfig()
+
+
+def test_cleanup_policies():
+    both = log_config({"cleanup.policy": "compact,delete"}, {}, {}, BrokerConfig())
+    assert both.compact
+    assert both.delete
+    for_ever = log_config({"cleanup.policy": ""}, {}, {}, BrokerConfig())
+    assert not for_ever.compact
+    assert not for_ever.delete
+
+
+def test_every_topic_default_has_a_broker_setting():
+    assert set(BROKER_SYNONYM.values()) <= set(BROKER)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PLAINTEXT://localhost:9092", Endpoint("PLAINTEXT", "localhost", 9092)),
+        ("localhost:0", Endpoint("PLAINTEXT", "localhost", 0)),
+        ("INTERNAL://[::1]:9092", Endpoint("INTERNAL", "::1", 9092)),
+        ("PLAINTEXT://:9092", Endpoint("PLAINTEXT", "", 9092)),
+    ],
+)
+def test_listener_texts(text, expected):
+    assert parse_endpoint("listeners", text) == expected
+
+
+def test_properties_syntax_is_javas():
+    text = "a=1\n b : 2\nc 3\n#x=y\n!z\nlong=one,\\\n   two\nkey\\ with\\=signs=v\\tw\nu=\\u00e9\nempty=\nback=c:\\\\dir\n"
+    assert [(key, value) for key, value, _ in parse_properties(text)] == [
+        ("a", "1"), ("b", "2"), ("c", "3"), ("long", "one,two"), ("key with=signs", "v\tw"), ("u", "é"),
+        ("empty", ""), ("back", "c:\\dir"),
+    ]  # fmt: skip
+
+
+@given(st.text())
+def test_any_text_is_some_properties(text):
+    for key, value, line in parse_properties(text):
+        assert isinstance(key, str)
+        assert isinstance(value, str)
+        assert line >= 1
