@@ -40,7 +40,8 @@ class ProducerIds:
     def take(self, situation: Situation) -> tuple[list[Record], int]:
         """A producer id nobody had, and the record it depends on when a block had to be taken."""
         records: list[Record] = []
-        if self._next == self._end:
+        taken = situation.image.next_producer_id  # of blocks whose record was replayed
+        if self._next == self._end or self._end > taken:
             records, self._next = allocate_block(situation)
             self._end = self._next + BLOCK
         self._next += 1

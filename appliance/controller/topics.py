@@ -101,7 +101,7 @@ def _create(
     _check_room(situation, partitions_before, len(assignment))
     topic_id = situation.new_id()
     records: list[Record] = [kraft.TopicRecord(name=topic.name, topic_id=topic_id)]
-    configs, config_records = topic_config_records(topic.name, topic.configs)
+    configs, config_records = topic_config_records(situation, topic.name, topic.configs)
     records += config_records
     for index, replicas in enumerate(assignment):
         records.append(new_partition(situation, topic_id, index, replicas))

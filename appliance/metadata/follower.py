@@ -50,6 +50,7 @@ class Follower:
         self.applied = -1  # nothing was looked at yet
         self._segment = -1  # base offset of the segment file we are in, -1: to be found
         self._position = 0
+        self.bytes_replayed = 0  # of the log, since the snapshot that it began with
 
     @property
     def identity(self) -> Identity:
@@ -87,7 +88,7 @@ class Follower:
         committed may be 0: then only what a snapshot at the very beginning says is read."""
         before = self.image
         self.image = MetadataImage()
-        self.applied, self._segment, self._position = 0, -1, 0
+        self.applied, self._segment, self._position, self.bytes_replayed = 0, -1, 0, 0
         newest = files.newest_snapshot(self._disk, self._dir)
         if newest is not None:
             snapshot, found = newest
@@ -155,6 +156,7 @@ class Follower:
             self.image.epoch = header.leader_epoch
             self.image.applied_offset = end - 1
             self.applied = end
+            self.bytes_replayed += header.size
         return at
 
 

@@ -1,0 +1,172 @@
+"""Entry of the control process: format or open the folder, lead the metadata log, answer requests.
+
+One turn: requests of all netprocs are decided and appended in order, one fdatasync covers them
+all, then rows of the partition table, the committed offset and the answers become visible, in
+that order. A storage failure ends the process; its successor reads what is on the disk.
+"""
+
+import os
+from typing import Final
+
+from appliance.base.clock import OsClock
+from appliance.base.os_disk import OsDisk
+from appliance.control.answers import Answers
+from appliance.control.metadata_log import MetadataLog
+from appliance.control.requests import Requests
+from appliance.control.startup import Started, start
+from appliance.controller.decision import Record, Situation
+from appliance.controller.producer_ids import ProducerIds
+from appliance.handlers.admin import AdminContext, Quorum
+from appliance.metadata.changes import Change, PartitionAdded, TopicAdded, TopicRemoved
+from appliance.metadata.identity import new_uuid
+from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
+from appliance.ring.process_table import NETPROC, READY, Peer
+from appliance.shell.links import Links
+from appliance.shell.log import ERROR, NOTICE, WARNING, Log
+from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
+from appliance.shell.seat import Seat
+
+DRAIN_STAGE: Final = 3
+"""The stage of the orderly end in which control stops (`ProcessTable.drain`)."""
+
+
+class Control:
+    """The shell of control (`loop.Shell`)."""
+
+    def __init__(self, seat: Seat, links: Links, log: Log, started: Started) -> None:
+        self._seat = seat
+        self._links = links
+        self._log = log
+        self._clock = OsClock()
+        self._disk = OsDisk()
+        self._metadata: MetadataLog = started.metadata
+        self._identity = started.identity
+        self._rows = started.rows
+        self._producer_ids = ProducerIds()
+        self._requests = Requests(self._append, self._report)
+        self._changes: list[Change] = []
+        self._pending: list[tuple[int, int, int, bytes]] = []
+        self._answers = {
+            index: Answers(links.writer(NETPROC, index)) for index in range(seat.netprocs)
+        }
+
+    def open_for_business(self) -> None:
+        """What the start appended is synced and published: everyone may follow."""
+        self._commit()
+        self._links.set_state(READY)
+
+    def peers_changed(self, peers: list[Peer]) -> None:
+        """Answers to a dead netproc go nowhere; what it asked for is done all the same."""
+        for peer in peers:
+            if peer.kind == NETPROC:
+                self._answers[peer.index].drop()
+                self._pending = [one for one in self._pending if one[0] != peer.index]
+
+    def handle(self, peer: Peer, messages: list[Message]) -> None:
+        """Decide on what one netproc asks; answered when the turn's sync is done."""
+        if peer.kind != NETPROC:
+            return
+        context = self._context()
+        for message in messages:
+            if message.op == FORWARD:
+                arena = self._seat.arenas[peer.index]
+                code, body = self._requests.forwarded(message, arena, context)
+            elif message.op == ENSURE_TOPIC:
+                code, body = self._requests.ensure_topic(message, context)
+            else:
+                continue
+            self._pending.append((peer.index, message.token, code, body))
+            self._refresh(context)
+
+    def turn(self, now_ns: int) -> int:
+        """Sync, publish, answer; now and then a snapshot."""
+        if self._metadata.uncommitted:
+            self._commit()
+        for index, token, code, body in self._pending:
+            self._answers[index].put(token, code, body)
+        self._pending.clear()
+        full = [answers for answers in self._answers.values() if not answers.push()]
+        now_ms = self._clock.wall_ms()
+        if self._metadata.snapshot_due(now_ms):
+            self._metadata.snapshot(now_ms)
+            self._log.event(NOTICE, "metadata-snapshot", offset=self._metadata.committed)
+        if self._seat.processes.drain >= DRAIN_STAGE:
+            return STOP
+        return 1 if full else LONGEST_WAIT_MS
+
+    def close(self) -> None:
+        """The orderly end: the log is synced, nobody asks any more."""
+        self._metadata.close()
+
+    def _append(self, records: list[Record]) -> None:
+        self._changes += self._metadata.append(records, self._clock.wall_ms())
+
+    def _commit(self) -> None:
+        """Make everything appended durable, then visible: rows first, then the offset."""
+        self._metadata.sync()
+        changes, self._changes = self._changes, []
+        for change in changes:
+            self._rows.apply(change)
+            self._tell(change)
+        table = self._seat.processes
+        table.publish_metadata(self._metadata.committed, self._metadata.active_size)
+        table.set_applied(self._seat.me, self._metadata.committed)
+        self._links.wake_sleepers()
+
+    def _tell(self, change: Change) -> None:
+        if isinstance(change, TopicAdded):
+            self._log.event(NOTICE, "topic-created", topic=change.name)
+        elif isinstance(change, TopicRemoved):
+            self._log.event(NOTICE, "topic-deleted", topic=change.name)
+
+    def _report(self, event: str, cause: str) -> None:
+        level = ERROR if event == "bug" else WARNING
+        self._log.event_from(level, event, "netproc", cause=cause)
+
+    def _context(self) -> AdminContext:
+        situation = Situation(
+            image=self._metadata.image,
+            config=self._seat.config,
+            node_id=self._identity.node_id,
+            directory_id=self._identity.directory_id,
+            new_id=lambda: new_uuid(os.urandom),
+            free_rows=0,
+        )
+        context = AdminContext(
+            situation=situation,
+            producer_ids=self._producer_ids,
+            partitions=self._seat.partitions,
+            handles=self._rows.handles,
+            quorum=Quorum(0, 0, 0, ()),
+            log_dir=os.path.abspath(self._seat.data_dir),
+            volume=self._volume,
+            now_ms=0,
+        )
+        self._refresh(context)
+        return context
+
+    def _refresh(self, context: AdminContext) -> None:
+        """What the request before may have changed."""
+        metadata = self._metadata
+        waiting = sum(isinstance(change, PartitionAdded) for change in self._changes)
+        context.situation.free_rows = self._rows.free - waiting
+        context.now_ms = self._clock.wall_ms()
+        voters = metadata.quorum.voters(self._identity.node_id)
+        context.quorum = Quorum(metadata.epoch, metadata.committed, metadata.end_offset, voters)
+
+    def _volume(self) -> tuple[int, int]:
+        space = self._disk.space(self._seat.data_dir)
+        return space.total, space.free
+
+
+def run(seat: Seat) -> int:
+    """Control until the appliance drains; 0 is an orderly end."""
+    log = Log(str(seat.me))
+    links = Links(seat, log)
+    loop = Loop(seat, links)
+    links.changed_peers()
+    control = Control(seat, links, log, start(seat, OsDisk(), OsClock(), os.urandom, log))
+    control.open_for_business()
+    loop.run(control)
+    control.close()
+    return 0

@@ -1,0 +1,213 @@
+"""`__cluster_metadata-0` as its only voter and leader writes it.
+
+Invariant: the image has replayed exactly what was appended, and `committed` moves only after an
+fdatasync covers it; nobody is answered before that. The files have KRaft's framing: Apache Kafka's
+tools read them, and its controller can take them over. Control is the only caller.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.base.disk import Disk, write_file
+from appliance.base.ids import TopicId
+from appliance.config.log_config import NEVER, LogConfig
+from appliance.control import quorum_state
+from appliance.logstore.log import Log
+from appliance.logstore.recovery import write_metadata
+from appliance.metadata import checkpoint, files
+from appliance.metadata.changes import Change
+from appliance.metadata.checkpoint import SnapshotId, VoterSet, control_record
+from appliance.metadata.follower import LOG_FOLDER, Follower
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.record_versions import encode
+from appliance.wire import control_records as control
+from appliance.wire.batch import NewRecord, build_batch, read_header
+
+METADATA_TOPIC_ID: Final = TopicId(bytes(15) + b"\x01")
+KEEP_SNAPSHOTS: Final = 2
+
+
+@dataclass(slots=True, frozen=True)
+class Limits:
+    """When a snapshot is due, and how large segments get; bytes, and ms (0: never)."""
+
+    snapshot_bytes: int
+    snapshot_ms: int
+    segment_bytes: int
+
+
+class MetadataLog:
+    """image: the replayed cluster. epoch: the one this node leads. committed: exclusive end."""
+
+    def __init__(
+        self, disk: Disk, folder: str, node_id: int, log: Log, follower: Follower, limits: Limits
+    ) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._node_id = node_id
+        self._log = log
+        self._limits = limits
+        self._last_ms = 0
+        self._snapshot_ms = 0
+        self._bytes = follower.bytes_replayed  # in the log since the last snapshot
+        self.image: MetadataImage = follower.image
+        self.quorum: VoterSet = follower.quorum
+        self.epoch = 0
+        self.committed = log.end_offset
+
+    @property
+    def end_offset(self) -> int:
+        """What the next record gets."""
+        return self._log.end_offset
+
+    @property
+    def active_size(self) -> int:
+        """Bytes of the active segment."""
+        return self._log.active_size
+
+    @property
+    def uncommitted(self) -> bool:
+        """Whether something was appended that is not synced."""
+        return self._log.end_offset > self.committed
+
+    def lead(self, now_ms: int) -> None:
+        """Begin a new epoch: say so in quorum-state, then in the log (KIP-595)."""
+        before = max(quorum_state.read_epoch(self._disk, self._folder), self.image.epoch)
+        self.epoch = before + 1
+        quorum_state.write(
+            self._disk,
+            self._folder,
+            leader_id=self._node_id,
+            epoch=self.epoch,
+            dynamic=self.quorum.kraft_version > 0,
+        )
+        self._snapshot_ms = now_ms
+        voters = tuple(
+            control.Voter(voter_id=voter) for voter, _ in self.quorum.voters(self._node_id)
+        )
+        change = control.LeaderChangeMessage(
+            version=0, leader_id=self._node_id, voters=voters, granting_voters=voters
+        )
+        self._stage([control_record(now_ms, change)], now_ms, is_control=True)
+
+    def append(self, records: Sequence[object], now_ms: int) -> list[Change]:
+        """Append one batch, which counts as a whole or not at all, and replay it.
+
+        Not durable before `sync`. Raises StorageFailed."""
+        level = self.image.metadata_version or _first_level(records)
+        values = [NewRecord(now_ms, None, encode(record, level)) for record in records]
+        base = self._stage(values, now_ms, is_control=False)
+        changes: list[Change] = []
+        for offset, record in enumerate(records, base):
+            changes += self.image.apply(offset, record)
+        return changes
+
+    def _stage(self, values: list[NewRecord], now_ms: int, *, is_control: bool) -> int:
+        batch = memoryview(
+            bytearray(build_batch(values, leader_epoch=self.epoch, control=is_control))
+        )
+        base = self._log.stage(batch, read_header(batch), self.epoch, now_ms)
+        self._log.commit()
+        self._bytes += len(batch)
+        self._last_ms = now_ms
+        self.image.epoch = self.epoch
+        self.image.applied_offset = base + len(values) - 1
+        return base
+
+    def sync(self) -> None:
+        """Everything appended is on the disk at return. Raises StorageFailed, which is final."""
+        self._log.sync_now()
+        self.committed = self._log.end_offset
+
+    def snapshot_due(self, now_ms: int) -> bool:
+        """Whether enough was committed, or long enough ago, since the last snapshot."""
+        limits = self._limits
+        old = limits.snapshot_ms > 0 and now_ms - self._snapshot_ms >= limits.snapshot_ms
+        return self._bytes >= limits.snapshot_bytes or (old and self._bytes > 0)
+
+    def snapshot(self, now_ms: int) -> list[str]:
+        """Write a snapshot of what is committed; drop what older ones make needless.
+
+        Returns the names of the files that went. Raises StorageFailed."""
+        assert not self.uncommitted, "a snapshot holds committed records only"
+        snapshot = SnapshotId(self.committed, self.epoch)
+        pieces = checkpoint.write(
+            self.image, snapshot, self.quorum, now_ms=now_ms, last_log_timestamp=self._last_ms
+        )
+        write_file(self._disk, f"{self._folder}/{snapshot.file_name}", b"".join(pieces))
+        self._bytes = 0
+        self._snapshot_ms = now_ms
+        return self._clean(now_ms)
+
+    def _clean(self, now_ms: int) -> list[str]:
+        """Keep the newest snapshots and the log from the oldest of them on."""
+        known = files.snapshots(self._disk, self._folder)
+        gone = [one.file_name for one in known[:-KEEP_SNAPSHOTS]]
+        for name in gone:
+            self._disk.unlink(f"{self._folder}/{name}")
+        kept = known[-KEEP_SNAPSHOTS:]
+        if len(kept) == KEEP_SNAPSHOTS and kept[0].offset > self._log.log_start_offset:
+            self._log.advance_log_start(kept[0].offset)
+            for removal in self._log.retain(now_ms, self.committed):
+                removal.run()
+        return gone
+
+    def close(self) -> None:
+        """The end of an orderly run."""
+        self._log.close()
+
+
+def _first_level(records: Sequence[object]) -> int:
+    """The metadata.version that these first records of a cluster set."""
+    for record in records:
+        if getattr(record, "name", None) == "metadata.version":
+            return int(getattr(record, "feature_level", 0))
+    return 0
+
+
+def open_log(
+    disk: Disk, data_dir: str, node_id: int, follower: Follower, limits: Limits, now_ms: int
+) -> MetadataLog:
+    """Open or create the log and replay it into the follower's image.
+
+    Raises StorageFailed, MetadataUnreadable."""
+    folder = f"{data_dir}/{LOG_FOLDER}"
+    config = LogConfig(
+        segment_bytes=limits.segment_bytes,
+        segment_ms=NEVER,
+        retention_ms=-1,
+        file_delete_delay_ms=0,
+        max_message_bytes=limits.segment_bytes,
+    )
+    known = files.snapshots(disk, folder)
+    durable = known[-1].offset if known else 0
+    bases = files.segments(disk, folder)
+    if not bases:
+        bases = [durable]
+        _make_folder(disk, data_dir, folder, durable)
+    log = Log.open(
+        disk,
+        folder,
+        config,
+        recovery_point=max(durable, bases[0]),
+        log_start_offset=bases[0],
+        clean=False,
+        known_end=None,
+        now_ms=now_ms,
+    )
+    log.sync_now()
+    follower.load(log.end_offset)
+    return MetadataLog(disk, folder, node_id, log, follower, limits)
+
+
+def _make_folder(disk: Disk, data_dir: str, folder: str, base: int) -> None:
+    """An empty log that begins at `base`; a snapshot that formatting left in the folder stays."""
+    if not disk.exists(folder):
+        disk.mkdir(folder)
+    write_metadata(disk, folder, METADATA_TOPIC_ID)
+    file = disk.create(f"{folder}/{base:020d}.log")
+    file.sync()
+    file.close()
+    disk.sync_dir(folder)
+    disk.sync_dir(data_dir)

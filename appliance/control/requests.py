@@ -1,0 +1,83 @@
+"""What netprocs send to control, decoded where it lies and decided: `Requests.answer`.
+
+Decides over the replayed image and appends; says nothing to the peer before the records are synced,
+so it returns the answer for the shell to keep until then.
+"""
+
+import traceback
+from collections.abc import Callable
+
+from appliance.base import errors
+from appliance.base.errors import MalformedRequest, PeerError
+from appliance.base.ids import INTERNAL_TOPICS
+from appliance.controller.decision import Record
+from appliance.controller.topics import NewTopic, create_topics
+from appliance.handlers.admin import AdminContext, Answer
+from appliance.handlers.admin_apis import APIS
+from appliance.ring.messages import Message
+from appliance.wire.build import response
+from appliance.wire.messages import decode_request, encode_response
+
+Append = Callable[[list[Record]], None]
+Report = Callable[[str, str], None]
+"""(event, cause), for the log."""
+
+
+class Requests:
+    """append: stages and replays records. report: logs what should not happen."""
+
+    __slots__ = ("_append", "_report")
+
+    def __init__(self, append: Append, report: Report) -> None:
+        self._append = append
+        self._report = report
+
+    def forwarded(
+        self, message: Message, arena: memoryview, context: AdminContext
+    ) -> tuple[int, bytes]:
+        """Answer a FORWARD: (error code, encoded body). A code other than NONE has no body: the
+        netproc closes the connection."""
+        key, version = message.b >> 16, message.b & 0xFFFF
+        api = APIS.get(key)
+        if api is None or not api.lowest <= version <= api.highest:
+            self._report("not-served", f"API key {key} version {version}")
+            return errors.UNSUPPORTED_VERSION, b""
+        body = bytes(arena[message.a : message.a + message.e])
+        try:
+            request = decode_request(key, version, body)
+        except MalformedRequest as cause:
+            self._report("malformed-request", f"{api.name}: {cause}")
+            return errors.INVALID_REQUEST, b""
+        try:
+            answer: Answer = api.decide(request, version, context)
+            encoded = encode_response(response(key, version, answer.values))
+        except Exception:  # nothing was changed yet: one request must not end the process
+            self._report("bug", f"{api.name} v{version}: {traceback.format_exc()}")
+            return errors.UNKNOWN_SERVER_ERROR, b""
+        if answer.records:
+            self._append(answer.records)
+        return errors.NONE, encoded
+
+    def ensure_topic(self, message: Message, context: AdminContext) -> tuple[int, bytes]:
+        """Answer an ENSURE_TOPIC: (error code, the topic's name)."""
+        name = message.payload.partition(b"\0")[0]
+        try:
+            text = name.decode()
+        except UnicodeDecodeError:
+            return errors.INVALID_TOPIC_EXCEPTION, name
+        return self._ensure(text, context), name
+
+    def _ensure(self, name: str, context: AdminContext) -> int:
+        situation = context.situation
+        if name in situation.image.topics_by_name:
+            return errors.NONE
+        enabled = situation.config.bool("auto.create.topics.enable")
+        if not enabled or name in INTERNAL_TOPICS:
+            return errors.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            records, [(_, result, _)] = create_topics(situation, [NewTopic(name)])
+        except PeerError as error:
+            return error.code
+        if result.code == errors.NONE:
+            self._append(records)
+        return result.code

@@ -1,0 +1,140 @@
+"""What control does before it answers anybody: format or open, recover, lead, register.
+
+Every step may be cut off by a power cut or a kill and is simply done again by the next start.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.base.clock import Clock
+from appliance.base.disk import Disk, read_file
+from appliance.base.errors import ConfigError
+from appliance.config.broker import BrokerConfig
+from appliance.control.format import BOOTSTRAP, check_metadata_is_there, open_or_format
+from appliance.control.metadata_log import Limits, MetadataLog, open_log
+from appliance.control.rows import PartitionRows
+from appliance.controller.decision import Record, Situation
+from appliance.controller.features import SUPPORTED
+from appliance.controller.registration import (
+    Incarnation,
+    bootstrap_records,
+    registration_records,
+)
+from appliance.metadata import checkpoint
+from appliance.metadata.checkpoint import CheckpointBroken
+from appliance.metadata.follower import Follower
+from appliance.metadata.identity import Identity, new_uuid
+from appliance.metadata.image import METADATA_VERSION, MetadataImage
+from appliance.metadata.parts import Endpoint
+from appliance.shell.log import NOTICE, WARNING, Log
+from appliance.shell.seat import Seat
+from appliance.wire import kraft_records as kraft
+
+_SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+_SMALLEST_SEGMENT: Final = 1 << 20
+
+
+@dataclass(slots=True, frozen=True)
+class Started:
+    """A node that leads its metadata log; what it appended is not synced yet."""
+
+    metadata: MetadataLog
+    identity: Identity
+    rows: PartitionRows
+
+
+def start(
+    seat: Seat, disk: Disk, clock: Clock, random: Callable[[int], bytes], log: Log
+) -> Started:
+    """Raises ConfigError, StorageFailed, MetadataUnreadable: nothing can be served then."""
+    config: BrokerConfig = seat.config
+    now_ms = clock.wall_ms()
+    data_dir = seat.data_dir
+    identity, fresh = open_or_format(disk, data_dir, config.int("node.id"), random, now_ms)
+    if fresh:
+        log.event(NOTICE, "formatted", folder=data_dir, cluster=identity.cluster_id)
+    check_metadata_is_there(disk, data_dir)
+    follower = Follower(disk, data_dir, seat.partitions)
+    limits = _limits(config)
+    metadata = open_log(disk, data_dir, identity.node_id, follower, limits, now_ms)
+    _check_features(metadata.image, data_dir)
+    if metadata.image.skipped:
+        log.event(WARNING, "metadata-records-unknown", records=metadata.image.skipped)
+    metadata.lead(now_ms)
+    if not metadata.image.metadata_version:
+        metadata.append(_bootstrap(disk, data_dir), now_ms)
+    rack = config.get("broker.rack")
+    incarnation = Incarnation(
+        controller_id=new_uuid(random),
+        broker_id=new_uuid(random),
+        endpoints=_endpoints(config),
+        rack=rack if isinstance(rack, str) else None,
+        records_may_be_missing=not seat.clean and seat.generation == 1,
+    )
+    situation = Situation(
+        image=metadata.image,
+        config=config,
+        node_id=identity.node_id,
+        directory_id=identity.directory_id,
+        new_id=lambda: new_uuid(random),
+        free_rows=0,
+    )
+    records = registration_records(situation, incarnation, metadata.end_offset)
+    metadata.append(records, now_ms)
+    rows = PartitionRows(seat.partitions)
+    rows.reconcile(metadata.image)
+    return Started(metadata, identity, rows)
+
+
+def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:
+    """What the registration says of our listeners; clients are told what their own socket
+    reached."""
+    protocols = dict(item.split(":", 1) for item in config.list("listener.security.protocol.map"))
+    found = []
+    for number, one in enumerate(config.endpoints()):
+        host, port = config.advertised(number) or (one.host, one.port)
+        protocol = protocols.get(one.name, "PLAINTEXT").strip().upper()
+        found.append(
+            Endpoint(
+                name=one.name,
+                host=host or "localhost",
+                port=port,
+                security_protocol=_SECURITY_PROTOCOLS.get(protocol, 0),
+            )
+        )
+    return tuple(found)
+
+
+def _limits(config: BrokerConfig) -> Limits:
+    snapshot_bytes = config.int("metadata.log.max.record.bytes.between.snapshots")
+    segment_bytes = config.int("metadata.log.segment.bytes")
+    return Limits(
+        snapshot_bytes=snapshot_bytes,
+        snapshot_ms=config.int("metadata.log.max.snapshot.interval.ms"),
+        # No larger than what lies between snapshots: only whole old segments can go.
+        segment_bytes=max(min(segment_bytes, snapshot_bytes), _SMALLEST_SEGMENT),
+    )
+
+
+def _check_features(image: MetadataImage, data_dir: str) -> None:
+    lowest, highest = SUPPORTED[METADATA_VERSION]
+    level = image.metadata_version
+    if level and not lowest <= level <= highest:
+        raise ConfigError(
+            f"{data_dir} has metadata.version {level}; this appliance reads {lowest} to {highest}:"
+            " upgrade the cluster with kafka-features first, or use a newer appliance"
+        )
+
+
+def _bootstrap(disk: Disk, data_dir: str) -> list[Record]:
+    """The first records of a cluster: those of the format step, or the same again if they are
+    lost."""
+    path = f"{data_dir}/{BOOTSTRAP}"
+    if not disk.exists(path):
+        return bootstrap_records()
+    try:
+        values = checkpoint.read(read_file(disk, path)).values
+    except CheckpointBroken:
+        return bootstrap_records()
+    return [kraft.decode(value) for value in values]

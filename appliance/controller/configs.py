@@ -1,0 +1,264 @@
+"""Change dynamic settings of topics and brokers (KIP-226, KIP-339).
+
+Invariant: what is written was valid at that time, for its name, its value and, for a topic,
+together with the topic's other settings. The records of one resource come together or not at all;
+a setting that does not change gives no record.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.errors import ConfigError, PeerError
+from appliance.config.setting import LIST
+from appliance.controller.decision import OK, Record, Result, Situation, failed
+from appliance.metadata import effective
+from appliance.metadata.image import BROKER, TOPIC
+from appliance.wire import kraft_records as kraft
+
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+_OPERATIONS: Final = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+
+
+@dataclass(slots=True, frozen=True)
+class Resource:
+    """What has settings. kind: TOPIC or BROKER, of which the name "" is the cluster default."""
+
+    kind: int
+    name: str
+
+
+@dataclass(slots=True, frozen=True)
+class Operation:
+    """One change: SET, DELETE, or APPEND and SUBTRACT for lists. value is null only for DELETE."""
+
+    key: str
+    kind: int
+    value: str | None
+
+
+def topic_config_records(
+    situation: Situation, topic: str, wanted: Mapping[str, str | None]
+) -> tuple[dict[str, str], list[Record]]:
+    """Settings and records of a topic that is being created. Raises PeerError(INVALID_CONFIG)."""
+    settings: dict[str, str] = {}
+    for key, value in wanted.items():
+        if value is None:
+            raise PeerError(
+                errors.INVALID_CONFIG,
+                f"Null value not supported for topic config {key[:100]}; leave it out instead.",
+            )
+        settings[key] = value
+    _check_topic(situation, topic, settings, list(settings))
+    return settings, _difference(Resource(TOPIC, topic), {}, settings)
+
+
+def alter_incrementally(
+    situation: Situation, wanted: Sequence[tuple[Resource, Sequence[Operation]]]
+) -> tuple[list[Record], list[tuple[Resource, Result]]]:
+    """Records, and how it went for each resource (IncrementalAlterConfigs)."""
+    records: list[Record] = []
+    results: list[tuple[Resource, Result]] = []
+    for resource, operations in wanted:
+        try:
+            _check_resource(situation, resource, [one for one, _ in wanted])
+            new = _apply(situation, resource, operations)
+            records += _change(situation, resource, new, [one.key for one in operations])
+        except PeerError as error:
+            results.append((resource, failed(error)))
+        else:
+            results.append((resource, OK))
+    return records, results
+
+
+def replace_all(
+    situation: Situation, wanted: Sequence[tuple[Resource, Sequence[tuple[str, str | None]]]]
+) -> tuple[list[Record], list[tuple[Resource, Result]]]:
+    """As above for AlterConfigs: what a resource does not name goes back to its default."""
+    records: list[Record] = []
+    results: list[tuple[Resource, Result]] = []
+    for resource, settings in wanted:
+        try:
+            _check_resource(situation, resource, [one for one, _ in wanted])
+            _check_keys([key for key, _ in settings])
+            new = {key: value for key, value in settings if value is not None}
+            if len(new) != len(settings):
+                missing = ", ".join(key[:100] for key, value in settings if value is None)
+                raise PeerError(
+                    errors.INVALID_REQUEST,
+                    f"Null value not supported for: {missing}. Leave a setting out to unset it.",
+                )
+            records += _change(situation, resource, new, list(new))
+        except PeerError as error:
+            results.append((resource, failed(error)))
+        else:
+            results.append((resource, OK))
+    return records, results
+
+
+def check_resource(situation: Situation, resource: Resource) -> None:
+    """That the resource exists and has settings here. Raises PeerError."""
+    if resource.kind == TOPIC:
+        if not resource.name:
+            raise PeerError(errors.INVALID_REQUEST, "Default topic resources are not allowed.")
+        if resource.name not in situation.image.topics_by_name:
+            raise PeerError(
+                errors.UNKNOWN_TOPIC_OR_PARTITION,
+                f"The topic '{resource.name[:249]}' does not exist.",
+            )
+    elif resource.kind == BROKER:
+        _check_broker(situation, resource.name)
+    elif resource.kind == BROKER_LOGGER:
+        raise PeerError(
+            errors.INVALID_REQUEST,
+            "There are no loggers to configure here: events are logged by name on stderr."
+            " Resource types are 2 (topic) and 4 (broker).",
+        )
+    else:
+        raise PeerError(
+            errors.INVALID_REQUEST,
+            f"Unsupported resource type {resource.kind}; types are 2 (topic) and 4 (broker).",
+        )
+
+
+def _check_broker(situation: Situation, name: str) -> None:
+    if name == "":
+        return
+    if not name.isascii() or not name.isdigit():
+        raise PeerError(
+            errors.INVALID_REQUEST,
+            f"Broker id must be an integer, but it is: {name[:100]!r}.",
+        )
+    if int(name) not in situation.image.brokers:
+        known = ", ".join(map(str, sorted(situation.image.brokers)))
+        raise PeerError(
+            errors.BROKER_ID_NOT_REGISTERED,
+            f"No broker with id {name[:20]} found; registered are: {known}.",
+        )
+
+
+def _check_resource(situation: Situation, resource: Resource, wanted: list[Resource]) -> None:
+    if wanted.count(resource) > 1:
+        raise PeerError(
+            errors.INVALID_REQUEST,
+            f"Each resource must appear at most once; {resource.name[:249]!r} comes twice.",
+        )
+    check_resource(situation, resource)
+
+
+def _check_keys(keys: list[str]) -> None:
+    for position, key in enumerate(keys):
+        if key in keys[:position]:
+            raise PeerError(
+                errors.INVALID_REQUEST, f"Error due to duplicate config keys: {key[:100]}."
+            )
+
+
+def _apply(
+    situation: Situation, resource: Resource, operations: Sequence[Operation]
+) -> dict[str, str]:
+    """The dynamic settings after the operations."""
+    _check_keys([one.key for one in operations])
+    new = dict(situation.image.config(resource.kind, resource.name))
+    for one in operations:
+        if one.kind not in _OPERATIONS:
+            raise PeerError(
+                errors.INVALID_REQUEST,
+                f"Unknown operation type {one.kind} for {one.key[:100]}; types are 0 (SET),"
+                " 1 (DELETE), 2 (APPEND) and 3 (SUBTRACT).",
+            )
+        if one.kind == DELETE:
+            new.pop(one.key, None)
+        elif one.value is None:
+            raise PeerError(
+                errors.INVALID_REQUEST,
+                f"Null value not supported for: {one.key[:100]}. Use DELETE to unset it.",
+            )
+        elif one.kind == SET:
+            new[one.key] = one.value
+        else:
+            new[one.key] = _edit_list(situation, resource, one, new.get(one.key))
+    return new
+
+
+def _edit_list(
+    situation: Situation, resource: Resource, one: Operation, current: str | None
+) -> str:
+    """APPEND and SUBTRACT: members already there, or not there, are passed over."""
+    definition = effective.definition(resource.kind, one.key)
+    if definition is None or definition.type != LIST:
+        raise PeerError(
+            errors.INVALID_CONFIG,
+            f"Can't {_OPERATIONS[one.kind]} to key {one.key[:100]} because its type is not LIST;"
+            " use SET.",
+        )
+    if current is None:
+        current = effective.inherited(situation.image, situation.config, resource.kind, one.key)
+    members = _members(current or "")
+    named = _members(one.value or "")
+    if one.kind == APPEND:
+        members += [member for member in named if member not in members]
+    else:
+        members = [member for member in members if member not in named]
+    return ",".join(members)
+
+
+def _members(value: str) -> list[str]:
+    return [member.strip() for member in value.split(",") if member.strip()]
+
+
+def _change(
+    situation: Situation, resource: Resource, new: dict[str, str], touched: Sequence[str]
+) -> list[Record]:
+    """Check the settings that were touched, and the whole of a topic's; the records of it."""
+    if resource.kind == TOPIC:
+        _check_topic(situation, resource.name, new, touched)
+    else:
+        for key in touched:
+            _check_broker_setting(resource, key, new.get(key))
+    old = situation.image.config(resource.kind, resource.name)
+    return _difference(resource, old, new)
+
+
+def _check_topic(
+    situation: Situation, topic: str, new: Mapping[str, str], touched: Sequence[str]
+) -> None:
+    try:
+        for key in touched:
+            effective.check_topic_setting(key, new.get(key))
+        effective.check_topic(situation.image, situation.config, new)
+    except ConfigError as cause:
+        raise PeerError(errors.INVALID_CONFIG, f"Topic {topic[:249]}: {cause}") from cause
+
+
+def _check_broker_setting(resource: Resource, key: str, value: str | None) -> None:
+    wrong = effective.why_not_dynamic(key, per_broker=resource.name != "")
+    if wrong:
+        raise PeerError(errors.INVALID_REQUEST, wrong)
+    if value is None:
+        return
+    try:
+        effective.check_broker_setting(key, value)
+    except ConfigError as cause:
+        raise PeerError(errors.INVALID_CONFIG, str(cause)) from cause
+
+
+def _difference(resource: Resource, old: Mapping[str, str], new: Mapping[str, str]) -> list[Record]:
+    changed: dict[str, str | None] = {
+        key: value for key, value in new.items() if old.get(key) != value
+    }
+    changed |= {key: None for key in old if key not in new}
+    return [
+        kraft.ConfigRecord(
+            resource_type=resource.kind, resource_name=resource.name, name=key, value=value
+        )
+        for key, value in changed.items()
+    ]

@@ -1,0 +1,33 @@
+"""Every API that control answers, by key."""
+
+from typing import Final
+
+from appliance.handlers import (
+    k19_create_topics,
+    k20_delete_topics,
+    k22_init_producer_id,
+    k32_describe_configs,
+    k33_alter_configs,
+    k35_describe_log_dirs,
+    k37_create_partitions,
+    k44_incremental_alter_configs,
+    k55_describe_quorum,
+    k57_update_features,
+)
+from appliance.handlers.admin import Api
+
+APIS: Final[dict[int, Api]] = {
+    module.API.key: module.API
+    for module in (
+        k19_create_topics,
+        k20_delete_topics,
+        k22_init_producer_id,
+        k32_describe_configs,
+        k33_alter_configs,
+        k35_describe_log_dirs,
+        k37_create_partitions,
+        k44_incremental_alter_configs,
+        k55_describe_quorum,
+        k57_update_features,
+    )
+}

@@ -1,0 +1,61 @@
+"""DescribeConfigs, API key 32, versions 1 to 4.
+
+1: sources and synonyms. 3: types and documentation. 4: flexible. Resources are topics, this broker,
+and "" for what is set for all brokers dynamically. Values of sensitive settings are null.
+"""
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.configs import Resource, check_resource
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+from appliance.handlers.described_configs import described
+from appliance.metadata import effective
+from appliance.metadata.effective import Explained
+from appliance.metadata.image import TOPIC
+
+
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    documentation = version >= 3 and request.include_documentation
+    results: list[Values] = []
+    for item in request.resources:
+        code, text = errors.NONE, None
+        explained: list[Explained] = []
+        try:
+            explained = _explain(context, Resource(item.resource_type, item.resource_name))
+        except PeerError as error:
+            code, text = error.code, error.message
+        asked = item.configuration_keys
+        results.append(
+            {
+                "error_code": code,
+                "error_message": text,
+                "resource_type": item.resource_type,
+                "resource_name": item.resource_name,
+                "configs": [
+                    described(one, synonyms=request.include_synonyms, documentation=documentation)
+                    for one in explained
+                    if not asked or one.name in asked
+                ],
+            }
+        )
+    return Answer([], {"throttle_time": 0, "results": results})
+
+
+def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
+    situation = context.situation
+    image, config = situation.image, situation.config
+    check_resource(situation, resource)
+    if resource.kind == TOPIC:
+        return effective.explain_topic(image, config, image.config(TOPIC, resource.name))
+    if resource.name == "":
+        return effective.explain_cluster_default(image)
+    if int(resource.name) != situation.node_id:
+        raise PeerError(
+            errors.INVALID_REQUEST,
+            f"Unexpected broker id, expected {situation.node_id} or empty string, but received"
+            f" {resource.name[:20]}; ask that broker itself.",
+        )
+    return effective.explain_broker(image, config, situation.node_id)
+
+
+API = Api(32, "DescribeConfigs", 1, 4, 4, decide)

@@ -1,0 +1,31 @@
+"""AlterConfigs, API key 33, versions 0 to 2 (2: flexible), for clients that do not know key 44.
+
+Replaces all settings of a resource: what is not named goes back to its default.
+"""
+
+from appliance.controller.configs import Resource, replace_all
+from appliance.handlers.admin import AdminContext, Answer, Api, Message
+
+
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    wanted = [
+        (
+            Resource(item.resource_type, item.resource_name),
+            [(config.name, config.value) for config in item.configs],
+        )
+        for item in request.resources
+    ]
+    records, results = replace_all(context.situation, wanted)
+    rows = [
+        {
+            "error_code": result.code,
+            "error_message": result.message,
+            "resource_type": resource.kind,
+            "resource_name": resource.name,
+        }
+        for resource, result in results
+    ]
+    return Answer([] if request.validate_only else records, {"throttle_time": 0, "responses": rows})
+
+
+API = Api(33, "AlterConfigs", 0, 2, 2, decide)

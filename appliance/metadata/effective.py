@@ -1,0 +1,236 @@
+"""What a setting is in effect, and why: a topic's override, else the broker's dynamic value, else
+the dynamic default of all brokers, else the file, else the built-in default (KIP-226).
+
+Values in the image are text that was valid when it was set. Callers: the controller's checks,
+DescribeConfigs, and the I/O processes, which ask for a topic's LogConfig.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from appliance.base.errors import ConfigError
+from appliance.config import effective as config_effective
+from appliance.config.broker import BrokerConfig
+from appliance.config.broker_settings import BROKER as BROKER_SETTINGS
+from appliance.config.log_config import LogConfig
+from appliance.config.setting import PER_BROKER, READ_ONLY, STRING, Setting, shown
+from appliance.config.topic_settings import BROKER_SYNONYM
+from appliance.config.topic_settings import TOPIC as TOPIC_SETTINGS
+from appliance.metadata.image import BROKER, TOPIC, MetadataImage
+
+# Sources as DescribeConfigs numbers them.
+TOPIC_OVERRIDE: Final = 1
+DYNAMIC_BROKER: Final = 2
+DYNAMIC_DEFAULT: Final = 3
+STATIC: Final = 4
+DEFAULT: Final = 5
+
+Synonym = tuple[str, str | None, int]
+"""(name, value, source) of one place where a setting has a value."""
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Explained:
+    """A setting, its value in effect, where that comes from, and every place that has a value."""
+
+    name: str
+    value: str | None
+    source: int
+    read_only: bool
+    sensitive: bool
+    type: int
+    doc: str
+    synonyms: tuple[Synonym, ...]
+
+
+def definition(resource_type: int, key: str) -> Setting | None:
+    """The declaration of a setting, None when there is no such setting."""
+    return (TOPIC_SETTINGS if resource_type == TOPIC else BROKER_SETTINGS).get(key)
+
+
+# In effect ---------------------------------------------------------------------------------------
+
+
+def log_config(image: MetadataImage, config: BrokerConfig, topic: str) -> LogConfig:
+    """What a log of the topic needs to know, now. Cheap enough for each change, not for each
+    request."""
+    return _log_config(image, config, image.config(TOPIC, topic))
+
+
+def _log_config(
+    image: MetadataImage, config: BrokerConfig, overrides: Mapping[str, str]
+) -> LogConfig:
+    return config_effective.log_config(
+        _valid(TOPIC, overrides),
+        _valid(BROKER, image.config(BROKER, str(config.int("node.id")))),
+        _valid(BROKER, image.config(BROKER, "")),
+        config,
+    )
+
+
+def _valid(resource_type: int, texts: Mapping[str, str]) -> dict[str, str]:
+    """Those that we know and could have set ourselves: another broker may have had other ranges."""
+    valid = {}
+    for key, text in texts.items():
+        setting = definition(resource_type, key)
+        try:
+            if setting is not None:
+                setting.parse(text)
+                valid[key] = text
+        except ConfigError:
+            continue
+    return valid
+
+
+def inherited(image: MetadataImage, config: BrokerConfig, resource_type: int, key: str) -> str:
+    """The text of a setting as it is without a value of its own at the resource."""
+    explain = _topic_setting if resource_type == TOPIC else _broker_setting
+    return explain(image, config, key, {}).value or ""
+
+
+# Checks ------------------------------------------------------------------------------------------
+
+
+def check_topic_setting(key: str, value: str | None) -> None:
+    """A topic's setting and its new text, None to unset it. Raises ConfigError."""
+    if value is None:
+        return
+    setting = TOPIC_SETTINGS.get(key)
+    if setting is None:
+        near = get_close_matches(key, TOPIC_SETTINGS, 1, 0.8)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"Unknown topic config name: {key[:100]}{hint}")
+    setting.parse(value)
+
+
+def check_topic(image: MetadataImage, config: BrokerConfig, overrides: Mapping[str, str]) -> None:
+    """Whether a topic's settings fit together. Raises ConfigError."""
+    rules = _log_config(image, config, overrides)
+    if rules.min_compaction_lag_ms > rules.max_compaction_lag_ms:
+        raise ConfigError(
+            f"conflict topic config setting min.compaction.lag.ms ({rules.min_compaction_lag_ms})"
+            f" > max.compaction.lag.ms ({rules.max_compaction_lag_ms}); make the first the smaller"
+        )
+
+
+def check_broker_setting(key: str, value: str) -> None:
+    """A broker's setting and its new text. Raises ConfigError."""
+    BROKER_SETTINGS[key].parse(value)
+
+
+def why_not_dynamic(key: str, *, per_broker: bool) -> str:
+    """Why the broker setting cannot be changed here while the broker runs; "" when it can."""
+    setting = BROKER_SETTINGS.get(key)
+    if setting is None:
+        near = get_close_matches(key, BROKER_SETTINGS, 1, 0.8)
+        return f"Unknown broker config name: {key[:100]}" + (
+            f"; did you mean {near[0]}?" if near else ""
+        )
+    if setting.mode == READ_ONLY:
+        return (
+            f"Cannot update these configs dynamically: {key};"
+            " set it in the configuration file and restart"
+        )
+    if setting.mode == PER_BROKER and not per_broker:
+        return (
+            "Cannot update these configs at default cluster level, broker configs must be set"
+            f" per-broker: {key}"
+        )
+    return ""
+
+
+# Explained ---------------------------------------------------------------------------------------
+
+
+def explain_topic(
+    image: MetadataImage, config: BrokerConfig, overrides: Mapping[str, str]
+) -> list[Explained]:
+    """Every setting of a topic with these overrides, by name."""
+    names = sorted({**TOPIC_SETTINGS, **overrides})
+    return [_topic_setting(image, config, name, overrides) for name in names]
+
+
+def explain_broker(image: MetadataImage, config: BrokerConfig, node_id: int) -> list[Explained]:
+    """Every setting of this broker, by name."""
+    dynamic = image.config(BROKER, str(node_id))
+    names = sorted({**BROKER_SETTINGS, **dynamic, **image.config(BROKER, "")})
+    return [_broker_setting(image, config, name, dynamic) for name in names]
+
+
+def explain_cluster_default(image: MetadataImage) -> list[Explained]:
+    """What is set dynamically for all brokers, by name."""
+    return [
+        _explained(key, _setting_or_stranger(BROKER, key), ((key, value, DYNAMIC_DEFAULT),))
+        for key, value in sorted(image.config(BROKER, "").items())
+    ]
+
+
+def _topic_setting(
+    image: MetadataImage, config: BrokerConfig, name: str, overrides: Mapping[str, str]
+) -> Explained:
+    setting = _setting_or_stranger(TOPIC, name)
+    places: list[Synonym] = []
+    if name in overrides:
+        places.append((name, overrides[name], TOPIC_OVERRIDE))
+    broker_name = BROKER_SYNONYM.get(name)
+    if broker_name is None:
+        places.append((name, shown(setting.default), DEFAULT))
+        return _explained(name, setting, tuple(places), read_only=False)
+    dynamic = image.config(BROKER, str(config.int("node.id")))
+    behind = _broker_setting(image, config, broker_name, dynamic)
+    places += behind.synonyms
+    value = overrides.get(name, behind.value)
+    return _explained(name, setting, tuple(places), read_only=False, value=value)
+
+
+def _broker_setting(
+    image: MetadataImage, config: BrokerConfig, name: str, dynamic: Mapping[str, str]
+) -> Explained:
+    setting = _setting_or_stranger(BROKER, name)
+    places: list[Synonym] = []
+    if name in dynamic:
+        places.append((name, dynamic[name], DYNAMIC_BROKER))
+    cluster = image.config(BROKER, "")
+    if name in cluster:
+        places.append((name, cluster[name], DYNAMIC_DEFAULT))
+    value = places[0][1] if places else None
+    if name in BROKER_SETTINGS:
+        for one in (name, *(synonym for synonym, _ in setting.synonyms)):
+            entry = config.entry(one)
+            if entry is not None:
+                places.append((one, entry.text, STATIC))
+        last = setting.synonyms[-1][0] if setting.synonyms else name
+        places.append((last, shown(BROKER_SETTINGS[last].default), DEFAULT))
+        if value is None:
+            value = shown(config.get(name))
+    return _explained(name, setting, tuple(places), value=value)
+
+
+def _setting_or_stranger(resource_type: int, name: str) -> Setting:
+    """The declaration; for a setting that another broker left behind, one that says so."""
+    found = definition(resource_type, name)
+    return found or Setting(name, STRING, None, "Not a setting of this broker; it has no effect.")
+
+
+def _explained(
+    name: str,
+    setting: Setting,
+    places: tuple[Synonym, ...],
+    *,
+    read_only: bool | None = None,
+    value: str | None = None,
+) -> Explained:
+    """The first place is the one in effect; `value` is its value where a unit was converted."""
+    doc = setting.doc + (f" Has no effect here: {setting.inert}." if setting.inert else "")
+    return Explained(
+        name=name,
+        value=places[0][1] if value is None else value,
+        source=places[0][2],
+        read_only=setting.mode == READ_ONLY if read_only is None else read_only,
+        sensitive=setting.sensitive,
+        type=setting.type,
+        doc=doc,
+        synonyms=places,
+    )
