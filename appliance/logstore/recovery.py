@@ -1,0 +1,375 @@
+"""Making a log and opening one again, after an orderly end, the death of a process or a power cut.
+
+Invariant of an opened log: every batch in it is whole, nothing below the recovery point was dropped. An invalid batch above
+the recovery point is a torn tail: the log ends before it. One below it is corruption: nothing is changed and
+StorageFailed says where; the caller fences the partition. Called by `Log.create` and `Log.open` only.
+"""
+
+import errno
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from appliance.base.disk import Disk, read_file, write_file
+from appliance.base.errors import StorageFailed
+from appliance.logstore import files
+from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.producer_snapshot import decode_snapshot
+from appliance.logstore.producer_state import ProducerStates
+from appliance.logstore.scan import Found, Scan
+from appliance.logstore.segment import Segment
+from appliance.wire.batch_header import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
+
+if TYPE_CHECKING:
+    from appliance.logstore.log import Log
+
+_REWIND: Final = 1 << 20
+"""Bytes before a snapshot that are read again: it has one batch per producer, duplicates are looked for in five."""
+
+KnownEnd = tuple[int, int]
+"""Base offset of a segment and a position in it."""
+Tail = tuple[list[int], list[int]]
+"""Base offsets of batches and their positions."""
+
+
+def create(log: "Log", topic_id: bytes, now_ms: int) -> None:
+    """Give an empty Log its folder and its first segment."""
+    disk, path = log.disk, log.path
+    if disk.exists(path):
+        _clear_leftovers(disk, path)
+    else:
+        disk.mkdir(path)
+    log.begin_segment(log.log_start_offset, now_ms)
+    log.folders_changed(path, path.rpartition("/")[0])
+    write_metadata(disk, path, topic_id)
+
+
+def _clear_leftovers(disk: Disk, path: str) -> None:
+    """A creation that was cut short left files without records; anything else is not ours to remove."""
+    for name in disk.listdir(path):
+        if name.endswith(files.LOG) and disk.size(f"{path}/{name}"):
+            raise StorageFailed(
+                path, errno.EEXIST, f"the folder of a new partition has records in {name}"
+            )
+    for name in disk.listdir(path):
+        disk.unlink(f"{path}/{name}")
+
+
+def write_metadata(disk: Disk, path: str, topic_id: bytes) -> None:
+    """The file that ties a folder to its topic, as Kafka writes it. Raises StorageFailed."""
+    text = f"version: 0\ntopic_id: {urlsafe_b64encode(topic_id).decode().rstrip('=')}"
+    write_file(disk, f"{path}/{files.PARTITION_METADATA}", text.encode())
+
+
+def read_topic_id(disk: Disk, path: str) -> bytes | None:
+    """Topic id of a partition's folder; None when it has no sound partition.metadata. Raises StorageFailed."""
+    name = f"{path}/{files.PARTITION_METADATA}"
+    if not disk.exists(name):
+        return None
+    fields = dict(
+        line.split(": ", 1)
+        for line in read_file(disk, name).decode("latin-1").splitlines()
+        if ": " in line
+    )
+    try:
+        topic_id = urlsafe_b64decode(fields["topic_id"].strip() + "==")
+    except (KeyError, ValueError):
+        return None
+    return topic_id if len(topic_id) == 16 else None
+
+
+class Recovery:
+    """One opening of one log."""
+
+    def __init__(
+        self, log: "Log", recovery_point: int, clean: bool, known_end: KnownEnd | None
+    ) -> None:
+        self.log = log
+        self.disk = log.disk
+        self.path = log.path
+        self.recovery_point = recovery_point
+        self.clean = clean
+        self.known_end = known_end
+        self.segments: list[Segment] = []
+        self.bases: list[int] = []
+        self.snapshots: list[int] = []
+        self.producers = ProducerStates()
+        self.tail: Tail = ([], [])
+        self.since_index = 0
+        self.epochs = LeaderEpochs()
+        self.epochs_as_read = b""
+        self.changed_names = False
+
+    def run(self, now_ms: int) -> None:
+        """Find the end, repair what may be repaired, hand everything to the log. Raises StorageFailed."""
+        log = self.log
+        self._list_files()
+        if not self.segments:
+            if self.recovery_point > log.log_start_offset:
+                raise self._corrupt(log.log_start_offset, "there is no segment")
+            log.begin_segment(log.log_start_offset, now_ms)
+            return
+        self._read_epochs()
+        first, position, next_offset = self._start()
+        self._read_producers(first, position)
+        end = self._replay(first, position, next_offset)
+        if end < self.recovery_point:
+            raise self._corrupt(end, "the log ends")
+        self._settle(first, end, now_ms)
+
+    def _corrupt(self, offset: int, text: str) -> StorageFailed:
+        return StorageFailed(
+            self.path,
+            errno.EBADMSG,
+            f"corrupt at offset {offset}, below the recovery point {self.recovery_point}: {text}; "
+            "restore the partition's folder from a copy, or move it away to begin anew",
+        )
+
+    # What is there --------------------------------------------------------------------------------
+
+    def _list_files(self) -> None:
+        names = self.disk.listdir(self.path)
+        bases = [files.offset_of(name, files.LOG) for name in names if name.endswith(files.LOG)]
+        self.bases = sorted(base for base in bases if base >= 0)
+        known = set(self.bases)
+        for name in names:
+            stray = any(
+                name.endswith(suffix) and files.offset_of(name, suffix) not in known
+                for suffix in (files.INDEX, files.TIME_INDEX, files.TXN_INDEX)
+            )
+            if stray or name.endswith((files.DELETED, ".tmp")):
+                self.disk.unlink(f"{self.path}/{name}")
+        for base in self.bases:
+            size = self.disk.size(f"{files.stem(self.path, base)}{files.LOG}")
+            self.segments.append(Segment(self.path, base, size))
+        offsets = [files.offset_of(name, files.SNAPSHOT) for name in names]
+        self.snapshots = sorted(offset for offset in offsets if offset >= 0)
+
+    def _read_epochs(self) -> None:
+        path = f"{self.path}/{files.LEADER_EPOCHS}"
+        if self.disk.exists(path):
+            self.epochs_as_read = read_file(self.disk, path)
+            read = LeaderEpochs.decode(self.epochs_as_read)
+            if read is not None:
+                self.epochs = read
+                return
+        # Nothing else remembers the epochs of old batches.
+        for segment in self.segments:
+            for chunk in self._trusted(segment, 0, segment.size):
+                for _, header in chunk:
+                    self.epochs.assign(header[2], header[0])
+
+    def _trusted(self, segment: Segment, start: int, end: int) -> Iterator[list[Found]]:
+        """Batches of a part of a segment whose headers alone are looked at."""
+        scan = Scan(segment.reader(self.disk), start, end, segment.base, trust_position=end)
+        yield from scan.chunks()
+        if scan.problem:
+            raise self._corrupt(scan.next_offset, scan.problem)
+
+    def _entry(self, segment: Segment, count: int) -> tuple[int, int]:
+        """Position and base offset of the batch that the last of `count` index entries names.
+
+        The start of the segment when there is none or it names something else.
+        """
+        index, _ = segment.read_indexes(self.disk)
+        if count:
+            position, last = index.positions[count - 1], segment.base + index.offsets[count - 1]
+            data = segment.reader(self.disk).pread(HEADER_SIZE, position)
+            if len(data) == HEADER_SIZE:
+                header = HEADER.unpack(data)
+                if header[3] == MAGIC and header[0] + header[6] == last:
+                    return position, header[0]
+        return 0, segment.base
+
+    # Where to begin -------------------------------------------------------------------------------
+
+    def _start(self) -> tuple[int, int, int]:
+        """Segment number, position and offset of the first batch to step over: an index entry before all doubt."""
+        point = self.recovery_point
+        number = len(self.segments) - 1
+        if not self.clean:
+            if self.known_end is not None and self.known_end[0] in self.bases:
+                number = self.bases.index(self.known_end[0])
+            else:
+                self.known_end = None
+                number = max(bisect_right(self.bases, point) - 1, 0)
+        segment = self.segments[number]
+        index, _ = segment.read_indexes(self.disk)
+        if self.clean:
+            count = len(index.offsets)
+        elif self.known_end is not None:
+            count = bisect_left(index.positions, self.known_end[1])
+        else:
+            count = bisect_left(index.offsets, point - segment.base)
+        position, next_offset = self._entry(segment, count)
+        return number, position, next_offset
+
+    def _read_producers(self, number: int, position: int) -> None:
+        """Producer states as of the place where the replay begins."""
+        usable = self.snapshots
+        if not (self.clean or self.known_end):
+            usable = [offset for offset in usable if offset <= self.recovery_point]
+        begin = (0, 0)
+        for offset in reversed(usable):
+            path = f"{files.stem(self.path, offset)}{files.SNAPSHOT}"
+            states = decode_snapshot(read_file(self.disk, path))
+            if states is not None:
+                self.producers = states
+                begin = self._place_before(offset, _REWIND if states.producers else 0)
+                break
+        first, start = begin
+        for at in range(first, number + 1):
+            segment = self.segments[at]
+            end = position if at == number else segment.size
+            for chunk in self._trusted(segment, start, end) if start < end else ():
+                for _, header in chunk:
+                    if header[9] >= 0:
+                        self.producers.update(header, header[0])
+            if at != number:
+                segment.rest()
+            start = 0
+
+    def _place_before(self, offset: int, rewind: int) -> tuple[int, int]:
+        """Segment number and position of a batch at least `rewind` bytes before `offset`, if there are as many."""
+        number = bisect_right(self.bases, offset) - 1
+        if rewind and number > 0 and self.bases[number] == offset:
+            number -= 1
+        if number < 0:
+            return 0, 0
+        segment = self.segments[number]
+        index, _ = segment.read_indexes(self.disk)
+        count = bisect_right(index.offsets, offset - segment.base)
+        if rewind and count:
+            count = bisect_right(index.positions, index.positions[count - 1] - rewind)
+        return number, self._entry(segment, count)[0]
+
+    # Step over the rest ---------------------------------------------------------------------------
+
+    def _replay(self, first: int, position: int, next_offset: int) -> int:
+        """Check and note every batch from there on, cut a torn tail off; returns the log end offset."""
+        if not self.clean:
+            self.epochs.cut_end(next_offset)
+        number = first
+        while number < len(self.segments):
+            segment = self.segments[number]
+            problem = ""
+            if number > first:
+                position, gap = 0, segment.base - next_offset
+                if gap < 0 or (gap and not self.log.config.compact):
+                    problem = f"segment {segment.base} does not follow offset {next_offset}"
+            if not problem:
+                scan = self._scan(
+                    number, position, next_offset if number == first else segment.base
+                )
+                self._note(segment, scan)
+                next_offset, problem, position = scan.next_offset, scan.problem, scan.position
+                number += 1
+            if problem:
+                self._cut(number, next_offset, position, problem)
+                break
+        return next_offset
+
+    def _scan(self, number: int, position: int, next_offset: int) -> Scan:
+        segment = self.segments[number]
+        trust_position = 0
+        if self.clean:
+            trust_position = segment.size
+        elif self.known_end is not None and segment.base == self.known_end[0]:
+            trust_position = self.known_end[1]
+            if segment.size < trust_position:
+                raise self._corrupt(next_offset, f"{segment.path} has lost its end")
+        return Scan(
+            segment.reader(self.disk),
+            position,
+            segment.size,
+            next_offset,
+            trust_offset=self.recovery_point,
+            trust_position=trust_position,
+            gaps=self.log.config.compact,
+        )
+
+    def _note(self, segment: Segment, scan: Scan) -> None:
+        """Take what the batches say into indexes, producers, epochs and the tail."""
+        index, times = segment.read_indexes(self.disk)
+        base_offset = segment.base
+        kept = bisect_right(index.positions, scan.position) if scan.position else 0
+        index.keep(kept)
+        times.keep_to(index.offsets[-1] if kept else -1)
+        newest, newest_offset = times.newest()
+        producers, epochs, epoch = self.producers, self.epochs, self.epochs.latest
+        interval = self.log.config.index_interval_bytes
+        offsets: list[int] = []
+        positions: list[int] = []
+        since = 0
+        for chunk in scan.chunks():
+            for position, header in chunk:
+                base, length, batch_epoch, _, _, _, delta, _, timestamp, producer_id, *_ = header
+                relative = base + delta - base_offset
+                if timestamp > newest:
+                    newest, newest_offset = timestamp, relative
+                if since > interval:
+                    index.append(relative, position)
+                    times.append(newest, newest_offset)
+                    since = 0
+                since += length + LENGTH_PREFIX
+                if batch_epoch != epoch:
+                    epochs.assign(batch_epoch, base)
+                    epoch = batch_epoch
+                if producer_id >= 0:
+                    producers.update(header, base)
+                offsets.append(base)
+                positions.append(position)
+        segment.newest, segment.newest_offset = newest, base_offset + newest_offset
+        self.tail = offsets, positions
+        self.since_index = since
+
+    def _cut(self, number: int, end: int, position: int, problem: str) -> None:
+        """End the log before a batch that does not hold, which is the first of segment `number` - 1 at `position`."""
+        known = self.known_end
+        segment = self.segments[number - 1]
+        below = known is not None and segment.base == known[0] and position < known[1]
+        if self.clean or end < self.recovery_point or below:
+            raise self._corrupt(end, problem)
+        if position < segment.size:
+            segment.rest_file()
+            file = self.disk.open(segment.path, write=True)
+            segment.file = file
+            file.truncate(position)
+            segment.size = position
+        for dropped in self.segments[number:]:
+            dropped.rest()
+            for suffix in files.SEGMENT_SUFFIXES:
+                if self.disk.exists(dropped.stem + suffix):
+                    self.disk.unlink(dropped.stem + suffix)
+        self.changed_names = number < len(self.segments)
+        del self.segments[number:]
+
+    def _settle(self, first: int, end: int, now_ms: int) -> None:
+        """Write what was built again and hand over."""
+        log, disk = self.log, self.disk
+        for segment in self.segments[first:]:
+            if segment is not self.segments[-1]:
+                assert segment.times is not None
+                segment.times.append(segment.newest, segment.newest_offset - segment.base)
+            segment.write_indexes(disk)
+        active = self.segments[-1]
+        active.rest_file()
+        active.file = disk.open(active.path, write=True)
+        for offset in self.snapshots:
+            if offset > end:
+                disk.unlink(f"{files.stem(self.path, offset)}{files.SNAPSHOT}")
+        self.epochs.cut_end(end + 1 if self.clean else end)
+        self.epochs.changed = self.epochs.encode() != self.epochs_as_read
+        if self.changed_names:
+            log.folders_changed(self.path)
+        log.adopt(
+            self.segments,
+            end,
+            end if self.clean else self.recovery_point,
+            self.epochs,
+            self.producers,
+            [offset for offset in self.snapshots if offset <= end],
+            self.tail,
+            self.since_index,
+        )

@@ -1,0 +1,110 @@
+"""Letting go of old segments and of whole partitions: renamed now, removed after file.delete.delay.ms.
+
+Invariant: only segments that lie wholly below the high watermark and the recovery point go, oldest first, and the log start is
+never behind the first one that is left. What a crash leaves renamed is removed by the next opening.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from appliance.base.disk import Disk
+from appliance.logstore import files, lookup
+from appliance.logstore.segment import Segment
+
+if TYPE_CHECKING:
+    from appliance.logstore.log import Log
+
+
+class Removal(NamedTuple):
+    """Something renamed that can be removed when the wall clock says `due_ms`. folder: all of it, if not empty."""
+
+    due_ms: int
+    paths: tuple[str, ...]
+    folder: str = ""
+
+    def run(self, disk: Disk) -> None:
+        """Remove it; on any thread. What is gone already is no error. Raises StorageFailed."""
+        for path in self.paths:
+            if disk.exists(path):
+                disk.unlink(path)
+        if self.folder and disk.exists(self.folder):
+            for name in disk.listdir(self.folder):
+                disk.unlink(f"{self.folder}/{name}")
+            disk.rmdir(self.folder)
+
+
+def retain(log: "Log", now_ms: int, high_watermark: int) -> list[Removal]:
+    """Drop whole segments by Kafka's rules and move the log start; what to remove later.
+
+    A log without the cleanup policy "delete" loses only what lies below its log start. When even the active segment
+    has expired it is rolled; the old one goes with the first call after its sync.
+    """
+    expired = list(_expired(log, now_ms))
+    if len(expired) == len(log.segments) and log.active_size:
+        log.roll(now_ms)
+    limit = min(high_watermark, log.recovery_point)
+    dropped: list[Segment] = []
+    for segment in expired:
+        if len(log.segments) < 2 or log.segments[1].base > limit:
+            break
+        log.drop_oldest()
+        dropped.append(segment)
+    if not dropped:
+        return []
+    due_ms = now_ms + log.config.file_delete_delay_ms
+    log.advance_log_start(log.segments[0].base)
+    log.folders_changed(log.path)
+    return [Removal(due_ms, _rename(log.disk, segment)) for segment in dropped]
+
+
+def _expired(log: "Log", now_ms: int) -> Iterator[Segment]:
+    """The oldest segments that nothing keeps."""
+    config = log.config
+    too_much = log.size - config.retention_bytes
+    for number, segment in enumerate(log.segments):
+        active = segment is log.active
+        size = log.active_size if active else segment.size
+        behind = log.end_offset if active else log.segments[number + 1].base
+        if behind <= log.log_start_offset:
+            pass
+        elif config.delete and config.retention_bytes >= 0 and too_much >= size:
+            too_much -= size
+        elif not config.delete or config.retention_ms < 0 or not _too_old(log, segment, now_ms):
+            return
+        yield segment
+
+
+def _too_old(log: "Log", segment: Segment, now_ms: int) -> bool:
+    """Whether the newest record is out of its time. Without a timestamp, or with one from the future, the time
+    of the last write counts: one wrong clock must not keep a segment for ever."""
+    newest = lookup.newest_of(log, segment)
+    if newest < 0 or newest > now_ms:
+        newest = log.disk.modified_ms(segment.path)
+    return now_ms - newest > log.config.retention_ms
+
+
+def _rename(disk: Disk, segment: Segment) -> tuple[str, ...]:
+    renamed = []
+    for suffix in files.SEGMENT_SUFFIXES:
+        path = segment.stem + suffix
+        if disk.exists(path):
+            disk.rename(path, path + files.DELETED)
+            renamed.append(path + files.DELETED)
+    return tuple(renamed)
+
+
+def delete(log: "Log", unique: str, now_ms: int) -> Removal:
+    """Rename the folder of a log whose files are let go."""
+    folder = files.deleted_folder(log.path, unique)
+    log.disk.rename(log.path, folder)
+    log.disk.sync_dir(folder.rpartition("/")[0])
+    return Removal(now_ms + log.config.file_delete_delay_ms, (), folder)
+
+
+def leftovers(disk: Disk, log_dir: str) -> list[Removal]:
+    """Folders of partitions whose removal an earlier run did not get to."""
+    return [
+        Removal(0, (), f"{log_dir}/{name}")
+        for name in disk.listdir(log_dir)
+        if name.endswith(files.DELETED_FOLDER)
+    ]

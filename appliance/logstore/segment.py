@@ -1,0 +1,94 @@
+"""One segment of a log: its three files, and its indexes while somebody needs them.
+
+Invariant: `size` bytes of the .log file are whole batches. Index entries reach their files in order and nothing overwrites them,
+except where recovery cut the indexes. Called by the log and by recovery.
+"""
+
+from appliance.base.disk import Disk, File, read_file
+from appliance.logstore.files import INDEX, LOG, TIME_INDEX, stem
+from appliance.logstore.indexes import OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
+
+UNKNOWN = -2
+"""Timestamp of a segment that was not looked at yet."""
+
+
+class Segment:
+    """base: offset of its first record. file, index, times: None while the segment is at rest."""
+
+    __slots__ = ("base", "file", "index", "newest", "newest_offset", "size", "stem", "times")
+
+    def __init__(self, folder: str, base: int, size: int) -> None:
+        self.stem = stem(folder, base)
+        self.base = base
+        self.size = size
+        self.file: File | None = None
+        self.index: OffsetIndex | None = None
+        self.times: TimeIndex | None = None
+        self.newest = UNKNOWN
+        self.newest_offset = base
+
+    @property
+    def path(self) -> str:
+        return self.stem + LOG
+
+    def create(self, disk: Disk) -> None:
+        """Make the files of a new active segment."""
+        self.file = disk.create(self.path)
+        for suffix in (INDEX, TIME_INDEX):
+            if disk.exists(self.stem + suffix):  # an index without a log is a leftover
+                disk.unlink(self.stem + suffix)
+            disk.create(self.stem + suffix).close()
+        self.index = OffsetIndex()
+        self.times = TimeIndex()
+        self.newest = -1
+
+    def reader(self, disk: Disk) -> File:
+        """The .log file, opened for reading if it was not open."""
+        if self.file is None:
+            self.file = disk.open(self.path)
+        return self.file
+
+    def read_indexes(self, disk: Disk) -> tuple[OffsetIndex, TimeIndex]:
+        """The indexes as their files have them, empty where a file is missing or makes no sense."""
+        index, times = self.index, self.times
+        if index is None or times is None:
+            index_path, times_path = self.stem + INDEX, self.stem + TIME_INDEX
+            index = OffsetIndex(read_file(disk, index_path) if disk.exists(index_path) else b"")
+            times = TimeIndex(read_file(disk, times_path) if disk.exists(times_path) else b"")
+            if not index.sound(self.size):
+                index.keep(0)
+            self.index, self.times = index, times
+        return index, times
+
+    def write_indexes(self, disk: Disk, *, sync: bool = False) -> None:
+        """Bring the index files up to what is in memory; cut what recovery dropped."""
+        assert self.index is not None and self.times is not None
+        for suffix, part, width in (
+            (INDEX, self.index, OFFSET_ENTRY),
+            (TIME_INDEX, self.times, TIME_ENTRY),
+        ):
+            path = self.stem + suffix
+            file = disk.open(path, write=True) if disk.exists(path) else disk.create(path)
+            try:
+                count = len(part.offsets)
+                part.written = min(part.written, count)
+                file.truncate(part.written * width)
+                data = part.pending()
+                if data:
+                    file.pwritev([data], part.written * width)
+                    part.written = count
+                if sync:
+                    file.sync()
+            finally:
+                file.close()
+
+    def rest_file(self) -> None:
+        """Give back the descriptor."""
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+    def rest(self) -> None:
+        """Give back the descriptor and the indexes."""
+        self.rest_file()
+        self.index = self.times = None
