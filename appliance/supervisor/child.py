@@ -121,7 +121,7 @@ def _run(
     except BaseException as bug:
         cause = f"{type(bug).__name__}: {bug}".replace("\n", " ")
         memory.say_last_words(seat.me, cause)
-        traceback.print_exc(file=sys.stderr)
+        os.write(2, traceback.format_exc().encode())  # one write: others may be dying too
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()

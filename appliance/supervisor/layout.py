@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.config.broker import BrokerConfig
 from appliance.ring.partition_table import DEFAULT_ROWS
 from appliance.ring.ring import DEFAULT_CAPACITY
 
@@ -21,6 +22,11 @@ class CannotStart(Exception):
 def default_processes(cpus: int) -> int:
     """Netprocs, and as many ioprocs, for a host: one of each on two CPUs or less, at most four."""
     return max(1, min(_MOST, cpus // 2))
+
+
+def online_cpus() -> int:
+    """CPUs this process may run on."""
+    return len(os.sched_getaffinity(0))
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -51,11 +57,20 @@ class Layout:
     ioproc_drain_seconds: float = 30.0
     control_drain_seconds: float = 3.0
 
+    @staticmethod
+    def of(config: BrokerConfig) -> "Layout":
+        """What the broker's settings say; 0 processes means as many as suit this host."""
+        suited = default_processes(online_cpus())
+        return Layout(
+            netprocs=config.int("penstock.net.processes") or suited,
+            ioprocs=config.int("penstock.io.processes") or suited,
+            listeners=tuple((one.host, one.port) for one in config.endpoints()),
+            backlog=config.int("socket.listen.backlog.size"),
+            arena_bytes=config.int("penstock.arena.bytes"),
+            partition_rows=config.int("penstock.partitions.max"),
+            spin_us=config.int("penstock.spin.us") if online_cpus() > 1 else 0,
+        )
+
     def __post_init__(self) -> None:
         assert 1 <= self.netprocs <= 64 and 1 <= self.ioprocs <= 64, "1 to 64 processes of a kind"
         assert self.listeners, "at least one listener"
-
-
-def online_cpus() -> int:
-    """CPUs this process may run on."""
-    return len(os.sched_getaffinity(0))

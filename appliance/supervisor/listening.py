@@ -25,13 +25,13 @@ class Listeners:
         self.addresses: list[tuple[str, int]] = []
         try:
             for host, port in layout.listeners:
-                family = socket.AF_INET6 if ":" in host else socket.AF_INET
+                family, address = _resolve(host, port)
                 if port:
-                    self._probe(family, host, port)
+                    self._probe(family, address, port)
                 for mine in self.of:
-                    mine.append(self._listen(family, host, port, layout.backlog))
+                    mine.append(self._listen(family, address, port, layout.backlog))
                     port = mine[-1].getsockname()[1]
-                self.addresses.append((host, port))
+                self.addresses.append((host or address, port))
         except BaseException:
             self.close()
             raise
@@ -67,6 +67,22 @@ class Listeners:
             one.close()
             raise _unusable(host, port, refused) from None
         return one
+
+
+def _resolve(host: str, port: int) -> tuple[int, str]:
+    """(family, numeric address) to bind; no host is every interface, by IPv6 and IPv4 where there
+    is both."""
+    if not host:
+        return (
+            (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
+        )
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as unknown:
+        raise _unusable(host, port, unknown) from None
+    # localhost may be ::1 first, but most clients are told 127.0.0.1.
+    family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+    return family, str(address[0])
 
 
 def _unusable(host: str, port: int, refused: OSError) -> AddressInUse:

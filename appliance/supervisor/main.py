@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from appliance.config.broker import BrokerConfig
 from appliance.ring.process_table import (
     CONTROL,
     IOPROC,
@@ -57,7 +58,9 @@ def run(
     """
     began = time.monotonic_ns()
     log = log or Log("supervisor")
-    layout = layout or Layout()
+    if layout is None:
+        assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
+        layout = Layout.of(config)
     folder = DataFolder(data_dir)
     try:
         if prepare is not None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance.config.broker import BrokerConfig
 from appliance.ring.messages import APPEND
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
 from appliance.ring.ring import RingReader, RingWriter
@@ -148,6 +149,37 @@ def test_every_netproc_has_its_own_socket_on_the_same_address():
         Listeners(Layout(listeners=(("127.0.0.1", 0), addresses[1])))
     listeners.close()
     Listeners(Layout(listeners=(addresses[0],))).close()
+
+
+@pytest.mark.parametrize(
+    ("host", "reachable"), [("localhost", "127.0.0.1"), ("", "127.0.0.1"), ("127.0.0.1",) * 2]
+)
+def test_hosts_are_resolved_and_none_is_every_interface(host, reachable):
+    listeners = Listeners(Layout(listeners=((host, 0),)))
+    shown, port = listeners.addresses[0]
+    assert shown == (host or shown)
+    socket.create_connection((reachable, port)).close()
+    listeners.close()
+
+
+def test_unknown_host_is_refused():
+    with pytest.raises(AddressInUse, match=r"no\.such\.host\.invalid:9092"):
+        Listeners(Layout(listeners=(("no.such.host.invalid", 9092),)))
+
+
+def test_layout_of_settings():
+    config = BrokerConfig.of(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0,OTHER://[::1]:9093",
+            "penstock.net.processes": "3",
+            "penstock.arena.bytes": "8388608",
+        }
+    )
+    layout = Layout.of(config)
+    assert layout.netprocs == 3
+    assert layout.ioprocs == default_processes(layout_module.online_cpus())
+    assert layout.listeners == (("127.0.0.1", 0), ("::1", 9093))
+    assert layout.arena_bytes == 8 * MIB
 
 
 def test_address_of_another_host_is_refused():
