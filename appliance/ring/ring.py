@@ -49,6 +49,7 @@ _unpack = SLOT.unpack_from
 _message = partial(tuple.__new__, Message)
 _op = itemgetter(0)
 _handle = itemgetter(2)
+_NO_PAYLOAD: Final = (b"",)
 _NOTHING: Final[list[Message]] = []
 
 
@@ -338,7 +339,7 @@ class RingReader:
             slot = _unpack(self._memory, _SLOTS_AT + (index & mask) * SLOT_SIZE)
             if slot[0] != self._stamp + index:
                 raise self._out_of_sequence(index, slot[0])
-            message = _message((*slot[1:], b""))
+            message = _message(slot[1:] + _NO_PAYLOAD)
             op = slot[1]
             if slot[3] < handles and (
                 op in _PLAIN
