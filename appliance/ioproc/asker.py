@@ -1,7 +1,7 @@
 """A network process as an ioproc sees it: its arena, and the completions it has coming.
 
-Completions of one turn are gathered and pushed in one loop at its end. What the ring does not take stays
-here in order; a peer that asks and never reads is cut off at `BACKLOG` completions.
+Completions of one turn are gathered and pushed in one loop at its end. What the ring does not take
+stays here in order; a peer that asks and never reads is cut off at `BACKLOG` completions.
 """
 
 from typing import Final
@@ -11,7 +11,13 @@ from appliance.ring.ring import RingWriter
 BACKLOG: Final = 1 << 16
 
 Completion = tuple[int, ...]
-"""op, flags (error code + 1), handle, token, a, b, c, d, g, h, i, j, e, f."""
+"""op, flags (error code + 1), handle, token, a, b, c, d, g, h, i, j, e, f; what is left out is
+0."""
+
+
+def refusal(op: int, code: int, handle: int, token: int) -> Completion:
+    """A completion that carries an error and nothing else; offsets are -1, lengths 0."""
+    return (op, code + 1, handle, token, -1, -1, -1, -1)
 
 
 class Asker:

@@ -5,41 +5,59 @@ touches nothing but its files. The core submits, waits on `fd` with its other do
 """
 
 import os
+import select
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic_ns
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 THREADS: Final = 4
-"""More files than one are synced faster side by side: 8 files take 0.8 ms on 1 thread, 0.44 ms on 4."""
+"""More files than one are synced faster side by side: 8 files take 0.8 ms on 1 thread, 0.44 ms on
+4."""
+
+
+Tag = tuple[Any, ...]
 
 
 class Done(NamedTuple):
     """What became of a job. failure: what it raised, or None."""
 
-    tag: object
+    tag: Tag
     failure: Exception | None
     took_ns: int
 
 
+def run(tag: Tag, job: Callable[[], None]) -> Done:
+    """Do a job here and now."""
+    failure: Exception | None = None
+    began = monotonic_ns()
+    try:
+        job()
+    except Exception as error:  # carried to the loop's thread, which decides
+        failure = error
+    return Done(tag, failure, monotonic_ns() - began)
+
+
 class Flusher:
-    """A pool of up to THREADS threads, started as they are needed."""
+    """A pool of at most `most` threads, started as they are needed."""
 
-    __slots__ = ("_done", "_jobs", "_outstanding", "_threads", "fd")
+    __slots__ = ("_done", "_jobs", "_most", "_outstanding", "_threads", "fd")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = THREADS) -> None:
+        self._most = most
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._jobs: SimpleQueue[tuple[object, Callable[[], None]] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Tag, Callable[[], None]] | None] = SimpleQueue()
         self._done: deque[Done] = deque()
         self._threads: list[Thread] = []
         self._outstanding = 0
 
-    def submit(self, tag: object, job: Callable[[], None]) -> None:
+    def submit(self, tag: Tag, job: Callable[[], None]) -> None:
         """Run `job` on a thread; `take` returns `tag` when it ended."""
         self._outstanding += 1
-        if self._outstanding > len(self._threads) < THREADS:
+        if self._outstanding > len(self._threads) < self._most:
             thread = Thread(target=self._work, name=f"sync-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -58,6 +76,17 @@ class Flusher:
         """Jobs submitted and not yet taken."""
         return self._outstanding
 
+    def wait(self) -> None:
+        """Return when a job has ended; at once when none is under way."""
+        while not self._done and self._outstanding:
+            select.select([self.fd], [], [])
+            self.hush()
+
+    def hush(self) -> None:
+        """Take the bell away; the shell calls it when `fd` is readable."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self.fd)
+
     def threads(self) -> int:
         """How many threads were needed so far."""
         return len(self._threads)
@@ -73,12 +102,5 @@ class Flusher:
 
     def _work(self) -> None:
         while (item := self._jobs.get()) is not None:
-            tag, job = item
-            failure: Exception | None = None
-            began = monotonic_ns()
-            try:
-                job()
-            except Exception as error:  # carried to the loop's thread, which decides
-                failure = error
-            self._done.append(Done(tag, failure, monotonic_ns() - began))
+            self._done.append(run(*item))
             os.eventfd_write(self.fd, 1)

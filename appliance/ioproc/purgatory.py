@@ -1,7 +1,8 @@
 """Parked reads: long polls that wait for the high watermark, as plain state without timers.
 
-Invariant: a read is in its partition's `parked` and in the index by request, or in neither; it holds
-numbers only, never arena memory. The netproc owns the deadline and sends CANCEL. Called by the core.
+Invariant: a read is in its partition's `parked` and in the index by request, or in neither; it
+holds numbers only, never arena memory. The netproc owns the deadline and sends CANCEL. Called by
+the core.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,8 @@ class Purgatory:
         self._count: dict[int, int] = {}
 
     def park(self, read: ParkedRead) -> bool:
-        """Keep `read` until it is taken; False when its peer is at the limit (answer it at once)."""
+        """Keep `read` until it is taken; False when its peer is at the limit (answer it at
+        once)."""
         peer = read.peer
         request = peer << 32 | read.token >> 32
         older = self._by_request.get(request, _NONE).get(read.key)

@@ -1,7 +1,8 @@
 """Refuse to append while the disk still has room, so that ENOSPC never reaches a log.
 
 Invariant: between two looks at the file system at most `step` bytes are appended, and `step` is a
-quarter of what must stay free. The core asks before each produce; fetch, delete and retention go on.
+quarter of what must stay free. The core asks before each produce; fetch, delete and retention go
+on.
 """
 
 from typing import Final

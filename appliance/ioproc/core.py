@@ -1,0 +1,300 @@
+"""One I/O process without its process: partitions, what arrives for them, what goes back.
+
+A turn is `handle` for each netproc's messages, then `finish`: one write per touched partition, the
+syncs that somebody waits for, rows of the partition table, parked reads, completions. Invariant:
+after `finish` nothing refers to an arena. `main.py` owns the loop, the clock and the links and
+calls this; tests drive it over bytearrays.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.errors import PeerError, StorageFailed
+from appliance.ioproc import reading
+from appliance.ioproc.asker import Asker, Completion, refusal
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.purgatory import ParkedRead, Purgatory
+from appliance.ioproc.rows import Rows
+from appliance.ioproc.space import SpaceGuard
+from appliance.ioproc.syncing import Synced, Syncing
+from appliance.ring.messages import (
+    APPEND,
+    APPENDED,
+    CANCEL,
+    DELETE_RECORDS,
+    DELETED,
+    EPOCH_END,
+    EPOCH_ENDED,
+    FOUND,
+    LIST_OFFSET,
+    LISTED,
+    READ,
+    Message,
+)
+
+PARKED_READS: Final = 1 << 16
+"""How many reads one netproc may have parked; each takes 300 bytes."""
+
+_ANSWERS: Final = {
+    READ: FOUND,
+    LIST_OFFSET: LISTED,
+    EPOCH_END: EPOCH_ENDED,
+    DELETE_RECORDS: DELETED,
+}
+
+Report = Callable[[Partition, StorageFailed], None]
+"""Told once about each partition that goes offline."""
+
+Checkpoint = Callable[[Partition], None]
+"""Makes a new log start offset durable. Raises StorageFailed."""
+
+
+class Core:
+    """The partitions of one ioproc and everything that is asked of them."""
+
+    __slots__ = (
+        "_changed",
+        "_checkpoint",
+        "_report",
+        "_risen",
+        "_rows",
+        "_touched",
+        "askers",
+        "partitions",
+        "purgatory",
+        "space",
+        "syncing",
+    )
+
+    def __init__(
+        self,
+        rows: Rows,
+        syncing: Syncing,
+        space: SpaceGuard,
+        checkpoint: Checkpoint,
+        report: Report,
+    ) -> None:
+        self.partitions: dict[int, Partition] = {}
+        self.askers: dict[int, Asker] = {}
+        self.purgatory = Purgatory(PARKED_READS)
+        self.syncing = syncing
+        self.space = space
+        self._rows = rows
+        self._checkpoint = checkpoint
+        self._report = report
+        self._touched: dict[Partition, None] = {}
+        self._changed: dict[Partition, bool] = {}  # → whether its high watermark rose
+
+    # What arrives ---------------------------------------------------------------------------------
+
+    def handle(self, asker: Asker, messages: list[Message], now_ms: int) -> None:
+        """Decide on a netproc's messages in order; appends are answered by `finish` or by a later
+        sync."""
+        for message in messages:
+            op = message[0]
+            if op == APPEND:
+                self._append(asker, message, now_ms)
+            elif op == CANCEL:
+                self.purgatory.cancel(asker.index, message[3])
+            elif op in _ANSWERS:
+                self._ask(asker, op, message)
+
+    def _append(self, asker: Asker, message: Message, now_ms: int) -> None:
+        _, _, handle, token, position, _, _, _, _, _, _, _, length, acks, _ = message
+        partition = self.partitions.get(handle)
+        if partition is None:
+            code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        elif partition.broken is not None or self.space.low:
+            code = errors.KAFKA_STORAGE_ERROR
+        else:
+            try:
+                batch = asker.arena[position : position + length]
+                partition.append(asker, token, batch, acks, now_ms)
+            except PeerError as error:
+                code = error.code
+            except StorageFailed as failure:
+                code = errors.KAFKA_STORAGE_ERROR
+                self.fail(partition, failure)
+            else:
+                self._touched[partition] = None
+                self.space.wrote(length)
+                return
+        if acks:
+            asker.out.append(refusal(APPENDED, code, handle, token))
+
+    def _ask(self, asker: Asker, op: int, message: Message) -> None:
+        _, _, handle, token, *_ = message
+        partition = self.partitions.get(handle)
+        if partition is None:
+            code = errors.UNKNOWN_TOPIC_OR_PARTITION
+            asker.out.append(refusal(_ANSWERS[op], code, handle, token))
+            return
+        if op == DELETE_RECORDS and partition.staged:
+            self._commit(partition)  # the log start may move up to what was appended just before
+        if partition.broken is not None:
+            asker.out.append(refusal(_ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token))
+            return
+        try:
+            answer = self._answer(asker, partition, message)
+        except StorageFailed as failure:
+            self.fail(partition, failure)
+            answer = refusal(_ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token)
+        if answer is not None:
+            asker.out.append(answer)
+
+    def _answer(self, asker: Asker, partition: Partition, message: Message) -> Completion | None:
+        op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
+        if op == READ:
+            answer = reading.find(partition, token, flags, a, b, e, f)
+            if answer is None:
+                key = asker.index << 64 | token
+                read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f)
+                if not self.purgatory.park(read):
+                    answer = reading.find(partition, token, 0, a, b, e, f)
+            return answer
+        if op == LIST_OFFSET:
+            return reading.list_offset(partition, token, a, b)
+        if op == EPOCH_END:
+            return reading.epoch_end(partition, token, a, b)
+        answer, moved = reading.delete_records(partition, token, a)
+        if moved:
+            self._checkpoint(partition)
+            self._changed.setdefault(partition, False)
+        return answer
+
+    # The end of a turn ----------------------------------------------------------------------------
+
+    def finish(self, now_ns: int) -> bool:
+        """Write, sync, publish, wake, answer. False when completions wait for room in a ring."""
+        syncing = self.syncing
+        if self._touched:
+            for partition in self._touched:
+                self._commit(partition)
+                if partition.waiting:
+                    syncing.want(partition)
+                syncing.wrote(partition, now_ns)
+            self._touched.clear()
+        for synced in syncing.ended(now_ns):
+            self._conclude(synced)
+        for synced in syncing.start(now_ns):
+            self._conclude(synced)
+        syncing.tick(now_ns)
+        if self._changed:
+            for partition, risen in self._changed.items():
+                self._rows.publish(partition)
+                if risen and partition.parked:
+                    self._wake(partition)
+            self._changed.clear()
+        sent = True
+        for asker in self.askers.values():
+            if asker.out and not asker.push():
+                sent = False
+        return sent
+
+    def _commit(self, partition: Partition) -> None:
+        """Write what was staged; the first failure takes the partition offline."""
+        if not partition.staged:
+            return
+        try:
+            risen = partition.commit()
+        except StorageFailed as failure:
+            self.fail(partition, failure)
+            return
+        self._changed[partition] = risen or self._changed.get(partition, False)
+
+    def _conclude(self, synced: Synced) -> None:
+        """A sync ended: answer those it covers; begin the next one for those it does not."""
+        partition, end, failure = synced
+        if partition.broken is not None:
+            return
+        if failure is not None:
+            if not isinstance(failure, StorageFailed):
+                raise failure
+            self.fail(partition, failure)
+            return
+        risen = partition.on_synced(end)
+        self._changed[partition] = risen or self._changed.get(partition, False)
+        if partition.waiting:
+            self.syncing.want(partition)
+
+    def _wake(self, partition: Partition) -> None:
+        """Answer the parked reads that have enough now."""
+        for read in list(partition.parked.values()):
+            answer = reading.find(
+                partition,
+                read.token,
+                read.flags,
+                read.offset,
+                read.epoch,
+                read.max_bytes,
+                read.min_bytes,
+            )
+            if answer is not None:
+                self.purgatory.take(read)
+                self.askers[read.peer].out.append(answer)
+
+    def fail(self, partition: Partition, failure: StorageFailed) -> None:
+        """Take the partition offline: what waits is told now, what comes is refused."""
+        partition.log.fail(failure)
+        partition.fail(failure)
+        self.syncing.forget(partition)
+        self._rows.offline(partition.handle)
+        self._refuse_parked(partition, errors.KAFKA_STORAGE_ERROR)
+        self._report(partition, failure)
+
+    def _refuse_parked(self, partition: Partition, code: int) -> None:
+        for read in list(partition.parked.values()):
+            self.purgatory.take(read)
+            out = self.askers[read.peer].out
+            out.append(refusal(FOUND, code, partition.handle, read.token))
+
+    # Partitions and askers come and go ------------------------------------------------------------
+
+    def add(self, partition: Partition, now_ns: int) -> None:
+        """Serve a partition from now on."""
+        assert partition.handle not in self.partitions
+        self.partitions[partition.handle] = partition
+        self.syncing.wrote(partition, now_ns)  # a new folder is not durable yet
+        self._rows.publish(partition)
+        self._rows.online(partition)
+
+    def remove(self, handle: int, now_ns: int) -> Partition:
+        """Serve a partition no longer; who waits for it is told that it does not exist.
+
+        Returns once no thread works on its files, so that its log can be closed or deleted.
+        """
+        partition = self.partitions.pop(handle)
+        while partition.syncing:
+            self.syncing.wait()
+            for synced in self.syncing.ended(now_ns):
+                self._conclude(synced)
+        self._touched.pop(partition, None)
+        self._changed.pop(partition, None)
+        self.syncing.forget(partition)
+        partition.refuse_all(errors.UNKNOWN_TOPIC_OR_PARTITION)
+        self._refuse_parked(partition, errors.UNKNOWN_TOPIC_OR_PARTITION)
+        self._rows.closed(partition)
+        return partition
+
+    def settle(self, now_ns: int) -> None:
+        """Finish all that is under way: every sync ends, everybody is answered."""
+        self.finish(now_ns)
+        while self.syncing.busy():
+            self.syncing.wait()
+            self.finish(now_ns)
+
+    def drop(self, asker: Asker) -> None:
+        """The netproc died: forget what it waits for."""
+        asker.forget()
+        self.purgatory.drop_peer(asker.index)
+        for partition in self.partitions.values():
+            partition.forget_asker(asker)
+
+    def publish(self, partition: Partition) -> None:
+        """Something about the partition changed outside a turn's messages."""
+        self._changed.setdefault(partition, False)
+
+    def refuse_row(self, handle: int) -> None:
+        """The partition of this row could not be opened."""
+        self._rows.offline(handle)

@@ -1,0 +1,70 @@
+"""The folders of partitions inside the data folder: whose they are, and what must not stay.
+
+Invariant: a folder is opened only when its `partition.metadata` names the topic id that the cluster
+gave to the partition; any other folder of that name is renamed away first, never written. Nothing
+is destroyed here but what a deletion or an unfinished creation left behind.
+"""
+
+import re
+from typing import Final
+
+from appliance.base.disk import Disk
+from appliance.base.home import home_of
+from appliance.base.ids import METADATA_TOPIC
+from appliance.logstore.files import DELETED_FOLDER, LOG
+from appliance.logstore.recovery import read_topic_id
+
+STRAY_FOLDER: Final = "-stray"
+
+_NAME: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})\Z")
+
+
+def parse(name: str) -> tuple[str, int] | None:
+    """(topic, partition) of a folder's name, None for every other folder."""
+    found = _NAME.match(name)
+    if found is None or found[1] == METADATA_TOPIC:
+        return None
+    return found[1], int(found[2])
+
+
+def make_way(disk: Disk, folder: str, topic_id: bytes, unique: str) -> str:
+    """See that `folder` belongs to this topic or does not exist. Returns where another one went, or
+    ""."""
+    if not disk.exists(folder):
+        return ""
+    found = read_topic_id(disk, folder)
+    if found == topic_id:
+        return ""
+    if found is None and not any(
+        name.endswith(LOG) and disk.size(f"{folder}/{name}") for name in disk.listdir(folder)
+    ):
+        empty(disk, folder)  # a creation that a power cut ended
+        return ""
+    return move_away(disk, folder, unique)
+
+
+def move_away(disk: Disk, folder: str, unique: str) -> str:
+    """Rename a folder that belongs to nobody; its records stay there for a person to look at."""
+    parent, _, name = folder.rpartition("/")
+    topic, _, partition = name.rpartition("-")
+    tail = f"-{partition}.{unique}{STRAY_FOLDER}"
+    stray = f"{parent}/{topic[: 255 - len(tail)]}{tail}"
+    disk.rename(folder, stray)
+    disk.sync_dir(parent)
+    return stray
+
+
+def empty(disk: Disk, folder: str) -> None:
+    """Remove a folder and the files in it."""
+    for name in disk.listdir(folder):
+        disk.unlink(f"{folder}/{name}")
+    disk.rmdir(folder)
+
+
+def deleted(disk: Disk, data_dir: str, me: int, ioprocs: int) -> list[str]:
+    """Folders of deleted partitions whose removal was not finished and falls to this ioproc."""
+    return [
+        f"{data_dir}/{name}"
+        for name in disk.listdir(data_dir)
+        if name.endswith(DELETED_FOLDER) and home_of(name.encode(), 0, ioprocs) == me
+    ]

@@ -1,0 +1,170 @@
+"""Which partitions this ioproc serves, kept level with the cluster's metadata.
+
+Invariant: `core.partitions` holds exactly the partitions of the image whose hash is ours and whose
+log could be opened; a log that could not be opened is reported once and its row says OFFLINE.
+Called by the shell: `opening` step by step at the start, then `apply` for what changes.
+"""
+
+from collections.abc import Iterator
+
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.base.home import home_of
+from appliance.config.broker import BrokerConfig
+from appliance.config.effective import log_config
+from appliance.config.log_config import LogConfig
+from appliance.ioproc import folders
+from appliance.ioproc.core import Core
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.opening import Opener
+from appliance.ioproc.partition import Partition
+from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.removal import Removal
+from appliance.metadata.changes import (
+    Change,
+    ConfigChanged,
+    PartitionAdded,
+    PartitionChanged,
+    TopicRemoved,
+)
+from appliance.metadata.follower import Follower
+from appliance.metadata.image import BROKER, TOPIC, MetadataImage
+from appliance.metadata.parts import TopicImage
+from appliance.shell.log import ERROR, NOTICE
+from appliance.shell.log import Log as EventLog
+from appliance.shell.seat import Seat
+
+
+class Home:
+    """The partitions of the ioproc in this seat."""
+
+    def __init__(
+        self,
+        seat: Seat,
+        disk: Disk,
+        follower: Follower,
+        core: Core,
+        housekeeping: Housekeeping,
+        opener: Opener,
+        events: EventLog,
+    ) -> None:
+        self._me = seat.index
+        self._ioprocs = seat.ioprocs
+        self._config: BrokerConfig = seat.config
+        self._data_dir = seat.data_dir
+        self._disk = disk
+        self._follower = follower
+        self._core = core
+        self._housekeeping = housekeeping
+        self._opener = opener
+        self._events = events
+        self.opened = 0
+        self.total = 0
+
+    def open_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
+        """Open everything that is ours, one partition per step; then move strays away."""
+        image = self._follower.image
+        ours = [
+            (topic, partition.index)
+            for topic in image.topics_by_name.values()
+            for partition in topic.partitions
+            if home_of(topic.topic_id, partition.index, self._ioprocs) == self._me
+        ]
+        self.total = len(ours)
+        for topic, index in ours:
+            self._open(topic, index, now_ns, now_ms)
+            self.opened += 1
+            yield
+        self._move_strays()
+        for folder in folders.deleted(self._disk, self._data_dir, self._me, self._ioprocs):
+            self._housekeeping.remove_later(Removal(now_ms, (), folder))
+
+    def apply(self, changes: list[Change], now_ns: int, now_ms: int) -> None:
+        """Follow what the metadata log says has changed."""
+        image = self._follower.image
+        reread: dict[str, None] = {}
+        for change in changes:
+            if isinstance(change, PartitionAdded):
+                topic = image.topics_by_id.get(change.topic_id)
+                ours = home_of(change.topic_id, change.index, self._ioprocs) == self._me
+                if ours and topic is not None:  # it may be gone again by now
+                    self._open(topic, change.index, now_ns, now_ms)
+            elif isinstance(change, PartitionChanged):
+                self._new_epoch(image, change)
+            elif isinstance(change, TopicRemoved):
+                self._topic_removed(change, now_ns, now_ms)
+            elif isinstance(change, ConfigChanged):
+                every = change.resource_type != TOPIC
+                names = image.topics_by_name if every else (change.resource_name,)
+                reread.update(dict.fromkeys(names))
+        self._new_rules(image, reread)
+
+    def _open(self, topic: TopicImage, index: int, now_ns: int, now_ms: int) -> None:
+        handle = self._follower.handles.get((topic.topic_id, index))
+        if handle is None or handle in self._core.partitions:
+            return
+        name = f"{topic.name}-{index}"
+        rules = self._rules_of(self._follower.image, topic.name)
+        epoch = topic.partitions[index].leader_epoch
+        try:
+            log = self._opener.open(topic.name, index, topic.topic_id, handle, rules, now_ms)
+            if log.recovery_point < log.end_offset:
+                log.sync_now()  # what is served from the start must outlive a power cut
+        except StorageFailed as failure:
+            self._core.refuse_row(handle)
+            self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
+            return
+        self._core.add(Partition(handle, topic.name, index, topic.topic_id, log, epoch), now_ns)
+
+    def _move_strays(self) -> None:
+        """Folders whose partition does not exist any more (a deletion was cut short) or never
+        did."""
+        image = self._follower.image
+        for name in self._disk.listdir(self._data_dir):
+            parsed = folders.parse(name)
+            if parsed is None or home_of(name.encode(), 0, self._ioprocs) != self._me:
+                continue
+            if image.partition(*parsed) is None:
+                path = f"{self._data_dir}/{name}"
+                unique = (read_topic_id(self._disk, path) or bytes(16)).hex()
+                self._opener.strays.append(folders.move_away(self._disk, path, unique))
+        for stray in self._opener.strays:
+            self._events.event(NOTICE, "folder-moved-away", folder=stray)
+        self._opener.strays.clear()
+
+    def _new_epoch(self, image: MetadataImage, change: PartitionChanged) -> None:
+        handle = self._follower.handles.get((change.topic_id, change.index), -1)
+        partition = self._core.partitions.get(handle)
+        found = image.partition(change.name, change.index)
+        if partition is not None and found is not None:
+            partition.lead(found.leader_epoch)
+            self._core.publish(partition)
+
+    def _topic_removed(self, change: TopicRemoved, now_ns: int, now_ms: int) -> None:
+        gone = [p for p in self._core.partitions.values() if p.topic_id == change.topic_id]
+        for partition in gone:
+            self._core.remove(partition.handle, now_ns)
+            try:
+                removal = partition.log.delete(change.topic_id.hex(), now_ms)
+            except StorageFailed as failure:
+                self._events.event(ERROR, "not-deleted", partition=partition, cause=failure)
+            else:
+                self._housekeeping.remove_later(removal)
+        if gone:
+            self._housekeeping.forget([(p.topic, p.index) for p in gone])
+
+    def _new_rules(self, image: MetadataImage, topics: dict[str, None]) -> None:
+        rules = {
+            name: self._rules_of(image, name) for name in topics if name in image.topics_by_name
+        }
+        if rules:
+            for partition in self._core.partitions.values():
+                found = rules.get(partition.topic)
+                if found is not None:
+                    partition.set_rules(found)
+
+    def _rules_of(self, image: MetadataImage, topic: str) -> LogConfig:
+        """What was set for the topic, over what was set for the broker."""
+        config = self._config
+        broker = image.config(BROKER, str(config.int("node.id")))
+        return log_config(image.config(TOPIC, topic), broker, image.config(BROKER, ""), config)

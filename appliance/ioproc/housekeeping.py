@@ -1,0 +1,191 @@
+"""What an ioproc does by the clock: retention, delayed removal of files, checkpoint files, a look
+at the disk's space.
+
+Invariant: a checkpoint never says more than what is true on the disk at that moment: recovery
+points are those of syncs that ended. Unlinking and checkpoint writing run on a thread of their own;
+only `moved_log_start` waits, because DeleteRecords promises it. Called by the shell once per turn.
+"""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from functools import partial
+from time import monotonic_ns
+from typing import Final
+
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.config.broker import BrokerConfig
+from appliance.ioproc import checkpoints
+from appliance.ioproc.checkpoints import Offsets
+from appliance.ioproc.core import Core
+from appliance.ioproc.flusher import Flusher
+from appliance.ioproc.partition import Partition
+from appliance.logstore.removal import Removal
+from appliance.shell.log import ERROR, NOTICE, WARNING
+from appliance.shell.log import Log as EventLog
+
+RECOVERY_EVERY_NS: Final = 2_000_000_000
+"""How often recovery points are written when they moved: it bounds what a start after a kill has to
+check."""
+
+_WATERMARK_MS: Final = "replica.high.watermark.checkpoint.interval.ms"
+_RETAIN_NS: Final = (
+    2_000_000  # of one turn at most, so that many partitions do not hold up the rest
+)
+
+
+class Housekeeping:
+    """The chores of one ioproc. chores: its thread for what blocks."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        disk: Disk,
+        data_dir: str,
+        core: Core,
+        chores: Flusher,
+        events: EventLog,
+    ) -> None:
+        self._disk = disk
+        self._data_dir = data_dir
+        self._core = core
+        self._chores = chores
+        self._events = events
+        self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
+        self._number = 0
+        self._writing: dict[str, None] = {}
+        self._watermarks: Offsets = {}  # as written last
+        self._next_recovery_ns = 0
+        self._next_watermark_ns = 0
+        self._next_retention_ns = 0
+        self._retaining: Iterator[None] | None = None
+        self._watermark_every_ns = config.int(_WATERMARK_MS) * 1_000_000
+        self._retention_every_ns = config.int("log.retention.check.interval.ms") * 1_000_000
+        self._producer_expiration_ms = config.int("producer.id.expiration.ms")
+
+    def tick(self, now_ns: int, now_ms: int) -> bool:
+        """Do what is due; False when there is more of it for the next turn."""
+        self._take()
+        if self._core.space.due(now_ns):
+            self.look_at_space(now_ns)
+        if now_ns >= self._next_recovery_ns:
+            self._next_recovery_ns = now_ns + RECOVERY_EVERY_NS
+            self._checkpoint_recovery_points()
+        if now_ns >= self._next_watermark_ns:
+            self._next_watermark_ns = now_ns + self._watermark_every_ns
+            self._checkpoint_watermarks()
+        while self._removals and self._removals[0][0] <= now_ms:
+            self._remove_now(heapq.heappop(self._removals)[2])
+        if self._retaining is None and now_ns >= self._next_retention_ns:
+            self._next_retention_ns = now_ns + self._retention_every_ns
+            self._retaining = self._retain_all(now_ms)
+        return self._retaining is None or self._go_on_retaining()
+
+    def look_at_space(self, now_ns: int) -> None:
+        """See how much room the disk has, and say so when that decides something."""
+        space = self._core.space
+        total, free = self._disk.space(self._data_dir)
+        if space.look(now_ns, total, free):
+            if space.low:
+                self._events.event(ERROR, "disk-nearly-full", free=free, action="refuse-produce")
+            else:
+                self._events.event(NOTICE, "disk-has-room", free=free, action="take-produce")
+
+    def remove_later(self, removal: Removal) -> None:
+        """Remove files when their time has come."""
+        self._number += 1
+        heapq.heappush(self._removals, (removal.due_ms, self._number, removal))
+
+    def moved_log_start(self, partition: Partition) -> None:
+        """Make a log start offset durable before DeleteRecords is answered. Raises
+        StorageFailed."""
+        key = (partition.topic, partition.index)
+        changed = {key: partition.log.log_start_offset}
+        checkpoints.merge(self._disk, self._data_dir, checkpoints.LOG_START, changed)
+
+    def forget(self, gone: Sequence[tuple[str, int]]) -> None:
+        """Drop what the checkpoints say of deleted partitions, before others of that name are
+        created."""
+        while self._writing:  # or a write under way would bring it back
+            self._chores.wait()
+            self._take()
+        for key in gone:
+            self._watermarks.pop(key, None)
+        for name in (checkpoints.LOG_START, checkpoints.RECOVERY_POINT, checkpoints.HIGH_WATERMARK):
+            checkpoints.merge(self._disk, self._data_dir, name, dict.fromkeys(gone))
+
+    def close(self) -> None:
+        """Write every checkpoint once more, after all logs were closed. Raises StorageFailed."""
+        self._chores.close()
+        sound = [p for p in self._core.partitions.values() if p.broken is None]
+        points = {(p.topic, p.index): p.log.recovery_point for p in sound}
+        marks = {(p.topic, p.index): p.high_watermark for p in sound}
+        checkpoints.merge(self._disk, self._data_dir, checkpoints.RECOVERY_POINT, points)
+        checkpoints.merge(self._disk, self._data_dir, checkpoints.HIGH_WATERMARK, marks)
+
+    # Checkpoints ----------------------------------------------------------------------------------
+
+    def _checkpoint_recovery_points(self) -> None:
+        moved = self._core.syncing.moved
+        if moved and checkpoints.RECOVERY_POINT not in self._writing:
+            points = {(p.topic, p.index): p.log.recovery_point for p in moved}
+            moved.clear()
+            self._write(checkpoints.RECOVERY_POINT, points)
+
+    def _checkpoint_watermarks(self) -> None:
+        if checkpoints.HIGH_WATERMARK in self._writing:
+            return
+        written = self._watermarks
+        marks = {}
+        for partition in self._core.partitions.values():
+            key = (partition.topic, partition.index)
+            if written.get(key) != partition.high_watermark:
+                marks[key] = partition.high_watermark
+        if marks:
+            written.update(marks)
+            self._write(checkpoints.HIGH_WATERMARK, marks)
+
+    def _write(self, name: str, offsets: Offsets) -> None:
+        self._writing[name] = None
+        merge = partial(checkpoints.merge, self._disk, self._data_dir, name, offsets)
+        self._chores.submit((name,), merge)
+
+    def _take(self) -> None:
+        for done in self._chores.take():
+            self._writing.pop(done.tag[0], None)
+            if done.failure is not None:
+                if not isinstance(done.failure, StorageFailed):
+                    raise done.failure
+                self._events.event(WARNING, "chore-failed", cause=done.failure)
+
+    # Retention ------------------------------------------------------------------------------------
+
+    def _retain_all(self, now_ms: int) -> Iterator[None]:
+        for partition in list(self._core.partitions.values()):
+            if partition.broken is None:
+                try:
+                    self._retain(partition, now_ms)
+                except StorageFailed as failure:
+                    self._core.fail(partition, failure)
+            yield
+
+    def _retain(self, partition: Partition, now_ms: int) -> None:
+        log = partition.log
+        before = log.log_start_offset
+        for removal in log.retain(now_ms, partition.high_watermark):
+            self.remove_later(removal)
+        log.producers.expire(now_ms, self._producer_expiration_ms)
+        if log.log_start_offset != before:
+            self._core.publish(partition)
+
+    def _go_on_retaining(self) -> bool:
+        assert self._retaining is not None
+        until = monotonic_ns() + _RETAIN_NS
+        for _ in self._retaining:
+            if monotonic_ns() >= until:
+                return False
+        self._retaining = None
+        return True
+
+    def _remove_now(self, removal: Removal) -> None:
+        self._chores.submit(("removal",), partial(removal.run, self._disk))

@@ -1,0 +1,199 @@
+"""Entry of an I/O process: open what is ours, serve it, and leave everything on the disk when
+drained.
+
+One turn: changed peers, metadata, messages, `Core.finish`, housekeeping. While partitions are still
+being opened the messages that arrive are held, so a netproc whose ioproc came back need not ask
+again.
+"""
+
+import select
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from appliance.base.clock import OsClock
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.base.os_disk import OsDisk
+from appliance.ioproc.asker import Asker
+from appliance.ioproc.core import Core
+from appliance.ioproc.flusher import Flusher
+from appliance.ioproc.home import Home
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.opening import Opener
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.rows import Rows
+from appliance.ioproc.space import SpaceGuard
+from appliance.ioproc.syncing import Syncing
+from appliance.metadata.follower import Follower
+from appliance.ring.messages import Message
+from appliance.ring.process_table import DRAINING, NETPROC, READY, Peer
+from appliance.shell.links import Links
+from appliance.shell.log import ERROR, INFO, Log
+from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
+from appliance.shell.seat import Seat
+
+DRAIN_STAGE: Final = 2
+"""The stage of the orderly end in which I/O processes flush (`ProcessTable.drain`)."""
+
+KEEP_FREE_PERCENT: Final = 1
+
+_OPENING_NS: Final = 20_000_000  # open partitions for so long, then look at the peers again
+_SAY_NS: Final = 1_000_000_000
+_BUSY_MS: Final = 1
+_CHORES_MS: Final = 50
+
+
+class IoProcess:
+    """The shell of one ioproc (`loop.Shell`)."""
+
+    def __init__(self, seat: Seat, links: Links, disk: Disk, events: Log) -> None:
+        self._seat = seat
+        self._links = links
+        self._events = events
+        self._clock = OsClock()
+        self.syncs = Flusher()
+        self._follower = Follower(disk, seat.data_dir, seat.partitions)
+        self._held: list[tuple[Asker, list[Message]]] = []
+        syncing = Syncing(self.syncs, lambda: not links.pending())
+        space = SpaceGuard(seat.config.int("penstock.disk.free.min.bytes"), KEEP_FREE_PERCENT)
+        rows = Rows(seat.partitions)
+        self.core = Core(rows, syncing, space, self._log_start_moved, self._offline)
+        for index, arena in enumerate(seat.arenas):
+            self.core.askers[index] = Asker(index, arena, links.writer(NETPROC, index))
+        self._housekeeping = Housekeeping(
+            seat.config, disk, seat.data_dir, self.core, Flusher(1), events
+        )
+        self._opener = Opener(disk, seat.data_dir, seat.partitions, clean=seat.clean)
+        self._home = Home(
+            seat, disk, self._follower, self.core, self._housekeeping, self._opener, events
+        )
+        self._opening: Iterator[None] | None = None
+        self._open = False
+        self._began_ns = self._said_ns = self._clock.monotonic_ns()
+
+    # The loop's turn ------------------------------------------------------------------------------
+
+    def peers_changed(self, peers: list[Peer]) -> None:
+        """Forget what dead netprocs asked for."""
+        for peer in peers:
+            if peer.kind == NETPROC:
+                asker = self.core.askers[peer.index]
+                self.core.drop(asker)
+                self._held = [held for held in self._held if held[0] is not asker]
+
+    def handle(self, peer: Peer, messages: list[Message]) -> None:
+        """Requests of a netproc; held back until everything is open."""
+        if peer.kind != NETPROC:
+            return
+        asker = self.core.askers[peer.index]
+        if self._open:
+            self._follow()  # a netproc may know of a partition that we have not looked at yet
+            self.core.handle(asker, messages, self._clock.wall_ms())
+        else:
+            self._held.append((asker, messages))
+
+    def ready(self, mask: int) -> None:
+        """A sync ended: the turn that follows takes the result."""
+        self.syncs.hush()
+
+    def turn(self, now_ns: int) -> int:
+        """Everything else; answers how long the loop may wait in ms, or STOP."""
+        draining = self._seat.processes.drain >= DRAIN_STAGE
+        if not self._open:
+            return STOP if draining else self._go_on_opening(now_ns)
+        self._follow()
+        sent = self.core.finish(now_ns)
+        idle = self._housekeeping.tick(now_ns, self._clock.wall_ms())
+        if draining and not self._links.pending():
+            return STOP
+        if not sent or not idle:
+            return _BUSY_MS
+        return _CHORES_MS if self.core.syncing.dirty else LONGEST_WAIT_MS
+
+    # Metadata and opening -------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        processes = self._seat.processes
+        committed = processes.metadata_offset
+        if committed != self._follower.applied:
+            changes = self._follower.catch_up(committed)
+            self._home.apply(changes, self._clock.monotonic_ns(), self._clock.wall_ms())
+            processes.set_applied(self._seat.me, committed)
+
+    def _go_on_opening(self, now_ns: int) -> int:
+        if self._opening is None:
+            committed = self._seat.processes.metadata_offset
+            if not committed:
+                return _BUSY_MS  # control has not published anything yet
+            self._follower.catch_up(committed)
+            self._opening = self._home.open_all(now_ns, self._clock.wall_ms())
+        until = now_ns + _OPENING_NS
+        for _ in self._opening:
+            if time.monotonic_ns() >= until:
+                self._say_progress(now_ns)
+                return 0
+        self._open = True
+        self._housekeeping.look_at_space(now_ns)
+        took_ms = (self._clock.monotonic_ns() - self._began_ns) // 1_000_000
+        if self._home.total:
+            self._events.event(INFO, "logs-open", partitions=self._home.total, ms=took_ms)
+        self._follow()
+        self._links.set_state(READY)
+        for asker, messages in self._held:
+            self.core.handle(asker, messages, self._clock.wall_ms())
+        self._held.clear()
+        return 0
+
+    def _say_progress(self, now_ns: int) -> None:
+        if now_ns - self._said_ns >= _SAY_NS:
+            self._said_ns = now_ns
+            self._events.event(
+                INFO, "opening-logs", opened=self._home.opened, partitions=self._home.total
+            )
+
+    # What the core reports ------------------------------------------------------------------------
+
+    def _log_start_moved(self, partition: Partition) -> None:
+        self._housekeeping.moved_log_start(partition)
+
+    def _offline(self, partition: Partition, failure: StorageFailed) -> None:
+        self._events.event(ERROR, "partition-offline", partition=partition, cause=failure)
+
+    # The end --------------------------------------------------------------------------------------
+
+    def close(self) -> bool:
+        """Everything to the disk. False when something could not be: then the end was not a clean
+        one."""
+        self._links.set_state(DRAINING)
+        if not self._open:
+            return False
+        self.core.settle(self._clock.monotonic_ns())
+        self.syncs.close()
+        clean = True
+        for partition in self.core.partitions.values():
+            try:
+                partition.log.close()
+            except StorageFailed as failure:
+                self._offline(partition, failure)
+            clean = clean and partition.log.recovery_point == partition.log.end_offset
+            self._links.beat()
+        try:
+            self._housekeeping.close()
+        except StorageFailed as failure:
+            self._events.event(ERROR, "checkpoint-failed", cause=failure)
+            clean = False
+        self._links.flush()
+        return clean
+
+
+def run(seat: Seat) -> int:
+    """Serve until the appliance drains; 0 when everything is on the disk, 1 when something is
+    not."""
+    events = Log(str(seat.me))
+    links = Links(seat, events)
+    loop = Loop(seat, links)
+    process = IoProcess(seat, links, OsDisk(), events)
+    loop.register(process.syncs.fd, select.EPOLLIN, process)
+    loop.run(process)
+    return 0 if process.close() else 1

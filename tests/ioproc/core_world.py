@@ -1,0 +1,134 @@
+"""A whole ioproc core without its process: rings over bytearrays, a real or simulated disk, one netproc.
+
+`World` is what the tests of this room drive: ask, turn, and read the answers.
+"""
+
+from appliance.base.os_disk import OsDisk
+from appliance.config.log_config import LogConfig
+from appliance.ioproc.asker import Asker
+from appliance.ioproc.core import Core
+from appliance.ioproc.flusher import run
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.rows import Rows
+from appliance.ioproc.space import SpaceGuard
+from appliance.ioproc.syncing import Syncing
+from appliance.logstore.log import Log
+from appliance.ring import messages
+from appliance.ring.messages import Message
+from appliance.ring.partition_table import PartitionTable
+from appliance.ring.ring import RingReader, RingWriter, ring_bytes
+from appliance.wire.batch import NewRecord, build_batch
+
+NOW_MS = 1_700_000_000_000
+
+
+class HeldThreads:
+    """Sync jobs that run when the test says so."""
+
+    def __init__(self):
+        self.jobs = []
+        self.done = []
+
+    def submit(self, tag, job):
+        self.jobs.append((tag, job))
+
+    def run_one(self):
+        self.done.append(run(*self.jobs.pop(0)))
+
+    def run_all(self):
+        while self.jobs:
+            self.run_one()
+
+    def take(self):
+        done, self.done = self.done, []
+        return done
+
+    def outstanding(self):
+        return len(self.jobs) + len(self.done)
+
+    def wait(self):
+        self.run_one()
+
+
+class World:
+    def __init__(self, folder, disk=None, netprocs=2, arena=1 << 20, capacity=1024):
+        self.disk = disk or OsDisk()
+        self.folder = str(folder)
+        self.table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
+        self.threads = HeldThreads()
+        self.quiet = False  # true: a lone append is synced at once
+        self.space = SpaceGuard(0, 0)
+        self.space.look(0, 1 << 40, 1 << 40)
+        self.failures = []
+        self.checkpointed = []
+        self.now_ns = 1_000_000_000
+        self.core = Core(
+            Rows(self.table),
+            Syncing(self.threads, lambda: self.quiet),
+            self.space,
+            lambda p: self.checkpointed.append((str(p), p.log.log_start_offset)),
+            lambda p, failure: self.failures.append((str(p), failure)),
+        )
+        self.readers = []
+        for index in range(netprocs):
+            memory = memoryview(bytearray(ring_bytes(capacity)))
+            writer = RingWriter(memory, 1, capacity=capacity)
+            self.readers.append((RingReader(memory, 1, capacity=capacity), writer))
+            view = memoryview(bytearray(arena))
+            self.core.askers[index] = Asker(index, view, writer)
+
+    def add(self, name="t", index=0, epoch=0, **config):
+        topic_id = name.encode().ljust(16, b"\0")
+        handle = self.table.add(topic_id, index)
+        log = Log.create(
+            self.disk, f"{self.folder}/{name}-{index}", topic_id, LogConfig(**config), now_ms=NOW_MS
+        )
+        self.core.add(Partition(handle, name, index, topic_id, log, epoch), self.now_ns)
+        return self.core.partitions[handle]
+
+    def ask(self, op, handle, token=0, a=0, b=-1, e=0, f=0, flags=0, peer=0):
+        message = Message(op, flags, handle, token, a, b, 0, 0, 0, 0, 0, 0, e, f)
+        self.core.handle(self.core.askers[peer], [message], NOW_MS)
+
+    def append(self, handle, batch, acks=1, token=0, peer=0, position=0):
+        self.core.askers[peer].arena[position : position + len(batch)] = batch
+        self.ask(messages.APPEND, handle, token, position, 0, len(batch), acks, peer=peer)
+
+    def read(self, handle, offset, token=0, max_bytes=1 << 20, enough=1, wait=True, **rest):
+        flags = messages.READ_WAIT if wait else 0
+        self.ask(messages.READ, handle, token, offset, e=max_bytes, f=enough, flags=flags, **rest)
+
+    def turn(self, ms=1):
+        """End the turn; the completions that came for each netproc, flags turned into error codes."""
+        self.now_ns += ms * 1_000_000
+        self.core.finish(self.now_ns)
+        return self.answers()
+
+    def answers(self, peer=None):
+        got = []
+        for number, (reader, writer) in enumerate(self.readers):
+            writer.publish()
+            found = reader.drain()
+            if peer in (None, number):
+                got += [m._replace(flags=m.flags - 1) for m in found]
+        return got
+
+    def bytes_of(self, answer, partition):
+        """The batches a FOUND names."""
+        path = f"{self.folder}/{partition}/{answer.d:020d}.log"
+        file = self.disk.open(path)
+        try:
+            return file.pread(answer.e, answer.g)
+        finally:
+            file.close()
+
+
+def batch(*values, producer=(-1, -1, -1), timestamp=NOW_MS, **rest):
+    records = [NewRecord(timestamp, None, value) for value in values]
+    return build_batch(
+        records,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        base_sequence=producer[2],
+        **rest,
+    )
