@@ -176,7 +176,9 @@ def _respond(host: Host, x: Exchange) -> None:
         out.append(fetch.topic_tail(version))
         at = end
     out.append(fetch.body_tail(version))
-    pieces.append(b"".join(out))
+    tail = b"".join(out)
+    if tail:
+        pieces.append(tail)
     host.finish(x, pieces)
 
 

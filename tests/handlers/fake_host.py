@@ -60,6 +60,7 @@ class FakeHost:
         x.answer = pieces
         out = b""
         for piece in pieces:
+            assert piece != b"", "an empty piece can never be sent"
             out += b"r" * piece.length if isinstance(piece, FileRange) else piece
         self.answer = messages.decode_response(x.handler.key, x.version, out)
 

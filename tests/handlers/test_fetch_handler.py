@@ -195,3 +195,12 @@ def test_the_oldest_session_makes_room():
     assert len(sessions) == 2
     host.start(handler, 12, fetch(session=(opened[0], 1), max_wait=0))
     assert int(host.answer.error_code) == errors.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("version", range(4, 12))
+def test_old_versions_end_with_the_records(handler, version):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, version, fetch((0, 0)))
+    host.complete(x, 0, **found(20))
+    assert lengths(host) == {0: 20}
