@@ -1,17 +1,20 @@
-"""A sync that runs beside the log: which files and folders must reach the disk, in which order.
+"""Syncs that run beside the log: which files and folders must reach the disk, in which order.
 
-Invariant: a job touches nothing of the log, only files that stay open until the log is told how it ended. When `run`
-returned, everything below `end_offset` survives a power cut.
+Invariant: a job touches nothing of the log, only files that stay open until the log is told how
+it ended. When `run` returned, everything below `end_offset` survives a power cut.
 """
 
 from appliance.base.disk import Disk, File, write_file
+from appliance.logstore.files import INDEX, TIME_INDEX
+from appliance.logstore.segment import Segment
 
 
 class FlushJob:
     """The syncs that make everything below `end_offset` durable.
 
-    files: every .log file with bytes that are not synced, oldest first. paths: index files of full segments. folders: those with new names, inner ones first.
-    derived: small files to write whole before that (leader epochs, producer snapshot).
+    files: every .log file with bytes that are not synced, oldest first. paths: the index files of
+    full segments. folders: those with new names, inner ones first. derived: small files to write
+    whole. stale: files that are needed no more once all that is done.
     """
 
     __slots__ = (
@@ -26,21 +29,19 @@ class FlushJob:
         "stale",
     )
 
-    def __init__(self, disk: Disk, end_offset: int, appended: int, files: list[File]) -> None:
+    def __init__(self, disk: Disk, end_offset: int, appended: int, file: File) -> None:
         self._disk = disk
         self.end_offset = end_offset
         self.appended = appended
-        self.files = files
+        self.rolled = 0
+        self.files: list[File] = [file]
         self.paths: tuple[str, ...] = ()
         self.folders: tuple[str, ...] = ()
-        self.derived: tuple[tuple[str, bytes, bool], ...] = ()
+        self.derived: tuple[tuple[str, bytes], ...] = ()
         self.stale: tuple[str, ...] = ()
-        self.rolled = 0
 
     def run(self) -> None:
-        """Do it; on any thread. Raises StorageFailed, which is final for the log: pass it to `Log.fail`."""
-        for path, data, sync in self.derived:
-            write_file(self._disk, path, data, sync=sync)
+        """Do it; on any thread. Raises StorageFailed, final for the log: pass it to `Log.fail`."""
         for file in self.files:
             file.sync()
         for path in self.paths:
@@ -51,6 +52,60 @@ class FlushJob:
                 opened.close()
         for folder in self.folders:
             self._disk.sync_dir(folder)
+        for path, data in self.derived:
+            write_file(self._disk, path, data)
         for path in self.stale:
             if self._disk.exists(path):
                 self._disk.unlink(path)
+
+
+class Unsynced:
+    """What a power cut would take: full segments, new names, and how many bytes.
+
+    appended: bytes written to full segments since the log was opened.
+    """
+
+    __slots__ = ("appended", "folders", "job", "rolled", "synced")
+
+    def __init__(self) -> None:
+        self.rolled: list[Segment] = []
+        self.folders: list[str] = []
+        self.job: FlushJob | None = None
+        self.appended = 0
+        self.synced = 0
+
+    def rolled_over(self, segment: Segment) -> None:
+        """A segment is full; its file stays open until it is synced."""
+        self.rolled.append(segment)
+        self.appended += segment.size
+
+    def folders_changed(self, paths: tuple[str, ...]) -> None:
+        """These folders have new names in them."""
+        for path in paths:
+            if path not in self.folders:
+                self.folders.append(path)
+
+    def begin(self, disk: Disk, end_offset: int, active: Segment, active_size: int) -> FlushJob:
+        """A job for all of it and the active segment; there is one at a time."""
+        assert self.job is None, "the last job has not ended"
+        assert active.file is not None
+        job = self.job = FlushJob(disk, end_offset, self.appended + active_size, active.file)
+        if self.rolled:
+            files = [segment.file for segment in self.rolled if segment.file is not None]
+            assert len(files) == len(self.rolled)
+            job.files = [*files, active.file]
+            job.rolled = len(files)
+            job.paths = tuple(s.stem + part for s in self.rolled for part in (INDEX, TIME_INDEX))
+        if self.folders:
+            job.folders = tuple(self.folders)
+            self.folders.clear()
+        return job
+
+    def end(self, job: FlushJob) -> list[Segment]:
+        """The job has run; segments that nobody syncs any more."""
+        assert job is self.job, "this job was not begun"
+        self.job = None
+        self.synced = job.appended
+        done = self.rolled[: job.rolled]
+        del self.rolled[: job.rolled]
+        return done

@@ -2,10 +2,11 @@
 
     stage* → commit → locate          flush_job → run (any thread) → flushed
 
-Invariant: what lies below `active_size` of the active segment and in the older ones is whole batches with ascending
-offsets; `recovery_point` ≤ `end_offset`, and everything below it survives a power cut. The first StorageFailed is
-final: every later call raises it again, and what was staged was never there. One thread owns a Log.
-Hot functions: `stage`, `commit`, `locate`. All offsets are record offsets, sizes bytes, times ms.
+Invariant: what lies below `active_size` in the active segment, and all of the older ones, is whole
+batches with ascending offsets; `recovery_point` ≤ `end_offset`, and everything below it survives a
+power cut. The first StorageFailed is final: every later call raises it again, and what was staged
+was never there. One thread owns a Log. Hot functions: `stage`, `commit`, `locate`.
+All offsets are record offsets, sizes bytes, times ms of the wall clock.
 """
 
 from bisect import bisect_right
@@ -18,26 +19,26 @@ from appliance.base.errors import OFFSET_OUT_OF_RANGE, PeerError, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore import files, lookup, recovery, removal
 from appliance.logstore.epochs import LeaderEpochs
-from appliance.logstore.flush import FlushJob
+from appliance.logstore.flush import FlushJob, Unsynced
 from appliance.logstore.indexes import OFFSET_ENTRY, OffsetIndex, TimeIndex
-from appliance.logstore.producer_snapshot import encode_snapshot
+from appliance.logstore.producer_snapshot import Snapshots, encode_snapshot
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
 from appliance.wire.batch import stamp_log_append_time
-from appliance.wire.batch_header import HEADER_SIZE, LENGTH_PREFIX, BatchHeader, read_header
+from appliance.wire.batch_header import LENGTH_PREFIX, BatchHeader
 
 FileRange = tuple[int, int, int, int]
 """(base offset of the segment, position in its file, length, length of the first batch)."""
 
 TAIL: Final = 4096
-"""How many of the newest batches are found without reading."""
+"""How many of the newest batches are found without reading, at least."""
 
 INDEX_WRITE: Final = 512
-"""Index entries gathered before they are written to the file."""
+"""Index entries gathered before they are written to the files."""
 
 SNAPSHOT_BATCHES: Final = 20_000
-"""Batches after which a sync also writes the producer states: about as many as a start reads in 20 ms."""
+"""Batches after which a sync also writes the producer states: a start steps over as many in 20 ms."""
 
 _PATCH: Final = Struct(">qii")  # base offset, batch length, leader epoch
 _FARTHEST: Final = (1 << 31) - 1
@@ -45,33 +46,27 @@ _NEVER: Final = 1 << 63
 
 
 class Log:
-    """end_offset: log end offset, what the next record gets. (active_base, active_size) is where the log ends: what
-    `open` calls known_end. failure: why nothing works any more, or None."""
+    """end_offset: log end offset, what the next record gets. (active_base, active_size): where the
+    log ends; what `open` calls known_end. failure: why nothing works any more, or None."""
 
     __slots__ = (
-        "_appended_before",
         "_closed_size",
         "_committed_end",
         "_disk",
-        "_folders",
         "_index",
         "_interval",
-        "_job",
         "_newest",
         "_newest_offset",
         "_position",
         "_roll_offset",
         "_roll_size",
         "_roll_time",
-        "_rolled",
         "_since_index",
-        "_since_snapshot",
-        "_snapshots",
         "_stamps",
-        "_synced",
         "_tail_offsets",
         "_tail_positions",
         "_times",
+        "_unsynced",
         "_views",
         "active",
         "active_base",
@@ -87,6 +82,7 @@ class Log:
         "recovery_point",
         "resting",
         "segments",
+        "snapshots",
     )
 
     def __init__(self, disk: Disk, path: str, config: LogConfig, log_start_offset: int) -> None:
@@ -100,20 +96,16 @@ class Log:
         self.epochs = LeaderEpochs()
         self.latest_epoch = -1
         self.producers = ProducerStates()
+        self.snapshots = Snapshots(disk, path)
         self.failure: StorageFailed | None = None
-        self.active_base = self.active_size = self._position = 0
-        self._closed_size = self._appended_before = self._synced = 0
-        self._since_index = self._since_snapshot = 0
+        self.active_base = self.active_size = self._position = self._closed_size = 0
         self._newest = self._newest_offset = -1
+        self._since_index = self._roll_offset = self._roll_size = 0
+        self._roll_time = _NEVER
         self._views: list[memoryview] = []
         self._tail_offsets: list[int] = []
         self._tail_positions: list[int] = []
-        self._rolled: list[Segment] = []
-        self._folders: list[str] = []
-        self._snapshots: list[int] = []
-        self._job: FlushJob | None = None
-        self._roll_offset = self._roll_size = 0
-        self._roll_time = _NEVER
+        self._unsynced = Unsynced()
         self._index, self._times = OffsetIndex(), TimeIndex()
         self.set_config(config)
 
@@ -128,13 +120,14 @@ class Log:
         now_ms: int,
         start_offset: int = 0,
     ) -> "Log":
-        """A new log in the folder `path`, which is made; what a creation that was cut short left there is removed.
+        """A new log in the folder `path`, which is made.
 
-        The first flush makes it durable. The caller first drops what checkpoints say of an older partition of this
-        name. Raises StorageFailed, also when the folder holds records already.
+        What a creation that was cut short left there is removed. The first flush makes the new one
+        durable. The caller first drops what checkpoints say of an older partition of this name.
+        Raises StorageFailed, also when the folder holds records already.
         """
         log = cls(disk, path, config, start_offset)
-        recovery.create(log, topic_id, now_ms)
+        recovery.create(log, topic_id)
         return log
 
     @classmethod
@@ -152,87 +145,21 @@ class Log:
     ) -> "Log":
         """The log in the folder `path` as it was left.
 
-        recovery_point: below it everything was synced. clean: the last shutdown was orderly, nothing is checked.
-        known_end: the segment and position up to which the writer had written, when it died and the machine did
-        not; only what follows is checked. Otherwise CRC32C is checked from the recovery point on. A torn tail is
-        cut off. Raises StorageFailed when a file refuses, and when something below the recovery point is missing
-        or damaged: then nothing was changed.
+        recovery_point: below it everything was synced. clean: the last shutdown was orderly,
+        nothing is checked. known_end: the segment and position up to which the writer had written
+        when it died and the machine did not; only what follows is checked. Otherwise CRC32C is
+        checked from the recovery point on. A torn tail is cut off. Raises StorageFailed when a
+        file refuses, and when something that must be there is missing or damaged: then nothing
+        was changed.
         """
         log = cls(disk, path, config, log_start_offset)
         try:
             recovery.Recovery(log, recovery_point, clean, known_end).run(now_ms)
         except StorageFailed as failure:
             log.fail(failure)
+            log.let_go()
             raise
         return log
-
-    def adopt(
-        self,
-        segments: list[Segment],
-        end_offset: int,
-        recovery_point: int,
-        epochs: LeaderEpochs,
-        producers: ProducerStates,
-        snapshots: list[int],
-        tail: tuple[list[int], list[int]],
-        since_index: int,
-    ) -> None:
-        """Take over what recovery found. The last segment is open for writing and has its indexes."""
-        self.segments = segments
-        self.log_start_offset = max(self.log_start_offset, segments[0].base)
-        self.recovery_point = recovery_point
-        self.epochs, self.latest_epoch = epochs, epochs.latest
-        self.producers = producers
-        self._snapshots = snapshots
-        self._since_snapshot = producers.updates
-        self._closed_size = sum(segment.size for segment in segments[:-1])
-        for segment in segments[:-1]:
-            if segment.file is None:
-                continue
-            if recovery_point < end_offset and segment.index is not None:
-                self._rolled.append(segment)
-                self._appended_before += segment.size
-            else:
-                segment.rest()
-        self._activate(segments[-1], end_offset)
-        self._tail_offsets, self._tail_positions = tail[0][-TAIL:], tail[1][-TAIL:]
-        self._since_index = since_index
-        if recovery_point >= end_offset:
-            self._synced = self._appended_before + self.active_size
-        if self.active_size:
-            file = self.active.file
-            assert file is not None
-            first = read_header(file.pread(HEADER_SIZE, 0)).max_timestamp
-            if first >= 0:
-                self._roll_time = first + self._segment_ms()
-
-    def begin_segment(self, base: int, now_ms: int) -> None:
-        """Make the files of a new active segment."""
-        segment = Segment(self.path, base, 0)
-        segment.create(self._disk)
-        self.segments.append(segment)
-        self._activate(segment, base)
-        self.folders_changed(self.path)
-
-    def _activate(self, segment: Segment, end_offset: int) -> None:
-        """From now on `segment` takes the batches."""
-        assert segment.index is not None and segment.times is not None
-        self.active = segment
-        self.active_base = segment.base
-        self.active_size = self._position = segment.size
-        self.end_offset = self._committed_end = end_offset
-        self._index, self._times = segment.index, segment.times
-        self._newest, self._newest_offset = segment.newest, segment.newest_offset
-        self._roll_time = _NEVER
-        self._since_index = 0
-        self._tail_offsets, self._tail_positions = [], []
-        self._set_limits()
-
-    def folders_changed(self, *paths: str) -> None:
-        """These folders have new names in them that the next flush must make durable."""
-        for path in paths:
-            if path not in self._folders:
-                self._folders.append(path)
 
     def set_config(self, config: LogConfig) -> None:
         """The topic's settings changed; they hold from the next batch on."""
@@ -254,27 +181,15 @@ class Log:
     @property
     def unsynced_bytes(self) -> int:
         """Committed bytes that a power cut may take."""
-        return self._appended_before + self.active_size - self._synced
-
-    @property
-    def newest(self) -> int:
-        """The newest timestamp in the active segment, -1 when its records have none."""
-        return self._newest
-
-    def tail_position(self, offset: int) -> int:
-        """Where the batch that contains `offset` begins in the active segment, -1 when it must be read."""
-        if offset >= self._committed_end:
-            return self.active_size
-        at = bisect_right(self._tail_offsets, offset) - 1
-        return self._tail_positions[at] if at >= 0 else -1
+        return self._unsynced.appended + self.active_size - self._unsynced.synced
 
     # Append ---------------------------------------------------------------------------------------
 
     def stage(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> int:
-        """Give a checked batch its offset, in place, and keep the view until `commit`; returns the base offset.
+        """Give a checked batch its offset, in place, and keep the view until `commit`.
 
-        header: as it was sent. For topics with LogAppendTime the batch gets `now_ms` as its time.
-        Raises StorageFailed when a new segment was due and could not be made.
+        header: as it was sent. With LogAppendTime the batch gets `now_ms` as its time.
+        Returns the base offset. Raises StorageFailed when a new segment could not be made.
         """
         if self.failure is not None:
             raise self.failure
@@ -305,9 +220,9 @@ class Log:
             since = 0
         self._since_index = since + size
         if leader_epoch != self.latest_epoch:
-            self._new_epoch(leader_epoch, base)
+            self.begin_epoch(leader_epoch)
         if header[9] >= 0:
-            self.producers.update(header, base)
+            self.producers.update(header, base, now_ms)
         self._tail_offsets.append(base)
         self._tail_positions.append(position)
         self._views.append(batch)
@@ -316,7 +231,7 @@ class Log:
         return base
 
     def commit(self) -> None:
-        """Write what was staged and let go of the views. Raises StorageFailed: then none of it is there."""
+        """Write what was staged and let go of the views. StorageFailed: none of it is there."""
         if self.failure is not None:
             raise self.failure
         views = self._views
@@ -329,7 +244,7 @@ class Log:
         except StorageFailed as failure:
             self.fail(failure)
             raise
-        self._since_snapshot += len(views)
+        self.snapshots.due += len(views)
         views.clear()
         self.active_size = self._position
         self._committed_end = self.end_offset
@@ -343,6 +258,17 @@ class Log:
         self._views.clear()
         self.end_offset = self._committed_end
         self._position = self.active_size
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """What is staged from now on is of this leader epoch (KIP-101). Raises StorageFailed."""
+        self.latest_epoch = leader_epoch
+        self.epochs.assign(leader_epoch, self.end_offset)
+        try:  # in the page cache now, for a process that dies; the next flush makes it durable
+            path = f"{self.path}/{files.LEADER_EPOCHS}"
+            write_file(self._disk, path, self.epochs.encode(), sync=False)
+        except StorageFailed as failure:
+            self.fail(failure)
+            raise
 
     def _index_entry(self, last: int, position: int) -> None:
         """An entry in both indexes; in groups they go to their files."""
@@ -358,14 +284,10 @@ class Log:
                 self.fail(failure)
                 raise
 
-    def _new_epoch(self, leader_epoch: int, base: int) -> None:
-        self.epochs.assign(leader_epoch, base)
-        self.latest_epoch = leader_epoch
-
-    # Roll -----------------------------------------------------------------------------------------
+    # Segments -------------------------------------------------------------------------------------
 
     def _segment_ms(self) -> int:
-        """How long a segment takes batches; the jitter is a fixed draw, so that a restart does not change it."""
+        """How long a segment takes batches; its jitter is drawn from its name, the same each time."""
         config = self.config
         jitter = min(config.segment_jitter_ms, config.segment_ms)
         if jitter <= 0:
@@ -378,8 +300,10 @@ class Log:
         self._roll_offset = self.active_base + _FARTHEST
 
     def roll(self, now_ms: int) -> None:
-        """Commit what is staged and begin a new segment. Does nothing while the active one is empty."""
-        end = self.end_offset
+        """Commit what is staged and begin a new segment. An empty active segment stays.
+
+        Raises StorageFailed.
+        """
         self.commit()
         if not self.active_size:
             return
@@ -387,24 +311,72 @@ class Log:
         try:
             active.size = self.active_size
             active.newest, active.newest_offset = self._newest, self._newest_offset
-            self._times.append(self._newest, max(self._newest_offset - self.active_base, 0))
+            self._close_times()
             active.write_indexes(self._disk)
-            self.take_snapshot()
+            self.snapshots.write(self.end_offset, self.producers)
             self._closed_size += active.size
-            self._appended_before += active.size
-            self._rolled.append(active)
-            self.begin_segment(end, now_ms)
+            self._unsynced.rolled_over(active)
+            self.begin_segment(self.end_offset)
         except StorageFailed as failure:
             self.fail(failure)
             raise
 
+    def _close_times(self) -> None:
+        """The last entry of a time index is the newest timestamp of the segment."""
+        self._times.append(self._newest, max(self._newest_offset - self.active_base, 0))
+
+    def begin_segment(self, base: int) -> None:
+        """Make the files of a new active segment. Raises StorageFailed."""
+        segment = Segment(self.path, base, 0)
+        segment.create(self._disk)
+        self.segments.append(segment)
+        self.activate(segment, base)
+        self.folders_changed(self.path)
+
+    def activate(self, segment: Segment, end_offset: int) -> None:
+        """From now on `segment` takes the batches; it is open for writing and has its indexes."""
+        assert segment.index is not None and segment.times is not None
+        self.active = segment
+        self.active_base = segment.base
+        self.active_size = self._position = segment.size
+        self.end_offset = self._committed_end = end_offset
+        self._index, self._times = segment.index, segment.times
+        self._newest, self._newest_offset = segment.newest, segment.newest_offset
+        self._roll_time = _NEVER
+        self._since_index = 0
+        self._tail_offsets, self._tail_positions = [], []
+        self._set_limits()
+
+    def resume(self, found: "recovery.Recovery", end_offset: int) -> None:
+        """Take over what recovery found: everything but the first StorageFailed."""
+        self.segments = found.segments
+        self.log_start_offset = max(self.log_start_offset, self.segments[0].base)
+        self.recovery_point = end_offset if found.clean else found.recovery_point
+        self.epochs, self.latest_epoch = found.epochs, found.epochs.latest
+        self.producers = found.producers
+        self._closed_size = sum(segment.size for segment in self.segments[:-1])
+        self.activate(self.segments[-1], end_offset)
+        self._tail_offsets = found.tail[0][-TAIL:]
+        self._tail_positions = found.tail[1][-TAIL:]
+        self._since_index = found.since_index
+        if found.first_timestamp >= 0:
+            self._roll_time = found.first_timestamp + self._segment_ms()
+        for segment in found.unsynced:
+            self._unsynced.rolled_over(segment)
+        if self.recovery_point == end_offset:
+            self._unsynced.synced = self._unsynced.appended + self.active_size
+
+    def folders_changed(self, *paths: str) -> None:
+        """These folders have new names in them that the next flush must make durable."""
+        self._unsynced.folders_changed(paths)
+
     # Find -----------------------------------------------------------------------------------------
 
     def locate(self, offset: int, max_bytes: int, limit_offset: int) -> FileRange | None:
-        """Where the batches from the one with `offset` on lie; None when nothing below `limit_offset` is there.
+        """Where the batches from the one with `offset` on lie; None: none below `limit_offset`.
 
-        limit_offset: the high watermark; the range ends before the batch that contains it, and with its segment.
-        The first batch is always whole, the last one may be cut at `max_bytes`.
+        limit_offset: the high watermark; the range ends before the batch that contains it, and
+        with its segment. The first batch is always whole, the last may be cut at `max_bytes`.
         Raises PeerError(OFFSET_OUT_OF_RANGE) outside log start to log end, StorageFailed.
         """
         if not self.log_start_offset <= offset <= self.end_offset:
@@ -432,68 +404,65 @@ class Log:
             length = max_bytes if max_bytes > first else first
         return (self.active_base, position, length, first) if length > 0 else None
 
+    def tail_position(self, offset: int) -> int:
+        """Where the batch with `offset` begins in the active segment, -1 when it must be read."""
+        if offset >= self._committed_end:
+            return self.active_size
+        at = bisect_right(self._tail_offsets, offset) - 1
+        return self._tail_positions[at] if at >= 0 else -1
+
+    @property
+    def newest(self) -> int:
+        """The newest timestamp in the active segment, -1 when its records have none."""
+        return self._newest
+
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The largest leader epoch up to `epoch` and the offset behind its last record (KIP-279); (-1, -1): unknown."""
+        """The largest leader epoch up to `epoch` and the offset behind its last record (KIP-279).
+
+        (-1, -1) when that is not known.
+        """
         return self.epochs.end_of(epoch, self._committed_end)
 
     def offset_for_timestamp(
         self, timestamp: int, limit_offset: int
     ) -> tuple[int, int, int] | None:
-        """The first record below `limit_offset` that is not older: (timestamp, offset, leader epoch), or None.
+        """The first record below `limit_offset` that is not older, as (timestamp, offset, epoch).
 
         Raises StorageFailed, and PeerError when the batch that holds it cannot be opened.
         """
         return lookup.offset_for_timestamp(self, timestamp, limit_offset)
 
     def max_timestamp(self) -> tuple[int, int, int] | None:
-        """The first record with the newest timestamp: (timestamp, offset, leader epoch); None in an empty log."""
+        """The first record with the newest timestamp, as (timestamp, offset, epoch); raises alike."""
         return lookup.max_timestamp(self)
 
     # Sync -----------------------------------------------------------------------------------------
 
     def flush_job(self) -> FlushJob | None:
-        """What must be synced now, None when nothing must. One job at a time: `flushed` or `fail` ends it."""
+        """What must be synced now, or None. One at a time: `flushed` or `fail` ends it.
+
+        Raises the StorageFailed that ended the log.
+        """
         if self.failure is not None:
             raise self.failure
-        assert self._job is None, "the last job has not ended"
         end = self._committed_end
-        if self.recovery_point >= end and not self._folders and not self.epochs.changed:
+        unsynced, epochs = self._unsynced, self.epochs
+        if self.recovery_point >= end and not unsynced.folders and not epochs.changed:
             return None
-        file = self.active.file
-        assert file is not None
-        job = FlushJob(self._disk, end, self._appended_before + self.active_size, [file])
-        if self._rolled or self._folders or self.epochs.changed:
-            self._widen(job)
-        if self._since_snapshot >= SNAPSHOT_BATCHES:
-            job.derived += ((self._snapshot_path(end), encode_snapshot(self.producers), True),)
-            job.stale = self._note_snapshot(end)
-        self._job = job
+        job = unsynced.begin(self._disk, end, self.active, self.active_size)
+        if epochs.changed:
+            epochs.changed = False
+            job.derived = ((f"{self.path}/{files.LEADER_EPOCHS}", epochs.encode()),)
+        if self.snapshots.due >= SNAPSHOT_BATCHES and not self._views:
+            job.derived += ((self.snapshots.path(end), encode_snapshot(self.producers)),)
+            job.stale = self.snapshots.note(end)
         return job
-
-    def _widen(self, job: FlushJob) -> None:
-        """What a job has to do besides the active segment, after a roll or a new epoch."""
-        for segment in reversed(self._rolled):
-            assert segment.file is not None
-            job.files.insert(0, segment.file)
-            job.paths += (segment.stem + files.INDEX, segment.stem + files.TIME_INDEX)
-        job.rolled = len(self._rolled)
-        if self.epochs.changed:
-            self.epochs.changed = False
-            path = f"{self.path}/{files.LEADER_EPOCHS}"
-            job.derived += ((path, self.epochs.encode(), True),)
-        job.folders = tuple(self._folders)
-        self._folders.clear()
 
     def flushed(self, job: FlushJob) -> None:
         """`job` has run: the recovery point moves to its end offset."""
-        assert job is self._job
-        self._job = None
+        for segment in self._unsynced.end(job):
+            lookup.let_rest(self, segment)
         self.recovery_point = max(self.recovery_point, job.end_offset)
-        self._synced = job.appended
-        if job.rolled:
-            for segment in self._rolled[: job.rolled]:
-                lookup.let_rest(self, segment)
-            del self._rolled[: job.rolled]
 
     def sync_now(self) -> None:
         """Sync all that is committed, here and now. Raises StorageFailed."""
@@ -506,28 +475,6 @@ class Log:
                 raise
             self.flushed(job)
 
-    def _snapshot_path(self, offset: int) -> str:
-        return files.stem(self.path, offset) + files.SNAPSHOT
-
-    def _note_snapshot(self, offset: int) -> tuple[str, ...]:
-        """A snapshot is made at `offset`; the paths of those that are needed no more."""
-        self._since_snapshot = 0
-        known = self._snapshots
-        if not known or known[-1] < offset:
-            known.append(offset)
-        stale = tuple(self._snapshot_path(old) for old in known[:-2])
-        del known[:-2]
-        return stale
-
-    def take_snapshot(self) -> None:
-        """Write the producer states as of the log end; only the two newest snapshots are kept."""
-        end = self._committed_end
-        path = self._snapshot_path(end)
-        write_file(self._disk, path, encode_snapshot(self.producers), sync=False)
-        for stale in self._note_snapshot(end):
-            if self._disk.exists(stale):
-                self._disk.unlink(stale)
-
     # Shrink ---------------------------------------------------------------------------------------
 
     def advance_log_start(self, offset: int) -> None:
@@ -538,43 +485,59 @@ class Log:
             self.epochs.cut_start(offset)
 
     def retain(self, now_ms: int, high_watermark: int) -> list[Removal]:
-        """Drop old segments by Kafka's rules (retention.ms, retention.bytes, log start); see `removal.retain`."""
-        return removal.retain(self, now_ms, high_watermark)
+        """Drop old segments as retention.ms, retention.bytes and the log start say.
 
-    def delete(self, unique: str, now_ms: int) -> Removal:
-        """Close the log and rename its folder to <name>.<unique>-delete. The Removal says when to remove it."""
-        self._let_go()
-        return removal.delete(self, unique, now_ms)
+        Returns what to remove when. Raises StorageFailed. See `removal.retain`.
+        """
+        if self.failure is not None:
+            raise self.failure
+        try:
+            return removal.retain(self, now_ms, high_watermark)
+        except StorageFailed as failure:
+            self.fail(failure)
+            raise
 
-    def drop_oldest(self) -> None:
+    def drop_oldest(self) -> Segment:
         """Forget the first segment, which is synced and not the active one."""
         segment = self.segments.pop(0)
-        assert segment is not self.active and segment not in self._rolled
+        assert segment is not self.active and segment not in self._unsynced.rolled
         if segment in self.resting:
             self.resting.remove(segment)
         segment.rest()
         self._closed_size -= segment.size
+        return segment
+
+    def delete(self, unique: str, now_ms: int) -> Removal:
+        """Let go of the files and rename the folder to <name>.<unique>-delete, durably.
+
+        The last flush job must have ended. Raises StorageFailed.
+        """
+        self.let_go()
+        return removal.delete(self, unique, now_ms)
 
     def close(self) -> None:
         """Sync everything, indexes and producer states included, and let go of all files.
 
-        Afterwards `recovery_point` equals `end_offset`; a checkpoint with it and the clean-shutdown marker
-        spare the next start every check. Of a failed log only the files are let go.
+        Afterwards `recovery_point` equals `end_offset`; a checkpoint of it and the clean-shutdown
+        marker spare the next start every check. A failed log only lets go of its files. The last
+        flush job must have ended. Raises StorageFailed.
         """
-        if self.failure is None:
-            self.commit()
-            self.sync_now()
-            self._times.append(self._newest, max(self._newest_offset - self.active_base, 0))
-            self.active.write_indexes(self._disk, sync=True)
-            self.take_snapshot()
-            self._disk.sync_dir(self.path)
-        self._let_go()
+        try:
+            if self.failure is None:
+                self.commit()
+                self.sync_now()
+                self._close_times()
+                self.active.write_indexes(self._disk, sync=True)
+                self.snapshots.write(self.end_offset, self.producers)
+                self._disk.sync_dir(self.path)
+        finally:
+            self.let_go()
 
-    def _let_go(self) -> None:
-        """Close every file. The last job must have ended: it may be using one of them."""
-        assert self._job is None, "a sync is under way"
-        for segment in (*self.segments, *self._rolled):
+    def let_go(self) -> None:
+        """Close every file; every later call raises StorageFailed."""
+        if self.failure is None:
+            assert self._unsynced.job is None, "a sync is under way"
+            self.failure = StorageFailed(self.path, 0, "the log is closed")
+        for segment in (*self.segments, *self._unsynced.rolled):
             segment.rest()
         self.resting.clear()
-        if self.failure is None:
-            self.failure = StorageFailed(self.path, 0, "the log is closed")

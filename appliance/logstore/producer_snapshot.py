@@ -1,7 +1,8 @@
-"""Producer states as a file, `<offset>.snapshot`: the state below that offset, in Kafka's format, version 1.
+"""Producer states as files, `<offset>.snapshot`: the state below that offset, in Kafka's format 1.
 
-int16 version, uint32 CRC32C of what follows, int32 count, then 46 bytes per producer. Only the last batch of each is kept,
-as with Kafka: a producer that sends an older one again after a restart is told that it is out of order.
+int16 version, uint32 CRC32C of what follows, int32 count, then 46 bytes per producer. Only the
+last batch of each is kept; recovery finds the other four by reading on from a place a little
+before the snapshot. A damaged snapshot counts as none. Called by the log and by recovery.
 """
 
 from struct import Struct
@@ -9,6 +10,8 @@ from typing import Final
 
 from crc32c import crc32c
 
+from appliance.base.disk import Disk, read_file, write_file
+from appliance.logstore.files import SNAPSHOT, stem
 from appliance.logstore.producer_state import Producer, ProducerStates
 
 _VERSION: Final = 1
@@ -18,6 +21,7 @@ assert _HEAD.size == 10
 assert _ENTRY.size == 46
 _CRC_FROM: Final = 6
 _SEQUENCES: Final = 1 << 31
+_KEPT: Final = 2
 
 
 def encode_snapshot(states: ProducerStates) -> bytes:
@@ -34,7 +38,7 @@ def encode_snapshot(states: ProducerStates) -> bytes:
     return bytes(out)
 
 
-def decode_snapshot(data: bytes) -> ProducerStates | None:
+def decode_snapshot(data: bytes, now_ms: int) -> ProducerStates | None:
     """What a file says, None when it is damaged or of another version."""
     if len(data) < _HEAD.size:
         return None
@@ -48,9 +52,51 @@ def decode_snapshot(data: bytes) -> ProducerStates | None:
         producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn_start = entry
         known = states.producers[producer_id] = Producer(epoch)
         known.last_timestamp = timestamp
+        known.last_seen_ms = now_ms
         known.coordinator_epoch = coordinator_epoch
         known.txn_start = txn_start
         if offset >= 0 and sequence >= 0:
             known.next_sequence = (sequence + 1) % _SEQUENCES
             known.batches.append((sequence, offset, delta, timestamp))
     return states
+
+
+class Snapshots:
+    """The snapshot files of one log; the two newest are kept. due: batches since the last one."""
+
+    __slots__ = ("_disk", "_folder", "due", "offsets")
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self.offsets: list[int] = []
+        self.due = 0
+
+    def path(self, offset: int) -> str:
+        return stem(self._folder, offset) + SNAPSHOT
+
+    def note(self, offset: int) -> tuple[str, ...]:
+        """There is, or will be, a snapshot at `offset`; the paths that need not be kept after it."""
+        self.due = 0
+        known = self.offsets
+        if not known or known[-1] < offset:
+            known.append(offset)
+        stale = tuple(self.path(old) for old in known[:-_KEPT])
+        del known[:-_KEPT]
+        return stale
+
+    def write(self, offset: int, states: ProducerStates) -> None:
+        """Write one now, without syncing it. Raises StorageFailed."""
+        write_file(self._disk, self.path(offset), encode_snapshot(states), sync=False)
+        for path in self.note(offset):
+            if self._disk.exists(path):
+                self._disk.unlink(path)
+
+    def read(self, offset: int, now_ms: int) -> ProducerStates | None:
+        """The states in a file that exists, None when it is damaged. Raises StorageFailed."""
+        return decode_snapshot(read_file(self._disk, self.path(offset)), now_ms)
+
+    def keep_to(self, end: int) -> None:
+        """Remove those behind `end`: the log was cut there. Raises StorageFailed."""
+        while self.offsets and self.offsets[-1] > end:
+            self._disk.unlink(self.path(self.offsets.pop()))

@@ -28,12 +28,16 @@ Written = tuple[int, int, int, int]
 
 
 class Producer:
-    """epoch: the newest seen. batches: newest last. next_sequence: what must follow, 0 in a new epoch."""
+    """epoch: the newest seen. batches: newest last. next_sequence: what must follow, 0 in a new epoch.
+
+    last_timestamp: of its last batch, as the producer said. last_seen_ms: when that arrived here.
+    """
 
     __slots__ = (
         "batches",
         "coordinator_epoch",
         "epoch",
+        "last_seen_ms",
         "last_timestamp",
         "next_sequence",
         "txn_start",
@@ -44,19 +48,19 @@ class Producer:
         self.batches: deque[Written] = deque(maxlen=WINDOW)
         self.next_sequence = 0
         self.last_timestamp = -1
+        self.last_seen_ms = 0
         # Of transactions: the epoch of the last marker's coordinator, the first offset of the open one.
         self.coordinator_epoch = -1
         self.txn_start = -1
 
 
 class ProducerStates:
-    """Every producer of one partition by its id. updates: batches since the last snapshot."""
+    """Every producer of one partition by its id."""
 
-    __slots__ = ("producers", "updates")
+    __slots__ = ("producers",)
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
-        self.updates = 0
 
     def check(self, header: HeaderFields) -> int:
         """Whether a produced batch with a producer id may be appended.
@@ -92,7 +96,7 @@ class ProducerStates:
             f"producer {header[9]} epoch {epoch} sent sequence {sequence}, {expected} should follow",
         )
 
-    def update(self, header: HeaderFields, base_offset: int) -> None:
+    def update(self, header: HeaderFields, base_offset: int, now_ms: int) -> None:
         """A batch with a producer id is in the log now, at `base_offset`."""
         epoch, attributes, delta = header[10], header[5], header[6]
         known = self.producers.get(header[9])
@@ -103,7 +107,7 @@ class ProducerStates:
             known.batches.clear()
             known.next_sequence = 0
         known.last_timestamp = header[8]
-        self.updates += 1
+        known.last_seen_ms = now_ms
         if attributes & CONTROL_BIT:
             known.txn_start = (
                 -1
@@ -116,12 +120,15 @@ class ProducerStates:
         known.batches.append((last, base_offset + delta, delta, header[8]))
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that wrote nothing for `expiration_ms` (producer.id.expiration.ms)."""
+        """Forget producers that sent nothing for `expiration_ms` (producer.id.expiration.ms).
+
+        By our clock, not by the records' timestamps: who loads old data is not an old producer.
+        """
         oldest = now_ms - expiration_ms
         gone = [
             producer_id
             for producer_id, known in self.producers.items()
-            if known.last_timestamp <= oldest and known.txn_start < 0
+            if known.last_seen_ms <= oldest and known.txn_start < 0
         ]
         for producer_id in gone:
             del self.producers[producer_id]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import StorageFailed
+from appliance.base.ids import NO_TIMESTAMP
 from appliance.logstore import files
 from appliance.logstore.epochs import LeaderEpochs
-from appliance.logstore.producer_snapshot import decode_snapshot
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.scan import Found, Scan
 from appliance.logstore.segment import Segment
@@ -33,14 +33,14 @@ Tail = tuple[list[int], list[int]]
 """Base offsets of batches and their positions."""
 
 
-def create(log: "Log", topic_id: bytes, now_ms: int) -> None:
+def create(log: "Log", topic_id: bytes) -> None:
     """Give an empty Log its folder and its first segment."""
     disk, path = log.disk, log.path
     if disk.exists(path):
         _clear_leftovers(disk, path)
     else:
         disk.mkdir(path)
-    log.begin_segment(log.log_start_offset, now_ms)
+    log.begin_segment(log.log_start_offset)
     log.folders_changed(path, path.rpartition("/")[0])
     write_metadata(disk, path, topic_id)
 
@@ -93,22 +93,25 @@ class Recovery:
         self.known_end = known_end
         self.segments: list[Segment] = []
         self.bases: list[int] = []
-        self.snapshots: list[int] = []
         self.producers = ProducerStates()
+        self.unsynced: list[Segment] = []
+        self.first_timestamp = NO_TIMESTAMP
         self.tail: Tail = ([], [])
         self.since_index = 0
         self.epochs = LeaderEpochs()
         self.epochs_as_read = b""
         self.changed_names = False
+        self.now_ms = 0
 
     def run(self, now_ms: int) -> None:
         """Find the end, repair what may be repaired, hand everything to the log. Raises StorageFailed."""
         log = self.log
+        self.now_ms = now_ms
         self._list_files()
         if not self.segments:
             if self.recovery_point > log.log_start_offset:
                 raise self._corrupt(log.log_start_offset, "there is no segment")
-            log.begin_segment(log.log_start_offset, now_ms)
+            log.begin_segment(log.log_start_offset)
             return
         self._read_epochs()
         first, position, next_offset = self._start()
@@ -116,7 +119,7 @@ class Recovery:
         end = self._replay(first, position, next_offset)
         if end < self.recovery_point:
             raise self._corrupt(end, "the log ends")
-        self._settle(first, end, now_ms)
+        self._settle(first, end)
 
     def _corrupt(self, offset: int, text: str) -> StorageFailed:
         return StorageFailed(
@@ -144,7 +147,7 @@ class Recovery:
             size = self.disk.size(f"{files.stem(self.path, base)}{files.LOG}")
             self.segments.append(Segment(self.path, base, size))
         offsets = [files.offset_of(name, files.SNAPSHOT) for name in names]
-        self.snapshots = sorted(offset for offset in offsets if offset >= 0)
+        self.log.snapshots.offsets = sorted(offset for offset in offsets if offset >= 0)
 
     def _read_epochs(self) -> None:
         path = f"{self.path}/{files.LEADER_EPOCHS}"
@@ -207,13 +210,13 @@ class Recovery:
 
     def _read_producers(self, number: int, position: int) -> None:
         """Producer states as of the place where the replay begins."""
-        usable = self.snapshots
+        snapshots = self.log.snapshots
+        usable = snapshots.offsets
         if not (self.clean or self.known_end):
             usable = [offset for offset in usable if offset <= self.recovery_point]
         begin = (0, 0)
         for offset in reversed(usable):
-            path = f"{files.stem(self.path, offset)}{files.SNAPSHOT}"
-            states = decode_snapshot(read_file(self.disk, path))
+            states = snapshots.read(offset, self.now_ms)
             if states is not None:
                 self.producers = states
                 begin = self._place_before(offset, _REWIND if states.producers else 0)
@@ -225,7 +228,7 @@ class Recovery:
             for chunk in self._trusted(segment, start, end) if start < end else ():
                 for _, header in chunk:
                     if header[9] >= 0:
-                        self.producers.update(header, header[0])
+                        self.producers.update(header, header[0], self.now_ms)
             if at != number:
                 segment.rest()
             start = 0
@@ -317,7 +320,7 @@ class Recovery:
                     epochs.assign(batch_epoch, base)
                     epoch = batch_epoch
                 if producer_id >= 0:
-                    producers.update(header, base)
+                    producers.update(header, base, self.now_ms)
                 offsets.append(base)
                 positions.append(position)
         segment.newest, segment.newest_offset = newest, base_offset + newest_offset
@@ -345,31 +348,32 @@ class Recovery:
         self.changed_names = number < len(self.segments)
         del self.segments[number:]
 
-    def _settle(self, first: int, end: int, now_ms: int) -> None:
+    def _settle(self, first: int, end: int) -> None:
         """Write what was built again and hand over."""
         log, disk = self.log, self.disk
-        for segment in self.segments[first:]:
-            if segment is not self.segments[-1]:
+        dirty = max(bisect_right(self.bases, self.recovery_point) - 1, 0)
+        if self.clean or self.recovery_point >= end:
+            dirty = len(self.segments)
+        for number, segment in enumerate(self.segments[:-1]):
+            if number >= first:
                 assert segment.times is not None
                 segment.times.append(segment.newest, segment.newest_offset - segment.base)
-            segment.write_indexes(disk)
+                segment.write_indexes(disk)
+            if number >= dirty:
+                segment.reader(disk)
+                segment.read_indexes(disk)
+                self.unsynced.append(segment)
+            else:
+                segment.rest()
         active = self.segments[-1]
+        active.write_indexes(disk)
         active.rest_file()
         active.file = disk.open(active.path, write=True)
-        for offset in self.snapshots:
-            if offset > end:
-                disk.unlink(f"{files.stem(self.path, offset)}{files.SNAPSHOT}")
+        if active.size:
+            self.first_timestamp = HEADER.unpack(active.file.pread(HEADER_SIZE, 0))[8]
+        log.snapshots.keep_to(end)
         self.epochs.cut_end(end + 1 if self.clean else end)
         self.epochs.changed = self.epochs.encode() != self.epochs_as_read
         if self.changed_names:
             log.folders_changed(self.path)
-        log.adopt(
-            self.segments,
-            end,
-            end if self.clean else self.recovery_point,
-            self.epochs,
-            self.producers,
-            [offset for offset in self.snapshots if offset <= end],
-            self.tail,
-            self.since_index,
-        )
+        log.resume(self, end)

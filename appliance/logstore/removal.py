@@ -44,11 +44,10 @@ def retain(log: "Log", now_ms: int, high_watermark: int) -> list[Removal]:
         log.roll(now_ms)
     limit = min(high_watermark, log.recovery_point)
     dropped: list[Segment] = []
-    for segment in expired:
+    for _ in expired:
         if len(log.segments) < 2 or log.segments[1].base > limit:
             break
-        log.drop_oldest()
-        dropped.append(segment)
+        dropped.append(log.drop_oldest())
     if not dropped:
         return []
     due_ms = now_ms + log.config.file_delete_delay_ms
