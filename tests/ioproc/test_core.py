@@ -29,7 +29,7 @@ def offsets(answers):
     return [(m.op, m.flags, m.token, m.a) for m in answers]
 
 
-# Append -------------------------------------------------------------------------------------------
+# Append -----------------------------------------------------------------------------------------
 
 
 def test_acks_one_is_answered_after_the_write_and_can_be_read_back(world):
@@ -190,7 +190,7 @@ def test_unknown_handles_are_refused(world):
     assert [m.flags for m in world.turn()] == [errors.UNKNOWN_TOPIC_OR_PARTITION] * 3
 
 
-# Idempotent producers -------------------------------------------------------------------------------
+# Idempotent producers ---------------------------------------------------------------------------
 
 
 def test_a_duplicate_gets_the_original_offset_and_is_stored_once(world):
@@ -228,7 +228,7 @@ def test_gaps_and_replaced_epochs_are_refused(world):
     }
 
 
-# Read -----------------------------------------------------------------------------------------------
+# Read -------------------------------------------------------------------------------------------
 
 
 def test_a_parked_read_is_answered_when_the_watermark_passes_it(world):
@@ -303,7 +303,7 @@ def test_parked_reads_beyond_the_limit_are_answered_at_once(world):
     assert [(m.token >> 32, m.flags, m.e) for m in world.turn()] == [(2, 0, 0)]
 
 
-# Questions ------------------------------------------------------------------------------------------
+# Questions --------------------------------------------------------------------------------------
 
 
 def test_list_offset_answers_special_and_real_timestamps(world):
@@ -365,7 +365,7 @@ def test_delete_records_is_refused_where_the_policy_only_compacts(world):
     assert world.turn()[0].flags == errors.POLICY_VIOLATION
 
 
-# What is published ----------------------------------------------------------------------------------
+# What is published ------------------------------------------------------------------------------
 
 
 def test_rows_show_what_an_answer_implies(world):
@@ -387,7 +387,7 @@ def test_rows_show_what_an_answer_implies(world):
     assert row[columns.VERSION] % 2 == 0
 
 
-# Failure --------------------------------------------------------------------------------------------
+# Failure ----------------------------------------------------------------------------------------
 
 
 class Refusing:
@@ -455,7 +455,7 @@ def test_low_space_refuses_appends_before_the_disk_is_full(world):
     assert offsets(world.turn()) == [(APPENDED, 0, 3, 1)]
 
 
-# Coming and going -----------------------------------------------------------------------------------
+# Coming and going -------------------------------------------------------------------------------
 
 
 def test_a_dead_netproc_is_forgotten_and_the_others_are_served(world):
