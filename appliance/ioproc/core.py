@@ -120,8 +120,7 @@ class Core:
                 self._touched[partition] = None
                 self.space.wrote(length)
                 return
-        if acks:
-            asker.out.append(refusal(APPENDED, code, handle, token))
+        asker.out.append(refusal(APPENDED, code, handle, token))
 
     def _ask(self, asker: Asker, op: int, message: Message) -> None:
         _, _, handle, token, *_ = message

@@ -116,8 +116,7 @@ class Partition:
                 continue
             if end > high_watermark:
                 high_watermark = end
-            if acks:
-                asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
+            asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
         self.staged.clear()
         self.high_watermark = high_watermark
         return high_watermark > before
@@ -132,8 +131,7 @@ class Partition:
         epoch = self.leader_epoch
         while waiting and waiting[0][5] <= end:
             asker, token, acks, base, time, _, _ = waiting.popleft()
-            if acks:
-                asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
+            asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
         if end > self.high_watermark:
             self.high_watermark = end
             return True
@@ -148,8 +146,7 @@ class Partition:
     def refuse_all(self, code: int) -> None:
         """Tell all whose appends are not acknowledged yet that they failed."""
         for asker, token, acks, *_ in (*self.waiting, *self.staged):
-            if acks:
-                asker.out.append(refusal(APPENDED, code, self.handle, token))
+            asker.out.append(refusal(APPENDED, code, self.handle, token))
         self.waiting.clear()
         self.staged.clear()
 

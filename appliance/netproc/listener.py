@@ -1,7 +1,9 @@
 """Listening sockets: accept what waits, and say which address clients should be told."""
 
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from appliance.config.broker import BrokerConfig
 
 if TYPE_CHECKING:
     from appliance.netproc.server import Server
@@ -32,7 +34,7 @@ class Listener:
             self.server.admit(sock, str(peer[0]), self.number)
 
 
-def advertised(config: Any, sock: socket.socket, number: int) -> tuple[str, int]:
+def advertised(config: BrokerConfig, sock: socket.socket, number: int) -> tuple[str, int]:
     """(host, port) to tell a client: advertised.listeners if set, else the address that its own socket reached.
 
     The latter is right behind every name, interface and container that the client can reach at all; only a

@@ -303,7 +303,7 @@ class Server:
         x.connection.close()
 
     def finish(self, x: Exchange, pieces: list[Piece]) -> None:
-        sizes = [len(piece) if type(piece) is bytes else piece.length for piece in pieces]
+        sizes = [len(piece) if isinstance(piece, bytes) else piece.length for piece in pieces]
         assert all(sizes), "an empty piece can never be sent"
         body = sum(sizes)
         head = response_head(x.handler.key, x.version, x.correlation_id, body)

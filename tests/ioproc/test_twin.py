@@ -63,8 +63,6 @@ class Run:
 
     def _send(self, handle, data, acks, number, base, end):
         token = self.new_token(number, "append", base=base, end=end, acks=acks)
-        if acks == 0:
-            del self.asked[token]
         self.position = (self.position + 4096) % (1 << 19)
         self.world.append(handle, data, acks, token, position=self.position)
 
