@@ -164,7 +164,6 @@ def run(seat: Seat) -> int:
     log = Log(str(seat.me))
     links = Links(seat, log)
     loop = Loop(seat, links)
-    links.changed_peers()
     control = Control(seat, links, log, start(seat, OsDisk(), OsClock(), os.urandom, log))
     control.open_for_business()
     loop.run(control)

@@ -150,7 +150,7 @@ class MetadataLog:
         if len(kept) == KEEP_SNAPSHOTS and kept[0].offset > self._log.log_start_offset:
             self._log.advance_log_start(kept[0].offset)
             for removal in self._log.retain(now_ms, self.committed):
-                removal.run()
+                removal.run(self._disk)
         return gone
 
     def close(self) -> None:

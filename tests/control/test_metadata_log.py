@@ -1,0 +1,218 @@
+"""The metadata log itself: commits, epochs, snapshots, old segments, folders of Apache Kafka."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from appliance.base.errors import ConfigError
+from appliance.base.os_disk import OsDisk
+from appliance.control import quorum_state
+from appliance.control.format import open_or_format
+from appliance.control.metadata_log import Limits, open_log
+from appliance.controller.registration import bootstrap_records
+from appliance.metadata import files
+from appliance.metadata.follower import Follower
+from appliance.ring.partition_table import PartitionTable
+from appliance.wire import kraft_records as kraft
+
+KAFKA = Path(__file__).parent / "written_by_kafka"
+LIMITS = Limits(snapshot_bytes=4096, snapshot_ms=0, segment_bytes=2048)
+
+
+def follower(path) -> Follower:
+    table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
+    return Follower(OsDisk(), str(path), table)
+
+
+def opened(path, now_ms=1000):
+    open_or_format(OsDisk(), str(path), 1, os.urandom, now_ms)
+    log = open_log(OsDisk(), str(path), 1, follower(path), LIMITS, now_ms)
+    log.lead(now_ms)
+    if not log.image.metadata_version:
+        log.append(bootstrap_records(), now_ms)
+    log.sync()
+    return log
+
+
+def setting(number: int) -> kraft.ConfigRecord:
+    return kraft.ConfigRecord(
+        resource_type=4, resource_name="", name="log.retention.ms", value=str(number)
+    )
+
+
+def test_each_start_leads_a_new_epoch(tmp_path):
+    for epoch in (1, 2, 3):
+        log = opened(tmp_path)
+        assert log.epoch == log.image.epoch == epoch
+        state = json.loads((tmp_path / "__cluster_metadata-0" / "quorum-state").read_text())
+        assert (state["leaderEpoch"], state["leaderId"], state["data_version"]) == (epoch, 1, 0)
+        log.close()
+
+
+def test_an_epoch_in_quorum_state_is_never_led_again(tmp_path):
+    opened(tmp_path).close()
+    quorum_state.write(
+        OsDisk(), str(tmp_path / "__cluster_metadata-0"), leader_id=1, epoch=9, dynamic=False
+    )
+    assert opened(tmp_path).epoch == 10
+
+
+def test_a_damaged_quorum_state_is_refused(tmp_path):
+    opened(tmp_path).close()
+    (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text("{")
+    with pytest.raises(ConfigError, match="quorum-state is damaged"):
+        opened(tmp_path)
+
+
+def test_what_is_appended_is_replayed_at_once_and_committed_by_a_sync(tmp_path):
+    log = opened(tmp_path)
+    before = log.committed
+    log.append([setting(1)], 1000)
+    assert log.uncommitted and log.committed == before
+    assert log.image.config(4, "") == {"log.retention.ms": "1"}
+    log.sync()
+    assert log.committed == before + 1 == log.end_offset
+    other = follower(tmp_path)
+    other.catch_up(log.committed)
+    assert vars(other.image) == vars(log.image)
+
+
+def test_snapshots_replace_old_segments(tmp_path):
+    log = opened(tmp_path)
+    folder = tmp_path / "__cluster_metadata-0"
+    slow = follower(tmp_path)
+    slow.catch_up(log.committed)
+    taken = 0
+    for number in range(400):
+        log.append([setting(number)], 1000 + number)
+        log.sync()
+        if log.snapshot_due(1000 + number):
+            log.snapshot(1000 + number)
+            taken += 1
+    assert taken > 5
+    kept = files.snapshots(OsDisk(), str(folder))
+    assert len(kept) == 2
+    assert files.segments(OsDisk(), str(folder))[0] > 0
+    assert sum(path.stat().st_size for path in folder.glob("*.log")) < 4 * 4096
+    assert not list(folder.glob("*.deleted"))
+    fast = follower(tmp_path)
+    for one in (slow, fast):
+        one.catch_up(log.committed)
+        assert vars(one.image) == vars(log.image)
+    log.close()
+    again = opened(tmp_path)
+    assert again.image.config(4, "") == {"log.retention.ms": "399"}
+    assert again.committed == log.committed + 1
+
+
+def test_the_newest_snapshot_may_be_torn(tmp_path):
+    log = opened(tmp_path)
+    for number in range(3):
+        log.append([setting(number)], 1000)
+        log.sync()
+        log.snapshot(1000)
+    log.close()
+    folder = tmp_path / "__cluster_metadata-0"
+    newest = sorted(folder.glob("*.checkpoint"))[-1]
+    newest.write_bytes(newest.read_bytes()[:-1])
+    assert opened(tmp_path).image.config(4, "") == {"log.retention.ms": "2"}
+
+
+def test_a_torn_tail_of_the_log_is_cut_off(tmp_path):
+    log = opened(tmp_path)
+    log.append([setting(1)], 1000)
+    log.sync()
+    log.append([setting(2)], 1000)
+    log.sync()
+    log.close()
+    path = tmp_path / "__cluster_metadata-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-5])
+    assert opened(tmp_path).image.config(4, "") == {"log.retention.ms": "1"}
+
+
+@pytest.mark.parametrize("name", ["static", "standalone"])
+def test_a_folder_of_apache_kafka_is_taken_over(tmp_path, name):
+    folder = tmp_path / "data"
+    shutil.copytree(KAFKA / name, folder)
+    log = opened(folder)
+    assert log.epoch == 2
+    assert list(log.image.topics_by_name) == ["hello"]
+    assert log.image.features["group.version"] == 1
+    state = json.loads((folder / "__cluster_metadata-0" / "quorum-state").read_text())
+    assert state["data_version"] == (name == "standalone")
+    log.append([setting(1)], 1000)
+    log.sync()
+    log.snapshot(1000)
+    log.close()
+    again = opened(folder)
+    assert again.image.config(4, "")["log.retention.ms"] == "1"
+    assert again.quorum.kraft_version == (name == "standalone")
+
+
+def test_a_folder_that_kafka_formatted_and_never_started(tmp_path):
+    folder = tmp_path / "data"
+    shutil.copytree(KAFKA / "standalone", folder)
+    for path in (folder / "__cluster_metadata-0").iterdir():
+        if path.suffix != ".checkpoint":
+            path.unlink()
+    log = opened(folder)
+    assert log.epoch == 1 and log.image.metadata_version == 30
+    assert [voter for voter, _ in log.quorum.voters(9)] == [1]
+
+
+def test_partitions_without_metadata_are_not_started_over(tmp_path):
+    (tmp_path / "flights-0").mkdir()
+    with pytest.raises(ConfigError, match=r"holds flights-0 but no meta\.properties"):
+        opened(tmp_path)
+
+
+# Kafka's own tools --------------------------------------------------------------------------------
+
+LIBS = os.environ.get("KAFKA_LIBS")
+needs_kafka = pytest.mark.skipif(not LIBS, reason="KAFKA_LIBS names no folder of Kafka's jars")
+
+
+def dumped(*paths: Path) -> str:
+    command = ["java", "-Xmx256m", "-cp", f"{LIBS}/*", "org.apache.kafka.tools.DumpLogSegments"]
+    command += ["--cluster-metadata-decoder", "--files", ",".join(map(str, paths))]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "isvalid: false" not in found.stdout and "Could not" not in found.stdout
+    return found.stdout
+
+
+@needs_kafka
+def test_kafka_reads_our_log_and_our_snapshots(tmp_path):
+    log = opened(tmp_path)
+    log.append(
+        [
+            kraft.TopicRecord(name="flights", topic_id=b"0123456789abcdef"),
+            kraft.PartitionRecord(
+                partition_id=0,
+                topic_id=b"0123456789abcdef",
+                replicas=(1,),
+                isr=(1,),
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=(b"d" * 16,),
+            ),
+            setting(5),
+        ],
+        1000,
+    )
+    log.sync()
+    log.snapshot(1000)
+    log.close()
+    folder = tmp_path / "__cluster_metadata-0"
+    [snapshot] = folder.glob("*.checkpoint")
+    for path, first in ((folder / f"{0:020d}.log", "LeaderChange"), (snapshot, "SnapshotHeader")):
+        text = dumped(path)
+        for expected in (first, "FEATURE_LEVEL_RECORD", "TOPIC_RECORD", "PARTITION_RECORD"):
+            assert expected in text
+        assert '"name":"flights"' in text and "CONFIG_RECORD" in text
+    assert "SnapshotFooter" in dumped(snapshot)
+    assert "FEATURE_LEVEL_RECORD" in dumped(tmp_path / "bootstrap.checkpoint")
