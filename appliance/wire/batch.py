@@ -91,20 +91,9 @@ def validate(
         )
     header = BatchHeader._make(HEADER.unpack_from(batch))
     (
-        base_offset,
-        length,
-        _,
-        magic,
-        crc,
-        attributes,
-        last_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    ) = header
+        base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
+        producer_id, producer_epoch, base_sequence, count,
+    ) = header  # fmt: skip
     if length != size - LENGTH_PREFIX or magic != MAGIC:
         raise _not_one_batch(header, size)
     if base_offset != 0:
