@@ -37,16 +37,17 @@ class OffsetIndex:
         self.written = len(self.offsets)
         self.keep(count)
 
-    def sound(self, size: int) -> bool:
-        """Whether both columns ascend and stay inside a segment of `size` bytes."""
+    def keep_sound(self, size: int) -> None:
+        """Drop what lies behind a segment of `size` bytes, and everything if it does not ascend."""
         offsets, positions = self.offsets, self.positions
-        return not offsets or (
+        if offsets and not (
             offsets[0] >= 0
             and positions[0] >= 0
-            and positions[-1] < size
             and all(map(int.__lt__, offsets, offsets[1:]))
             and all(map(int.__lt__, positions, positions[1:]))
-        )
+        ):
+            self.keep(0)
+        self.keep(bisect_left(positions, size))
 
     def append(self, relative: int, position: int) -> None:
         self.offsets.append(relative)
@@ -61,6 +62,7 @@ class OffsetIndex:
     def keep(self, count: int) -> None:
         """Drop all but the first `count` entries."""
         del self.offsets[count:], self.positions[count:]
+        self.written = min(self.written, count)
 
     def count_to(self, relative: int) -> int:
         """How many entries there are up to and with a relative offset."""
@@ -87,13 +89,13 @@ class TimeIndex:
         self.offsets = array("i")
         last = -1
         whole = data[: len(data) // TIME_ENTRY * TIME_ENTRY]
-        self.written = len(whole) // TIME_ENTRY
         for timestamp, relative in _TIME.iter_unpack(whole):
             if timestamp <= last or relative < 0:
                 break
             self.timestamps.append(timestamp)
             self.offsets.append(relative)
             last = timestamp
+        self.written = len(self.timestamps)
 
     def append(self, timestamp: int, relative: int) -> None:
         """Note the newest timestamp so far; nothing happens unless it is newer than the last entry's."""
@@ -117,6 +119,7 @@ class TimeIndex:
         """Drop the entries behind a relative offset."""
         count = bisect_right(self.offsets, relative)
         del self.offsets[count:], self.timestamps[count:]
+        self.written = min(self.written, count)
 
     def pending(self) -> bytes:
         """The entries that the file does not have yet, encoded."""

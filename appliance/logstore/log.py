@@ -530,8 +530,11 @@ class Log:
                 self.active.write_indexes(self._disk, sync=True)
                 self.snapshots.write(self.end_offset, self.producers)
                 self._disk.sync_dir(self.path)
-        finally:
+        except StorageFailed as failure:
+            self.fail(failure)
             self.let_go()
+            raise
+        self.let_go()
 
     def let_go(self) -> None:
         """Close every file; every later call raises StorageFailed."""

@@ -119,6 +119,15 @@ class ProducerStates:
         known.next_sequence = (last + 1) % _SEQUENCES
         known.batches.append((last, base_offset + delta, delta, header[8]))
 
+    def replay(self, header: HeaderFields, now_ms: int) -> None:
+        """`update` while a log is opened: the batch may be part of the state already."""
+        known = self.producers.get(header[9])
+        if known is not None and known.batches:
+            last_offset = known.batches[-1][1]
+            if last_offset >= header[0]:
+                known.batches.clear()
+        self.update(header, header[0], now_ms)
+
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that sent nothing for `expiration_ms` (producer.id.expiration.ms).
 

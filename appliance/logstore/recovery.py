@@ -100,7 +100,6 @@ class Recovery:
         self.since_index = 0
         self.epochs = LeaderEpochs()
         self.epochs_as_read = b""
-        self.changed_names = False
         self.now_ms = 0
 
     def run(self, now_ms: int) -> None:
@@ -112,6 +111,7 @@ class Recovery:
             if self.recovery_point > log.log_start_offset:
                 raise self._corrupt(log.log_start_offset, "there is no segment")
             log.begin_segment(log.log_start_offset)
+            log.folders_changed(self.path.rpartition("/")[0])
             return
         self._read_epochs()
         first, position, next_offset = self._start()
@@ -157,11 +157,15 @@ class Recovery:
             if read is not None:
                 self.epochs = read
                 return
-        # Nothing else remembers the epochs of old batches.
+        # Nothing else remembers the epochs of old batches; behind a torn one there are none.
         for segment in self.segments:
-            for chunk in self._trusted(segment, 0, segment.size):
+            size = segment.size
+            scan = Scan(segment.reader(self.disk), 0, size, segment.base, trust_position=size)
+            for chunk in scan.chunks():
                 for _, header in chunk:
                     self.epochs.assign(header[2], header[0])
+            if scan.problem:
+                return
 
     def _trusted(self, segment: Segment, start: int, end: int) -> Iterator[list[Found]]:
         """Batches of a part of a segment whose headers alone are looked at."""
@@ -228,7 +232,7 @@ class Recovery:
             for chunk in self._trusted(segment, start, end) if start < end else ():
                 for _, header in chunk:
                     if header[9] >= 0:
-                        self.producers.update(header, header[0], self.now_ms)
+                        self.producers.replay(header, self.now_ms)
             if at != number:
                 segment.rest()
             start = 0
@@ -256,20 +260,17 @@ class Recovery:
         number = first
         while number < len(self.segments):
             segment = self.segments[number]
-            problem = ""
-            if number > first:
-                position, gap = 0, segment.base - next_offset
-                if gap < 0 or (gap and not self.log.config.compact):
-                    problem = f"segment {segment.base} does not follow offset {next_offset}"
-            if not problem:
-                scan = self._scan(
-                    number, position, next_offset if number == first else segment.base
-                )
-                self._note(segment, scan)
-                next_offset, problem, position = scan.next_offset, scan.problem, scan.position
-                number += 1
-            if problem:
-                self._cut(number, next_offset, position, problem)
+            gap = segment.base - next_offset if number > first else 0
+            if gap < 0 or (gap and not self.log.config.compact):
+                text = f"segment {segment.base} does not follow offset {next_offset}"
+                self._cut(number, next_offset, self.segments[number - 1].size, text)
+                break
+            scan = self._scan(number, position, max(next_offset, segment.base))
+            self._note(segment, scan)
+            next_offset, position = scan.next_offset, 0
+            number += 1
+            if scan.problem:
+                self._cut(number, next_offset, scan.position, scan.problem)
                 break
         return next_offset
 
@@ -316,11 +317,11 @@ class Recovery:
                     times.append(newest, newest_offset)
                     since = 0
                 since += length + LENGTH_PREFIX
-                if batch_epoch != epoch:
+                if batch_epoch > epoch:
                     epochs.assign(batch_epoch, base)
                     epoch = batch_epoch
                 if producer_id >= 0:
-                    producers.update(header, base, self.now_ms)
+                    producers.replay(header, self.now_ms)
                 offsets.append(base)
                 positions.append(position)
         segment.newest, segment.newest_offset = newest, base_offset + newest_offset
@@ -328,7 +329,7 @@ class Recovery:
         self.since_index = since
 
     def _cut(self, number: int, end: int, position: int, problem: str) -> None:
-        """End the log before a batch that does not hold, which is the first of segment `number` - 1 at `position`."""
+        """End the log at `position` of the segment before `number`, where something does not hold."""
         known = self.known_end
         segment = self.segments[number - 1]
         below = known is not None and segment.base == known[0] and position < known[1]
@@ -345,7 +346,6 @@ class Recovery:
             for suffix in files.SEGMENT_SUFFIXES:
                 if self.disk.exists(dropped.stem + suffix):
                     self.disk.unlink(dropped.stem + suffix)
-        self.changed_names = number < len(self.segments)
         del self.segments[number:]
 
     def _settle(self, first: int, end: int) -> None:
@@ -373,7 +373,7 @@ class Recovery:
             self.first_timestamp = HEADER.unpack(active.file.pread(HEADER_SIZE, 0))[8]
         log.snapshots.keep_to(end)
         self.epochs.cut_end(end + 1 if self.clean else end)
-        self.epochs.changed = self.epochs.encode() != self.epochs_as_read
-        if self.changed_names:
-            log.folders_changed(self.path)
+        self.epochs.changed = not self.clean or self.epochs.encode() != self.epochs_as_read
+        if not self.clean:  # whoever wrote here may have died before its first sync
+            log.folders_changed(self.path, self.path.rpartition("/")[0])
         log.resume(self, end)

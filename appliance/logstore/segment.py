@@ -55,8 +55,7 @@ class Segment:
             index_path, times_path = self.stem + INDEX, self.stem + TIME_INDEX
             index = OffsetIndex(read_file(disk, index_path) if disk.exists(index_path) else b"")
             times = TimeIndex(read_file(disk, times_path) if disk.exists(times_path) else b"")
-            if not index.sound(self.size):
-                index.keep(0)
+            index.keep_sound(self.size)
             self.index, self.times = index, times
         return index, times
 
@@ -70,13 +69,11 @@ class Segment:
             path = self.stem + suffix
             file = disk.open(path, write=True) if disk.exists(path) else disk.create(path)
             try:
-                count = len(part.offsets)
-                part.written = min(part.written, count)
                 file.truncate(part.written * width)
                 data = part.pending()
                 if data:
                     file.pwritev([data], part.written * width)
-                    part.written = count
+                    part.written = len(part.offsets)
                 if sync:
                     file.sync()
             finally:

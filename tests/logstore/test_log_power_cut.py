@@ -1,0 +1,226 @@
+"""A log on a disk that loses power, and under a process that dies: everything flushed is there,
+nothing torn is served, and what is there is what the twin remembers, byte for byte."""
+
+from random import Random
+
+import pytest
+from sim.disk import PowerCut, SimDisk
+from twin import TOPIC_ID, producer_view, small_batch, stage, stored, states_of
+
+from appliance.base.errors import StorageFailed
+from appliance.config.log_config import LogConfig
+from appliance.logstore.log import Log
+from appliance.wire.batch import read_header
+
+CONFIG = LogConfig(segment_bytes=6000, index_interval_bytes=600, retention_ms=-1)
+PATH = "/t-0"
+
+
+class World:
+    """One log, its twin, and what survives of what we know: the checkpoint of the recovery point."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.disk = SimDisk(rng)
+        self.batches: list[bytes] = []  # committed, as far as the writer knew
+        self.staged: list[bytes] = []
+        self.flushed_end = 0  # acknowledged as durable
+        self.checkpoint = 0
+        self.epoch = 0
+        self.sequences: dict[int, int] = {}
+        self.known_end: tuple[int, int] | None = None
+        self.log: Log | None = None
+
+    def open(self, *, clean: bool = False, alive: bool = False) -> None:
+        if not self.disk.exists(PATH) or not self.disk.listdir(PATH):
+            assert self.flushed_end == 0
+            self.log = Log.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
+        else:
+            self.log = Log.open(
+                self.disk,
+                PATH,
+                CONFIG,
+                recovery_point=self.checkpoint,
+                log_start_offset=0,
+                clean=clean,
+                known_end=self.known_end if alive else None,
+                now_ms=0,
+            )
+        self.check(alive=alive or clean)
+
+    def power_cut(self, rng: Random) -> None:
+        self.disk.power_cut(rng)
+        self.known_end = None  # it was in memory
+
+    def check(self, *, alive: bool) -> None:
+        log = self.log
+        found = stored(log)
+        sent = self.batches + self.staged
+        assert found == sent[: len(found)], "the log holds something else than what was sent"
+        floor = read_header(self.batches[-1]).last_offset + 1 if alive and self.batches else 0
+        assert log.end_offset >= max(floor, self.flushed_end), "something promised is lost"
+        assert log.size == sum(map(len, found))
+        self.batches, self.staged = found, []
+        whole = producer_view(states_of(found))
+        for producer_id, (epoch, sequence, window) in producer_view(log.producers).items():
+            assert whole[producer_id][:2] == (epoch, sequence)
+            assert whole[producer_id][2][-len(window) :] == window
+        assert set(whole) == set(log.producers.producers)
+        epochs = log.epochs
+        for epoch, start in zip(epochs.epochs, epochs.starts, strict=True):
+            for header in map(read_header, found):
+                assert (header.leader_epoch >= epoch) == (header.base_offset >= start)
+        self.sequences = {p: known.next_sequence for p, known in log.producers.producers.items()}
+        self.known_end = log.active_base, log.active_size
+
+    def next_batch(self) -> bytearray:
+        producer, epoch, sequence = self.rng.choice((-1, -1, 7, 8)), -1, -1
+        if producer > 0:
+            epoch, sequence = 0, self.sequences.get(producer, 0)
+        batch = small_batch(self.rng, self.rng.randint(0, 10_000), (producer, epoch, sequence))
+        if producer > 0:
+            self.sequences[producer] = sequence + read_header(batch).record_count
+        return batch
+
+    def stage(self, batch: bytearray) -> None:
+        """The twin knows what the log must hold before the log does: a crash may come in between."""
+        batch[0:8] = self.log.end_offset.to_bytes(8, "big")
+        batch[12:16] = self.epoch.to_bytes(4, "big")
+        self.staged.append(bytes(batch))
+        batch[0:8] = bytes(8)
+        stage(self.log, batch, self.epoch, 0)
+
+    def commit(self) -> None:
+        self.log.commit()
+        self.batches += self.staged
+        self.staged = []
+        self.known_end = self.log.active_base, self.log.active_size
+
+    def act(self) -> None:
+        rng, log = self.rng, self.log
+        what = rng.random()
+        if what < 0.7:
+            for _ in range(rng.randint(1, 5)):
+                self.stage(self.next_batch())
+            self.commit()
+        elif what < 0.85:
+            log.sync_now()
+            self.flushed_end = log.recovery_point
+        elif what < 0.9:
+            self.checkpoint = log.recovery_point
+        elif what < 0.95:
+            self.epoch += 1
+        else:
+            log.close()
+            self.checkpoint = self.flushed_end = log.recovery_point
+            self.open(clean=rng.random() < 0.7)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_lives(seed):
+    rng = Random(seed)
+    world = World(rng)
+    world.disk.mkdir("/other")
+    for _ in range(6):
+        world.disk.crash_at = world.disk.steps + rng.randint(1, 80)
+        try:
+            world.open()
+            for _ in range(100):
+                world.act()
+        except PowerCut:
+            pass
+        alive = rng.random() < 0.4
+        if alive:
+            world.disk.process_death()
+            world.open(alive=True)
+        else:
+            world.power_cut(rng)
+            world.open()
+        world.log.let_go() if rng.random() < 0.2 else world.log.close()
+        world.flushed_end = max(world.flushed_end, world.log.recovery_point)
+        world.checkpoint = min(world.flushed_end, world.log.recovery_point)
+
+
+def script(world: World) -> None:
+    """A short life with everything in it: appends, rolls, syncs, epochs, an orderly end."""
+    world.open()
+    for n in range(10):
+        for k in range(3):
+            world.stage(small_batch(Random(10 * n + k), 100 * n))
+        world.commit()
+        world.epoch += n == 4
+        if n % 3 == 2:
+            world.log.sync_now()
+            world.flushed_end = world.log.recovery_point
+        if n == 6:
+            world.checkpoint = world.log.recovery_point
+    world.log.close()
+    world.checkpoint = world.flushed_end = world.log.recovery_point
+    world.open(clean=True)
+
+
+@pytest.mark.parametrize("fate", ["nothing unsynced", "everything", "chance", "process"])
+def test_a_crash_between_any_two_disk_operations(fate):
+    whole = World(Random(1))
+    script(whole)
+    steps = whole.disk.steps
+    assert steps > 60
+    for step in range(1, steps + 1):
+        world = World(Random(1))
+        world.disk.crash_at = step
+        with pytest.raises(PowerCut):
+            script(world)
+        if fate in ("process", "everything"):
+            world.disk.process_death()
+        else:
+            world.power_cut(Least() if fate == "nothing unsynced" else Random(step))
+        world.open(alive=fate == "process" and world.known_end is not None)
+        # It goes on: what is appended now is there after another opening.
+        world.stage(small_batch(Random(5), 5))
+        world.commit()
+        world.log.close()
+        world.checkpoint = world.flushed_end = world.log.recovery_point
+        world.open(clean=True)
+        world.log.close()
+        assert world.disk.open_files == 0
+
+
+class Least(Random):
+    """Chance that keeps nothing."""
+
+    def random(self):
+        return 1.0
+
+    def randint(self, low, high):
+        return low
+
+    def choice(self, options):
+        return options[0]
+
+
+def test_damage_below_the_recovery_point_is_not_cut_off():
+    world = World(Random(3))
+    world.open()
+    while len(world.log.segments) < 3 or not world.log.active_size:
+        world.act()
+    world.log.sync_now()
+    recovery_point, log = world.log.recovery_point, world.log
+    last = log.locate(log.end_offset - 1, 1, log.end_offset)
+    log.close()
+    node = world.disk._node(f"{PATH}/{last[0]:020d}.log")
+    node.data[last[1] + 16] ^= 1  # the magic byte of the last batch
+    before = bytes(node.data)
+    for clean in (True, False):
+        with pytest.raises(StorageFailed, match="below the recovery point"):
+            Log.open(
+                world.disk,
+                PATH,
+                CONFIG,
+                recovery_point=recovery_point,
+                log_start_offset=0,
+                clean=clean,
+                known_end=None,
+                now_ms=0,
+            )
+        assert node.data == before
+    assert world.disk.open_files == 0

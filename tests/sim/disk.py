@@ -1,0 +1,270 @@
+"""A Disk in memory that can lose power: what was not synced is lost, or kept in part, by chance.
+
+What a cut may do to a file: any 4 KiB page written since the last sync is kept or not, the size is
+the old one, the new one or one between; bytes that never arrived read as zeros. What it may do to
+a folder: the changes since its last sync are kept up to a point and lost from there on, each folder
+for itself. `crash_at` stops the world before the n-th change; a write it hits arrives in part.
+"""
+
+import errno
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+
+from appliance.base.disk import Readable, Space, Writable
+from appliance.base.errors import StorageFailed
+
+PAGE = 4096
+
+
+class PowerCut(BaseException):
+    """The world ends here; not an Exception, so that nothing under test can handle it."""
+
+
+class Inode:
+    """synced: the bytes that a cut cannot take."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.synced = b""
+        self.modified_ms = 0
+
+    def after_cut(self, rng: Random) -> None:
+        new, old = bytes(self.data), self.synced
+        low, high = sorted((len(new), len(old)))
+        size = rng.choice((len(old), len(new), rng.randint(low, high)))
+        keep = rng.random()
+        kept = bytearray()
+        for at in range(0, size, PAGE):
+            source = new if rng.random() < keep else old
+            page = source[at : min(at + PAGE, size)]
+            kept += page.ljust(min(PAGE, size - at), b"\0")
+        self.data = kept
+        self.synced = bytes(kept)
+
+
+class Folder:
+    """durable: the names that a cut cannot take; pending: changes since then, oldest first."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Inode | Folder] = {}
+        self.durable: dict[str, Inode | Folder] = {}
+        self.pending: list[tuple[str, str, Inode | Folder | None]] = []
+
+    def set(self, name: str, node: "Inode | Folder | None", old: str = "") -> None:
+        self.pending.append((name, old, node))
+        self._apply(self.names, name, old, node)
+
+    @staticmethod
+    def _apply(names, name, old, node) -> None:
+        if old:
+            names.pop(old, None)
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+    def after_cut(self, rng: Random) -> None:
+        names = dict(self.durable)
+        for name, old, node in self.pending[: rng.randint(0, len(self.pending))]:
+            self._apply(names, name, old, node)
+        self.names, self.durable, self.pending = names, dict(names), []
+        for node in names.values():
+            node.after_cut(rng)
+
+
+class SimFile:
+    def __init__(self, disk: "SimDisk", path: str, inode: Inode, *, write: bool) -> None:
+        self.path = path
+        self._disk = disk
+        self._inode = inode
+        self._write = write
+        self.closed = False
+        disk.open_files += 1
+
+    def pwritev(self, buffers: Sequence[Readable], position: int) -> None:
+        assert self._write and not self.closed
+        data = b"".join(buffers)
+        inode = self._inode
+        if self._disk.step(self.path, "write"):
+            data = data[: self._disk.rng.randint(0, len(data))]
+        end = position + len(data)
+        if len(inode.data) < end:
+            inode.data.extend(bytes(end - len(inode.data)))
+        inode.data[position:end] = data
+        inode.modified_ms = self._disk.now_ms
+        self._disk.end_if_cut()
+
+    def pread(self, length: int, position: int) -> bytes:
+        assert not self.closed
+        self._disk.refuse(self.path, "read")
+        return bytes(self._inode.data[position : position + length])
+
+    def preadinto(self, buffer: Writable, position: int) -> int:
+        data = self.pread(len(buffer), position)
+        memoryview(buffer)[: len(data)] = data
+        return len(data)
+
+    def truncate(self, size: int) -> None:
+        assert self._write and not self.closed
+        if size != len(self._inode.data):
+            self._disk.change(self.path, "truncate")
+            del self._inode.data[size:]
+            self._inode.data.extend(bytes(size - len(self._inode.data)))
+
+    def sync(self) -> None:
+        assert not self.closed
+        self._disk.change(self.path, "sync")
+        self._inode.synced = bytes(self._inode.data)
+
+    def start_writeback(self, position: int, length: int) -> None:
+        pass
+
+    def drop_cache(self, position: int, length: int) -> None:
+        pass
+
+    def size(self) -> int:
+        assert not self.closed
+        return len(self._inode.data)
+
+    def fileno(self) -> int:
+        return -1
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._disk.open_files -= 1
+
+
+class SimDisk:
+    """rng: chance. refusing: (part of a path, kind of call) → errno to fail it with."""
+
+    def __init__(self, rng: Random | None = None) -> None:
+        self.rng = rng or Random(0)
+        self.root = Folder()
+        self.steps = 0
+        self.crash_at = -1
+        self.open_files = 0
+        self.now_ms = 0
+        self.refusing: dict[tuple[str, str], int] = {}
+
+    def power_cut(self, rng: Random | None = None) -> None:
+        """Everything that was not synced is at the mercy of `rng`; the machine starts again."""
+        self.root.after_cut(rng or self.rng)
+        self.process_death()
+
+    def process_death(self) -> None:
+        """The page cache lives on, descriptors do not."""
+        self.crash_at = -1
+        self.open_files = 0
+
+    def step(self, path: str, kind: str) -> bool:
+        """Count one change; whether it is the one that the cut hits."""
+        self.refuse(path, kind)
+        self.steps += 1
+        return self.steps == self.crash_at
+
+    def change(self, path: str, kind: str) -> None:
+        self.step(path, kind)
+        self.end_if_cut()
+
+    def end_if_cut(self) -> None:
+        if self.steps == self.crash_at:
+            raise PowerCut
+
+    def refuse(self, path: str, kind: str) -> None:
+        for (part, what), number in self.refusing.items():
+            if part in path and what == kind:
+                raise StorageFailed(path, number, "refused as the test wants")
+
+    def _folder(self, path: str) -> Folder:
+        node = self._node(path)
+        if not isinstance(node, Folder):
+            raise StorageFailed(path, errno.ENOTDIR, "not a folder")
+        return node
+
+    def _node(self, path: str) -> "Inode | Folder":
+        node: Inode | Folder = self.root
+        for name in path.strip("/").split("/") if path.strip("/") else ():
+            if not isinstance(node, Folder) or name not in node.names:
+                raise StorageFailed(path, errno.ENOENT, "there is no such file")
+            node = node.names[name]
+        return node
+
+    def _place(self, path: str) -> tuple[Folder, str]:
+        parent, _, name = path.rpartition("/")
+        return self._folder(parent), name
+
+    def create(self, path: str) -> SimFile:
+        folder, name = self._place(path)
+        if name in folder.names:
+            raise StorageFailed(path, errno.EEXIST, "the name is taken")
+        self.change(path, "create")
+        inode = Inode()
+        folder.set(name, inode)
+        return SimFile(self, path, inode, write=True)
+
+    def open(self, path: str, *, write: bool = False) -> SimFile:
+        node = self._node(path)
+        assert isinstance(node, Inode)
+        return SimFile(self, path, node, write=write)
+
+    def exists(self, path: str) -> bool:
+        try:
+            self._node(path)
+        except StorageFailed:
+            return False
+        return True
+
+    def size(self, path: str) -> int:
+        node = self._node(path)
+        assert isinstance(node, Inode)
+        return len(node.data)
+
+    def modified_ms(self, path: str) -> int:
+        node = self._node(path)
+        assert isinstance(node, Inode)
+        return node.modified_ms
+
+    def listdir(self, path: str) -> list[str]:
+        return sorted(self._folder(path).names)
+
+    def mkdir(self, path: str) -> None:
+        folder, name = self._place(path)
+        if name in folder.names:
+            raise StorageFailed(path, errno.EEXIST, "the name is taken")
+        self.change(path, "mkdir")
+        folder.set(name, Folder())
+
+    def rmdir(self, path: str) -> None:
+        folder, name = self._place(path)
+        assert not self._folder(path).names
+        self.change(path, "rmdir")
+        folder.set(name, None)
+
+    def rename(self, old: str, new: str) -> None:
+        folder, name = self._place(new)
+        old_folder, old_name = self._place(old)
+        assert folder is old_folder, "renames between folders are not needed"
+        node = self._node(old)
+        self.change(old, "rename")
+        folder.set(name, node, old_name)
+
+    def unlink(self, path: str) -> None:
+        folder, name = self._place(path)
+        assert isinstance(self._node(path), Inode)
+        self.change(path, "unlink")
+        folder.set(name, None)
+
+    def sync_dir(self, path: str) -> None:
+        folder = self._folder(path)
+        self.change(path, "sync_dir")
+        folder.durable = dict(folder.names)
+        folder.pending.clear()
+
+    def space(self, path: str) -> Space:
+        return Space(1 << 40, 1 << 39)
+
+    @contextmanager
+    def lock(self, path: str) -> Iterator[None]:
+        yield
