@@ -153,11 +153,12 @@ class Log:
         was changed.
         """
         log = cls(disk, path, config, log_start_offset)
+        found = recovery.Recovery(log, recovery_point, clean, known_end)
         try:
-            recovery.Recovery(log, recovery_point, clean, known_end).run(now_ms)
-        except StorageFailed as failure:
-            log.fail(failure)
-            log.let_go()
+            found.run(now_ms)
+        except StorageFailed:
+            for segment in found.segments:
+                segment.rest()
             raise
         return log
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from sim.disk import PowerCut, SimDisk
-from twin import TOPIC_ID, producer_view, small_batch, stage, stored, states_of
+from twin import TOPIC_ID, producer_view, small_batch, stage, states_of, stored
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
@@ -17,7 +17,7 @@ PATH = "/t-0"
 
 
 class World:
-    """One log, its twin, and what survives of what we know: the checkpoint of the recovery point."""
+    """One log, its twin, and what survives: the checkpoint of the recovery point."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -83,7 +83,7 @@ class World:
         return batch
 
     def stage(self, batch: bytearray) -> None:
-        """The twin knows what the log must hold before the log does: a crash may come in between."""
+        """The twin knows it before the log does: a crash may come in between."""
         batch[0:8] = self.log.end_offset.to_bytes(8, "big")
         batch[12:16] = self.epoch.to_bytes(4, "big")
         self.staged.append(bytes(batch))
