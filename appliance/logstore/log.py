@@ -498,6 +498,10 @@ class Log:
             self.fail(failure)
             raise
 
+    def oldest_rests(self) -> bool:
+        """Whether no sync has the first segment to do: it was rolled before the last one."""
+        return self.segments[0] not in self._unsynced.rolled
+
     def drop_oldest(self) -> Segment:
         """Forget the first segment, which is synced and not the active one."""
         segment = self.segments.pop(0)

@@ -8,12 +8,20 @@ import errno
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from appliance.base.errors import StorageFailed
 from appliance.logstore.scan import Found, HeaderFields, Scan
 from appliance.logstore.segment import UNKNOWN, Segment
-from appliance.wire.batch_header import DELETE_HORIZON_BIT, LENGTH_PREFIX, LOG_APPEND_TIME_BIT
+from appliance.wire.batch_header import (
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_PREFIX,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+)
 from appliance.wire.records import iter_records
 
 if TYPE_CHECKING:
@@ -22,6 +30,8 @@ if TYPE_CHECKING:
 RESTING: Final = 4
 """Segments besides the active one that stay open for reading, per log."""
 
+_HEAD: Final = Struct(">qiibIhi")  # up to the last offset delta
+_SHORTEST: Final = HEADER_SIZE - LENGTH_PREFIX
 _base = attrgetter("base")
 
 _READ: Final = 16 << 10
@@ -77,9 +87,7 @@ def _batches(segment: Segment, position: int, end: int, chunk: int = 1 << 20) ->
     for found in scan.chunks():
         yield from found
     if scan.problem:
-        raise StorageFailed(
-            segment.path, errno.EBADMSG, f"corrupt at byte {scan.position}: {scan.problem}"
-        )
+        raise _corrupt(segment, scan.position, scan.problem)
 
 
 def _size(log: "Log", segment: Segment) -> int:
@@ -94,13 +102,27 @@ def _number(log: "Log", offset: int) -> int:
 def _find(log: "Log", segment: Segment, offset: int) -> Found | None:
     """The first batch of a segment that ends at or behind `offset`."""
     _wake(log, segment)
-    assert segment.index is not None
+    assert segment.index is not None and segment.file is not None
     position = segment.index.position(offset - segment.base)
-    for found in _batches(segment, position, _size(log, segment), _READ):
-        header = found[1]
-        if header[0] + header[6] >= offset:
-            return found
+    size = _size(log, segment)
+    while position < size:
+        data = segment.file.pread(min(_READ, size - position), position)
+        at = 0
+        while at + HEADER_SIZE <= len(data):
+            base, length, _, magic, _, _, last_delta = _HEAD.unpack_from(data, at)
+            if magic != MAGIC or length < _SHORTEST:
+                raise _corrupt(segment, position + at, "there is no batch of format 2")
+            if base + last_delta >= offset:
+                return position + at, HEADER.unpack_from(data, at)
+            at += length + LENGTH_PREFIX
+        if not at:
+            raise _corrupt(segment, position, "the header of a batch is cut off")
+        position += at
     return None
+
+
+def _corrupt(segment: Segment, position: int, text: str) -> StorageFailed:
+    return StorageFailed(segment.path, errno.EBADMSG, f"corrupt at byte {position}: {text}")
 
 
 def locate(log: "Log", offset: int, max_bytes: int, limit_offset: int) -> "FileRange | None":

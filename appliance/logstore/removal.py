@@ -45,7 +45,7 @@ def retain(log: "Log", now_ms: int, high_watermark: int) -> list[Removal]:
     limit = min(high_watermark, log.recovery_point)
     dropped: list[Segment] = []
     for _ in expired:
-        if len(log.segments) < 2 or log.segments[1].base > limit:
+        if len(log.segments) < 2 or log.segments[1].base > limit or not log.oldest_rests():
             break
         dropped.append(log.drop_oldest())
     if not dropped:
