@@ -78,7 +78,7 @@ class Housekeeping:
             self._remove_now(heapq.heappop(self._removals)[2])
         if self._retaining is None and now_ns >= self._next_retention_ns:
             self._next_retention_ns = now_ns + self._retention_every_ns
-            self._retaining = self._retain_all(now_ms)
+            self._retaining = self._retain_all(now_ns, now_ms)
         return self._retaining is None or self._go_on_retaining()
 
     def look_at_space(self, now_ns: int) -> None:
@@ -160,21 +160,22 @@ class Housekeeping:
 
     # Retention ------------------------------------------------------------------------------------
 
-    def _retain_all(self, now_ms: int) -> Iterator[None]:
+    def _retain_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
         for partition in list(self._core.partitions.values()):
             if partition.broken is None:
                 try:
-                    self._retain(partition, now_ms)
+                    self._retain(partition, now_ns, now_ms)
                 except StorageFailed as failure:
                     self._core.fail(partition, failure)
             yield
 
-    def _retain(self, partition: Partition, now_ms: int) -> None:
+    def _retain(self, partition: Partition, now_ns: int, now_ms: int) -> None:
         log = partition.log
         before = log.log_start_offset
         for removal in log.retain(now_ms, partition.high_watermark):
             self.remove_later(removal)
         log.producers.expire(now_ms, self._producer_expiration_ms)
+        self._core.syncing.wrote(partition, now_ns)  # a segment may have been rolled
         if log.log_start_offset != before:
             self._core.publish(partition)
 

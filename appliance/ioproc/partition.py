@@ -18,8 +18,8 @@ from appliance.wire.batch import recompress, validate
 from appliance.wire.batch_header import CODEC_MASK, read_header
 from appliance.wire.compression import IDS as CODECS
 
-Waiting = tuple[Asker, int, int, int, int, int, bool]
-"""asker, token, acks, base offset, append time (ms or -1), end offset, whether it waits for a
+Waiting = tuple[Asker, int, int, int, int, bool]
+"""asker, token, base offset, append time (ms or -1), end offset, whether it waits for a
 sync."""
 
 
@@ -96,7 +96,7 @@ class Partition:
 
     def _stage(self, asker: Asker, token: int, acks: int, base: int, time: int, end: int) -> None:
         waits = (acks == -1 and self._group) or end - self.synced >= self.rules.flush_messages
-        self.staged.append((asker, token, acks, base, time, end, waits and end > self.synced))
+        self.staged.append((asker, token, base, time, end, waits and end > self.synced))
 
     def commit(self) -> bool:
         """Write what was staged and answer what need not wait. Returns whether the high watermark
@@ -110,7 +110,7 @@ class Partition:
         log_start = log.log_start_offset
         epoch = self.leader_epoch
         for waiting in self.staged:
-            asker, token, acks, base, time, end, waits = waiting
+            asker, token, base, time, end, waits = waiting
             if waits:
                 self.waiting.append(waiting)
                 continue
@@ -129,8 +129,8 @@ class Partition:
         waiting = self.waiting
         log_start = self.log.log_start_offset
         epoch = self.leader_epoch
-        while waiting and waiting[0][5] <= end:
-            asker, token, acks, base, time, _, _ = waiting.popleft()
+        while waiting and waiting[0][4] <= end:
+            asker, token, base, time, _, _ = waiting.popleft()
             asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
         if end > self.high_watermark:
             self.high_watermark = end
@@ -145,7 +145,7 @@ class Partition:
 
     def refuse_all(self, code: int) -> None:
         """Tell all whose appends are not acknowledged yet that they failed."""
-        for asker, token, acks, *_ in (*self.waiting, *self.staged):
+        for asker, token, *_ in (*self.waiting, *self.staged):
             asker.out.append(refusal(APPENDED, code, self.handle, token))
         self.waiting.clear()
         self.staged.clear()

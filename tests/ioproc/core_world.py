@@ -1,4 +1,5 @@
-"""A whole ioproc core without its process: rings over bytearrays, a real or simulated disk, one netproc.
+"""A whole ioproc core without its process: rings over bytearrays, a real or simulated disk, one
+netproc.
 
 `World` is what the tests of this room drive: ask, turn, and read the answers.
 """
@@ -99,7 +100,8 @@ class World:
         self.ask(messages.READ, handle, token, offset, e=max_bytes, f=enough, flags=flags, **rest)
 
     def turn(self, ms=1):
-        """End the turn; the completions that came for each netproc, flags turned into error codes."""
+        """End the turn; the completions that came for each netproc, flags turned into error
+        codes."""
         self.now_ns += ms * 1_000_000
         self.core.finish(self.now_ns)
         return self.answers()

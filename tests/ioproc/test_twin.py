@@ -1,4 +1,5 @@
-"""Random interleavings of everything that is asked of a core, against a dumb twin: one list per partition."""
+"""Random interleavings of everything that is asked of a core, against a dumb twin: one list per
+partition."""
 
 import tempfile
 
@@ -140,7 +141,8 @@ class Run:
             assert (answer.flags, answer.a) == (errors.NONE, twin.start)
 
     def finish(self):
-        """Let everything come to rest: every append is answered, and what is parked is at the end."""
+        """Let everything come to rest: every append is answered, and what is parked is at the
+        end."""
         while self.world.threads.outstanding() or any(p.waiting for p in self.partitions):
             self.sync(10)
             self.check(self.world.turn())
