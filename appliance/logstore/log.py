@@ -23,6 +23,7 @@ from appliance.logstore.flush import FlushJob, Unsynced
 from appliance.logstore.indexes import OFFSET_ENTRY, OffsetIndex, TimeIndex
 from appliance.logstore.producer_snapshot import Snapshots, encode_snapshot
 from appliance.logstore.producer_state import ProducerStates
+from appliance.logstore.recovery import TAIL
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
 from appliance.wire.batch import stamp_log_append_time
@@ -30,9 +31,6 @@ from appliance.wire.batch_header import LENGTH_PREFIX, BatchHeader
 
 FileRange = tuple[int, int, int, int]
 """(base offset of the segment, position in its file, length, length of the first batch)."""
-
-TAIL: Final = 4096
-"""How many of the newest batches are found without reading, at least."""
 
 INDEX_WRITE: Final = 512
 """Index entries gathered before they are written to the files."""
@@ -357,8 +355,7 @@ class Log:
         self.producers = found.producers
         self._closed_size = sum(segment.size for segment in self.segments[:-1])
         self.activate(self.segments[-1], end_offset)
-        self._tail_offsets = found.tail[0][-TAIL:]
-        self._tail_positions = found.tail[1][-TAIL:]
+        self._tail_offsets, self._tail_positions = found.tail
         self._since_index = found.since_index
         if found.first_timestamp >= 0:
             self._roll_time = found.first_timestamp + self._segment_ms()

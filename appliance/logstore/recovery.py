@@ -24,6 +24,9 @@ from appliance.wire.batch_header import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGI
 if TYPE_CHECKING:
     from appliance.logstore.log import Log
 
+TAIL: Final = 4096
+"""How many of the newest batches a log finds without reading, at least."""
+
 _REWIND: Final = 1 << 20
 """Bytes before a snapshot that are read again: it has one batch per producer, duplicates are looked for in five."""
 
@@ -308,7 +311,9 @@ class Recovery:
         since = 0
         for chunk in scan.chunks():
             for position, header in chunk:
-                base, length, batch_epoch, _, _, _, delta, _, timestamp, producer_id, *_ = header
+                base, length, batch_epoch, _, _, _, delta, _, timestamp, producer_id, _, _, _ = (
+                    header
+                )
                 relative = base + delta - base_offset
                 if timestamp > newest:
                     newest, newest_offset = timestamp, relative
@@ -324,6 +329,7 @@ class Recovery:
                     producers.replay(header, self.now_ms)
                 offsets.append(base)
                 positions.append(position)
+            del offsets[:-TAIL], positions[:-TAIL]
         segment.newest, segment.newest_offset = newest, base_offset + newest_offset
         self.tail = offsets, positions
         self.since_index = since

@@ -90,7 +90,7 @@ class Scan:
                         self.problem = "the header of a batch is cut off"
                     break
                 header = unpack(view, at)
-                base, length, _, magic, crc, _, last_delta, *_ = header
+                base, length, _, magic, crc, _, last_delta, _, _, _, _, _, _ = header
                 size = length + LENGTH_PREFIX
                 if length < _SHORTEST or magic != MAGIC or base < next_offset or last_delta < 0:
                     self.problem = "there is no batch of format 2 that continues the log"
