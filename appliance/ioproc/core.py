@@ -63,6 +63,7 @@ class Core:
         "askers",
         "partitions",
         "purgatory",
+        "refused",
         "space",
         "syncing",
     )
@@ -77,6 +78,7 @@ class Core:
     ) -> None:
         self.partitions: dict[int, Partition] = {}
         self.askers: dict[int, Asker] = {}
+        self.refused = 0  # partitions that could not be opened
         self.purgatory = Purgatory(PARKED_READS)
         self.syncing = syncing
         self.space = space
@@ -296,4 +298,5 @@ class Core:
 
     def refuse_row(self, handle: int) -> None:
         """The partition of this row could not be opened."""
+        self.refused += 1
         self._rows.offline(handle)

@@ -163,27 +163,36 @@ class IoProcess:
     # The end --------------------------------------------------------------------------------------
 
     def close(self) -> bool:
-        """Everything to the disk. False when something could not be: then the end was not a clean
-        one."""
+        """Everything to the disk. False when something could not be: the next start must check."""
         self._links.set_state(DRAINING)
         if not self._open:
             return False
         self.core.settle(self._clock.monotonic_ns())
-        self.syncs.close()
-        clean = True
-        for partition in self.core.partitions.values():
-            try:
-                partition.log.close()
-            except StorageFailed as failure:
-                self._offline(partition, failure)
-            clean = clean and partition.log.recovery_point == partition.log.end_offset
-            self._links.beat()
+        clean = self._close_logs()
         try:
             self._housekeeping.close()
         except StorageFailed as failure:
             self._events.event(ERROR, "checkpoint-failed", cause=failure)
             clean = False
         self._links.flush()
+        return clean
+
+    def _close_logs(self) -> bool:
+        """Close all logs side by side: each takes a handful of syncs."""
+        for partition in self.core.partitions.values():
+            self.syncs.submit((partition,), partition.log.close)
+        clean = not self.core.refused
+        while self.syncs.outstanding():
+            self.syncs.wait()
+            self._links.beat()
+            for done in self.syncs.take():
+                partition = done.tag[0]
+                if isinstance(done.failure, StorageFailed):
+                    self._offline(partition, done.failure)
+                elif done.failure is not None:
+                    raise done.failure
+                clean = clean and partition.broken is None and done.failure is None
+        self.syncs.close()
         return clean
 
 
