@@ -1,0 +1,211 @@
+"""`penstock up`: settings → supervisor, and what a person wants to read when it is ready.
+
+Everything the children use is imported here, before the first fork, so that they share its memory.
+"""
+
+import importlib
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import click
+
+from appliance.base.errors import ConfigError
+from appliance.cli import BEGAN_S
+from appliance.cli.exits import FAILED, Failure, usage
+from appliance.cli.root import VERSION
+from appliance.config.broker import BrokerConfig
+from appliance.config.listeners import parse_endpoint
+from appliance.config.load import load
+
+DEFAULT_DATA: Final = "penstock-data"
+DEFAULT_PORT: Final = 9092
+
+
+@click.command("up")
+@click.option("--data", metavar="DIR", help=f"The data folder.  [default: ./{DEFAULT_DATA}]")
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    multiple=True,
+    help="Where clients are listened to; may be repeated. Port 0 takes a free one."
+    "  [default: localhost:9092]",
+)
+@click.option("--config", metavar="FILE", help="Settings in Kafka's own server.properties form.")
+@click.option(
+    "-o", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; wins over the file."
+)
+@click.option(
+    "--ready-fd",
+    metavar="N",
+    type=int,
+    help="Write HOST:PORT and a newline to this descriptor when clients are served.",
+)
+def command(
+    data: str | None,
+    listen: tuple[str, ...],
+    config: str | None,
+    settings: tuple[str, ...],
+    ready_fd: int | None,
+) -> int:
+    """Start an appliance in this terminal; Ctrl-C ends it in order.
+
+    An empty data folder is formatted by the first start. Only this host can connect unless --listen
+    or the setting "listeners" says otherwise.
+
+    \b
+    penstock up
+    penstock up --data /srv/events --listen 0.0.0.0:9092
+    penstock up --config server.properties -o log.retention.hours=24
+    """
+    broker = _load(config, listen, settings)
+    folder = _folder(data, broker)
+    return serve(broker, folder, ready_fd)
+
+
+def serve(broker: BrokerConfig, folder: str, ready_fd: int | None) -> int:
+    """Be the appliance in `folder` until it ends: the exit code. Raises Failure."""
+    _preload()
+    from appliance.supervisor import CannotStart, run
+
+    fresh = not os.path.exists(os.path.join(folder, "meta.properties"))
+
+    def ready(address: str, _: float) -> None:
+        took = round((time.monotonic() - BEGAN_S) * 1000)
+        _narrate(broker, folder, address, took, fresh)
+        if ready_fd is not None:
+            with suppress(BrokenPipeError):
+                os.write(ready_fd, f"{address}\n".encode())
+            os.close(ready_fd)
+
+    try:
+        code = run(broker, data_dir=folder, on_ready=ready)
+    except (CannotStart, ConfigError) as problem:
+        raise Failure(str(problem), name="CANNOT_START") from None
+    except OSError as problem:
+        raise _unusable(folder, problem) from None
+    return code
+
+
+def _preload() -> None:
+    """Import what the children run. kio's types look for hypothesis, a test library, and load it
+    when it is there: 0.3 s and 20 MB for nothing."""
+    absent = "hypothesis" not in sys.modules
+    if absent:
+        sys.modules["hypothesis"] = None  # type: ignore[assignment]
+    for kind in ("netproc", "ioproc", "control"):
+        importlib.import_module(f"appliance.{kind}.main")
+    if absent:
+        del sys.modules["hypothesis"]
+
+
+def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]) -> BrokerConfig:
+    overrides: dict[str, str] = {}
+    for item in settings:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise usage(f"-o {item!r} is not KEY=VALUE", "for example -o num.partitions=3")
+        overrides[key.strip()] = value.strip()
+    try:
+        text = None if config is None else Path(config).read_text()
+        broker, warnings = load(text, overrides, file_name=config or "the file")
+        if listen or "listeners" not in broker.set_names():
+            mapped = broker.get("listener.security.protocol.map")
+            overrides |= _listeners(listen or (f"localhost:{DEFAULT_PORT}",), mapped)
+            broker, warnings = load(text, overrides, file_name=config or "the file")
+    except OSError as problem:
+        raise usage(f"{config} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise usage(f"{config} is not a text file in UTF-8") from None
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return broker
+
+
+def _listeners(texts: tuple[str, ...], mapped: object) -> dict[str, str]:
+    """The settings for --listen. localhost means both of the host's loopback addresses."""
+    addresses = []
+    for text in texts:
+        try:
+            one = parse_endpoint("--listen", text)
+        except ConfigError:
+            raise usage(
+                f"--listen {text!r} is not HOST:PORT with a port from 0 to 65535",
+                "for example --listen 127.0.0.1:9092, --listen [::1]:9092, --listen 0.0.0.0:9092",
+            ) from None
+        addresses.append(
+            f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
+        )
+        if one.host == "localhost" and one.port and _has_ipv6_loopback():
+            addresses.append(f"[::1]:{one.port}")
+    names = ["PLAINTEXT", *(f"PLAINTEXT_{n}" for n in range(2, len(addresses) + 1))]
+    assert isinstance(mapped, tuple)
+    return {
+        "listeners": ",".join(f"{n}://{a}" for n, a in zip(names, addresses, strict=True)),
+        "listener.security.protocol.map": ",".join(
+            [*mapped, *(f"{name}:PLAINTEXT" for name in names[1:])]
+        ),
+    }
+
+
+def _has_ipv6_loopback() -> bool:
+    import socket
+
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def _folder(data: str | None, broker: BrokerConfig) -> str:
+    """The data folder, made when it is missing: --data, else log.dirs, else log.dir, else ours."""
+    dirs = broker.list("log.dirs")
+    chosen = data or (dirs[0] if dirs else broker.get("log.dir")) or DEFAULT_DATA
+    folder = os.path.abspath(str(chosen))
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as problem:
+        raise _unusable(folder, problem) from None
+    return folder
+
+
+def _unusable(folder: str, problem: OSError) -> Failure:
+    return Failure(
+        f"{problem.filename or folder}: {problem.strerror or problem}",
+        f"{folder} must be a folder that this user may write to; choose another with --data",
+        code=FAILED,
+        name="CANNOT_START",
+    )
+
+
+def _narrate(broker: BrokerConfig, folder: str, address: str, took_ms: int, fresh: bool) -> None:
+    others = [f"{one.host}:{one.port}" for one in broker.endpoints()[1:]]
+    where = ", ".join([address, *(f"[{h}" if h.count(":") > 1 else h for h in others)])
+    b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
+    lines = [
+        f"Penstock {VERSION} is ready in {took_ms} ms",
+        f"  listens on  {where}",
+        f"  data        {folder}{' (new)' if fresh else ''}",
+        f"  cluster id  {_cluster_id(folder)}",
+        "Try in another terminal:",
+        f"  penstock topic create hello{b}",
+        f"  echo world | penstock produce hello{b}",
+        f"  penstock consume hello -o start -e{b}",
+        "Ctrl-C ends it in order.",
+    ]
+    with suppress(OSError):
+        os.write(2, ("\n".join(lines) + "\n").encode())
+
+
+def _cluster_id(folder: str) -> str:
+    from appliance.base.os_disk import OsDisk
+    from appliance.metadata.identity import read_identity
+
+    return read_identity(OsDisk(), folder).cluster_id
