@@ -51,6 +51,12 @@ class Wire:
     def close(self) -> None:
         self.socket.close()
 
+    def __enter__(self) -> "Wire":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 class Peer:
     """A broker, or a bare loop that answers like one. name: as it appears in tables."""
@@ -81,14 +87,19 @@ class Peer:
             (code,) = unpack_from(">h", answer, 4 + 4 + 2 + len(name))
             if code:
                 raise WrongAnswer(f"CreateTopics answered error {code}")
-            end = time.monotonic() + 10
-            while not _serves(wire, name, partitions):
-                if time.monotonic() > end:
-                    raise WrongAnswer("the new topic got no leader in 10 s")
-                time.sleep(0.01)
         finally:
             wire.close()
+        self.wait_served(name, partitions)
         return name
+
+    def wait_served(self, topic: str, partitions: int = 1, limit_s: float = 10) -> None:
+        """Until every partition has a leader that answers as one. Raises WrongAnswer."""
+        end = time.monotonic() + limit_s
+        with self.connect() as wire:
+            while not _serves(wire, topic, partitions):
+                if time.monotonic() > end:
+                    raise WrongAnswer(f"a partition of {topic} has no leader after {limit_s} s")
+                time.sleep(0.01)
 
     def delete(self, topic: str) -> None:
         wire = self.connect()
@@ -102,10 +113,9 @@ def _serves(wire: Wire, topic: str, partitions: int) -> bool:
     """Does the broker name leaders, and do they answer as leaders?"""
     if not _has_leaders(wire.call(requests.metadata([topic])), topic):
         return False
-    shape = requests.fetch_shape(topic, 4)
     for partition in range(partitions):
-        ask = requests.fetch(topic, partition, 0, 1, 1, max_wait_ms=0)
-        if shape.fields.unpack_from(wire.call(ask), shape.at - 8)[0]:
+        answer = wire.call(requests.end_offset(topic, partition))
+        if requests.END_FIELDS.unpack_from(answer, len(answer) - requests.END_FIELDS.size)[0]:
             return False
     return True
 

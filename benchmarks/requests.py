@@ -8,7 +8,9 @@ from struct import Struct, pack
 from typing import Final, NamedTuple
 
 CLIENT_ID: Final = b"bench"
-PRODUCE, FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 3, 18, 19, 20
+PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
+API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 18, 19, 20
+END_FIELDS: Final = Struct(">hqq")
 
 
 def string(text: str) -> bytes:
@@ -74,6 +76,13 @@ def fetch(
         return frame(FETCH, version, correlation, body, flexible=True)
     body = head + pack(">i", 1) + string(topic) + pack(">iiqi", 1, partition, offset, max_bytes)
     return frame(FETCH, version, correlation, body)
+
+
+def end_offset(topic: str, partition: int, correlation: int = 1) -> bytes:
+    """ListOffsets v2 for the log end of one partition. The answer ends with error, timestamp and
+    offset (END_FIELDS)."""
+    body = pack(">ibi", -1, 0, 1) + string(topic) + pack(">iiq", 1, partition, -1)
+    return frame(LIST_OFFSETS, 2, correlation, body)
 
 
 def create_topic(

@@ -105,8 +105,7 @@ class Broker:
             raise AssertionError("the broker did not stop after SIGTERM") from None
 
     def kill(self) -> None:
-        """SIGKILL to every process of it at once, as far as that can be done; wait for the first.
-        """
+        """SIGKILL to all its processes, as much at once as can be; wait until they are gone."""
         pids = self.pids()
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):

@@ -2,7 +2,7 @@
 
 import gzip
 import time
-from struct import pack, pack_into, unpack_from
+from struct import pack, pack_into
 
 import crc32c
 import lz4.frame
@@ -33,10 +33,8 @@ def resealed(batch):
 
 def end_of(port, topic="target"):
     """Log end offset."""
-    body = pack(">iii", -1, 0, 1)[:4] + b"\0" + pack(">i", 1) + requests.string(topic)
-    body += pack(">iiq", 1, 0, -1)
-    answer = ask(port, requests.frame(2, 2, 3, body))
-    return unpack_from(">q", answer, len(answer) - 8)[0]
+    answer = ask(port, requests.end_offset(topic, 0))
+    return requests.END_FIELDS.unpack_from(answer, len(answer) - requests.END_FIELDS.size)[2]
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,71 @@
+"""A disk that can lose its power: ext4 on a loop device.
+
+The cut is the file system's own shutdown ioctl without a log flush: from that instant nothing in
+the page cache or the journal's memory reaches the image, exactly as when the power goes. Needs
+root.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
+NO_LOG_FLUSH = struct.pack("I", 2)
+SIZE = 2 << 30
+
+
+def _run(*command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+class LoopDisk:
+    """Mounted at `mount` as long as it is entered; whatever happens, nothing stays mounted."""
+
+    def __init__(self, folder):
+        self.image = folder / "disk.img"
+        self.mount = folder / "disk"
+
+    def __enter__(self):
+        if os.geteuid():
+            pytest.skip("a power cut needs root: it mounts a loop device")
+        if shutil.which("mkfs.ext4") is None:
+            pytest.skip("mkfs.ext4 is not installed")
+        self.mount.mkdir()
+        with self.image.open("wb") as image:
+            image.truncate(SIZE)
+        made = _run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1", str(self.image))
+        assert made.returncode == 0, made.stderr
+        mounted = self._mount()
+        if mounted.returncode:
+            self.image.unlink()
+            pytest.skip(f"loop devices cannot be mounted here: {mounted.stderr.strip()}")
+        return self
+
+    def _mount(self):
+        return _run("mount", "-o", "loop", str(self.image), str(self.mount))
+
+    def cut(self):
+        """The power goes. Files can still be open; every write fails from now on."""
+        handle = os.open(self.mount, os.O_RDONLY)
+        try:
+            fcntl.ioctl(handle, SHUTDOWN, NO_LOG_FLUSH)
+        finally:
+            os.close(handle)
+
+    def back(self):
+        """The power is back. Nobody may have a file of it open."""
+        gone = _run("umount", str(self.mount))
+        assert gone.returncode == 0, gone.stderr
+        mounted = self._mount()
+        assert mounted.returncode == 0, mounted.stderr
+
+    def __exit__(self, *_):
+        if _run("umount", str(self.mount)).returncode:
+            _run("umount", "-l", str(self.mount))
+        with contextlib.suppress(OSError):
+            self.image.unlink()
