@@ -1,0 +1,130 @@
+"""What was acknowledged survives a power cut at any disk operation, and a death of the process at
+any moment: the whole core over a disk that forgets what was not synced."""
+
+from random import Random
+
+import pytest
+from core_world import NOW_MS, World, batch
+from sim.disk import PowerCut, SimDisk
+
+from appliance.config.log_config import LogConfig
+from appliance.ioproc import checkpoints
+from appliance.ioproc.opening import Opener
+from appliance.ioproc.partition import Partition
+from appliance.ring import partition_table as columns
+from appliance.ring.messages import APPENDED
+from appliance.ring.partition_table import PartitionTable
+from appliance.wire.batch import iter_records
+
+PARTITIONS = 3
+DATA = "/data"
+CONFIG = {"segment_bytes": 1200, "index_interval_bytes": 300, "retention_ms": -1}
+
+
+def fresh_table():
+    table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
+    for index in range(PARTITIONS):
+        table.add(b"t".ljust(16, b"\0"), index)
+    return table
+
+
+class Story:
+    """Lives of one ioproc on one disk. safe: (partition, offset) → value that must be there."""
+
+    def __init__(self, seed):
+        self.rng = Random(seed)
+        self.disk = SimDisk(self.rng)
+        self.disk.mkdir(DATA)
+        self.disk.sync_dir("/")
+        self.table = fresh_table()
+        self.power_safe = {}
+        self.process_safe = {}
+        self.asked = {}
+        self.count = 0
+
+    def open(self):
+        world = self.world = World(DATA, disk=self.disk)
+        world.table = self.table
+        world.core._rows.__init__(self.table)
+        world.quiet = self.rng.random() < 0.3
+        opener = Opener(self.disk, DATA, self.table, clean=False)
+        for index in range(PARTITIONS):
+            topic_id = b"t".ljust(16, b"\0")
+            log = opener.open("t", index, topic_id, index, LogConfig(**CONFIG), NOW_MS)
+            if log.recovery_point < log.end_offset:
+                log.sync_now()
+            world.core.add(Partition(index, "t", index, topic_id, log, 1), world.now_ns)
+
+    def live(self, steps):
+        """Random requests and syncs. PowerCut may end it anywhere."""
+        rng, world = self.rng, self.world
+        for _ in range(steps):
+            for _ in range(rng.randint(0, 4)):
+                self.append(rng.randrange(PARTITIONS), rng.choice([-1, -1, 1, 0]))
+            world.core.finish(world.now_ns)
+            self.note(world.answers())
+            for _ in range(rng.randint(0, len(world.threads.jobs))):
+                world.threads.run_one()
+            world.now_ns += rng.choice([0, 10**6, 10**9])
+            if rng.random() < 0.1:
+                partitions = world.core.partitions.values()
+                points = {(p.topic, p.index): p.log.recovery_point for p in partitions}
+                checkpoints.merge(self.disk, DATA, checkpoints.RECOVERY_POINT, points)
+
+    def append(self, index, acks):
+        self.count += 1
+        value = b"%d" % self.count * self.rng.randint(1, 60)
+        self.asked[self.count] = (index, acks, value)
+        self.world.append(index, batch(value), acks, self.count, position=self.count % 256 * 4096)
+
+    def note(self, answers):
+        for answer in answers:
+            assert (answer.op, answer.flags) == (APPENDED, 0)
+            index, acks, value = self.asked.pop(answer.token)
+            self.process_safe[index, answer.a] = value
+            if acks == -1:
+                self.power_safe[index, answer.a] = value
+
+    def check(self, safe):
+        for index, partition in self.world.core.partitions.items():
+            stored = {}
+            offset = partition.log.log_start_offset
+            while offset < partition.log.end_offset:
+                self.world.read(index, offset, token=1)
+                (found,) = self.world.turn()
+                for record in iter_records(self.world.bytes_of(found, partition)[: found.f]):
+                    stored[record.offset] = record.value
+                offset = max(stored) + 1
+            wanted = {at: value for (home, at), value in safe.items() if home == index}
+            assert {at: stored.get(at) for at in wanted} == wanted
+            # What was lost without an acknowledgement may be written anew at the same offsets.
+            for kept in (self.power_safe, self.process_safe):
+                for key in [k for k in kept if k[0] == index and k[1] not in stored]:
+                    del kept[key]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_acknowledged_is_lost_whatever_ends_a_life(seed):
+    story = Story(seed)
+    for _ in range(6):
+        story.disk.crash_at = story.disk.steps + story.rng.randint(1, 250)
+        try:
+            story.open()
+            story.live(40)
+        except PowerCut:
+            story.disk.power_cut()
+            story.table = fresh_table()
+            safe = story.power_safe
+        else:
+            story.disk.process_death()
+            safe = story.process_safe
+            if story.rng.random() < 0.5:  # not this process alone: everything was killed
+                story.table = fresh_table()
+        story.disk.crash_at = -1
+        story.asked.clear()
+        story.open()
+        story.check(safe)
+        assert story.table.get(0, columns.STATUS) == columns.ONLINE
+        story.disk.process_death()
+        story.table = fresh_table()
+        story.process_safe = dict(story.process_safe)
