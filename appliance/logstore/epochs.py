@@ -70,10 +70,10 @@ class LeaderEpochs:
         """What a file says, None when it is damaged."""
         made = cls()
         try:
-            version, count, *lines = data.decode().split("\n")
-            if int(version) != _VERSION or len(lines) < int(count):
+            version, count, *lines, rest = data.decode().split("\n")
+            if int(version) != _VERSION or len(lines) != int(count) or rest:
                 return None
-            for line in lines[: int(count)]:
+            for line in lines:
                 epoch, start = line.split(" ")
                 made.assign(int(epoch), int(start))
         except ValueError:

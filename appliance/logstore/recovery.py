@@ -346,12 +346,16 @@ class Recovery:
             file = self.disk.open(segment.path, write=True)
             segment.file = file
             file.truncate(position)
+            file.sync()  # or the torn bytes come back under what is appended elsewhere
             segment.size = position
-        for dropped in self.segments[number:]:
-            dropped.rest()
+        dropped = self.segments[number:]
+        for gone in dropped:
+            gone.rest()
             for suffix in files.SEGMENT_SUFFIXES:
-                if self.disk.exists(dropped.stem + suffix):
-                    self.disk.unlink(dropped.stem + suffix)
+                if self.disk.exists(gone.stem + suffix):
+                    self.disk.unlink(gone.stem + suffix)
+        if dropped:
+            self.disk.sync_dir(self.path)
         del self.segments[number:]
 
     def _settle(self, first: int, end: int) -> None:
