@@ -9,6 +9,7 @@ import os
 from typing import Final
 
 from appliance.base.clock import OsClock
+from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.control.answers import Answers
 from appliance.control.metadata_log import MetadataLog
@@ -88,11 +89,19 @@ class Control:
         full = [answers for answers in self._answers.values() if not answers.push()]
         now_ms = self._clock.wall_ms()
         if self._metadata.snapshot_due(now_ms):
-            self._metadata.snapshot(now_ms)
-            self._log.event(NOTICE, "metadata-snapshot", offset=self._metadata.committed)
+            self._snapshot(now_ms)
         if self._seat.processes.drain >= DRAIN_STAGE:
             return STOP
         return 1 if full else LONGEST_WAIT_MS
+
+    def _snapshot(self, now_ms: int) -> None:
+        """Without a new snapshot the log only gets longer: a full disk is no reason to end."""
+        try:
+            self._metadata.snapshot(now_ms)
+        except StorageFailed as failure:
+            self._log.event(ERROR, "metadata-snapshot-failed", cause=str(failure))
+        else:
+            self._log.event(NOTICE, "metadata-snapshot", offset=self._metadata.committed)
 
     def close(self) -> None:
         """The orderly end: the log is synced, nobody asks any more."""
@@ -115,9 +124,9 @@ class Control:
 
     def _tell(self, change: Change) -> None:
         if isinstance(change, TopicAdded):
-            self._log.event(NOTICE, "topic-created", topic=change.name)
+            self._log.event_from(NOTICE, "topic-created", "all", topic=change.name)
         elif isinstance(change, TopicRemoved):
-            self._log.event(NOTICE, "topic-deleted", topic=change.name)
+            self._log.event_from(NOTICE, "topic-deleted", "all", topic=change.name)
 
     def _report(self, event: str, cause: str) -> None:
         level = ERROR if event == "bug" else WARNING

@@ -26,6 +26,7 @@ from appliance.wire.batch import NewRecord, build_batch, read_header
 
 METADATA_TOPIC_ID: Final = TopicId(bytes(15) + b"\x01")
 KEEP_SNAPSHOTS: Final = 2
+_TRY_AGAIN_MS: Final = 60_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -50,6 +51,7 @@ class MetadataLog:
         self._limits = limits
         self._last_ms = 0
         self._snapshot_ms = 0
+        self._again_ms = 0  # not before, after a snapshot that failed
         self._bytes = follower.bytes_replayed  # in the log since the last snapshot
         self.image: MetadataImage = follower.image
         self.quorum: VoterSet = follower.quorum
@@ -123,6 +125,8 @@ class MetadataLog:
     def snapshot_due(self, now_ms: int) -> bool:
         """Whether enough was committed, or long enough ago, since the last snapshot."""
         limits = self._limits
+        if now_ms < self._again_ms:
+            return False
         old = limits.snapshot_ms > 0 and now_ms - self._snapshot_ms >= limits.snapshot_ms
         return self._bytes >= limits.snapshot_bytes or (old and self._bytes > 0)
 
@@ -131,12 +135,13 @@ class MetadataLog:
 
         Returns the names of the files that went. Raises StorageFailed."""
         assert not self.uncommitted, "a snapshot holds committed records only"
+        self._again_ms = now_ms + _TRY_AGAIN_MS
         snapshot = SnapshotId(self.committed, self.epoch)
         pieces = checkpoint.write(
             self.image, snapshot, self.quorum, now_ms=now_ms, last_log_timestamp=self._last_ms
         )
         write_file(self._disk, f"{self._folder}/{snapshot.file_name}", b"".join(pieces))
-        self._bytes = 0
+        self._bytes = self._again_ms = 0
         self._snapshot_ms = now_ms
         return self._clean(now_ms)
 

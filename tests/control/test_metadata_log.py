@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.base.errors import ConfigError
+from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.control import quorum_state
 from appliance.control.format import open_or_format
@@ -107,6 +107,26 @@ def test_snapshots_replace_old_segments(tmp_path):
     again = opened(tmp_path)
     assert again.image.config(4, "") == {"log.retention.ms": "399"}
     assert again.committed == log.committed + 1
+
+
+def test_a_snapshot_that_fails_is_tried_again_later(tmp_path, monkeypatch):
+    log = opened(tmp_path)
+    while not log.snapshot_due(1000):
+        log.append([setting(1)], 1000)
+        log.sync()
+    monkeypatch.setattr(OsDisk, "create", refuse)
+    with pytest.raises(StorageFailed):
+        log.snapshot(1000)
+    monkeypatch.undo()
+    assert not log.snapshot_due(1000) and log.snapshot_due(61_000)
+    log.append([setting(2)], 61_000)
+    log.sync()
+    log.snapshot(61_000)
+    assert not log.snapshot_due(61_000)
+
+
+def refuse(self, path):
+    raise StorageFailed(path, 28, "No space left on device")
 
 
 def test_the_newest_snapshot_may_be_torn(tmp_path):
