@@ -13,7 +13,7 @@ BEGAN_S: Final = time.monotonic() - time.process_time()
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and exit with its code (see `appliance/cli/exits.py`)."""
+    """Run the command line of this process and exit with its code (`appliance/cli/exits.py`)."""
     from appliance.cli.root import run
 
     run()

@@ -1,0 +1,234 @@
+"""A real appliance as a child process: for tests, notebooks and demos.
+
+It is started with the `penstock` command of this very interpreter, on a free loopback port, and
+leaves nothing behind. Nothing here sleeps: readiness comes through a pipe, ends through pidfds.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+READY_LIMIT_S: Final = 60.0
+STOP_LIMIT_S: Final = 60.0
+_SHM: Final = Path("/dev/shm")
+
+
+class ApplianceError(Exception):
+    """The appliance did not start, did not end, or left something behind; the text has its log."""
+
+
+class Appliance:
+    """One appliance in `data_dir`. `settings` are Kafka's property names with their values.
+
+    The port is chosen by the first start and stays the same afterwards, so that clients find a
+    restarted appliance where they left it.
+    """
+
+    def __init__(
+        self, data_dir: str | Path, settings: Mapping[str, object] | None = None, *, port: int = 0
+    ) -> None:
+        self.data_dir = Path(data_dir)
+        self.settings = dict(settings or {})
+        self.log_file = self.data_dir.parent / f"{self.data_dir.name}.log"
+        self._port = port
+        self._process: subprocess.Popen[bytes] | None = None
+        self._shm_before: set[str] = set()
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT for a client's bootstrap servers."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on; 0 before the first start."""
+        return self._port
+
+    @property
+    def pid(self) -> int:
+        """Process id of the supervisor."""
+        return self._running().pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the supervisor lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def pids(self) -> list[int]:
+        """The supervisor and every living child."""
+        return [self.pid, *_children(self.pid)]
+
+    def log_text(self) -> str:
+        """Everything that it has said since its first start."""
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def command(self) -> list[str]:
+        """What `start` runs, without the descriptor for readiness."""
+        command = [sys.executable, "-m", "appliance.cli", "up", "--data", str(self.data_dir)]
+        command += ["--listen", self.bootstrap]
+        for key, value in self.settings.items():
+            command += ["-o", f"{key}={_text(value)}"]
+        return command
+
+    def start(self, **settings: object) -> Self:
+        """Start and wait until clients are served. In keywords `_` stands for `.`; they stay in
+        force. Raises ApplianceError."""
+        if self.running:
+            raise ApplianceError(f"it runs already, as process {self.pid}")
+        self.settings |= {key.replace("_", "."): value for key, value in settings.items()}
+        self.data_dir.parent.mkdir(parents=True, exist_ok=True)
+        self._shm_before = _shared_memory()
+        ours, theirs = os.pipe()
+        try:
+            with self.log_file.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [*self.command(), "--ready-fd", str(theirs)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(theirs,),
+                )
+            os.close(theirs)
+            theirs = -1
+            self._wait_ready(ours)
+        finally:
+            os.close(ours)
+            if theirs >= 0:
+                os.close(theirs)
+        return self
+
+    def stop(self) -> int:
+        """End in order and wait: the exit code. Raises ApplianceError when it does not end in time,
+        or leaves a process or shared memory behind."""
+        process = self._running()
+        ends = _Ends(self.pids())
+        try:
+            process.send_signal(signal.SIGTERM)
+            if not ends.wait(STOP_LIMIT_S):
+                self._kill(ends)
+                raise ApplianceError(f"it did not end after SIGTERM:\n{self.log_text()[-3000:]}")
+        finally:
+            ends.close()
+        self._check_shared_memory()
+        return process.wait()
+
+    def kill(self) -> None:
+        """SIGKILL to all of its processes at once; returns when they are gone."""
+        ends = _Ends(self.pids())
+        try:
+            self._kill(ends)
+        finally:
+            ends.close()
+        self._check_shared_memory()
+
+    def restart(self, **settings: object) -> Self:
+        """Stop it in order, if it runs, and start it again."""
+        if self.running:
+            self.stop()
+        return self.start(**settings)
+
+    def close(self) -> None:
+        """Stop it if it runs."""
+        if self.running:
+            self.stop()
+
+    def __enter__(self) -> Self:
+        return self if self.running else self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise ApplianceError("it was never started")
+        return self._process
+
+    def _wait_ready(self, pipe: int) -> None:
+        readable, _, _ = select.select([pipe], [], [], READY_LIMIT_S)
+        line = os.read(pipe, 256) if readable else b""
+        if not line:
+            self._give_up()
+            raise ApplianceError(f"it did not start:\n{self.log_text()[-3000:]}")
+        self._port = int(line.decode().strip().rpartition(":")[2])
+
+    def _give_up(self) -> None:
+        process = self._running()
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+    def _kill(self, ends: "_Ends") -> None:
+        ends.kill()
+        self._running().wait()
+        if not ends.wait(STOP_LIMIT_S):
+            raise ApplianceError("a killed process does not go away")
+
+    def _check_shared_memory(self) -> None:
+        # A segment has a name for an instant only, when any appliance of this host starts: what is
+        # left behind is what two looks see.
+        left = _shared_memory() - self._shm_before
+        left &= _shared_memory()
+        if left:
+            raise ApplianceError(f"left in {_SHM}: {', '.join(sorted(left))}")
+
+
+class _Ends:
+    """Waits for the ends of processes by their pidfds, which never name another process."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self._fds: list[int] = []
+        for pid in pids:
+            try:
+                self._fds.append(os.pidfd_open(pid))
+            except ProcessLookupError:
+                continue
+
+    def kill(self) -> None:
+        for fd in self._fds:
+            try:
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def wait(self, limit_s: float) -> bool:
+        """Whether all of them ended; each gets `limit_s` at most."""
+        for fd in self._fds:
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            if not poll.poll(limit_s * 1000):
+                return False
+        return True
+
+    def close(self) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return []
+    found = []
+    for child in map(int, text.split()):
+        found += [child, *_children(child)]
+    return found
+
+
+def _shared_memory() -> set[str]:
+    return {path.name for path in _SHM.glob("penstock-*")}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

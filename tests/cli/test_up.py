@@ -1,0 +1,131 @@
+"""`penstock up` from outside: ready, refusing, ending, and what it leaves behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from penstock.local import ApplianceError
+
+UP = [sys.executable, "-m", "appliance.cli", "up"]
+
+
+def up(tmp_path, *args):
+    return subprocess.run(
+        [*UP, "--data", str(tmp_path / "data"), *args],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_it_serves_says_where_and_ends_in_order(fresh_appliance):
+    one = fresh_appliance()
+    with socket.create_connection(("127.0.0.1", one.port), 5):
+        pass
+    assert len(one.pids()) >= 4
+    assert one.stop() == 0
+    said = one.log_text()
+    for words in ("ready in", one.bootstrap, str(one.data_dir), "cluster id", "topic create"):
+        assert words in said
+    assert (one.data_dir / ".kafka_cleanshutdown").exists()
+
+
+def test_it_comes_back_on_the_same_port_with_the_same_cluster(fresh_appliance):
+    one = fresh_appliance()
+    identity, port = (one.data_dir / "meta.properties").read_bytes(), one.port
+    one.kill()
+    assert not (one.data_dir / ".kafka_cleanshutdown").exists()
+    one.start()
+    one.restart()
+    assert (one.data_dir / "meta.properties").read_bytes() == identity
+    assert one.port == port
+
+
+def test_ctrl_c_ends_it_in_order(fresh_appliance):
+    one = fresh_appliance()
+    os.kill(one.pid, signal.SIGINT)
+    assert one._process.wait(60) == 0
+    assert "ended clean=yes" in one.log_text()
+
+
+def test_settings_reach_it(fresh_appliance):
+    one = fresh_appliance(penstock_net_processes=2, penstock_io_processes=2)
+    assert len(one.pids()) == 1 + 2 + 2 + 1
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["-o", "num.partitions=0"], ["num.partitions", "'0'", "from 1 to"]),
+        (["-o", "nonsense"], ["nonsense", "KEY=VALUE"]),
+        (["--listen", "9092"], ["9092", "HOST:PORT"]),
+        (["--listen", "127.0.0.1:65536"], ["65536"]),
+        (["--config", "missing.properties"], ["missing.properties", "No such file"]),
+        (["-o", "listeners=SSL://localhost:0"], ["SSL", "PLAINTEXT"]),
+        (["--no-such-option"], ["--no-such-option"]),
+    ],
+)
+def test_a_wrong_command_line_is_refused_with_cause_and_code_2(tmp_path, args, words):
+    result = up(tmp_path, *args)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    for word in words:
+        assert word in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = up(tmp_path, "--listen", f"127.0.0.1:{port}")
+    assert result.returncode == 1
+    assert f"127.0.0.1:{port} is in use" in result.stderr.splitlines()[-1]
+
+
+def test_a_folder_in_use_is_named(fresh_appliance):
+    one = fresh_appliance()
+    result = up(one.data_dir.parent, "--listen", "127.0.0.1:0")
+    assert result.returncode == 1
+    assert f"{one.data_dir} is in use by the process {one.pid}" in result.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_named():
+    result = subprocess.run(
+        [*UP, "--data", "/proc/nothing/here"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert "/proc/nothing" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_file_of_a_kafka_user_is_taken_and_unknown_keys_are_warned_about(tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("process.roles=broker,controller\nnode.id=7\nnum.partition=3\n")
+    file.write_text(file.read_text() + "log.dirs=" + str(tmp_path / "logs") + "\n")
+    process = subprocess.Popen(
+        [*UP, "--config", str(file), "--listen", "127.0.0.1:0"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if "in order" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        assert process.wait(60) == 0
+    finally:
+        process.stderr.close()
+        if process.poll() is None:
+            process.kill()
+    assert any("num.partition is not known" in line and "num.partitions" in line for line in said)
+    assert "node.id=7" in (tmp_path / "logs" / "meta.properties").read_text()
+
+
+def test_one_that_cannot_start_says_why(fresh_appliance):
+    with pytest.raises(ApplianceError, match=r"num\.partitions"):
+        fresh_appliance(num_partitions=0)
