@@ -1,0 +1,85 @@
+"""The operating system behind the Disk door."""
+
+import errno
+import os
+
+import pytest
+
+from appliance.base.disk import read_file, write_file
+from appliance.base.errors import StorageFailed
+from appliance.base.os_disk import OsDisk
+
+DISK = OsDisk()
+
+
+@pytest.mark.parametrize("count", [1, 3, 1024, 1025, 2500])
+def test_every_buffer_arrives_however_many_there_are(tmp_path, count):
+    file = DISK.create(f"{tmp_path}/f")
+    buffers = [os.urandom(n % 50 + 1) for n in range(count)]
+    file.pwritev(buffers, 7)
+    assert file.pread(1 << 20, 7) == b"".join(buffers)
+    assert file.size() == 7 + sum(map(len, buffers))
+    buffer = bytearray(10)
+    assert file.preadinto(buffer, file.size() - 3) == min(3, file.size())
+    file.close()
+    file.close()
+
+
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_a_partial_write_is_continued(tmp_path, monkeypatch, most):
+    def short_pwritev(fd, buffers, position):
+        return os.pwrite(fd, b"".join(buffers)[:most], position)
+
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwritev", short_pwritev)
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: whole(fd, bytes(data)[:most], at))
+    file = DISK.create(f"{tmp_path}/f")
+    file.pwritev([b"ab", b"", b"cdefgh", bytes(200)], 0)
+    file.pwritev([b"0123456789"], 208)
+    assert file.pread(300, 0) == b"abcdefgh" + bytes(200) + b"0123456789"
+
+
+def test_what_the_system_refuses_is_storage_failed(tmp_path):
+    full = DISK.open("/dev/full", write=True)
+    with pytest.raises(StorageFailed) as refused:
+        full.pwritev([b"x"], 0)
+    assert refused.value.errno == errno.ENOSPC
+    full.close()
+    missing = f"{tmp_path}/none/f"
+    for call in (DISK.open, DISK.create, DISK.size, DISK.listdir, DISK.unlink, DISK.sync_dir):
+        with pytest.raises(StorageFailed) as refused:
+            call(missing)
+        assert refused.value.errno == errno.ENOENT
+        assert refused.value.path == missing
+    DISK.create(f"{tmp_path}/f").close()
+    with pytest.raises(StorageFailed):
+        DISK.create(f"{tmp_path}/f")
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    path = f"{tmp_path}/f"
+    for sync in (True, False):
+        write_file(DISK, path, b"old" * 1000, sync=sync)
+        write_file(DISK, path, b"new", sync=sync)
+        assert read_file(DISK, path) == b"new"
+    assert DISK.listdir(str(tmp_path)) == ["f"]
+    assert 0 < DISK.space(path).free <= DISK.space(path).total
+    assert abs(DISK.modified_ms(path) - os.stat(path).st_mtime * 1000) < 2
+
+
+def test_the_lock_holds_others_off(tmp_path):
+    path = f"{tmp_path}/lock"
+    with DISK.lock(path):
+        pid = os.fork()
+        if pid == 0:
+            import fcntl
+
+            fd = os.open(path, os.O_RDWR)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
+    with DISK.lock(path):
+        pass

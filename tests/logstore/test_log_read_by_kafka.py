@@ -1,0 +1,84 @@
+"""Kafka's own dump-log reads our files and finds nothing wrong.
+
+Runs when java is there and KAFKA_LIBS names the folder of Kafka's jars.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from random import Random
+
+import pytest
+from twin import TOPIC_ID, header_of, small_batch, stage
+
+from appliance.base.os_disk import OsDisk
+from appliance.config.log_config import LogConfig
+from appliance.logstore.log import Log
+
+LIBS = os.environ.get("KAFKA_LIBS", "")
+
+pytestmark = pytest.mark.skipif(
+    not LIBS or shutil.which("java") is None, reason="needs java and KAFKA_LIBS"
+)
+
+
+def dump(folder, *options: str) -> str:
+    names = sorted(
+        str(path) for path in folder.iterdir() if path.suffix[1:] in KINDS and path.stat().st_size
+    )
+    tool = ("java", "-Xmx256m", "-cp", f"{LIBS}/*", "org.apache.kafka.tools.DumpLogSegments")
+    done = subprocess.run(
+        [*tool, *options, "--files", ",".join(names)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+KINDS = ("log", "index", "timeindex", "snapshot")
+
+
+@pytest.mark.parametrize("end", ["closed", "recovered"])
+def test_dump_log_reads_what_we_wrote(tmp_path, end):
+    rng = Random(1)
+    folder = tmp_path / "t-0"
+    config = LogConfig(segment_bytes=100_000, index_interval_bytes=1000)
+    log = Log.create(OsDisk(), str(folder), TOPIC_ID, config, now_ms=1000)
+    batches, sequence = [], 0
+    for n in range(400):
+        producer = (9, 0, sequence) if n % 2 else (-1, -1, -1)
+        batch = small_batch(rng, 1_700_000_000_000 + n, producer)
+        sequence += header_of(bytes(batch)).record_count if n % 2 else 0
+        batches.append(stage(log, batch, 1 if n < 200 else 2, 0))
+        log.commit()
+    if end == "recovered":
+        with open(log.active.path, "ab") as file:
+            file.write(bytes(100))
+        log = Log.open(
+            OsDisk(),
+            str(folder),
+            config,
+            recovery_point=0,
+            log_start_offset=0,
+            clean=False,
+            known_end=None,
+            now_ms=0,
+        )
+    log.close()
+    assert len(log.segments) > 2
+
+    deep = dump(folder, "--deep-iteration", "--index-sanity-check")
+    records = sum(header_of(batch).record_count for batch in batches)
+    assert len(re.findall(r"^\| offset", deep, re.M)) == records
+    assert deep.count("passed sanity check") == 2 * len(log.segments)
+    assert "isvalid: false" not in deep
+    assert f"lastSequence: {sequence - 1}" in deep
+
+    plain = dump(folder)  # this one compares each index entry with the log
+    for complaint in ("Mismatches", "Index timestamp", "out of order", "Found timestamp"):
+        assert complaint not in plain, plain
+    assert plain.count("isvalid: true") == len(batches)

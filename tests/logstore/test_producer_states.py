@@ -1,0 +1,141 @@
+"""Idempotent producers: what is new, a duplicate, refused; and the snapshot file."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.base.errors import (
+    INVALID_PRODUCER_EPOCH,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    PeerError,
+)
+from appliance.logstore.producer_snapshot import decode_snapshot, encode_snapshot
+from appliance.logstore.producer_state import ProducerStates
+from appliance.wire.batch_header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
+
+LAST = (1 << 31) - 1
+
+
+def batch(sequence: int, count: int = 1, epoch: int = 0, producer: int = 7, attributes: int = 0):
+    return BatchHeader(
+        0, 100, 0, 2, 0, attributes, count - 1, 1000, 1000, producer, epoch, sequence, count
+    )
+
+
+class Partition:
+    """Appends what `check` lets through."""
+
+    def __init__(self) -> None:
+        self.states = ProducerStates()
+        self.end = 0
+
+    def send(self, header: BatchHeader) -> int:
+        original = self.states.check(header)
+        if original >= 0:
+            return original
+        base = self.end
+        self.states.update(header, base, 0)
+        self.end += header.record_count
+        return base
+
+    def refused(self, header: BatchHeader) -> int:
+        with pytest.raises(PeerError) as refused:
+            self.states.check(header)
+        return refused.value.code
+
+
+def test_a_batch_sent_again_gets_its_first_offset_while_it_is_one_of_five():
+    partition = Partition()
+    offsets = [partition.send(batch(3 * n, 3)) for n in range(6)]
+    assert offsets == [0, 3, 6, 9, 12, 15]
+    assert [partition.send(batch(3 * n, 3)) for n in range(1, 6)] == offsets[1:]
+    assert partition.refused(batch(0, 3)) == OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert partition.refused(batch(15, 2)) == OUT_OF_ORDER_SEQUENCE_NUMBER  # same start, other end
+    assert partition.send(batch(18)) == 18
+
+
+def test_a_gap_is_refused_and_an_unknown_producer_may_begin_anywhere():
+    partition = Partition()
+    assert partition.send(batch(41)) == 0
+    assert partition.refused(batch(43)) == OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert partition.send(batch(42)) == 1
+
+
+def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero():
+    partition = Partition()
+    partition.send(batch(0, epoch=3))
+    assert partition.refused(batch(1, epoch=2)) == INVALID_PRODUCER_EPOCH
+    assert partition.refused(batch(1, epoch=4)) == OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert partition.send(batch(0, epoch=4)) == 1
+    assert partition.refused(batch(0, epoch=3)) == INVALID_PRODUCER_EPOCH
+    assert partition.send(batch(0, epoch=4)) == 1
+
+
+def test_sequences_begin_again_after_the_last():
+    partition = Partition()
+    partition.send(batch(LAST - 1, 2))
+    assert partition.send(batch(0)) == 2
+    partition = Partition()
+    partition.send(batch(LAST - 1, 4))  # LAST-1, LAST, 0, 1
+    assert partition.send(batch(LAST - 1, 4)) == 0
+    assert partition.send(batch(2)) == 4
+
+
+def test_producers_expire_by_our_clock():
+    states = ProducerStates()
+    states.update(batch(0, producer=1), 0, 5000)
+    states.update(batch(0, producer=2), 1, 9000)
+    states.update(batch(0, producer=3, attributes=TRANSACTIONAL_BIT), 2, 0)
+    states.expire(10_000, 5000)
+    assert sorted(states.producers) == [2, 3]  # 3 has a transaction open
+    states.update(batch(-1, producer=3, attributes=TRANSACTIONAL_BIT | CONTROL_BIT), 3, 0)
+    states.expire(10_000, 5000)
+    assert sorted(states.producers) == [2]
+
+
+def test_the_snapshot_is_kafka_s_byte_for_byte():
+    states = ProducerStates()
+    states.update(batch(5, 3, epoch=2, producer=258), 96, 0)
+    data = encode_snapshot(states)
+    assert data[:2] == b"\x00\x01"
+    assert data[6:].hex() == (
+        "00000001"  # one entry
+        "0000000000000102"  # producer id
+        "0002"  # epoch
+        "00000007"  # last sequence
+        "0000000000000062"  # last offset
+        "00000002"  # offset delta
+        "00000000000003e8"  # timestamp
+        "ffffffff"  # coordinator epoch
+        "ffffffffffffffff"  # first offset of the open transaction
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(1, 4), st.booleans()),
+        max_size=30,
+    ),
+    st.data(),
+)
+def test_a_snapshot_keeps_what_follows_and_one_duplicate(batches, data):
+    partition = Partition()
+    for producer, epoch, count, transactional in batches:
+        known = partition.states.producers.get(producer)
+        epoch = max(epoch, known.epoch if known else 0)
+        sequence = known.next_sequence if known and known.epoch == epoch else 0
+        attributes = TRANSACTIONAL_BIT if transactional else 0
+        partition.send(batch(sequence, count, epoch, producer, attributes))
+    encoded = encode_snapshot(partition.states)
+    again = decode_snapshot(encoded, 123)
+    assert again is not None
+    assert set(again.producers) == set(partition.states.producers)
+    for producer, known in partition.states.producers.items():
+        copy = again.producers[producer]
+        assert (copy.epoch, copy.next_sequence) == (known.epoch, known.next_sequence)
+        assert list(copy.batches) == list(known.batches)[-1:]
+        assert (copy.txn_start, copy.last_seen_ms) == (known.txn_start, 123)
+    damaged = bytearray(encoded)
+    damaged[data.draw(st.integers(0, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
+    assert decode_snapshot(bytes(damaged), 0) is None
+    assert decode_snapshot(encoded[: data.draw(st.integers(0, len(encoded) - 1))], 0) is None
