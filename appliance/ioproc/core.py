@@ -78,7 +78,7 @@ class Core:
     ) -> None:
         self.partitions: dict[int, Partition] = {}
         self.askers: dict[int, Asker] = {}
-        self.refused = 0  # partitions that could not be opened
+        self.refused: dict[int, None] = {}  # rows of partitions that could not be opened
         self.purgatory = Purgatory(PARKED_READS)
         self.syncing = syncing
         self.space = space
@@ -106,7 +106,7 @@ class Core:
         _, _, handle, token, position, _, _, _, _, _, _, _, length, acks, _ = message
         partition = self.partitions.get(handle)
         if partition is None:
-            code = errors.UNKNOWN_TOPIC_OR_PARTITION
+            code = self._absent(handle)
         elif partition.broken is not None or self.space.low:
             code = errors.KAFKA_STORAGE_ERROR
         else:
@@ -128,8 +128,7 @@ class Core:
         _, _, handle, token, *_ = message
         partition = self.partitions.get(handle)
         if partition is None:
-            code = errors.UNKNOWN_TOPIC_OR_PARTITION
-            asker.out.append(refusal(_ANSWERS[op], code, handle, token))
+            asker.out.append(refusal(_ANSWERS[op], self._absent(handle), handle, token))
             return
         if op == DELETE_RECORDS and partition.staged:
             self._commit(partition)  # the log start may move up to what was appended just before
@@ -141,8 +140,16 @@ class Core:
         except StorageFailed as failure:
             self.fail(partition, failure)
             answer = refusal(_ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token)
+        except PeerError as error:  # a stored batch that cannot be opened
+            answer = refusal(_ANSWERS[op], error.code, handle, token)
         if answer is not None:
             asker.out.append(answer)
+
+    def _absent(self, handle: int) -> int:
+        """The error for a partition that is not served here."""
+        if handle in self.refused:
+            return errors.KAFKA_STORAGE_ERROR
+        return errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def _answer(self, asker: Asker, partition: Partition, message: Message) -> Completion | None:
         op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
@@ -256,7 +263,8 @@ class Core:
         """Serve a partition from now on."""
         assert partition.handle not in self.partitions
         self.partitions[partition.handle] = partition
-        self.syncing.wrote(partition, now_ns)  # a new folder is not durable yet
+        if not partition.log.end_offset:
+            self.syncing.wrote(partition, now_ns)  # a new folder is not durable yet
         self._rows.publish(partition)
         self._rows.online(partition)
 
@@ -298,5 +306,5 @@ class Core:
 
     def refuse_row(self, handle: int) -> None:
         """The partition of this row could not be opened."""
-        self.refused += 1
+        self.refused[handle] = None
         self._rows.offline(handle)

@@ -151,7 +151,10 @@ class Home:
             else:
                 self._housekeeping.remove_later(removal)
         if gone:
-            self._housekeeping.forget([(p.topic, p.index) for p in gone])
+            try:
+                self._housekeeping.forget([(p.topic, p.index) for p in gone])
+            except StorageFailed as failure:
+                self._events.event(ERROR, "checkpoint-failed", cause=failure)
 
     def _new_rules(self, image: MetadataImage, topics: dict[str, None]) -> None:
         rules = {

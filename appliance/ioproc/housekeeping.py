@@ -84,7 +84,11 @@ class Housekeeping:
     def look_at_space(self, now_ns: int) -> None:
         """See how much room the disk has, and say so when that decides something."""
         space = self._core.space
-        total, free = self._disk.space(self._data_dir)
+        try:
+            total, free = self._disk.space(self._data_dir)
+        except StorageFailed as failure:
+            self._events.event(WARNING, "disk-space-unknown", cause=failure)
+            total, free = 0, space.free
         if space.look(now_ns, total, free):
             if space.low:
                 self._events.event(ERROR, "disk-nearly-full", free=free, action="refuse-produce")
@@ -171,11 +175,12 @@ class Housekeeping:
 
     def _retain(self, partition: Partition, now_ns: int, now_ms: int) -> None:
         log = partition.log
-        before = log.log_start_offset
+        before, segment = log.log_start_offset, log.active_base
         for removal in log.retain(now_ms, partition.high_watermark):
             self.remove_later(removal)
         log.producers.expire(now_ms, self._producer_expiration_ms)
-        self._core.syncing.wrote(partition, now_ns)  # a segment may have been rolled
+        if log.active_base != segment:  # rolled, to be dropped once it is synced
+            self._core.syncing.wrote(partition, now_ns)
         if log.log_start_offset != before:
             self._core.publish(partition)
 

@@ -49,6 +49,7 @@ class Opener:
         if stray:
             self.strays.append(stray)
         if not self._disk.exists(path):
+            self._forget((topic, index))
             return Log.create(self._disk, path, topic_id, config, now_ms=now_ms)
         recovery_point = self._recovery_points.get((topic, index), 0)
         log_start = self._log_starts.get((topic, index), 0)
@@ -68,3 +69,12 @@ class Opener:
             known_end=known_end,
             now_ms=now_ms,
         )
+
+    def _forget(self, key: tuple[str, int]) -> None:
+        """What the checkpoints say is of an older partition of this name."""
+        for offsets, name in (
+            (self._recovery_points, checkpoints.RECOVERY_POINT),
+            (self._log_starts, checkpoints.LOG_START),
+        ):
+            if offsets.pop(key, None) is not None:
+                checkpoints.merge(self._disk, self._data_dir, name, {key: None})

@@ -217,6 +217,9 @@ def test_corruption_below_the_recovery_point_fences_that_partition_alone(cluster
     second = cluster.live()
     assert list(second.world.core.partitions) == [1]
     assert second.world.table.get(0, columns.STATUS) == columns.OFFLINE
+    second.world.read(0, 0)
+    second.world.append(0, batch(b"v"))
+    assert [m.flags for m in second.world.turn()] == [errors.KAFKA_STORAGE_ERROR] * 2
     assert "partition-offline partition=t-0" in second.said()
     assert log_file(cluster).stat().st_size == 10, "nothing is cut below the recovery point"
 
@@ -276,6 +279,8 @@ def test_folders_that_belong_to_nobody_are_moved_away_with_their_records(cluster
     cluster.remove("old")
     cluster.remove("t")
     cluster.topic("t", identity=b"other".ljust(16, b"\0"))
+    for name in (checkpoints.LOG_START, checkpoints.RECOVERY_POINT):
+        checkpoints.merge(OsDisk(), str(cluster.folder), name, {("t", 0): 1})
     second = cluster.live()
     names = os.listdir(cluster.folder)
     strays = sorted(name for name in names if name.endswith("-stray"))
@@ -285,6 +290,7 @@ def test_folders_that_belong_to_nobody_are_moved_away_with_their_records(cluster
     assert second.world.core.partitions[2].log.end_offset == 0
     third = cluster.live()
     assert third.said() == "", "once is enough"
+    assert third.world.core.partitions[2].log.log_start_offset == 0
 
 
 def test_settings_and_leader_epochs_follow_the_metadata(cluster):
