@@ -12,7 +12,7 @@ from typing import Final
 from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
 from appliance.config.setting import LIST
-from appliance.controller.decision import OK, Record, Result, Situation, failed
+from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.metadata import effective
 from appliance.metadata.image import BROKER, TOPIC
 from appliance.wire import kraft_records as kraft
@@ -67,9 +67,10 @@ def alter_incrementally(
     """Records, and how it went for each resource (IncrementalAlterConfigs)."""
     records: list[Record] = []
     results: list[tuple[Resource, Result]] = []
+    twice = duplicates([one for one, _ in wanted])
     for resource, operations in wanted:
         try:
-            _check_resource(situation, resource, [one for one, _ in wanted])
+            _check_resource(situation, resource, twice)
             new = _apply(situation, resource, operations)
             records += _change(situation, resource, new, [one.key for one in operations])
         except PeerError as error:
@@ -85,9 +86,10 @@ def replace_all(
     """As above for AlterConfigs: what a resource does not name goes back to its default."""
     records: list[Record] = []
     results: list[tuple[Resource, Result]] = []
+    twice = duplicates([one for one, _ in wanted])
     for resource, settings in wanted:
         try:
-            _check_resource(situation, resource, [one for one, _ in wanted])
+            _check_resource(situation, resource, twice)
             _check_keys([key for key, _ in settings])
             new = {key: value for key, value in settings if value is not None}
             if len(new) != len(settings):
@@ -145,8 +147,10 @@ def _check_broker(situation: Situation, name: str) -> None:
         )
 
 
-def _check_resource(situation: Situation, resource: Resource, wanted: list[Resource]) -> None:
-    if wanted.count(resource) > 1:
+def _check_resource(
+    situation: Situation, resource: Resource, twice: Mapping[Resource, None]
+) -> None:
+    if resource in twice:
         raise PeerError(
             errors.INVALID_REQUEST,
             f"Each resource must appear at most once; {resource.name[:249]!r} comes twice.",
@@ -155,11 +159,8 @@ def _check_resource(situation: Situation, resource: Resource, wanted: list[Resou
 
 
 def _check_keys(keys: list[str]) -> None:
-    for position, key in enumerate(keys):
-        if key in keys[:position]:
-            raise PeerError(
-                errors.INVALID_REQUEST, f"Error due to duplicate config keys: {key[:100]}."
-            )
+    for key in duplicates(keys):
+        raise PeerError(errors.INVALID_REQUEST, f"Error due to duplicate config keys: {key[:100]}.")
 
 
 def _apply(
@@ -205,14 +206,14 @@ def _edit_list(
     members = _members(current or "")
     named = _members(one.value or "")
     if one.kind == APPEND:
-        members += [member for member in named if member not in members]
+        members |= named
     else:
-        members = [member for member in members if member not in named]
+        members = {member: None for member in members if member not in named}
     return ",".join(members)
 
 
-def _members(value: str) -> list[str]:
-    return [member.strip() for member in value.split(",") if member.strip()]
+def _members(value: str) -> dict[str, None]:
+    return {member.strip(): None for member in value.split(",") if member.strip()}
 
 
 def _change(

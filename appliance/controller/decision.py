@@ -4,8 +4,9 @@ A decision reads the image and gives (records, one result per thing asked for). 
 image: replaying its records does, live and at start-up alike. Chance comes in as `new_id`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
@@ -13,6 +14,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.metadata.image import MetadataImage
 
 Record = object
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -47,10 +49,10 @@ def failed(error: PeerError) -> Result:
     return Result(error.code, error.message)
 
 
-def duplicates(names: list[str]) -> dict[str, None]:
+def duplicates(names: list[Name]) -> dict[Name, None]:
     """Names that come more than once, in the order of their second coming."""
-    seen: dict[str, None] = {}
-    twice: dict[str, None] = {}
+    seen: dict[Name, None] = {}
+    twice: dict[Name, None] = {}
     for name in names:
         (twice if name in seen else seen)[name] = None
     return twice

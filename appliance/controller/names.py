@@ -41,13 +41,32 @@ def _what_is_wrong(name: str) -> str:
     return ""
 
 
-def collision(name: str, others: Iterable[str]) -> str | None:
-    """Another name that gives the same metric name ('.' and '_' are one there), or None."""
-    if "." not in name and "_" not in name:
-        return None
-    folded = name.replace(".", "_")
-    length = len(name)
-    for other in others:
-        if len(other) == length and other != name and other.replace(".", "_") == folded:
-            return other
-    return None
+class Collisions:
+    """Which of these names give the same metric name: '.' and '_' are one there.
+
+    The names are gone through once, when the first name that can collide is asked for.
+    """
+
+    __slots__ = ("_added", "_folded", "_names")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = names
+        self._added: list[str] = []
+        self._folded: dict[str, str] | None = None
+
+    def with_name(self, name: str) -> str | None:
+        """Another name that collides with this one, or None."""
+        if "." not in name and "_" not in name:
+            return None
+        if self._folded is None:
+            self._folded = {one.replace(".", "_"): one for one in self._names}
+            self._folded |= {one.replace(".", "_"): one for one in self._added}
+        other = self._folded.get(name.replace(".", "_"))
+        return other if other != name else None
+
+    def add(self, name: str) -> None:
+        """One name more."""
+        if self._folded is None:
+            self._added.append(name)
+        else:
+            self._folded[name.replace(".", "_")] = name

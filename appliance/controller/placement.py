@@ -59,10 +59,12 @@ def check_assignment(
             f" {factor}; give all partitions the same number"
         )
     else:
-        for position, broker in enumerate(replicas):
-            if broker in replicas[:position]:
+        seen: dict[int, None] = {}
+        for broker in replicas:
+            if broker in seen:
                 wrong = f"includes the broker {broker} more than once"
-            elif broker not in image.brokers:
+            seen[broker] = None
+            if broker not in image.brokers:
                 known = ", ".join(map(str, sorted(image.brokers)))
                 wrong = f"includes broker {broker}, but only these are registered: {known}"
     if wrong:

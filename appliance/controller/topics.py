@@ -12,7 +12,7 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.configs import topic_config_records
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
-from appliance.controller.names import check_topic_name, collision
+from appliance.controller.names import Collisions, check_topic_name
 from appliance.controller.placement import check_assignment, new_partition, place
 from appliance.metadata.parts import TopicImage
 from appliance.wire import kraft_records as kraft
@@ -60,7 +60,7 @@ def create_topics(
     twice = duplicates([topic.name for topic in wanted])
     records: list[Record] = []
     results: list[tuple[str, Result, CreatedTopic | None]] = []
-    taken: list[str] = []
+    names = Collisions(situation.image.topics_by_name)
     partitions = 0
     for name in twice:
         text = "Duplicate topic name: a request may name each topic once."
@@ -69,11 +69,11 @@ def create_topics(
         if topic.name in twice:
             continue
         try:
-            new, created = _create(situation, topic, taken, partitions)
+            new, created = _create(situation, topic, names, partitions)
         except PeerError as error:
             results.append((topic.name, failed(error), None))
             continue
-        taken.append(topic.name)
+        names.add(topic.name)
         partitions += created.partitions
         records += new
         results.append((topic.name, OK, created))
@@ -81,7 +81,7 @@ def create_topics(
 
 
 def _create(
-    situation: Situation, topic: NewTopic, taken: Sequence[str], partitions_before: int
+    situation: Situation, topic: NewTopic, names: Collisions, partitions_before: int
 ) -> tuple[list[Record], CreatedTopic]:
     check_topic_name(topic.name)
     image = situation.image
@@ -90,7 +90,7 @@ def _create(
             errors.TOPIC_ALREADY_EXISTS,
             f"Topic '{topic.name}' already exists; delete it first or choose another name.",
         )
-    other = collision(topic.name, image.topics_by_name) or collision(topic.name, taken)
+    other = names.with_name(topic.name)
     if other is not None:
         raise PeerError(
             errors.INVALID_TOPIC_EXCEPTION,

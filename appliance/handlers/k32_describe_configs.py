@@ -17,14 +17,15 @@ from appliance.metadata.image import TOPIC
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
     documentation = version >= 3 and request.include_documentation
     results: list[Values] = []
-    for item in request.resources:
+    # Named twice is answered once: an answer must not be many times as large as all there is.
+    for item in dict.fromkeys(request.resources):
         code, text = errors.NONE, None
         explained: list[Explained] = []
         try:
             explained = _explain(context, Resource(item.resource_type, item.resource_name))
         except PeerError as error:
             code, text = error.code, error.message
-        asked = item.configuration_keys
+        asked = frozenset(item.configuration_keys or ())
         results.append(
             {
                 "error_code": code,

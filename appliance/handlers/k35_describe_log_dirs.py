@@ -4,6 +4,8 @@
 There is one log folder; sizes are those that the homes of the partitions publish.
 """
 
+from collections.abc import Iterable
+
 from appliance.base import errors
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.ring.partition_table import HIGH_WATERMARK, LOG_END, SIZE_BYTES
@@ -12,9 +14,11 @@ from appliance.ring.partition_table import HIGH_WATERMARK, LOG_END, SIZE_BYTES
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
     image = context.situation.image
     if request.topics is None:
-        asked = {name: range(len(topic.partitions)) for name, topic in image.topics_by_name.items()}
+        asked: dict[str, Iterable[int]] = {
+            name: range(len(topic.partitions)) for name, topic in image.topics_by_name.items()
+        }
     else:
-        asked = {topic.topic: topic.partitions for topic in request.topics}
+        asked = {topic.topic: dict.fromkeys(topic.partitions) for topic in request.topics}
     topics = []
     for name, indexes in asked.items():
         topic = image.topics_by_name.get(name)

@@ -23,7 +23,7 @@ from appliance.ring.partition_table import PartitionTable
 from appliance.wire import control_records as control
 from appliance.wire import kraft_records as kraft
 from appliance.wire.batch import HEADER_SIZE, checksum_holds, iter_records, read_header
-from appliance.wire.fields import read_uvarint
+from appliance.wire.fields import UNREADABLE, read_uvarint
 
 READ_BYTES: Final = 1 << 20
 LOG_FOLDER: Final = f"{METADATA_TOPIC}-0"
@@ -172,8 +172,11 @@ def _decode(value: bytes) -> object:
     try:
         return kraft.decode(value)
     except PeerError as cause:
-        kind, _ = read_uvarint(value, read_uvarint(value, 0)[1])
-        if kind in kraft.RECORD_TYPES:
+        try:
+            kind, _ = read_uvarint(value, read_uvarint(value, 0)[1])
+        except UNREADABLE:
+            kind = -1
+        if kind < 0 or kind in kraft.RECORD_TYPES:
             raise MetadataUnreadable(cause.message) from cause
         return value
 

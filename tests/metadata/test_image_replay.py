@@ -146,8 +146,8 @@ RECORD = st.one_of(
     ),
     st.builds(
         kraft.FeatureLevelRecord,
-        name=st.sampled_from(["metadata.version", "group.version"]),
-        feature_level=st.sampled_from([0, 1, 30]),
+        name=st.sampled_from(["share.version", "group.version"]),
+        feature_level=st.sampled_from([0, 1, 2]),
     ),
     st.builds(
         kraft.ClientQuotaRecord,
@@ -182,7 +182,8 @@ def consistent(records) -> tuple[list, MetadataImage]:
     """Those records that a controller could have written, and their image."""
     image = MetadataImage()
     kept = []
-    for record in records:
+    newest = kraft.FeatureLevelRecord(name="metadata.version", feature_level=30)
+    for record in (newest, *records):
         try:
             image.apply(len(kept), record)
         except ReplayFailed:
