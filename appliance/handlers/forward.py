@@ -1,11 +1,15 @@
-"""Requests that control answers: the network process passes the whole request on and the encoded answer back."""
+"""Requests that control answers: the network process passes the request on and the answer back."""
 
 from appliance.base import errors
+from appliance.base.errors import MalformedRequest
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import Message
 
 
 def begin(host: Host, x: Exchange) -> None:
+    if x.position >= x.end:
+        # A descriptor of no bytes would be taken for a broken ring, and us for a hostile process.
+        raise MalformedRequest(f"{x.handler.name} v{x.version}: the request has no body")
     x.state = []
     host.forward(x)
 
