@@ -65,6 +65,7 @@ def _parse_fixed(memory: memoryview, p: int, end: int) -> ProduceRequest:
     p += 2
     transactional_id = None
     if size >= 0:
+        _check_string(size, end - p)
         transactional_id = bytes(memory[p : p + size])
         p += size
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT(memory, p)
@@ -99,6 +100,7 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Produ
     size, p = read_uvarint(memory, p, end)
     transactional_id = None
     if size > 0:
+        _check_string(size - 1, end - p)
         transactional_id = bytes(memory[p : p + size - 1])
         p += size - 1
     acks, timeout_ms = _ACKS_TIMEOUT(memory, p)
@@ -128,6 +130,12 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Produ
     p = skip_tagged_fields(memory, p, end)
     _check_end(p, end)
     return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
+
+
+def _check_string(size: int, remaining: int) -> None:
+    """What lies behind the request in the buffer belongs to somebody else."""
+    if size > remaining:
+        raise MalformedRequest(f"transactional id of {size} bytes, {remaining} remain")
 
 
 def _check_count(count: int, remaining: int, smallest: int) -> None:

@@ -1,0 +1,20 @@
+"""A Produce request in the middle of a larger buffer: nothing beyond its end is looked at."""
+
+import pytest
+
+from appliance.base.errors import MalformedRequest
+from appliance.wire import produce
+
+BEYOND = 1 << 20
+LONG = [
+    (7, b"\x7f\xff"),  # INT16: 32,767 bytes
+    (9, b"\xff\xff\x3f"),  # UNSIGNED_VARINT: about a million bytes
+]
+
+
+@pytest.mark.parametrize(("version", "length"), LONG)
+def test_a_transactional_id_stays_within_the_request(version, length):
+    body = length + b"id"
+    buffer = memoryview(body + bytes(BEYOND))
+    with pytest.raises(MalformedRequest, match=r"transactional id of [0-9]+ bytes, 2 remain"):
+        produce.parse(buffer, 0, len(body), version)
