@@ -38,8 +38,8 @@ def supported(port):
 class Link:
     """A connection that takes any bytes. `ended` means the broker closed or reset it."""
 
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), LIMIT_S)
+    def __init__(self, port, source="127.0.0.1"):
+        self.socket = socket.create_connection(("127.0.0.1", port), LIMIT_S, (source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self):
