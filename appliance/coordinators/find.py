@@ -1,0 +1,64 @@
+"""FindCoordinator, API key 10, versions 0 to 6: answered from the image by the network process.
+
+1: key type. 4: several keys. 5: TRANSACTION_ABORTABLE may be answered (we do not). 6: share groups.
+On one host the coordinator of everything is this node.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from appliance.base import errors
+from appliance.metadata.image import MetadataImage
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+SHARE: Final = 2
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+_SEVERAL_SINCE: Final = 4
+
+
+class Node(NamedTuple):
+    """This node as the asking client reaches it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+_NOBODY: Final = Node(-1, "", -1)
+
+
+def find(
+    version: int, request: Any, image: MetadataImage, node: Node
+) -> tuple[dict[str, Any], bool]:
+    """(the answer's values, whether `__consumer_offsets` has to be created first).
+
+    While the topic is missing the answer is COORDINATOR_NOT_AVAILABLE, upon which clients ask
+    again. Transactions are not served: COORDINATOR_NOT_AVAILABLE too. Share groups, and types that
+    there are not: INVALID_REQUEST.
+    """
+    kind = getattr(request, "key_type", GROUP)
+    missing = kind == GROUP and OFFSETS_TOPIC not in image.topics_by_name
+    code, message = _verdict(kind, missing)
+    found = node if code == errors.NONE else _NOBODY
+    values: dict[str, Any] = {
+        "node_id": found.node_id,
+        "host": found.host,
+        "port": found.port,
+        "error_code": code,
+        "error_message": message,
+    }
+    if version < _SEVERAL_SINCE:
+        return {"throttle_time": 0, **values}, missing
+    rows = [{"key": key, **values} for key in request.coordinator_keys]
+    return {"throttle_time": 0, "coordinators": rows}, missing
+
+
+def _verdict(kind: int, missing: bool) -> tuple[int, str]:
+    if kind == GROUP:
+        if missing:
+            return errors.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is being created"
+        return errors.NONE, ""
+    if kind == TRANSACTION:
+        return errors.COORDINATOR_NOT_AVAILABLE, "transactions are not served"
+    return errors.INVALID_REQUEST, f"coordinators of key type {kind} are not served"

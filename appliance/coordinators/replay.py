@@ -1,0 +1,52 @@
+"""What each record does to a shard: the only code that changes durable state.
+
+Runs live, on the record that was just decided, and at load, on the record as decoded. It must not
+look at anything but the shard and the record, and must not fail on any order that compaction can
+leave behind.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from appliance.coordinators.classic_group import ClassicGroup
+from appliance.coordinators.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+if TYPE_CHECKING:
+    from appliance.coordinators.shard import Shard
+
+
+def _offset_commit(shard: "Shard", key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+    """Offsets of a group that nobody joined make it a group: a simple one."""
+    if value is None:
+        shard.offsets.remove(key.group, key.topic, key.partition)
+        return
+    if key.group not in shard.groups:
+        shard.groups[key.group] = ClassicGroup(key.group)
+    shard.offsets.put(key.group, key.topic, key.partition, value)
+
+
+def _group_metadata(
+    shard: "Shard", key: GroupMetadataKey, value: GroupMetadataValue | None
+) -> None:
+    """The record of a classic group; its tombstone does not touch a group of another protocol."""
+    group = shard.groups.get(key.group)
+    if value is None:
+        if isinstance(group, ClassicGroup):
+            del shard.groups[key.group]
+        return
+    if not isinstance(group, ClassicGroup):
+        group = ClassicGroup(key.group)
+        shard.groups[key.group] = group
+    group.settle(value)
+
+
+APPLY: Final[dict[type, Callable[["Shard", Any, Any], None]]] = {
+    OffsetCommitKey: _offset_commit,
+    GroupMetadataKey: _group_metadata,
+}
+"""By the class of the record's key; a protocol that adds records adds its own."""
