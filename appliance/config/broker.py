@@ -13,11 +13,12 @@ from appliance.config.setting import Setting, Value
 DEFAULT: Final = "default"
 FILE: Final = "file"
 COMMAND_LINE: Final = "command line"
+DYNAMIC: Final = "dynamic"
 
 
 @dataclass(slots=True, frozen=True)
 class Entry:
-    """A value set by somebody. `text` as it was written, `source`: FILE or COMMAND_LINE."""
+    """A value set by somebody. `text` as it was written, `source`: FILE, COMMAND_LINE or DYNAMIC."""
 
     value: Value
     text: str
@@ -42,6 +43,13 @@ class BrokerConfig:
                 raise ConfigError(f"Unknown configuration {name}")
             entries[name] = Entry(setting.parse(text), text, source)
         return cls(entries)
+
+    def over(self, texts: Mapping[str, str]) -> "BrokerConfig":
+        """This configuration with checked texts on top, as set while the broker runs."""
+        entries = {
+            name: Entry(BROKER[name].parse(text), text, DYNAMIC) for name, text in texts.items()
+        }
+        return BrokerConfig({**self._entries, **entries})
 
     def entry(self, name: str) -> Entry | None:
         """What was set under exactly this name."""

@@ -8,7 +8,8 @@ NEVER: Final = (1 << 63) - 1
 
 @dataclass(slots=True, frozen=True)
 class LogConfig:
-    """Sizes in bytes, times in ms; -1 stands for no limit where Kafka says so. Defaults are Kafka's."""
+    """Sizes in bytes, times in ms; -1 stands for no limit where Kafka says so. Defaults are
+    Kafka's."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 604_800_000
@@ -21,7 +22,8 @@ class LogConfig:
     flush_messages: int = NEVER
     flush_ms: int = NEVER
     flush_policy: str = "group"
-    """When an append with acks=all is answered: "group" after a sync that covers it, "os" after the write."""
+    """When an append with acks=all is answered: "group" after a sync that covers it, "os" after
+    the write."""
     max_message_bytes: int = 1_048_588
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = NEVER

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from appliance.base import errors
+from appliance.controller.features import SUPPORTED
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, never
 from appliance.wire.build import response
@@ -57,7 +58,7 @@ def _features(host: Host, version: int) -> dict[str, object]:
     finalized = [
         {"name": name, "max_version_level": level, "min_version_level": level}
         for name, level in sorted(image.features.items())
-        if level > 0
+        if level > 0 and name in SUPPORTED  # a folder of Apache Kafka may have finalized more
     ]
     supported = [
         {"name": name, "min_version": low, "max_version": high}

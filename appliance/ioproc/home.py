@@ -11,7 +11,6 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.home import home_of
 from appliance.config.broker import BrokerConfig
-from appliance.config.effective import log_config
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import folders
 from appliance.ioproc.core import Core
@@ -27,8 +26,9 @@ from appliance.metadata.changes import (
     PartitionChanged,
     TopicRemoved,
 )
+from appliance.metadata.effective import log_config
 from appliance.metadata.follower import Follower
-from appliance.metadata.image import BROKER, TOPIC, MetadataImage
+from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.parts import TopicImage
 from appliance.shell.log import ERROR, NOTICE
 from appliance.shell.log import Log as EventLog
@@ -168,6 +168,4 @@ class Home:
 
     def _rules_of(self, image: MetadataImage, topic: str) -> LogConfig:
         """What was set for the topic, over what was set for the broker."""
-        config = self._config
-        broker = image.config(BROKER, str(config.int("node.id")))
-        return log_config(image.config(TOPIC, topic), broker, image.config(BROKER, ""), config)
+        return log_config(image, self._config, topic)

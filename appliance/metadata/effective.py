@@ -90,6 +90,15 @@ def inherited(image: MetadataImage, config: BrokerConfig, resource_type: int, ke
     return explain(image, config, key, {}).value or ""
 
 
+def broker_config(image: MetadataImage, config: BrokerConfig) -> BrokerConfig:
+    """The broker's settings with those that were set while it runs on top."""
+    texts = {
+        **_valid(BROKER, image.config(BROKER, "")),
+        **_valid(BROKER, image.config(BROKER, str(config.int("node.id")))),
+    }
+    return config.over(texts)
+
+
 # Checks ------------------------------------------------------------------------------------------
 
 

@@ -6,12 +6,17 @@ from collections import Counter
 class ConnectionLimits:
     """Counts open connections; a value machine."""
 
-    def __init__(self, total: int, per_address: int, overrides: dict[str, int]) -> None:
+    def __init__(self) -> None:
+        self._total = self._per_address = 0
+        self._overrides: dict[str, int] = {}
+        self._open: Counter[str] = Counter()
+        self._count = 0
+
+    def set(self, total: int, per_address: int, overrides: dict[str, int]) -> None:
+        """New limits; connections that are open stay open."""
         self._total = total
         self._per_address = per_address
         self._overrides = overrides
-        self._open: Counter[str] = Counter()
-        self._count = 0
 
     @property
     def count(self) -> int:

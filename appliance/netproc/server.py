@@ -16,8 +16,9 @@ from appliance.base.errors import MalformedRequest
 from appliance.handlers import k18_api_versions, registry
 from appliance.handlers.exchange import Exchange, Piece, Route
 from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.metadata.changes import ConfigChanged, TopicRemoved
+from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
-from appliance.metadata.image import TopicRemoved
 from appliance.netproc.connection import Connection
 from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.listener import Listener, advertised
@@ -69,11 +70,8 @@ class Server:
         self.queued_limit = config.int("penstock.connection.queued.max.bytes")
         self._idle_ns = config.int("connections.max.idle.ms") * 1_000_000
         self._no_progress_ns = config.int("penstock.connection.no.progress.ms") * 1_000_000
-        self.limits = ConnectionLimits(
-            config.int("max.connections"),
-            config.int("max.connections.per.ip"),
-            config.per_address("max.connections.per.ip.overrides"),
-        )
+        self.limits = ConnectionLimits()
+        self._set_limits()
         self.listeners = [Listener(self, n, sock) for n, sock in enumerate(seat.listeners)]
         self.connections: dict[int, Connection] = {}
         self.starving: dict[Connection, None] = {}
@@ -148,7 +146,18 @@ class Server:
             self.routes.clear(self.image, self.follower.handles)
             if any(isinstance(change, TopicRemoved) for change in changes):
                 self.segments.forget()
+            if any(isinstance(change, ConfigChanged) for change in changes):
+                self._set_limits()
             self.seat.processes.set_applied(self.seat.me, committed)
+
+    def _set_limits(self) -> None:
+        """What may be changed while we run: how many connections there may be."""
+        config = broker_config(self.image, self.config)
+        self.limits.set(
+            config.int("max.connections"),
+            config.int("max.connections.per.ip"),
+            config.per_address("max.connections.per.ip.overrides"),
+        )
 
     def open_for_business(self) -> None:
         """Accept connections: control and every ioproc are ready."""

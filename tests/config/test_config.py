@@ -80,6 +80,13 @@ def test_a_wrong_value_is_refused_with_key_value_and_range(line, words):
         assert word in str(refused.value)
 
 
+def test_what_is_set_while_running_wins():
+    config, _ = load("num.partitions=3", {"max.connections": "9"})
+    changed = config.over({"max.connections": "7"})
+    assert (changed.int("max.connections"), changed.int("num.partitions")) == (7, 3)
+    assert config.int("max.connections") == 9
+
+
 def test_a_password_is_never_shown():
     setting = BROKER["ssl.keystore.password"]
     assert setting.sensitive
