@@ -70,17 +70,33 @@ def _commit_one(
     metadata = asked.committed_metadata or ""
     if len(metadata) > turn.shard.settings.offset_metadata_max_bytes:
         return errors.OFFSET_METADATA_TOO_LARGE
-    value = OffsetCommitValue(
+    if expires_ms == -1:
+        value, version = _lasting(asked, topic, metadata, turn.now_ms), VERSION
+    else:
+        value, version = _ending(asked, metadata, turn.now_ms, expires_ms), WITH_EXPIRY_VERSION
+    key = OffsetCommitKey(group=group_id, topic=topic.name, partition=asked.partition_index)
+    turn.write(key, value, version)
+    return errors.NONE
+
+
+def _lasting(asked: Any, topic: TopicImage, metadata: str, now_ms: int) -> OffsetCommitValue:
+    return OffsetCommitValue(
         offset=asked.committed_offset,
         leader_epoch=getattr(asked, "committed_leader_epoch", -1),
         metadata=metadata,
-        commit_timestamp=turn.now_ms,
-        expire_timestamp=expires_ms,
+        commit_timestamp=now_ms,
         topic_id=topic.topic_id,
     )
-    key = OffsetCommitKey(group=group_id, topic=topic.name, partition=asked.partition_index)
-    turn.write(key, value, VERSION if expires_ms == -1 else WITH_EXPIRY_VERSION)
-    return errors.NONE
+
+
+def _ending(asked: Any, metadata: str, now_ms: int, expires_ms: int) -> OffsetCommitValue:
+    """The only version with an end has neither epoch nor id: what is applied is what is written."""
+    return OffsetCommitValue(
+        offset=asked.committed_offset,
+        metadata=metadata,
+        commit_timestamp=now_ms,
+        expire_timestamp=expires_ms,
+    )
 
 
 def delete(turn: Turn, call: Call, request: Any) -> None:

@@ -15,7 +15,8 @@ How the shell drives it, for every partition of the topic that lives in its iopr
 4. A parked request (JoinGroup, SyncGroup) is answered by a later Outcome under its own token. A
    token whose connection is gone may come: drop the answer.
 5. When an append fails, or the partition goes away: `resign()`, whose responses are sent at once.
-   A resigned shard answers NOT_COORDINATOR; replace it by a new one to serve again.
+   What waits for the failed append is answered by `refuse(call, request, NOT_COORDINATOR)`. A
+   resigned shard answers NOT_COORDINATOR; replace it by a new one to serve again.
 
 Invariant: `apply` is the only thing that changes durable state, live (called by `Turn.write`, with
 the typed record) and at load (called by `replay`, with the decoded one). Members that wait and
@@ -158,6 +159,12 @@ class Shard:
                 code = refused.code
         if code != errors.NONE:
             turn.answer(call, REFUSALS[call.api_key](turn, call, request, code))
+        return turn.outcome
+
+    def refuse(self, call: Call, request: Any, code: int) -> Outcome:
+        """The answer with this error, for a request whose Outcome could not be carried out."""
+        turn = Turn(self, 0)
+        turn.answer(call, REFUSALS[call.api_key](turn, call, request, code))
         return turn.outcome
 
     def _refused(self, call: Call, request: Any) -> int:
