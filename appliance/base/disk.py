@@ -1,9 +1,10 @@
 """The doors through which the disk comes in: a Disk of named files and folders, a File of bytes.
 
-Everything that stores takes a Disk as an argument; `os_disk` is the machine's own, tests pass one that forgets what was
-not synced. Invariant of every implementation: a failed call raises StorageFailed with the path and errno, and a write has
-either written all its bytes or raised. What survives a power cut: bytes below the size at the last `sync` of a file,
-names as they were at the last `sync_dir` of their folder. Nothing else.
+Everything that stores takes a Disk as an argument; `os_disk` is the machine's own, tests pass one
+that forgets what was not synced. Invariant of every implementation: a failed call raises
+StorageFailed with the path and errno, and a write has either written all its bytes or raised. What
+survives a power cut: bytes below the size at the last `sync` of a file, names as they were at the
+last `sync_dir` of their folder. Nothing else.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,8 @@ class File(Protocol):
         ...
 
     def preadinto(self, buffer: Writable, position: int) -> int:
-        """Fill `buffer` from `position` on; how many bytes there were, fewer only at the end of the file."""
+        """Fill `buffer` from `position` on; how many bytes there were, fewer only at the end of
+        the file."""
         ...
 
     def truncate(self, size: int) -> None:
@@ -43,7 +45,8 @@ class File(Protocol):
         ...
 
     def sync(self) -> None:
-        """Return when the bytes and the size are on the disk. May run on another thread than the writes."""
+        """Return when the bytes and the size are on the disk. May run on another thread than the
+        writes."""
         ...
 
     def start_writeback(self, position: int, length: int) -> None:
@@ -119,7 +122,8 @@ class Disk(Protocol):
         ...
 
     def lock(self, path: str) -> AbstractContextManager[None]:
-        """Hold an exclusive lock between processes, named by a file that is created if need be; waits for it."""
+        """Hold an exclusive lock between processes, named by a file that is created if need be;
+        waits for it."""
         ...
 
 
@@ -135,8 +139,9 @@ def read_file(disk: Disk, path: str) -> bytes:
 def write_file(disk: Disk, path: str, data: Readable, *, sync: bool = True) -> None:
     """Make `path` hold exactly `data`, whole or not at all: a temporary file, renamed over it.
 
-    sync: the bytes are on the disk before they get the name, and the name is on the disk at return. Without it a
-    power cut may leave an empty or torn file, the death of the process may not. Raises StorageFailed.
+    sync: the bytes are on the disk before they get the name, and the name is on the disk at
+    return. Without it a power cut may leave an empty or torn file, the death of the process may
+    not. Raises StorageFailed.
     """
     temporary = path + ".tmp"
     if disk.exists(temporary):

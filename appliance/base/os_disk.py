@@ -1,6 +1,7 @@
 """The machine's own disk behind the doors of `disk`. Called by shells; everybody else gets a Disk.
 
-Invariant: no OSError leaves this file, only StorageFailed. A partial write is continued; a failed one is never tried again.
+Invariant: no OSError leaves this file, only StorageFailed. A partial write is continued; a failed
+one is never tried again.
 """
 
 import errno

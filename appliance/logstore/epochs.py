@@ -1,6 +1,7 @@
 """Which leader epoch began at which offset (KIP-101), and its file, `leader-epoch-checkpoint`.
 
-Invariant: epochs and start offsets both ascend. Called by the log; the file is derived and can be read from the batches again.
+Invariant: epochs and start offsets both ascend. Called by the log; the file is derived and can be
+read from the batches again.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,7 +35,8 @@ class LeaderEpochs:
         self.changed = True
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch` and where it ended (KIP-279); (-1, -1) when that is not known."""
+        """The largest epoch up to `epoch` and where it ended (KIP-279); (-1, -1) when that is not
+        known."""
         if epoch < 0 or epoch > self.latest:
             return -1, -1
         if epoch == self.latest:

@@ -1,6 +1,7 @@
 """Names of the files of a partition's folder, as Kafka names them.
 
-Every file of a segment is called after its base offset in twenty digits, so that names sort as offsets do.
+Every file of a segment is called after its base offset in twenty digits, so that names sort as
+offsets do.
 """
 
 from typing import Final

@@ -1,9 +1,10 @@
 """The two sparse indexes of a segment, in memory as arrays and on disk as Kafka writes them.
 
-Offset index: 8 bytes per entry, int32 offset relative to the base and int32 position of the batch that ends with it.
-Time index: 12 bytes, int64 timestamp in ms and int32 relative offset: no record up to that offset is newer.
-Both are derived from the log: what is missing or damaged is built again, so their bytes may reach the disk late.
-`written` says how many entries the file has; the log asks for `pending` bytes now and then.
+Offset index: 8 bytes per entry, int32 offset relative to the base and int32 position of the batch
+that ends with it. Time index: 12 bytes, int64 timestamp in ms and int32 relative offset: no record
+up to that offset is newer. Both are derived from the log: what is missing or damaged is built
+again, so their bytes may reach the disk late. `written` says how many entries the file has; the
+log asks for `pending` bytes now and then.
 """
 
 import sys
@@ -25,7 +26,8 @@ class OffsetIndex:
     __slots__ = ("offsets", "positions", "written")
 
     def __init__(self, data: bytes = b"") -> None:
-        """data: what the file holds; zeros at the end (space that Kafka reserved) and half entries are dropped."""
+        """data: what the file holds; zeros at the end (space that Kafka reserved) and half entries
+        are dropped."""
         numbers = array("i", data[: len(data) // OFFSET_ENTRY * OFFSET_ENTRY])
         if sys.byteorder == "little":
             numbers.byteswap()
@@ -98,7 +100,8 @@ class TimeIndex:
         self.written = len(self.timestamps)
 
     def append(self, timestamp: int, relative: int) -> None:
-        """Note the newest timestamp so far; nothing happens unless it is newer than the last entry's."""
+        """Note the newest timestamp so far; nothing happens unless it is newer than the last
+        entry's."""
         timestamps = self.timestamps
         if timestamp >= 0 and (not timestamps or timestamp > timestamps[-1]):
             timestamps.append(timestamp)
@@ -111,7 +114,8 @@ class TimeIndex:
         return self.timestamps[-1], self.offsets[-1]
 
     def offset_before(self, timestamp: int) -> int:
-        """A relative offset up to which every record is older than `timestamp`; 0 when none is known."""
+        """A relative offset up to which every record is older than `timestamp`; 0 when none is
+        known."""
         at = bisect_left(self.timestamps, timestamp) - 1
         return self.offsets[at] if at >= 0 else 0
 

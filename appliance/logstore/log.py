@@ -12,20 +12,17 @@ All offsets are record offsets, sizes bytes, times ms of the wall clock.
 from bisect import bisect_right
 from struct import Struct
 from typing import Final
-from zlib import crc32
 
 from appliance.base.disk import Disk, write_file
 from appliance.base.errors import OFFSET_OUT_OF_RANGE, PeerError, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore import files, lookup, recovery, removal
-from appliance.logstore.epochs import LeaderEpochs
-from appliance.logstore.flush import FlushJob, Unsynced
-from appliance.logstore.indexes import OFFSET_ENTRY, OffsetIndex, TimeIndex
-from appliance.logstore.producer_snapshot import Snapshots, encode_snapshot
-from appliance.logstore.producer_state import ProducerStates
+from appliance.logstore.flush import FlushJob
+from appliance.logstore.indexes import OFFSET_ENTRY
+from appliance.logstore.log_state import NEVER, LogState
+from appliance.logstore.producer_snapshot import encode_snapshot
 from appliance.logstore.recovery import TAIL
 from appliance.logstore.removal import Removal
-from appliance.logstore.segment import Segment
 from appliance.wire.batch import stamp_log_append_time
 from appliance.wire.batch_header import LENGTH_PREFIX, BatchHeader
 
@@ -36,76 +33,16 @@ INDEX_WRITE: Final = 512
 """Index entries gathered before they are written to the files."""
 
 SNAPSHOT_BATCHES: Final = 20_000
-"""Batches after which a sync also writes the producer states: a start steps over as many in 20 ms."""
+"""Batches after which a sync also writes the producer states: a start steps over as many in 20 ms.
+"""
 
 _PATCH: Final = Struct(">qii")  # base offset, batch length, leader epoch
-_FARTHEST: Final = (1 << 31) - 1
-_NEVER: Final = 1 << 63
 
 
-class Log:
-    """end_offset: log end offset, what the next record gets. (active_base, active_size): where the
-    log ends; what `open` calls known_end. failure: why nothing works any more, or None."""
+class Log(LogState):
+    """What is done to a log. See `LogState` for what can be read of it."""
 
-    __slots__ = (
-        "_closed_size",
-        "_committed_end",
-        "_disk",
-        "_index",
-        "_interval",
-        "_newest",
-        "_newest_offset",
-        "_position",
-        "_roll_offset",
-        "_roll_size",
-        "_roll_time",
-        "_since_index",
-        "_stamps",
-        "_tail_offsets",
-        "_tail_positions",
-        "_times",
-        "_unsynced",
-        "_views",
-        "active",
-        "active_base",
-        "active_size",
-        "config",
-        "end_offset",
-        "epochs",
-        "failure",
-        "latest_epoch",
-        "log_start_offset",
-        "path",
-        "producers",
-        "recovery_point",
-        "resting",
-        "segments",
-        "snapshots",
-    )
-
-    def __init__(self, disk: Disk, path: str, config: LogConfig, log_start_offset: int) -> None:
-        """An empty shell; use `create` or `open`."""
-        self._disk = disk
-        self.path = path
-        self.log_start_offset = log_start_offset
-        self.recovery_point = self.end_offset = self._committed_end = log_start_offset
-        self.segments: list[Segment] = []
-        self.resting: list[Segment] = []
-        self.epochs = LeaderEpochs()
-        self.latest_epoch = -1
-        self.producers = ProducerStates()
-        self.snapshots = Snapshots(disk, path)
-        self.failure: StorageFailed | None = None
-        self.active_base = self.active_size = self._position = self._closed_size = 0
-        self._newest = self._newest_offset = -1
-        self._since_index = self._roll_offset = self._roll_size = 0
-        self._roll_time = _NEVER
-        self._views: list[memoryview] = []
-        self._tail_offsets: list[int] = []
-        self._tail_positions: list[int] = []
-        self._unsynced = Unsynced()
-        self._index, self._times = OffsetIndex(), TimeIndex()
-        self.set_config(config)
+    __slots__ = ()
 
     @classmethod
     def create(
@@ -160,28 +97,6 @@ class Log:
             raise
         return log
 
-    def set_config(self, config: LogConfig) -> None:
-        """The topic's settings changed; they hold from the next batch on."""
-        self.config = config
-        self._stamps = config.message_timestamp_type == "LogAppendTime"
-        self._interval = config.index_interval_bytes
-        if self.segments:
-            self._set_limits()
-
-    @property
-    def disk(self) -> Disk:
-        return self._disk
-
-    @property
-    def size(self) -> int:
-        """Bytes of all segments."""
-        return self._closed_size + self.active_size
-
-    @property
-    def unsynced_bytes(self) -> int:
-        """Committed bytes that a power cut may take."""
-        return self._unsynced.appended + self.active_size - self._unsynced.synced
-
     # Append ---------------------------------------------------------------------------------------
 
     def stage(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> int:
@@ -209,7 +124,7 @@ class Log:
             position = self._position
         _PATCH.pack_into(batch, 0, base, size - LENGTH_PREFIX, leader_epoch)
         if newest > self._newest:
-            if self._roll_time == _NEVER:
+            if self._roll_time == NEVER:
                 self._roll_time = newest + self._segment_ms()
             self._newest = newest
             self._newest_offset = last
@@ -250,14 +165,6 @@ class Log:
         if len(self._tail_offsets) > 2 * TAIL:
             del self._tail_offsets[:TAIL], self._tail_positions[:TAIL]
 
-    def fail(self, failure: StorageFailed) -> None:
-        """A file of this log refused: the log is over. What was staged is forgotten."""
-        if self.failure is None:
-            self.failure = failure
-        self._views.clear()
-        self.end_offset = self._committed_end
-        self._position = self.active_size
-
     def begin_epoch(self, leader_epoch: int) -> None:
         """What is staged from now on is of this leader epoch (KIP-101). Raises StorageFailed."""
         self.latest_epoch = leader_epoch
@@ -285,19 +192,6 @@ class Log:
 
     # Segments -------------------------------------------------------------------------------------
 
-    def _segment_ms(self) -> int:
-        """How long a segment takes batches; its jitter is drawn from its name, the same each time."""
-        config = self.config
-        jitter = min(config.segment_jitter_ms, config.segment_ms)
-        if jitter <= 0:
-            return config.segment_ms
-        return config.segment_ms - crc32(self.active.stem.encode()) % jitter
-
-    def _set_limits(self) -> None:
-        """What a batch must not exceed to go into the active segment."""
-        self._roll_size = self.config.segment_bytes
-        self._roll_offset = self.active_base + _FARTHEST
-
     def roll(self, now_ms: int) -> None:
         """Commit what is staged and begin a new segment. An empty active segment stays.
 
@@ -310,7 +204,7 @@ class Log:
         try:
             active.size = self.active_size
             active.newest, active.newest_offset = self._newest, self._newest_offset
-            self._close_times()
+            self.close_times()
             active.write_indexes(self._disk)
             self.snapshots.write(self.end_offset, self.producers)
             self._closed_size += active.size
@@ -319,54 +213,6 @@ class Log:
         except StorageFailed as failure:
             self.fail(failure)
             raise
-
-    def _close_times(self) -> None:
-        """The last entry of a time index is the newest timestamp of the segment."""
-        self._times.append(self._newest, max(self._newest_offset - self.active_base, 0))
-
-    def begin_segment(self, base: int) -> None:
-        """Make the files of a new active segment. Raises StorageFailed."""
-        segment = Segment(self.path, base, 0)
-        segment.create(self._disk)
-        self.segments.append(segment)
-        self.activate(segment, base)
-        self.folders_changed(self.path)
-
-    def activate(self, segment: Segment, end_offset: int) -> None:
-        """From now on `segment` takes the batches; it is open for writing and has its indexes."""
-        assert segment.index is not None and segment.times is not None
-        self.active = segment
-        self.active_base = segment.base
-        self.active_size = self._position = segment.size
-        self.end_offset = self._committed_end = end_offset
-        self._index, self._times = segment.index, segment.times
-        self._newest, self._newest_offset = segment.newest, segment.newest_offset
-        self._roll_time = _NEVER
-        self._since_index = 0
-        self._tail_offsets, self._tail_positions = [], []
-        self._set_limits()
-
-    def resume(self, found: "recovery.Recovery", end_offset: int) -> None:
-        """Take over what recovery found: everything but the first StorageFailed."""
-        self.segments = found.segments
-        self.log_start_offset = max(self.log_start_offset, self.segments[0].base)
-        self.recovery_point = end_offset if found.clean else found.recovery_point
-        self.epochs, self.latest_epoch = found.epochs, found.epochs.latest
-        self.producers = found.producers
-        self._closed_size = sum(segment.size for segment in self.segments[:-1])
-        self.activate(self.segments[-1], end_offset)
-        self._tail_offsets, self._tail_positions = found.tail
-        self._since_index = found.since_index
-        if found.first_timestamp >= 0:
-            self._roll_time = found.first_timestamp + self._segment_ms()
-        for segment in found.unsynced:
-            self._unsynced.rolled_over(segment)
-        if self.recovery_point == end_offset:
-            self._unsynced.synced = self._unsynced.appended + self.active_size
-
-    def folders_changed(self, *paths: str) -> None:
-        """These folders have new names in them that the next flush must make durable."""
-        self._unsynced.folders_changed(paths)
 
     # Find -----------------------------------------------------------------------------------------
 
@@ -402,18 +248,6 @@ class Log:
             length = max_bytes if max_bytes > first else first
         return (self.active_base, position, length, first) if length > 0 else None
 
-    def tail_position(self, offset: int) -> int:
-        """Where the batch with `offset` begins in the active segment, -1 when it must be read."""
-        if offset >= self._committed_end:
-            return self.active_size
-        at = bisect_right(self._tail_offsets, offset) - 1
-        return self._tail_positions[at] if at >= 0 else -1
-
-    @property
-    def newest(self) -> int:
-        """The newest timestamp in the active segment, -1 when its records have none."""
-        return self._newest
-
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The largest leader epoch up to `epoch` and the offset behind its last record (KIP-279).
 
@@ -431,7 +265,7 @@ class Log:
         return lookup.offset_for_timestamp(self, timestamp, limit_offset)
 
     def max_timestamp(self) -> tuple[int, int, int] | None:
-        """The first record with the newest timestamp, as (timestamp, offset, epoch); raises alike."""
+        """The first record with the newest timestamp, as (timestamp, offset, epoch)."""
         return lookup.max_timestamp(self)
 
     # Sync -----------------------------------------------------------------------------------------
@@ -499,16 +333,6 @@ class Log:
         """Whether no sync has the first segment to do: it was rolled before the last one."""
         return self.segments[0] not in self._unsynced.rolled
 
-    def drop_oldest(self) -> Segment:
-        """Forget the first segment, which is synced and not the active one."""
-        segment = self.segments.pop(0)
-        assert segment is not self.active and segment not in self._unsynced.rolled
-        if segment in self.resting:
-            self.resting.remove(segment)
-        segment.rest()
-        self._closed_size -= segment.size
-        return segment
-
     def delete(self, unique: str, now_ms: int) -> Removal:
         """Let go of the files and rename the folder to <name>.<unique>-delete, durably.
 
@@ -528,7 +352,7 @@ class Log:
             if self.failure is None:
                 self.commit()
                 self.sync_now()
-                self._close_times()
+                self.close_times()
                 self.active.write_indexes(self._disk, sync=True)
                 self.snapshots.write(self.end_offset, self.producers)
                 self._disk.sync_dir(self.path)
@@ -537,12 +361,3 @@ class Log:
             self.let_go()
             raise
         self.let_go()
-
-    def let_go(self) -> None:
-        """Close every file; every later call raises StorageFailed."""
-        if self.failure is None:
-            assert self._unsynced.job is None, "a sync is under way"
-            self.failure = StorageFailed(self.path, 0, "the log is closed")
-        for segment in (*self.segments, *self._unsynced.rolled):
-            segment.rest()
-        self.resting.clear()

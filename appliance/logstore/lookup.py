@@ -1,7 +1,9 @@
-"""Finding batches and records that are not at hand: through the indexes of a segment, then by reading headers.
+"""Finding batches and records that are not at hand: through the indexes of a segment, then by
+reading headers.
 
-Invariant: a segment that was only read gives its descriptor and indexes back when RESTING others were read after it.
-Called by `Log.locate` behind the dense tail, for timestamps, and by nobody else.
+Invariant: a segment that was only read gives its descriptor and indexes back when RESTING others
+were read after it. Called by `Log.locate` behind the dense tail, for timestamps, and by nobody
+else.
 """
 
 import errno
@@ -12,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from appliance.base.errors import StorageFailed
+from appliance.logstore.log_state import LogState
 from appliance.logstore.scan import Found, HeaderFields, Scan
 from appliance.logstore.segment import UNKNOWN, Segment
 from appliance.wire.batch_header import (
@@ -25,7 +28,7 @@ from appliance.wire.batch_header import (
 from appliance.wire.records import iter_records
 
 if TYPE_CHECKING:
-    from appliance.logstore.log import FileRange, Log
+    from appliance.logstore.log import FileRange
 
 RESTING: Final = 4
 """Segments besides the active one that stay open for reading, per log."""
@@ -38,7 +41,7 @@ _READ: Final = 16 << 10
 """Bytes per read behind an index entry: with the default interval one read finds the batch."""
 
 
-def let_rest(log: "Log", segment: Segment) -> None:
+def let_rest(log: LogState, segment: Segment) -> None:
     """`segment` is open only for reading from now on: the longest unused of its kind is closed."""
     resting = log.resting
     resting.append(segment)
@@ -46,7 +49,7 @@ def let_rest(log: "Log", segment: Segment) -> None:
         resting.pop(0).rest()
 
 
-def _wake(log: "Log", segment: Segment) -> None:
+def _wake(log: LogState, segment: Segment) -> None:
     """Open a segment and its indexes, and build these again where they are of no use."""
     resting = log.resting
     if segment.index is not None and segment.file is not None:
@@ -61,7 +64,7 @@ def _wake(log: "Log", segment: Segment) -> None:
     let_rest(log, segment)
 
 
-def _rebuild(log: "Log", segment: Segment) -> None:
+def _rebuild(log: LogState, segment: Segment) -> None:
     """Index files of an old segment are missing or damaged: make them from its batches."""
     assert segment.index is not None and segment.times is not None
     segment.index.keep(0)
@@ -90,16 +93,16 @@ def _batches(segment: Segment, position: int, end: int, chunk: int = 1 << 20) ->
         raise _corrupt(segment, scan.position, scan.problem)
 
 
-def _size(log: "Log", segment: Segment) -> int:
+def _size(log: LogState, segment: Segment) -> int:
     return log.active_size if segment is log.active else segment.size
 
 
-def _number(log: "Log", offset: int) -> int:
+def _number(log: LogState, offset: int) -> int:
     """Which segment an offset belongs to."""
     return max(bisect_right(log.segments, offset, key=_base) - 1, 0)
 
 
-def _find(log: "Log", segment: Segment, offset: int) -> Found | None:
+def _find(log: LogState, segment: Segment, offset: int) -> Found | None:
     """The first batch of a segment that ends at or behind `offset`."""
     _wake(log, segment)
     assert segment.index is not None and segment.file is not None
@@ -125,8 +128,9 @@ def _corrupt(segment: Segment, position: int, text: str) -> StorageFailed:
     return StorageFailed(segment.path, errno.EBADMSG, f"corrupt at byte {position}: {text}")
 
 
-def locate(log: "Log", offset: int, max_bytes: int, limit_offset: int) -> "FileRange | None":
-    """What `Log.locate` does, for offsets that are not in the dense tail and lie below `limit_offset`."""
+def locate(log: LogState, offset: int, max_bytes: int, limit_offset: int) -> "FileRange | None":
+    """What `Log.locate` does, for offsets that are not in the dense tail and lie below
+    `limit_offset`."""
     segments = log.segments
     number = _number(log, offset)
     while (found := _find(log, segments[number], offset)) is None:
@@ -153,7 +157,7 @@ def locate(log: "Log", offset: int, max_bytes: int, limit_offset: int) -> "FileR
 # Timestamps ---------------------------------------------------------------------------------------
 
 
-def newest_of(log: "Log", segment: Segment) -> int:
+def newest_of(log: LogState, segment: Segment) -> int:
     """The newest timestamp in a segment, -1 when its records have none."""
     if segment is log.active:
         return log.newest
@@ -168,9 +172,10 @@ def newest_of(log: "Log", segment: Segment) -> int:
 
 
 def offset_for_timestamp(
-    log: "Log", timestamp: int, limit_offset: int
+    log: LogState, timestamp: int, limit_offset: int
 ) -> tuple[int, int, int] | None:
-    """What `Log.offset_for_timestamp` does: Kafka's search, segment by segment, then batch, then record."""
+    """What `Log.offset_for_timestamp` does: Kafka's search, segment by segment, then batch, then
+    record."""
     for segment in log.segments:
         if newest_of(log, segment) < timestamp:
             continue
@@ -208,7 +213,7 @@ def _record(
     return None
 
 
-def max_timestamp(log: "Log") -> tuple[int, int, int] | None:
+def max_timestamp(log: LogState) -> tuple[int, int, int] | None:
     """What `Log.max_timestamp` does."""
     newest = max(newest_of(log, segment) for segment in log.segments)
     return offset_for_timestamp(log, newest, log.end_offset) if newest >= 0 else None

@@ -76,7 +76,7 @@ class Snapshots:
         return stem(self._folder, offset) + SNAPSHOT
 
     def note(self, offset: int) -> tuple[str, ...]:
-        """There is, or will be, a snapshot at `offset`; the paths that need not be kept after it."""
+        """There is, or will be, a snapshot at `offset`; the paths of those to remove after it."""
         self.due = 0
         known = self.offsets
         if not known or known[-1] < offset:

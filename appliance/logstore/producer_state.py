@@ -1,7 +1,9 @@
-"""What each idempotent producer wrote last, so that a batch sent twice is stored once (KIP-98, KIP-360).
+"""What each idempotent producer wrote last, so that a batch sent twice is stored once (KIP-98,
+KIP-360).
 
-Invariant: the state is a function of the batches in the log below `end`; it is rebuilt from a snapshot and the
-batches behind it. Hot functions: `check` before a batch is staged, `update` when it is.
+Invariant: the state is a function of the batches in the log below `end`; it is rebuilt from a
+snapshot and the batches behind it. Hot functions: `check` before a batch is staged, `update` when
+it is.
 """
 
 from collections import deque
@@ -28,7 +30,8 @@ Written = tuple[int, int, int, int]
 
 
 class Producer:
-    """epoch: the newest seen. batches: newest last. next_sequence: what must follow, 0 in a new epoch.
+    """epoch: the newest seen. batches: newest last. next_sequence: what must follow, 0 in a new
+    epoch.
 
     last_timestamp: of its last batch, as the producer said. last_seen_ms: when that arrived here.
     """
@@ -49,7 +52,7 @@ class Producer:
         self.next_sequence = 0
         self.last_timestamp = -1
         self.last_seen_ms = 0
-        # Of transactions: the epoch of the last marker's coordinator, the first offset of the open one.
+        # Of transactions: epoch of the coordinator of the last marker, where the open one began.
         self.coordinator_epoch = -1
         self.txn_start = -1
 
@@ -65,10 +68,10 @@ class ProducerStates:
     def check(self, header: HeaderFields) -> int:
         """Whether a produced batch with a producer id may be appended.
 
-        Returns -1 when it is new, and the base offset of the original when it is a duplicate of one of the
-        producer's last five. Raises PeerError(INVALID_PRODUCER_EPOCH) for an epoch that was replaced and
-        PeerError(OUT_OF_ORDER_SEQUENCE_NUMBER) for a gap. A producer that is not known (any more) may begin
-        anywhere, as with Kafka.
+        Returns -1 when it is new, and the base offset of the original when it is a duplicate of
+        one of the producer's last five. Raises PeerError(INVALID_PRODUCER_EPOCH) for an epoch that
+        was replaced and PeerError(OUT_OF_ORDER_SEQUENCE_NUMBER) for a gap. A producer that is not
+        known (any more) may begin anywhere, as with Kafka.
         """
         known = self.producers.get(header[9])
         if known is None:
@@ -85,7 +88,8 @@ class ProducerStates:
         elif epoch < known.epoch:
             raise PeerError(
                 INVALID_PRODUCER_EPOCH,
-                f"producer {header[9]} has epoch {known.epoch}, the batch {epoch}: another instance took over",
+                f"producer {header[9]} has epoch {known.epoch}, the batch {epoch}: "
+                "another instance of the producer took over",
             )
         elif sequence == 0:
             return -1
@@ -93,7 +97,8 @@ class ProducerStates:
             expected = 0
         raise PeerError(
             OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header[9]} epoch {epoch} sent sequence {sequence}, {expected} should follow",
+            f"producer {header[9]} with epoch {epoch} sent sequence {sequence}, "
+            f"{expected} should follow",
         )
 
     def update(self, header: HeaderFields, base_offset: int, now_ms: int) -> None:

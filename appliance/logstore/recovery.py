@@ -1,34 +1,34 @@
 """Making a log and opening one again, after an orderly end, the death of a process or a power cut.
 
-Invariant of an opened log: every batch in it is whole, nothing below the recovery point was dropped. An invalid batch above
-the recovery point is a torn tail: the log ends before it. One below it is corruption: nothing is changed and
-StorageFailed says where; the caller fences the partition. Called by `Log.create` and `Log.open` only.
+Invariant of an opened log: every batch in it is whole, nothing below the recovery point was
+dropped. An invalid batch above the recovery point is a torn tail: the log ends before it. One
+below it is corruption: nothing is changed and StorageFailed says where; the caller fences the
+partition. Called by `Log.create` and `Log.open` only.
 """
 
 import errno
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import StorageFailed
 from appliance.base.ids import NO_TIMESTAMP
 from appliance.logstore import files
 from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.log_state import LogState
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.scan import Found, Scan
 from appliance.logstore.segment import Segment
 from appliance.wire.batch_header import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
 
-if TYPE_CHECKING:
-    from appliance.logstore.log import Log
-
 TAIL: Final = 4096
 """How many of the newest batches a log finds without reading, at least."""
 
 _REWIND: Final = 1 << 20
-"""Bytes before a snapshot that are read again: it has one batch per producer, duplicates are looked for in five."""
+"""Bytes before a snapshot that are read again: it has one batch per producer, duplicates are
+looked for in five."""
 
 KnownEnd = tuple[int, int]
 """Base offset of a segment and a position in it."""
@@ -36,7 +36,7 @@ Tail = tuple[list[int], list[int]]
 """Base offsets of batches and their positions."""
 
 
-def create(log: "Log", topic_id: bytes) -> None:
+def create(log: LogState, topic_id: bytes) -> None:
     """Give an empty Log its folder and its first segment."""
     disk, path = log.disk, log.path
     if disk.exists(path):
@@ -49,7 +49,8 @@ def create(log: "Log", topic_id: bytes) -> None:
 
 
 def _clear_leftovers(disk: Disk, path: str) -> None:
-    """A creation that was cut short left files without records; anything else is not ours to remove."""
+    """A creation that was cut short left files without records; anything else is not ours to
+    remove."""
     for name in disk.listdir(path):
         if name.endswith(files.LOG) and disk.size(f"{path}/{name}"):
             raise StorageFailed(
@@ -66,7 +67,8 @@ def write_metadata(disk: Disk, path: str, topic_id: bytes) -> None:
 
 
 def read_topic_id(disk: Disk, path: str) -> bytes | None:
-    """Topic id of a partition's folder; None when it has no sound partition.metadata. Raises StorageFailed."""
+    """Topic id of a partition's folder; None when it has no sound partition.metadata. Raises
+    StorageFailed."""
     name = f"{path}/{files.PARTITION_METADATA}"
     if not disk.exists(name):
         return None
@@ -86,7 +88,7 @@ class Recovery:
     """One opening of one log."""
 
     def __init__(
-        self, log: "Log", recovery_point: int, clean: bool, known_end: KnownEnd | None
+        self, log: LogState, recovery_point: int, clean: bool, known_end: KnownEnd | None
     ) -> None:
         self.log = log
         self.disk = log.disk
@@ -106,7 +108,8 @@ class Recovery:
         self.now_ms = 0
 
     def run(self, now_ms: int) -> None:
-        """Find the end, repair what may be repaired, hand everything to the log. Raises StorageFailed."""
+        """Find the end, repair what may be repaired, hand everything to the log. Raises
+        StorageFailed."""
         log = self.log
         self.now_ms = now_ms
         self._list_files()
@@ -195,7 +198,8 @@ class Recovery:
     # Where to begin -------------------------------------------------------------------------------
 
     def _start(self) -> tuple[int, int, int]:
-        """Segment number, position and offset of the first batch to step over: an index entry before all doubt."""
+        """Segment number, position and offset of the first batch to step over: an index entry
+        before all doubt."""
         point = self.recovery_point
         number = len(self.segments) - 1
         if not self.clean:
@@ -241,7 +245,8 @@ class Recovery:
             start = 0
 
     def _place_before(self, offset: int, rewind: int) -> tuple[int, int]:
-        """Segment number and position of a batch at least `rewind` bytes before `offset`, if there are as many."""
+        """Segment number and position of a batch at least `rewind` bytes before `offset`, if there
+        are as many."""
         number = bisect_right(self.bases, offset) - 1
         if rewind and number > 0 and self.bases[number] == offset:
             number -= 1
@@ -257,7 +262,8 @@ class Recovery:
     # Step over the rest ---------------------------------------------------------------------------
 
     def _replay(self, first: int, position: int, next_offset: int) -> int:
-        """Check and note every batch from there on, cut a torn tail off; returns the log end offset."""
+        """Check and note every batch from there on, cut a torn tail off; returns the log end
+        offset."""
         if not self.clean:
             self.epochs.cut_end(next_offset)
         number = first
@@ -335,7 +341,7 @@ class Recovery:
         self.since_index = since
 
     def _cut(self, number: int, end: int, position: int, problem: str) -> None:
-        """End the log at `position` of the segment before `number`, where something does not hold."""
+        """End the log at `position` of the segment before `number`, where it does not hold."""
         known = self.known_end
         segment = self.segments[number - 1]
         below = known is not None and segment.base == known[0] and position < known[1]

@@ -1,7 +1,9 @@
-"""Letting go of old segments and of whole partitions: renamed now, removed after file.delete.delay.ms.
+"""Letting go of old segments and of whole partitions: renamed now, removed after
+file.delete.delay.ms.
 
-Invariant: only segments that lie wholly below the high watermark and the recovery point go, oldest first, and the log start is
-never behind the first one that is left. What a crash leaves renamed is removed by the next opening.
+Invariant: only segments that lie wholly below the high watermark and the recovery point go, oldest
+first, and the log start is never behind the first one that is left. What a crash leaves renamed is
+removed by the next opening.
 """
 
 from collections.abc import Iterator
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class Removal(NamedTuple):
-    """Something renamed that can be removed when the wall clock says `due_ms`. folder: all of it, if not empty."""
+    """Something renamed that can be removed when the wall clock says `due_ms`. folder: all of it,
+    if not empty."""
 
     due_ms: int
     paths: tuple[str, ...]
@@ -36,8 +39,9 @@ class Removal(NamedTuple):
 def retain(log: "Log", now_ms: int, high_watermark: int) -> list[Removal]:
     """Drop whole segments by Kafka's rules and move the log start; what to remove later.
 
-    A log without the cleanup policy "delete" loses only what lies below its log start. When even the active segment
-    has expired it is rolled; the old one goes with the first call after its sync.
+    A log without the cleanup policy "delete" loses only what lies below its log start. When even
+    the active segment has expired it is rolled; the old one goes with the first call after its
+    sync.
     """
     expired = list(_expired(log, now_ms))
     if len(expired) == len(log.segments) and log.active_size:
@@ -74,8 +78,8 @@ def _expired(log: "Log", now_ms: int) -> Iterator[Segment]:
 
 
 def _too_old(log: "Log", segment: Segment, now_ms: int) -> bool:
-    """Whether the newest record is out of its time. Without a timestamp, or with one from the future, the time
-    of the last write counts: one wrong clock must not keep a segment for ever."""
+    """Whether the newest record is out of its time. Without a timestamp, or with one from the
+    future, the time of the last write counts: one wrong clock must not keep a segment for ever."""
     newest = lookup.newest_of(log, segment)
     if newest < 0 or newest > now_ms:
         newest = log.disk.modified_ms(segment.path)

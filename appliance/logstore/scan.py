@@ -1,7 +1,9 @@
-"""Steps through the batches of a segment file in big reads: recovery, lookups behind an index entry, timestamps.
+"""Steps through the batches of a segment file in big reads: recovery, lookups behind an index
+entry, timestamps.
 
-Invariant: a batch that comes out lies whole inside the file, has format 2 and does not go back in offsets; unless it is trusted,
-its CRC32C was checked and it follows the one before without a gap. The first batch that does not hold ends the scan.
+Invariant: a batch that comes out lies whole inside the file, has format 2 and does not go back in
+offsets; unless it is trusted, its CRC32C was checked and it follows the one before without a gap.
+The first batch that does not hold ends the scan.
 """
 
 from collections.abc import Iterator
@@ -24,10 +26,11 @@ Found = tuple[int, HeaderFields]
 class Scan:
     """One pass over a file from `position` to `end`.
 
-    next_offset: what the next batch must begin with (trusted batches may begin later: compaction leaves gaps).
-    trust_offset, trust_position: a batch is trusted when it ends below this offset or begins below this position.
-    gaps: whether a batch that is not trusted may begin later, too. chunk: bytes per read.
-    After the last chunk `position` and `next_offset` say how far it went and `problem` why not further ("" at the end).
+    next_offset: what the next batch must begin with (trusted batches may begin later: compaction
+    leaves gaps). trust_offset, trust_position: a batch is trusted when it ends below this offset
+    or begins below this position. gaps: whether a batch that is not trusted may begin later, too.
+    chunk: bytes per read. After the last chunk `position` and `next_offset` say how far it went
+    and `problem` why not further ("" at the end).
     """
 
     __slots__ = (
@@ -65,7 +68,8 @@ class Scan:
         self.problem = ""
 
     def chunks(self) -> Iterator[list[Found]]:
-        """The batches, as many at a time as one read gives. Raises StorageFailed when a read fails."""
+        """The batches, as many at a time as one read gives. Raises StorageFailed when a read
+        fails."""
         while self.position < self.end and not self.problem:
             got = self._file.preadinto(self._buffer, self.position)
             found, need = self._step(got)
@@ -75,7 +79,8 @@ class Scan:
                 yield found
 
     def _step(self, got: int) -> tuple[list[Found], int]:
-        """Take what lies in the first `got` bytes of the buffer; also how many bytes the next read needs."""
+        """Take what lies in the first `got` bytes of the buffer; also how many bytes the next read
+        needs."""
         start, next_offset = self.position, self.next_offset
         trust_offset, trust_at = self.trust_offset, self.trust_position - start
         room = self.end - start

@@ -1,7 +1,8 @@
 """One segment of a log: its three files, and its indexes while somebody needs them.
 
-Invariant: `size` bytes of the .log file are whole batches. Index entries reach their files in order and nothing overwrites them,
-except where recovery cut the indexes. Called by the log and by recovery.
+Invariant: `size` bytes of the .log file are whole batches. Index entries reach their files in
+order and nothing overwrites them, except where recovery cut the indexes. Called by the log and by
+recovery.
 """
 
 from appliance.base.disk import Disk, File, read_file
