@@ -41,6 +41,9 @@ class FileRange(NamedTuple):
 
 Piece = bytes | FileRange
 
+Place = tuple[int, int, int, int]
+"""(base offset of the segment, position, length, length of the first batch), in bytes."""
+
 
 @dataclass(slots=True, eq=False)
 class Exchange:
@@ -78,6 +81,14 @@ class Host(Protocol):
 
     def row(self, handle: int) -> tuple[int, int, int]:
         """(high watermark, last stable offset, log start offset) as published by the partition's home."""
+        ...
+
+    def glance(self, x: Exchange, route: Route, offset: int, max_bytes: int) -> Place | None:
+        """Where the bytes from `offset` on are, when that can be told without asking the partition's home."""
+        ...
+
+    def remember(self, x: Exchange, route: Route, segment: int, position: int) -> None:
+        """The home said that a batch begins there: what `glance` starts from for this connection."""
         ...
 
     def ask(

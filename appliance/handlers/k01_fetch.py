@@ -3,7 +3,8 @@
 5: log start offset. 7: sessions (KIP-227). 9: leader epoch check. 11: rack (one host: ignored). 12: flexible.
 13: topic ids. 15: replica state moves into tags. 16: leader hints (not sent: one host). 17, 18: fields of followers.
 
-A fetch goes through at most two phases: it first reads what is there; if that is too little (fetch.min.bytes) it is
+A fetch that goes on where its connection's last one was is often planned without asking anybody (`Host.glance`).
+Else it goes through at most two phases: it first reads what is there; if that is too little (fetch.min.bytes) it is
 parked at the partitions' homes until enough has come or max_wait_ms is over, whichever is first.
 """
 
@@ -65,8 +66,15 @@ def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
         state.found.append(Found(0, high_watermark, stable, start))
         limit = stable if request.read_committed else high_watermark
         stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
-        if partition.fetch_offset != limit or stale:
+        if partition.fetch_offset == limit and not stale:
+            continue
+        size = min(partition.max_bytes, request.max_bytes)
+        place = None if stale else host.glance(x, route, partition.fetch_offset, size)
+        if place is None:
             _read(host, x, index, 0, 0)
+        else:
+            state.found[index] = Found(0, high_watermark, stable, start, *place)
+            state.total += place[2]
     if not x.pending:
         _settle(host, x)
 
@@ -100,6 +108,10 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
             message.f,
         )
         state.total += message.e
+        if message.e:
+            route = state.routes[index]
+            assert route is not None
+            host.remember(x, route, message.d, message.g)
     if state.found[index].error:
         state.failed = True
     if not x.pending or (state.parked and _enough(state)):

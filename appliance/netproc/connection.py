@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from appliance.handlers.exchange import Exchange, FileRange, Piece
 from appliance.netproc import sniff
+from appliance.netproc.cursors import Cursors
 from appliance.netproc.slabs import Slab, allocate, preferred_size
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Connection:
     __slots__ = (
         "address",
         "closed",
+        "cursors",
         "dirty",
         "end",
         "fd",
@@ -74,6 +76,7 @@ class Connection:
         self.mask = READ
         self.moved_ns = server.now_ns  # when bytes last moved either way
         self.closed = False
+        self.cursors: Cursors | None = None  # made by its first fetch
         self.dirty = False
 
     # In -------------------------------------------------------------------------------------------

@@ -14,12 +14,13 @@ from typing import Final
 from appliance.base.clock import Clock
 from appliance.base.errors import MalformedRequest
 from appliance.handlers import k18_api_versions, registry
-from appliance.handlers.exchange import Exchange, Piece, Route
+from appliance.handlers.exchange import Exchange, Piece, Place, Route
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.metadata.changes import ConfigChanged, TopicRemoved
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Connection
+from appliance.netproc.cursors import Cursors
 from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.listener import Listener, advertised
 from appliance.netproc.routes import Routes
@@ -95,7 +96,7 @@ class Server:
         """What was asked of these processes is lost: their requests fail with retriable errors."""
         homes = {_CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
         self._kept = deque(kept for kept in self._kept if kept[0] not in homes)
-        self.segments.forget()
+        self._forget_files()
         for x in list(self._exchanges.values()):
             for index in [index for index, home in x.pending.items() if home in homes]:
                 self._lost.append((x, index))
@@ -145,10 +146,16 @@ class Server:
             self.image = self.follower.image
             self.routes.clear(self.image, self.follower.handles)
             if any(isinstance(change, TopicRemoved) for change in changes):
-                self.segments.forget()
+                self._forget_files()
             if any(isinstance(change, ConfigChanged) for change in changes):
                 self._set_limits()
             self.seat.processes.set_applied(self.seat.me, committed)
+
+    def _forget_files(self) -> None:
+        """Files may have been cut or removed: keep neither descriptors nor places in them."""
+        self.segments.forget()
+        for connection in self.connections.values():
+            connection.cursors = None
 
     def _set_limits(self) -> None:
         """What may be changed while we run: how many connections there may be."""
@@ -238,6 +245,24 @@ class Server:
         at = handle * COLUMNS
         rows = self._rows
         return rows[at + HIGH_WATERMARK], rows[at + LAST_STABLE], rows[at + LOG_START]
+
+    def glance(self, x: Exchange, route: Route, offset: int, max_bytes: int) -> Place | None:
+        cursors: Cursors | None = x.connection.cursors
+        if cursors is None:
+            return None
+        segment = cursors.segment(route.handle)
+        if segment < 0:
+            return None
+        file = self.segment(route, segment)
+        if file is None:
+            return None
+        row = self.seat.partitions.read_row(route.handle)
+        return cursors.locate(route.handle, row, file.fd, offset, max_bytes)
+
+    def remember(self, x: Exchange, route: Route, segment: int, position: int) -> None:
+        if x.connection.cursors is None:
+            x.connection.cursors = Cursors()
+        x.connection.cursors.remember(route.handle, segment, position)
 
     def ask(
         self,

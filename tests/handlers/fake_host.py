@@ -33,6 +33,8 @@ class FakeHost:
         self.answer = None
         self.closed = False
         self.files = True
+        self.places = {}  # (handle, offset) → what a glance finds
+        self.remembered = []
 
     def route(self, topic, partition, by_id):
         if topic not in (b"flights", b"f" * 16) or not 0 <= partition < 4:
@@ -41,6 +43,12 @@ class FakeHost:
 
     def row(self, handle):
         return self.rows.get(handle, (0, 0, 0))
+
+    def glance(self, x, route, offset, max_bytes):
+        return self.places.get((route.handle, offset))
+
+    def remember(self, x, route, segment, position):
+        self.remembered.append((route.handle, segment, position))
 
     def ask(self, x, index, route, op, flags, a, b, e, f):
         x.pending[index] = route.home

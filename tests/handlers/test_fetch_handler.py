@@ -204,3 +204,20 @@ def test_old_versions_end_with_the_records(handler, version):
     x = host.start(handler, version, fetch((0, 0)))
     host.complete(x, 0, **found(20))
     assert lengths(host) == {0: 20}
+
+
+def test_what_a_glance_finds_is_answered_without_asking(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    host.places[0, 3] = (0, 4096, 77, 20)
+    host.start(handler, 12, fetch((0, 3)))
+    assert not host.asked
+    assert lengths(host) == {0: 77}
+
+
+def test_what_the_home_finds_is_remembered_for_the_next_glance(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 3)))
+    host.complete(x, 0, **found(50) | {"d": 2, "g": 640})
+    assert host.remembered == [(0, 2, 640)]
