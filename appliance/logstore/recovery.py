@@ -116,8 +116,7 @@ class Recovery:
         if not self.segments:
             if self.recovery_point > log.log_start_offset:
                 raise self._corrupt(log.log_start_offset, "there is no segment")
-            log.begin_segment(log.log_start_offset)
-            log.folders_changed(self.path.rpartition("/")[0])
+            self._begin_empty()
             return
         self._read_epochs()
         first, position, next_offset = self._start()
@@ -125,7 +124,10 @@ class Recovery:
         end = self._replay(first, position, next_offset)
         if end < self.recovery_point:
             raise self._corrupt(end, "the log ends")
-        self._settle(first, end)
+        if end < log.log_start_offset:
+            self._begin_anew()
+        else:
+            self._settle(first, end)
 
     def _corrupt(self, offset: int, text: str) -> StorageFailed:
         return StorageFailed(
@@ -341,7 +343,7 @@ class Recovery:
         self.since_index = since
 
     def _cut(self, number: int, end: int, position: int, problem: str) -> None:
-        """End the log at `position` of the segment before `number`, where it does not hold."""
+        """End the log at `position` of the segment before `number`."""
         known = self.known_end
         segment = self.segments[number - 1]
         below = known is not None and segment.base == known[0] and position < known[1]
@@ -354,15 +356,32 @@ class Recovery:
             file.truncate(position)
             file.sync()  # or the torn bytes come back under what is appended elsewhere
             segment.size = position
+        self._drop(number)
+
+    def _drop(self, number: int) -> None:
+        """Remove the segments from `number` on, durably: they must never come back."""
         dropped = self.segments[number:]
-        for gone in dropped:
-            gone.rest()
+        for segment in dropped:
+            segment.rest()
             for suffix in files.SEGMENT_SUFFIXES:
-                if self.disk.exists(gone.stem + suffix):
-                    self.disk.unlink(gone.stem + suffix)
+                if self.disk.exists(segment.stem + suffix):
+                    self.disk.unlink(segment.stem + suffix)
         if dropped:
             self.disk.sync_dir(self.path)
         del self.segments[number:]
+
+    def _begin_anew(self) -> None:
+        """What is left lies below the log start, which outlived the records behind it."""
+        log = self.log
+        self._drop(0)
+        log.snapshots.keep_to(-1)
+        self._begin_empty()
+
+    def _begin_empty(self) -> None:
+        log = self.log
+        log.begin_segment(log.log_start_offset)
+        log.folders_changed(self.path.rpartition("/")[0])
+        log.epochs.changed = True
 
     def _settle(self, first: int, end: int) -> None:
         """Write what was built again and hand over."""

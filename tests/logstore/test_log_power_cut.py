@@ -12,7 +12,9 @@ from appliance.config.log_config import LogConfig
 from appliance.logstore.log import Log
 from appliance.wire.batch import read_header
 
-CONFIG = LogConfig(segment_bytes=6000, index_interval_bytes=600, retention_ms=-1)
+CONFIG = LogConfig(
+    segment_bytes=6000, index_interval_bytes=600, retention_ms=-1, retention_bytes=40_000
+)
 PATH = "/t-0"
 
 
@@ -29,6 +31,7 @@ class World:
         self.epoch = 0
         self.sequences: dict[int, int] = {}
         self.known_end: tuple[int, int] | None = None
+        self.log_start = 0
         self.log: Log | None = None
 
     def open(self, *, clean: bool = False, alive: bool = False) -> None:
@@ -41,7 +44,7 @@ class World:
                 PATH,
                 CONFIG,
                 recovery_point=self.checkpoint,
-                log_start_offset=0,
+                log_start_offset=self.log_start,
                 clean=clean,
                 known_end=self.known_end if alive else None,
                 now_ms=0,
@@ -54,22 +57,29 @@ class World:
 
     def check(self, *, alive: bool) -> None:
         log = self.log
+        assert self.log_start <= log.log_start_offset <= log.end_offset
         found = stored(log)
         sent = self.batches + self.staged
-        assert found == sent[: len(found)], "the log holds something else than what was sent"
+        if found:
+            first = next(n for n, batch in enumerate(sent) if batch == found[0])
+            assert read_header(found[0]).last_offset >= log.log_start_offset
+            sent = sent[first:]
+            assert found == sent[: len(found)], "the log holds something else than what was sent"
         floor = read_header(self.batches[-1]).last_offset + 1 if alive and self.batches else 0
         assert log.end_offset >= max(floor, self.flushed_end), "something promised is lost"
-        assert log.size == sum(map(len, found))
+        assert log.size >= sum(map(len, found))
         self.batches, self.staged = found, []
         whole = producer_view(states_of(found))
         for producer_id, (epoch, sequence, window) in producer_view(log.producers).items():
-            assert whole[producer_id][:2] == (epoch, sequence)
-            assert whole[producer_id][2][-len(window) :] == window
-        assert set(whole) == set(log.producers.producers)
+            if producer_id in whole:  # its batches may be gone, it is known all the same
+                assert whole[producer_id][:2] == (epoch, sequence)
+                n = min(len(window), len(whole[producer_id][2]))
+                assert whole[producer_id][2][-n:] == window[-n:]
+        assert set(whole) <= set(log.producers.producers)
         epochs = log.epochs
         for epoch, start in zip(epochs.epochs, epochs.starts, strict=True):
             for header in map(read_header, found):
-                assert (header.leader_epoch >= epoch) == (header.base_offset >= start)
+                assert (header.leader_epoch >= epoch) == (header.last_offset >= start)
         self.sequences = {p: known.next_sequence for p, known in log.producers.producers.items()}
         self.known_end = log.active_base, log.active_size
 
@@ -96,6 +106,27 @@ class World:
         self.staged = []
         self.known_end = self.log.active_base, self.log.active_size
 
+    def sync_beside_appends(self) -> None:
+        """As a thread does it: what is appended meanwhile waits for the next sync."""
+        job = self.log.flush_job()
+        end = self.log.end_offset
+        for _ in range(self.rng.randint(0, 6)):
+            self.stage(self.next_batch())
+            self.commit()
+        if job is not None:
+            job.run()
+            self.log.flushed(job)
+        self.flushed_end = end
+
+    def shrink(self) -> None:
+        rng, log = self.rng, self.log
+        if rng.random() < 0.5:
+            log.advance_log_start(rng.randint(log.log_start_offset, self.flushed_end))
+            self.log_start = log.log_start_offset  # made durable before it is answered
+        for removal in log.retain(0, log.end_offset):
+            if rng.random() < 0.5:
+                removal.run(self.disk)
+
     def act(self) -> None:
         rng, log = self.rng, self.log
         what = rng.random()
@@ -106,10 +137,14 @@ class World:
         elif what < 0.85:
             log.sync_now()
             self.flushed_end = log.recovery_point
-        elif what < 0.9:
+        elif what < 0.88:
+            self.sync_beside_appends()
+        elif what < 0.91:
             self.checkpoint = log.recovery_point
-        elif what < 0.95:
+        elif what < 0.93:
             self.epoch += 1
+        elif what < 0.96:
+            self.shrink()
         else:
             log.close()
             self.checkpoint = self.flushed_end = log.recovery_point
