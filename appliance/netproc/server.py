@@ -96,6 +96,7 @@ class Server:
         """What was asked of these processes is lost: their requests fail with retriable errors."""
         homes = {_CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
         self._kept = deque(kept for kept in self._kept if kept[0] not in homes)
+        self.choked = bool(self._kept)  # the full ring may have been the dead one's
         self._forget_files()
         for x in list(self._exchanges.values()):
             for index in [index for index, home in x.pending.items() if home in homes]:
