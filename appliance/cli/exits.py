@@ -8,6 +8,7 @@ USAGE: Final = 2  # the command line or a setting is wrong; trying again is usel
 UNREACHABLE: Final = 3  # no broker, or no answer in time; trying again may help
 NEGATIVE: Final = 4  # a check came out negative
 INTERRUPTED: Final = 130  # Ctrl-C
+PIPE_GONE: Final = 141  # nobody reads our stdout any more (128 + SIGPIPE)
 
 
 class Failure(Exception):

@@ -7,37 +7,62 @@ command lives. A command's module is imported when it is called or asked for its
 import importlib
 import os
 import sys
-from typing import Final, NoReturn
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Any, Final, NoReturn
 
 import click
 
-from appliance.cli.exits import INTERRUPTED, OK, USAGE, Failure
+from appliance.cli.exits import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
 
 VERSION: Final = "0.1.0"
+OUTPUT_KEY: Final = "penstock.output"
+"""Where a command's context remembers its output form."""
 
 Table = dict[str, tuple[str, str]]
 _COMMANDS: Final[Table] = {
     "up": ("appliance.cli.up", "Start an appliance in this terminal."),
+    "demo": ("appliance.cli.demo", "Load real data into an appliance and read it back."),
+    "topic": ("appliance.cli.topic", "Create, inspect, change and delete topics."),
+    "produce": ("appliance.cli.produce", "Write records: lines of stdin, or files."),
+    "consume": ("appliance.cli.consume", "Read records: by offset, by time, from the end."),
+    "log": ("appliance.cli.log", "Look into the files of a data folder."),
+    "version": ("appliance.cli.version", "Say which version this is."),
 }
 
 
 class LazyGroup(click.Group):
     """A group that knows its commands by a table: name → (module, one line of help). The command is
-    the module's `command`."""
+    the module's `command`. aliases: other name → name."""
 
-    def __init__(self, *args: object, table: Table, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+    def __init__(
+        self, name: str, *, table: Table, aliases: dict[str, str] | None = None, **rest: Any
+    ) -> None:
+        super().__init__(name, **rest)
         self._table = table
+        self._aliases = aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._table:
+        known = self._table.get(self._aliases.get(cmd_name, cmd_name))
+        if known is None:
             return None
-        command = importlib.import_module(self._table[cmd_name][0]).command
+        command = importlib.import_module(known[0]).command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the nearest name when there is none."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            names = [*self._table, *self._aliases]
+            near = get_close_matches(args[0], names, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -49,38 +74,67 @@ root = LazyGroup(
     table=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     help="A Kafka-compatible event-streaming appliance for one host.",
+    epilog="""\b
+Examples:
+  penstock demo                                      real data, end to end
+  penstock up                                        an appliance on localhost:9092
+  penstock topic create hello
+  echo world | penstock produce hello
+  penstock consume hello -o start -e
+
+Exit codes: 0 ok, 1 refused or failed, 2 usage or settings, 3 unreachable or too late,
+4 a check came out negative, 130 Ctrl-C.""",
 )
 
 
 def run() -> NoReturn:
     """Parse sys.argv, run the command, exit."""
+    context: click.Context | None = None
     try:
-        code = root.main(standalone_mode=False, prog_name="penstock")
+        with root.make_context("penstock", sys.argv[1:]) as context:
+            code = root.invoke(context)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else OK)
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
     except click.exceptions.NoArgsIsHelpError as help_wanted:
         help_wanted.show()
         sys.exit(USAGE)
     except click.ClickException as wrong:
-        wrong.show()
+        if not _as_json(context, usage(wrong.format_message())):
+            wrong.show()
         sys.exit(USAGE)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         _hush()
     except Failure as failure:
-        report(failure)
+        if not _as_json(context, failure):
+            _report(failure)
         sys.exit(failure.code)
 
 
-def report(failure: Failure) -> None:
+def _as_json(context: click.Context | None, failure: Failure) -> bool:
+    """In JSON mode: the failure on stdout as JSON. Whether that was so."""
+    if context is None or context.meta.get(OUTPUT_KEY) not in ("json", "jsonl"):
+        return False
+    import json
+
+    told = {"code": failure.name, "kafka_code": failure.kafka_code}
+    told |= {"message": failure.message, "hint": failure.hint}
+    with suppress(BrokenPipeError):
+        print(json.dumps({"error": told}, ensure_ascii=False), flush=True)
+    return True
+
+
+def _report(failure: Failure) -> None:
     """Cause and hint on stderr, as the last lines."""
-    print(f"penstock: {failure.message}", file=sys.stderr)
-    if failure.hint:
-        print(f"hint: {failure.hint}", file=sys.stderr)
+    for line in (f"penstock: {failure.message}", failure.hint and f"hint: {failure.hint}"):
+        if line:
+            print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line), file=sys.stderr)
 
 
 def _hush() -> NoReturn:
-    """Whoever read our stdout has gone: end as SIGPIPE would, without a word."""
+    """Whoever read our stdout has gone: end without a word, as a program killed by SIGPIPE does."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.exit(128 + 13)
+    sys.exit(PIPE_GONE)

@@ -1,0 +1,49 @@
+"""Asking before something is done that cannot be undone.
+
+T0, reversible: nobody is asked. T1, disruptive: yes or no. T2, irrecoverable: the name is typed,
+or the number of things when there are several. Who is not at a terminal must say --yes.
+"""
+
+import sys
+
+import click
+
+from appliance.cli.exits import Failure, usage
+from appliance.cli.output import plain, say
+
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without being asked.")
+dry_run_option = click.option(
+    "--dry-run", "--dry", "dry_run", is_flag=True, help="Show what would be done, and do nothing."
+)
+
+
+def confirm(what: str, *, yes: bool) -> None:
+    """T1. Raises Failure when the answer is no."""
+    if yes:
+        return
+    _need_terminal(what)
+    if _ask(f"{what}. Go on? [y/N] ").lower() not in ("y", "yes"):
+        raise Failure("nothing was changed", name="CANCELLED")
+
+
+def confirm_names(what: str, names: list[str], *, yes: bool) -> None:
+    """T2: the one name, or how many there are, is typed. Raises Failure when it is not."""
+    if yes:
+        return
+    _need_terminal(what)
+    expected = names[0] if len(names) == 1 else str(len(names))
+    kind = "the name" if len(names) == 1 else "how many topics these are"
+    if _ask(f"{what}. This cannot be undone. Type {kind} to go on: ") != expected:
+        raise Failure("nothing was changed", name="CANCELLED")
+
+
+def _need_terminal(what: str) -> None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise usage(f"{what}: this needs --yes", "--dry-run shows what would be done")
+
+
+def _ask(question: str) -> str:
+    say("")
+    sys.stderr.write(plain(question))
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()

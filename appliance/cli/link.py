@@ -1,0 +1,219 @@
+"""The way from a command to a broker: the flags of every client command, and the clients.
+
+`connected` puts a Link in front of a command's arguments. A broker that is not there is found out
+by one plain connection first, so that the answer comes at once and not after a client's patience.
+"""
+
+import functools
+import os
+import socket
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from appliance.cli.exits import UNREACHABLE, Failure, usage
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Producer
+    from confluent_kafka.admin import AdminClient
+
+DEFAULT_BOOTSTRAP: Final = "localhost:9092"
+_PROBE_S: Final = 3.0
+_T = TypeVar("_T")
+_UNREACHABLE_NAMES: Final = frozenset(
+    (
+        "_TRANSPORT",
+        "_ALL_BROKERS_DOWN",
+        "_TIMED_OUT",
+        "_RESOLVE",
+        "_MSG_TIMED_OUT",
+        "_TIMED_OUT_QUEUE",
+        "REQUEST_TIMED_OUT",
+        "NETWORK_EXCEPTION",
+        "BROKER_NOT_AVAILABLE",
+    )
+)
+_HINTS: Final = {
+    "TOPIC_ALREADY_EXISTS": "say --if-not-exists when that is all right",
+    "UNKNOWN_TOPIC_OR_PART": "penstock topic list shows the topics that there are",
+    "OFFSET_OUT_OF_RANGE": "penstock topic describe shows first and next offset of each partition",
+    "MSG_SIZE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
+}
+
+
+class Link:
+    """Where the broker is and how to talk to it; makes clients."""
+
+    def __init__(self, bootstrap: str, properties: dict[str, str], timeout_s: float) -> None:
+        self.properties = {"bootstrap.servers": bootstrap} | properties
+        self.bootstrap = self.properties["bootstrap.servers"]
+        self.timeout_s = timeout_s
+        self._admin: AdminClient | None = None
+
+    def admin(self) -> "AdminClient":
+        """Always the same one: its requests end with it. Raises Failure when no broker can be
+        reached."""
+        if self._admin is None:
+            from confluent_kafka.admin import AdminClient
+
+            self._admin = AdminClient(self._config())
+        return self._admin
+
+    def producer(self, **settings: object) -> "Producer":
+        """Idempotent, acks=all, unless -X or `settings` (with `_` for `.`) say otherwise."""
+        from confluent_kafka import Producer
+
+        config = self._config(enable_idempotence=True, **settings)
+        if config.get("acks", "all") not in ("all", "-1", -1):
+            config |= {"enable.idempotence": False}
+        return Producer(config)
+
+    def consumer(self, **settings: object) -> "Consumer":
+        """For `assign`: it commits nothing and knows no group."""
+        from confluent_kafka import Consumer
+
+        base = {
+            "group_id": "penstock-cli",
+            "enable_auto_commit": False,
+            "auto_offset_reset": "error",
+        }
+        return Consumer(self._config(**base | settings))
+
+    def _config(self, **settings: object) -> dict[str, Any]:
+        reach(self.bootstrap)
+        quiet = {"log_level": 0, "client.id": "penstock"}
+        return quiet | {k.replace("_", "."): v for k, v in settings.items()} | self.properties
+
+    def wait(self, future: "Future[_T]") -> _T:
+        """The result of a request to a broker. Raises Failure."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return future.result(self.timeout_s + 1)
+        except KafkaException as refused:
+            raise failure_of(refused.args[0]) from None
+        except FutureTimeout:
+            raise _no_answer(self.bootstrap) from None
+
+
+def reach(bootstrap: str) -> None:
+    """One of the servers accepts a connection, or Failure (UNREACHABLE)."""
+    problem = "no server is named"
+    for server in bootstrap.split(","):
+        host, _, port = server.strip().rpartition("://")[2].rpartition(":")
+        if not port.isdigit() or not host:
+            raise usage(f"{server!r} is not HOST:PORT", f"for example -b {DEFAULT_BOOTSTRAP}")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _PROBE_S).close()
+        except OSError as refused:
+            problem = f"{server} cannot be reached: {refused.strerror or refused}"
+        else:
+            return
+    raise Failure(
+        problem,
+        "penstock up starts an appliance; -b HOST:PORT names another one",
+        code=UNREACHABLE,
+        name="UNREACHABLE",
+    )
+
+
+def failure_of(error: "KafkaError") -> Failure:
+    """What a broker or librdkafka said, as ours."""
+    name = error.name()
+    text = error.str() or name
+    if name in _UNREACHABLE_NAMES:
+        hint = "try again, or give it longer with --timeout SECONDS"
+        return Failure(text, hint, code=UNREACHABLE, name=name, kafka_code=error.code())
+    return Failure(text, _HINTS.get(name, ""), name=name, kafka_code=error.code())
+
+
+def _no_answer(bootstrap: str) -> Failure:
+    return Failure(
+        f"{bootstrap} did not answer in time",
+        "try again, or give it longer with --timeout SECONDS",
+        code=UNREACHABLE,
+        name="_TIMED_OUT",
+    )
+
+
+def key_values(items: Iterable[str], flag: str) -> dict[str, str]:
+    """`KEY=VALUE` arguments as a mapping. Raises Failure (USAGE)."""
+    found = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise usage(f"{flag} {item!r} is not KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def connected(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds -b, -X, --command-config and --timeout; the first argument is a Link then."""
+
+    @click.option(
+        "-b",
+        "--bootstrap-server",
+        "--bootstrap-servers",
+        "--brokers",
+        "bootstrap",
+        metavar="HOST:PORT",
+        help=f"The broker.  [default: $PENSTOCK_BOOTSTRAP or {DEFAULT_BOOTSTRAP}]",
+    )
+    @click.option(
+        "-X",
+        "--command-property",
+        "properties",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A property of the client (librdkafka's names).",
+    )
+    @click.option(
+        "--command-config", metavar="FILE", help="Properties of the client, Java's syntax."
+    )
+    @click.option(
+        "--timeout", type=click.FloatRange(0.1, 3600), default=30.0, metavar="SECONDS",
+        help="How long an answer may take.  [default: 30]",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def wrapped(
+        *args: object,
+        bootstrap: str | None,
+        properties: tuple[str, ...],
+        command_config: str | None,
+        timeout: float,
+        **kwargs: object,
+    ) -> object:
+        chosen = bootstrap or os.environ.get("PENSTOCK_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+        merged = _file(command_config) | key_values(properties, "-X")
+        if bootstrap:
+            merged.pop("bootstrap.servers", None)
+        return _guarded(command, Link(chosen, merged, timeout), *args, **kwargs)
+
+    return wrapped
+
+
+def _guarded(command: Callable[..., Any], link: Link, *args: object, **kwargs: object) -> object:
+    from confluent_kafka import KafkaException
+
+    try:
+        return command(link, *args, **kwargs)
+    except KafkaException as refused:
+        error = refused.args[0]
+        if error.name() in ("_INVALID_ARG", "_CONFLICT", "_NOT_IMPLEMENTED"):
+            raise usage(error.str(), "see the flags -X and --command-config") from None
+        raise failure_of(error) from None
+
+
+def _file(path: str | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    from appliance.config.properties import parse_properties
+
+    try:
+        return {key: value for key, value, _ in parse_properties(Path(path).read_text())}
+    except (OSError, UnicodeDecodeError) as problem:
+        raise usage(f"{path} cannot be read: {problem}") from None

@@ -1,0 +1,92 @@
+"""`penstock log dump`: every kind of file of a data folder, read with the appliance's own readers.
+
+It opens files read-only and needs no running appliance; a running one is not disturbed.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from appliance.cli.exits import NEGATIVE, OK, Failure
+from appliance.cli.log_files import dump_file
+from appliance.cli.output import FORMATS, Row, emit, plain, say, table
+from appliance.cli.root import OUTPUT_KEY
+
+PARTS: Final = ("batches", "entries", "producers")
+_LESS_TOLD: Final = (
+    "records",
+    "leader_epoch",
+    "timestamp_type",
+    "base_timestamp",
+    "producer_epoch",
+    "transactional",
+    "crc",
+)
+"""Columns that only the wide form has."""
+
+
+def _output(ctx: click.Context, _: click.Parameter, value: str) -> str:
+    ctx.meta[OUTPUT_KEY] = value
+    return value
+
+
+@click.command("dump")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-r", "--records", is_flag=True, help="The records of each batch, too.")
+@click.option(
+    "-o", "--output", "--format", "output", type=click.Choice(FORMATS), default="table",
+    is_eager=True, callback=_output, metavar="FORM",
+    help=f"How to print it: {', '.join(FORMATS)}.  [default: table]",
+)  # fmt: skip
+def command(files: tuple[str, ...], records: bool, output: str) -> int:
+    """Show segments, indexes, time indexes, producer snapshots, the metadata log, its snapshots and
+    checkpoint files. Exit code 4 when one is damaged.
+
+    \b
+    penstock log dump penstock-data/orders-0/00000000000000000000.log --records
+    penstock log dump penstock-data/__cluster_metadata-0/*.log -o json
+    penstock log dump penstock-data/orders-0/*.index
+    """
+    found = []
+    for file in files:
+        try:
+            found.append(dump_file(file, records))
+        except OSError as problem:
+            raise Failure(f"{file} cannot be read: {problem.strerror}", name="NO_FILE") from None
+    if output in ("table", "wide"):
+        for one in found:
+            _print(one, () if output == "wide" else _LESS_TOLD)
+    elif output in ("json", "name"):
+        emit(found, output, name="file")
+    else:
+        rows = [{"file": one["file"]} | row for one in found for row in _rows(one)]
+        emit(rows, output)
+    damaged = [one for one in found if one["problem"]]
+    for one in damaged:
+        say(f"{one['file']}: {one['problem']}")
+    return NEGATIVE if damaged else OK
+
+
+def _rows(found: Row) -> list[Row]:
+    for part in PARTS:
+        if part in found:
+            return list(found[part])
+    return []
+
+
+def _print(found: Row, hidden: Sequence[str]) -> None:
+    print(f"{plain(found['file'])}: {found['kind']}, {found['bytes']} bytes")
+    rows = _rows(found)
+    if not any("records" in row for row in rows):
+        if rows:
+            table([key for key in rows[0] if key not in hidden], rows)
+        print()
+        return
+    for row in rows:
+        inner = row["records"]
+        table([key for key in row if key not in (*hidden, "records")], [row])
+        for record in inner:
+            shown = {key: value for key, value in record.items() if value is not None}
+            print("    " + " ".join(f"{key}={plain(value)}" for key, value in shown.items()))
+    print()

@@ -1,0 +1,110 @@
+"""Rows to stdout in the form that was asked for: table, wide, json, jsonl, name, csv.
+
+Rows are dictionaries with the same keys in the same order. Text that came from a broker is shown
+with control characters escaped, so that no name or value can paint the terminal.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import click
+
+from appliance.cli.root import OUTPUT_KEY
+
+Row = dict[str, Any]
+FORMATS: Final = ("table", "wide", "json", "jsonl", "name", "csv")
+
+
+def _remember(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    ctx.meta[OUTPUT_KEY] = value
+    return value
+
+
+def formatted(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds -o/--output/--format; the command gets `output`."""
+    return click.option(
+        "-o", "--output", "--format", "output",
+        type=click.Choice(FORMATS), default="table", is_eager=True, callback=_remember,
+        help=f"How to print it: {', '.join(FORMATS)}.  [default: table]", metavar="FORM",
+    )(command)  # fmt: skip
+
+
+def long_formatted(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --output/--format where -o means an offset."""
+    return click.option(
+        "--output", "--format", "output",
+        type=click.Choice(FORMATS), default="table", is_eager=True, callback=_remember,
+        help=f"How to print it: {', '.join(FORMATS)}.  [default: table]", metavar="FORM",
+    )(command)  # fmt: skip
+
+
+def emit(
+    rows: Sequence[Row], output: str, *, narrow: Sequence[str] = (), name: str = "name"
+) -> None:
+    """Print `rows`. narrow: the columns of a plain table, all of them when empty."""
+    if output == "json":
+        print(json.dumps(list(rows), indent=2, ensure_ascii=False))
+    elif output == "jsonl":
+        for row in rows:
+            print(json.dumps(row, ensure_ascii=False))
+    elif output == "name":
+        for row in rows:
+            print(plain(row[name]))
+    elif output == "csv":
+        _csv(rows)
+    elif rows:
+        columns = list(rows[0])
+        if output == "table" and narrow:
+            columns = [column for column in columns if column in narrow]
+        table(columns, rows)
+
+
+def table(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Aligned columns, numbers to the right."""
+    cells = [[plain(row.get(column)) for column in columns] for row in rows]
+    titles = [column.replace("_", " ").upper() for column in columns]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    right = [
+        bool(cells) and all(one[i].lstrip("-").isdigit() or one[i] == "-" for one in cells)
+        for i in range(len(columns))
+    ]
+    for line in (titles, *cells):
+        parts = (
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        )
+        print("  ".join(parts).rstrip())
+
+
+def plain(value: object) -> str:
+    """One cell: `-` for nothing, control characters escaped."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(plain, value))
+    if isinstance(value, dict):
+        return ",".join(f"{plain(key)}={plain(item)}" for key, item in value.items())
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _csv(rows: Sequence[Row]) -> None:
+    import csv
+
+    if rows:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(rows[0])
+        for row in rows:
+            cells = (json.dumps(v) if isinstance(v, dict | list) else v for v in row.values())
+            writer.writerow(["" if cell is None else cell for cell in cells])
+
+
+def say(text: str) -> None:
+    """Narration: stderr."""
+    print(plain(text) if "\n" not in text else text, file=sys.stderr)

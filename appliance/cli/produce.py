@@ -1,0 +1,192 @@
+"""`penstock produce`: lines (or files) become records; idempotent, acks=all, in order."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from appliance.cli.exits import Failure, usage
+from appliance.cli.link import Link, connected, failure_of
+from appliance.cli.output import FORMATS, Row, emit, say
+from appliance.cli.record_format import Headers, parse_headers, reader, unescape
+from appliance.cli.root import OUTPUT_KEY
+
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+_CHUNK: Final = 1 << 16
+
+
+def _output(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    ctx.meta[OUTPUT_KEY] = value
+    return value
+
+
+@click.command("produce")
+@click.argument("topic")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("-k", "--key", help="The key of every record.")
+@click.option("-K", "--key-delimiter", metavar="D", help="Lines are KEY D VALUE.")
+@click.option("-D", "--delimiter", metavar="D", default="\\n", help=r"Between records.  [\n]")
+@click.option("-H", "--header", "headers", multiple=True, metavar="K=V", help="A header of all.")
+@click.option("-Z", "--tombstone", is_flag=True, help="Empty keys and values are null.")
+@click.option("-z", "--compression", type=click.Choice(CODECS), help="The codec.")
+@click.option("-p", "--partition", type=click.IntRange(0), metavar="N", help="The partition.")
+@click.option("--acks", type=click.Choice(["0", "1", "all", "-1"]), help="[default: all]")
+@click.option("-f", "--record-format", metavar="F", help="How lines read: %k %v %p %h, as '%k,%v'.")
+@click.option(
+    "-o", "--output", "--format", "output", type=click.Choice(FORMATS), is_eager=True,
+    callback=_output, metavar="FORM", help="Print where each record went, in this form.",
+)  # fmt: skip
+@connected
+def command(
+    link: Link,
+    topic: str,
+    files: tuple[str, ...],
+    output: str | None,
+    compression: str | None,
+    acks: str | None,
+    **how: Any,
+) -> None:
+    """Write records: each line of stdin is a value, or each FILE as a whole.
+
+    \b
+    echo world | penstock produce hello
+    printf 'a:1\\nb:2\\n' | penstock produce hello -K:
+    penstock produce hello -k photo picture.png
+    penstock produce hello -k gone -Z < /dev/null     (a tombstone needs a line: echo | …)
+    """
+    records = _records(files, **how)
+    settings = {"compression_type": compression, "acks": acks}
+    producer = link.producer(
+        linger_ms=5, message_timeout_ms=round(link.timeout_s * 1000),
+        **{key: value for key, value in settings.items() if value is not None},
+    )  # fmt: skip
+    sent = _Sent(keep=output is not None)
+    try:
+        for record in records:
+            while True:
+                try:
+                    producer.produce(topic, on_delivery=sent.delivered, **record)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            producer.poll(0)
+            if sent.failure:
+                break
+    finally:
+        left = producer.flush(link.timeout_s + 1)
+    if sent.failure:
+        raise sent.failure
+    if left:
+        raise Failure(f"{left} records were not acknowledged in time", code=3, name="_TIMED_OUT")
+    if output:
+        emit(sent.rows, output, name="topic")
+    say(f"{sent.count} record{'s'[: sent.count != 1]} to {topic}")
+
+
+class _Sent:
+    """What was acknowledged, and the first failure."""
+
+    def __init__(self, *, keep: bool) -> None:
+        self.rows: list[Row] = []
+        self.count = 0
+        self.failure: Failure | None = None
+        self._keep = keep
+
+    def delivered(self, error: Any, message: Any) -> None:
+        if error:
+            self.failure = self.failure or failure_of(error)
+            return
+        self.count += 1
+        if self._keep:
+            self.rows.append(
+                {
+                    "topic": message.topic(),
+                    "partition": message.partition(),
+                    "offset": message.offset(),
+                    "timestamp": message.timestamp()[1],
+                }
+            )
+
+
+def _records(
+    files: tuple[str, ...],
+    *,
+    key: str | None,
+    key_delimiter: str | None,
+    delimiter: str,
+    headers: tuple[str, ...],
+    tombstone: bool,
+    partition: int | None,
+    record_format: str | None,
+) -> Iterator[dict[str, Any]]:
+    """The arguments of `Producer.produce` for each record. Raises Failure before the first."""
+    if record_format and (key is not None or key_delimiter):
+        raise usage("-f says where the key is: leave out -k and -K")
+    if any("=" not in item for item in headers):
+        raise usage("-H takes KEY=VALUE")
+    common: dict[str, Any] = {}
+    if key is not None:
+        common["key"] = key.encode()
+    if partition is not None:
+        common["partition"] = partition
+    split = _splitter(key_delimiter, record_format)
+    fixed = parse_headers(headers)
+    return _walk(_values(files, unescape(delimiter)), split, common, fixed, tombstone)
+
+
+def _splitter(
+    key_delimiter: str | None, record_format: str | None
+) -> Callable[[bytes], dict[str, Any] | None]:
+    if record_format:
+        return reader(record_format)
+    if key_delimiter:
+        between = unescape(key_delimiter)
+
+        def split(line: bytes) -> dict[str, Any] | None:
+            key, found, value = line.partition(between)
+            return {"key": key, "value": value} if found else {"value": line}
+
+        return split
+    return lambda line: {"value": line}
+
+
+def _walk(
+    values: Iterator[bytes],
+    split: Callable[[bytes], dict[str, Any] | None],
+    common: dict[str, Any],
+    fixed: Headers,
+    tombstone: bool,
+) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(values, 1):
+        fields = split(line)
+        if fields is None:
+            raise usage(f"line {number} does not fit the format of -f")
+        record = common | fields
+        if fixed:
+            record["headers"] = fixed + record.get("headers", [])
+        if tombstone:
+            for part in ("key", "value"):
+                record[part] = record.get(part) or None
+        yield record
+
+
+def _values(files: tuple[str, ...], delimiter: bytes) -> Iterator[bytes]:
+    if files:
+        for name in files:
+            try:
+                yield Path(name).read_bytes()
+            except OSError as problem:
+                raise usage(f"{name} cannot be read: {problem.strerror}") from None
+        return
+    if not delimiter:
+        yield sys.stdin.buffer.read()
+        return
+    rest = b""
+    while chunk := os.read(0, _CHUNK):
+        *whole, rest = (rest + chunk).split(delimiter)
+        yield from whole
+    if rest:
+        yield rest

@@ -1,0 +1,114 @@
+"""`penstock topic config get|set|unset`: a change can be undone, so nobody is asked; before and
+after are shown."""
+
+import click
+
+from appliance.cli.confirm import dry_run_option
+from appliance.cli.exits import OK, Failure, usage
+from appliance.cli.link import Link, connected, key_values
+from appliance.cli.output import Row, emit, formatted
+from appliance.cli.topic_describe import settings_of
+
+
+@click.group(
+    "config",
+    epilog="""\b
+Examples:
+  penstock topic config get orders
+  penstock topic config set orders retention.ms=86400000 --dry-run
+  penstock topic config unset orders retention.ms""",
+)
+def command() -> None:
+    """Get, set and unset settings of a topic."""
+
+
+@command.command("get")
+@click.argument("name")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--changed", is_flag=True, help="Only what was set for this topic.")
+@formatted
+@connected
+def get(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str) -> int:
+    """Show settings, with the place that each value comes from."""
+    rows = settings_of(link, name)
+    unknown = [key for key in keys if key not in {row["key"] for row in rows}]
+    if unknown:
+        raise Failure(
+            f"{unknown[0]} is not a setting of topics",
+            f"penstock topic config get {name} shows all of them",
+            name="INVALID_CONFIG",
+            kafka_code=40,
+        )
+    rows = [row for row in rows if not keys or row["key"] in keys]
+    if changed:
+        rows = [row for row in rows if row["source"] == "topic"]
+    emit(rows, output, narrow=("key", "value", "source"), name="key")
+    return OK
+
+
+@command.command("set")
+@click.argument("name")
+@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+@dry_run_option
+@formatted
+@connected
+def set_(link: Link, name: str, pairs: tuple[str, ...], dry_run: bool, output: str) -> int:
+    """Give settings of a topic values of their own."""
+    return _alter(link, name, dict(key_values(pairs, "the setting")), dry_run, output)
+
+
+@command.command("unset")
+@click.argument("name")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@dry_run_option
+@formatted
+@connected
+def unset(link: Link, name: str, keys: tuple[str, ...], dry_run: bool, output: str) -> int:
+    """Let settings of a topic follow the broker again."""
+    if any("=" in key for key in keys):
+        raise usage("unset takes keys only, without =VALUE")
+    return _alter(link, name, dict.fromkeys(keys), dry_run, output)
+
+
+def _alter(
+    link: Link, name: str, changes: dict[str, str | None], dry_run: bool, output: str
+) -> int:
+    from confluent_kafka.admin import (
+        AlterConfigOpType,
+        ConfigEntry,
+        ConfigResource,
+        ResourceType,
+    )
+
+    before = {row["key"]: row["value"] for row in settings_of(link, name)}
+    entries = [
+        ConfigEntry(
+            key,
+            value,
+            incremental_operation=(
+                AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+            ),
+        )
+        for key, value in changes.items()
+    ]
+    resource = ConfigResource(
+        ResourceType.TOPIC,
+        name,
+        incremental_configs=entries,
+    )
+    answers = link.admin().incremental_alter_configs(
+        [resource], request_timeout=link.timeout_s, validate_only=dry_run
+    )
+    link.wait(answers[resource])
+    after = changes if dry_run else {row["key"]: row["value"] for row in settings_of(link, name)}
+    rows: list[Row] = [
+        {
+            "key": key,
+            "before": before.get(key),
+            "after": "(the broker's)" if dry_run and changes[key] is None else after.get(key),
+            "status": "would be changed" if dry_run else "changed",
+        }
+        for key in changes
+    ]
+    emit(rows, output, name="key")
+    return OK

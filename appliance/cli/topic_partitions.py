@@ -1,0 +1,54 @@
+"""`penstock topic add-partitions`: Kafka's tools take the total, others the number to add; here it
+is always said which."""
+
+import click
+
+from appliance.cli.confirm import confirm, dry_run_option, yes_option
+from appliance.cli.exits import OK, usage
+from appliance.cli.link import Link, connected
+from appliance.cli.offsets import partitions_of
+from appliance.cli.output import emit, formatted
+
+
+@click.command("add-partitions")
+@click.argument("name")
+@click.option("--to", "total", type=click.IntRange(1), metavar="TOTAL", help="How many in all.")
+@click.option("-n", "--num", "add", type=click.IntRange(1), metavar="ADD", help="How many more.")
+@yes_option
+@dry_run_option
+@formatted
+@connected
+def command(
+    link: Link,
+    name: str,
+    total: int | None,
+    add: int | None,
+    yes: bool,
+    dry_run: bool,
+    output: str,
+) -> int:
+    """Give a topic more partitions. Records with keys may go to other partitions from then on.
+
+    \b
+    penstock topic add-partitions orders --to 6
+    penstock topic add-partitions orders -n 3 --yes
+    """
+    from confluent_kafka.admin import NewPartitions
+
+    if (total is None) == (add is None):
+        raise usage("say --to TOTAL or -n ADD: one of the two")
+    now = len(partitions_of(link, [name]))
+    wanted = total if total is not None else now + (add or 0)
+    if wanted <= now:
+        raise usage(f"{name} has {now} partitions already; they cannot become fewer")
+    change = f"{name} has {now} partitions; {wanted - now} more make {wanted}"
+    if not dry_run:
+        confirm(f"{change}, and keys may move to other partitions", yes=yes)
+    answers = link.admin().create_partitions(
+        [NewPartitions(name, wanted)], request_timeout=link.timeout_s, validate_only=dry_run
+    )
+    link.wait(answers[name])
+    status = "would be changed" if dry_run else "changed"
+    row = {"name": name, "before": now, "added": wanted - now, "after": wanted, "status": status}
+    emit([row], output)
+    return OK
