@@ -136,14 +136,14 @@ def read_file(disk: Disk, path: str) -> bytes:
         file.close()
 
 
-def write_file(disk: Disk, path: str, data: Readable, *, sync: bool = True) -> None:
+def write_file(disk: Disk, path: str, data: Readable, *, sync: bool = True, mark: str = "") -> None:
     """Make `path` hold exactly `data`, whole or not at all: a temporary file, renamed over it.
 
     sync: the bytes are on the disk before they get the name, and the name is on the disk at
     return. Without it a power cut may leave an empty or torn file, the death of the process may
-    not. Raises StorageFailed.
+    not. mark: tells the temporary file from that of another thread. Raises StorageFailed.
     """
-    temporary = path + ".tmp"
+    temporary = f"{path}{mark}.tmp"
     if disk.exists(temporary):
         disk.unlink(temporary)
     file = disk.create(temporary)

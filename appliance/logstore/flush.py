@@ -12,20 +12,20 @@ from appliance.logstore.segment import Segment
 class FlushJob:
     """The syncs that make everything below `end_offset` durable.
 
-    files: every .log file with bytes that are not synced, oldest first. paths: the index files of
-    full segments. folders: those with new names, inner ones first. derived: small files to write
-    whole. stale: files that are needed no more once all that is done.
+    files: every .log file with bytes that are not synced, oldest first. paths: index files of full
+    segments and the epochs. folders: those with new names, inner ones first. snapshot: producer
+    states to write. stale: snapshots that are needed no more then.
     """
 
     __slots__ = (
         "_disk",
         "appended",
-        "derived",
         "end_offset",
         "files",
         "folders",
         "paths",
         "rolled",
+        "snapshot",
         "stale",
     )
 
@@ -37,7 +37,7 @@ class FlushJob:
         self.files: list[File] = [file]
         self.paths: tuple[str, ...] = ()
         self.folders: tuple[str, ...] = ()
-        self.derived: tuple[tuple[str, bytes], ...] = ()
+        self.snapshot: tuple[str, bytes] | None = None
         self.stale: tuple[str, ...] = ()
 
     def run(self) -> None:
@@ -52,8 +52,9 @@ class FlushJob:
                 opened.close()
         for folder in self.folders:
             self._disk.sync_dir(folder)
-        for path, data in self.derived:
-            write_file(self._disk, path, data)
+        if self.snapshot is not None:  # a roll may write the same one at the same time
+            path, data = self.snapshot
+            write_file(self._disk, path, data, mark=".flush")
         for path in self.stale:
             if self._disk.exists(path):
                 self._disk.unlink(path)
@@ -65,11 +66,12 @@ class Unsynced:
     appended: bytes written to full segments since the log was opened.
     """
 
-    __slots__ = ("appended", "folders", "job", "rolled", "synced")
+    __slots__ = ("appended", "derived", "folders", "job", "rolled", "synced")
 
     def __init__(self) -> None:
         self.rolled: list[Segment] = []
         self.folders: list[str] = []
+        self.derived: list[str] = []
         self.job: FlushJob | None = None
         self.appended = 0
         self.synced = 0
@@ -85,6 +87,11 @@ class Unsynced:
             if path not in self.folders:
                 self.folders.append(path)
 
+    def derived_changed(self, path: str) -> None:
+        """This small file was replaced."""
+        if path not in self.derived:
+            self.derived.append(path)
+
     def begin(self, disk: Disk, end_offset: int, active: Segment, active_size: int) -> FlushJob:
         """A job for all of it and the active segment; there is one at a time."""
         assert self.job is None, "the last job has not ended"
@@ -96,6 +103,9 @@ class Unsynced:
             job.files = [*files, active.file]
             job.rolled = len(files)
             job.paths = tuple(s.stem + part for s in self.rolled for part in (INDEX, TIME_INDEX))
+        if self.derived:
+            job.paths += tuple(self.derived)
+            self.derived.clear()
         if self.folders:
             job.folders = tuple(self.folders)
             self.folders.clear()

@@ -13,10 +13,10 @@ from bisect import bisect_right
 from struct import Struct
 from typing import Final
 
-from appliance.base.disk import Disk, write_file
+from appliance.base.disk import Disk
 from appliance.base.errors import OFFSET_OUT_OF_RANGE, PeerError, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore import files, lookup, recovery, removal
+from appliance.logstore import lookup, recovery, removal
 from appliance.logstore.flush import FlushJob
 from appliance.logstore.indexes import OFFSET_ENTRY
 from appliance.logstore.log_state import NEVER, LogState
@@ -169,9 +169,11 @@ class Log(LogState):
         """What is staged from now on is of this leader epoch (KIP-101). Raises StorageFailed."""
         self.latest_epoch = leader_epoch
         self.epochs.assign(leader_epoch, self.end_offset)
-        try:  # in the page cache now, for a process that dies; the next flush makes it durable
-            path = f"{self.path}/{files.LEADER_EPOCHS}"
-            write_file(self._disk, path, self.epochs.encode(), sync=False)
+        self._guarded_epochs()
+
+    def _guarded_epochs(self) -> None:
+        try:
+            self.write_epochs()
         except StorageFailed as failure:
             self.fail(failure)
             raise
@@ -279,14 +281,13 @@ class Log(LogState):
             raise self.failure
         end = self._committed_end
         unsynced, epochs = self._unsynced, self.epochs
-        if self.recovery_point >= end and not unsynced.folders and not epochs.changed:
+        if epochs.changed:
+            self._guarded_epochs()
+        if self.recovery_point >= end and not unsynced.folders:
             return None
         job = unsynced.begin(self._disk, end, self.active, self.active_size)
-        if epochs.changed:
-            epochs.changed = False
-            job.derived = ((f"{self.path}/{files.LEADER_EPOCHS}", epochs.encode()),)
         if self.snapshots.due >= SNAPSHOT_BATCHES and not self._views:
-            job.derived += ((self.snapshots.path(end), encode_snapshot(self.producers)),)
+            job.snapshot = self.snapshots.path(end), encode_snapshot(self.producers)
             job.stale = self.snapshots.note(end)
         return job
 

@@ -8,10 +8,11 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from appliance.base.disk import Disk
+from appliance.base.disk import Disk, write_file
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.files import LEADER_EPOCHS
 from appliance.logstore.flush import Unsynced
 from appliance.logstore.indexes import OffsetIndex, TimeIndex
 from appliance.logstore.producer_snapshot import Snapshots
@@ -161,12 +162,25 @@ class LogState:
         self.activate(self.segments[-1], end_offset)
         self._tail_offsets, self._tail_positions = found.tail
         self._since_index = found.since_index
+        if not found.clean or self.epochs.changed:
+            self.write_epochs()
         if found.first_timestamp >= 0:
             self._roll_time = found.first_timestamp + self._segment_ms()
         for segment in found.unsynced:
             self._unsynced.rolled_over(segment)
         if self.recovery_point == end_offset:
             self._unsynced.synced = self._unsynced.appended + self.active_size
+
+    def write_epochs(self) -> None:
+        """The leader epochs into their file: at once for readers, durably by the next flush.
+
+        Only the owner of the log writes it: a flush job would put an older one over a newer one.
+        """
+        path = f"{self.path}/{LEADER_EPOCHS}"
+        write_file(self._disk, path, self.epochs.encode(), sync=False)
+        self.epochs.changed = False
+        self._unsynced.derived_changed(path)
+        self.folders_changed(self.path)
 
     def folders_changed(self, *paths: str) -> None:
         """These folders have new names in them that the next flush must make durable."""

@@ -408,10 +408,7 @@ class Recovery:
             self.first_timestamp = HEADER.unpack(active.file.pread(HEADER_SIZE, 0))[8]
         log.snapshots.keep_to(end)
         self.epochs.cut_end(end + 1 if self.clean else end)
-        found = self.epochs.encode()
-        if found != self.epochs_as_read:
-            write_file(disk, f"{self.path}/{files.LEADER_EPOCHS}", found, sync=False)
-        self.epochs.changed = not self.clean or found != self.epochs_as_read
+        self.epochs.changed = self.epochs.encode() != self.epochs_as_read
         if not self.clean:  # whoever wrote here may have died before its first sync
             log.folders_changed(self.path, self.path.rpartition("/")[0])
         log.resume(self, end)
