@@ -1,10 +1,12 @@
-"""Where each microsecond of a produce and of a fetch goes: every stage of both journeys, timed alone.
+"""Where each microsecond of a produce and of a fetch goes: every stage of both journeys, timed
+alone.
 
     python -m benchmarks.stages [--records 16 --bytes 1024] [--fetch-kb 64]
 
-Unlike its neighbours this one imports the appliance: it calls the very functions that ARCHITECTURE.md names, in one
-process, over bytearrays, a loopback connection and a real file. What is missing in it are the wake-ups between processes; they are
-measured by the difference to the whole (`python -m benchmarks --rows p1x100-1`).
+Unlike its neighbours this one imports the appliance: it calls the very functions that
+ARCHITECTURE.md names, in one process, over bytearrays, a loopback connection and a real file. What
+is missing in it are the wake-ups between processes; they are measured by the difference to the
+whole (`python -m benchmarks --rows p1x100-1`).
 """
 
 import argparse
@@ -31,6 +33,7 @@ from appliance.wire.batch import NewRecord, build_batch, validate
 
 NOW_MS = 1_700_000_000_000
 ROUNDS = 5
+_BOTH = "(client's half included)"
 _PRODUCE_V9 = b"\x00\xff\xff\x00\x00\x75\x30\x02"  # no transactional id, acks=-1, 30 s, one topic
 
 
@@ -92,7 +95,7 @@ def _loopback() -> tuple[socket.socket, socket.socket]:
     return here, there
 
 
-def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:
+def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:  # noqa: PLR0915 - a list of stages
     """(process, stage, µs) of one produced batch."""
     memory, end = bench.memory, len(bench.memory)
     into = memoryview(bytearray(len(bench.frame)))
@@ -104,9 +107,12 @@ def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:
             left -= bench.there.recv_into(into[:left])
 
     host = SimpleNamespace(
-        memory=memory, now_ns=0, route=lambda *_: bench.route, ask=_asker(bench.writer),
+        memory=memory,
+        now_ns=0,
+        route=lambda *_: bench.route,
+        ask=_asker(bench.writer),
         finish=lambda x, pieces: None,
-    )  # fmt: skip
+    )
     handler = k00_produce.HANDLER
 
     def exchange() -> Exchange:
@@ -155,6 +161,7 @@ def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:
 
     count = 2000 if len(bench.batch) < 100_000 else 200
     hop_us = best_us(hop, count)
+    parse_us = best_us(lambda: produce.parse(memory, bench.body_at, end, 9), count)
     begin_us = best_us(begin, count)
     bare_us = best_us(bare_write, count)
     append_us = best_us(append, count)
@@ -167,21 +174,29 @@ def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:
         bench.here.setblocking(True)
     os.close(fd)
     return [
-        ("kernel", "send and receive the request over loopback (client's half included)", best_us(receive, count)),
+        ("kernel", f"request over loopback {_BOTH}", best_us(receive, count)),
         ("netproc", "request head", best_us(lambda: request_head.parse(memory, 0, end), count)),
-        ("netproc", "parse Produce v9", best_us(lambda: produce.parse(memory, bench.body_at, end, 9), count)),
-        ("netproc", "exchange, route, plan (parse not counted)", max(0.0, begin_us - hop_us - best_us(lambda: produce.parse(memory, bench.body_at, end, 9), count))),
+        ("netproc", "parse Produce v9", parse_us),
+        (
+            "netproc",
+            "exchange, route, plan (parse not counted)",
+            max(0.0, begin_us - hop_us - parse_us),
+        ),
         ("ring", "push, publish, drain: one hop (there are two)", hop_us),
-        ("ioproc", "check the batch: CRC32C, counts, lengths", best_us(lambda: validate(batch, config, NOW_MS), count)),
+        (
+            "ioproc",
+            "check the batch: CRC32C, counts, lengths",
+            best_us(lambda: validate(batch, config, NOW_MS), count),
+        ),
         ("ioproc", "stage, index, bookkeeping", max(0.0, append_us - bare_us)),
         ("kernel", "pwritev into the page cache", bare_us),
         ("netproc", "complete and encode the answer", best_us(complete, count)),
         ("kernel", "send the answer", send_us),
-    ]  # fmt: skip
+    ]
 
 
 def _asker(writer: RingWriter) -> Callable[..., None]:
-    def ask(x, index, route, op, flags, a, b, e, f):  # type: ignore[no-untyped-def]
+    def ask(x, index, route, op, flags, a, b, e, f):
         x.pending[index] = 0
         writer.push(op, flags, route.handle, x.number << 32 | index, a, b, e=e, f=f)
 
@@ -198,9 +213,13 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
         log.commit()
     state = bench.table.state
     for column, value in (
-        (columns.STATUS, columns.ONLINE), (columns.HIGH_WATERMARK, log.end_offset), (columns.LOG_END, log.end_offset),
-        (columns.LAST_STABLE, log.end_offset), (columns.END_SEGMENT, log.active_base), (columns.END_POSITION, log.active_size),
-    ):  # fmt: skip
+        (columns.STATUS, columns.ONLINE),
+        (columns.HIGH_WATERMARK, log.end_offset),
+        (columns.LOG_END, log.end_offset),
+        (columns.LAST_STABLE, log.end_offset),
+        (columns.END_SEGMENT, log.active_base),
+        (columns.END_POSITION, log.active_size),
+    ):
         state[column] = value
     fd = os.open(bench.path, os.O_RDONLY)
     cursors = Cursors()
@@ -209,11 +228,18 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
     request = _fetch_v12(size)
     memory = memoryview(request)
     host = SimpleNamespace(
-        memory=memory, now_ns=0, config=SimpleNamespace(int=lambda name: 1 << 30), route=lambda *_: bench.route,
-        row=lambda handle: (log.end_offset, log.end_offset, 0), segment=lambda *_: file, cancel=lambda x: None,
-        glance=lambda x, route, offset, most: cursors.locate(0, bench.table.read_row(0), fd, offset, most),
+        memory=memory,
+        now_ns=0,
+        config=SimpleNamespace(int=lambda name: 1 << 30),
+        route=lambda *_: bench.route,
+        row=lambda handle: (log.end_offset, log.end_offset, 0),
+        segment=lambda *_: file,
+        cancel=lambda x: None,
+        glance=lambda x, route, offset, most: cursors.locate(
+            0, bench.table.read_row(0), fd, offset, most
+        ),
         finish=lambda x, pieces: None,
-    )  # fmt: skip
+    )
     handler = k01_fetch.handler(FetchSessions(0, lambda: 1))
 
     def begin() -> None:
@@ -245,7 +271,7 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
         ),
         (
             "kernel",
-            f"sendfile of {size >> 10} KB over loopback (client's half included)",
+            f"sendfile of {size >> 10} KB over loopback {_BOTH}",
             best_us(transfer, 200),
         ),
     ]
@@ -270,9 +296,8 @@ def _fetch_v12(size: int) -> bytearray:
 def show(title: str, rows: list[tuple[str, str, float]]) -> None:
     """A table of stages in Markdown, with the share of each."""
     total = sum(us for _, _, us in rows)
-    print(
-        f"\n**{title}: {total:.1f} µs in all stages**\n\n| process | stage | µs | share |\n|---|---|---|---|"
-    )
+    print(f"\n**{title}: {total:.1f} µs in all stages**\n")
+    print("| process | stage | µs | share |\n|---|---|---|---|")
     for process, stage, us in rows:
         print(f"| {process} | {stage} | {us:.2f} | {us / total:.0%} |")
 

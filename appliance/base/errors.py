@@ -1,7 +1,7 @@
 """Kafka's error codes as plain integers, and the three kinds of failure we tell apart.
 
-The integers are for the hot path (an IntEnum lookup costs 348 ns here, a constant none); names, texts and
-whether a client may retry are in `kio.schema.errors.ErrorCode`, for the edges.
+The integers are for the hot path (an IntEnum lookup costs 348 ns here, a constant none); names,
+texts and whether a client may retry are in `kio.schema.errors.ErrorCode`, for the edges.
 """
 
 from typing import Final
@@ -146,7 +146,8 @@ SHARE_SESSION_LIMIT_REACHED: Final = 133
 class PeerError(Exception):
     """The peer is wrong: answer it with `code`, say why, and go on.
 
-    code: Kafka error code of the reply. message: names the field or setting, the limit and the remedy.
+    code: Kafka error code of the reply. message: names the field or setting, the limit and the
+    remedy.
     """
 
     def __init__(self, code: int, message: str) -> None:
@@ -160,7 +161,8 @@ class MalformedRequest(Exception):
 
 
 class StorageFailed(Exception):
-    """A file refused a read, write or sync. The first one is final for that file: nothing is retried.
+    """A file refused a read, write or sync. The first one is final for that file: nothing is
+    retried.
 
     path: the file. errno: from the operating system.
     """

@@ -18,7 +18,8 @@ DYNAMIC: Final = "dynamic"
 
 @dataclass(slots=True, frozen=True)
 class Entry:
-    """A value set by somebody. `text` as it was written, `source`: FILE, COMMAND_LINE or DYNAMIC."""
+    """A value set by somebody. `text` as it was written, `source`: FILE, COMMAND_LINE or
+    DYNAMIC."""
 
     value: Value
     text: str
@@ -103,7 +104,8 @@ class BrokerConfig:
         return [endpoint for endpoint in found if endpoint.name not in controllers]
 
     def advertised(self, number: builtins.int) -> tuple[str, builtins.int] | None:
-        """(host, port) that clients of listener `number` are told, None: the address that they reached."""
+        """(host, port) that clients of listener `number` are told, None: the address that they
+        reached."""
         endpoints = self.endpoints()
         name = endpoints[number].name if number < len(endpoints) else "PLAINTEXT"
         for text in self.list("advertised.listeners"):

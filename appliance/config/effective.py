@@ -1,4 +1,5 @@
-"""The settings of one topic in force: its own, over the dynamic ones of the broker, over the file, over the defaults."""
+"""The settings of one topic in force: its own, over the dynamic ones of the broker, over the file,
+over the defaults."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,7 +22,8 @@ def topic_value(
     dynamic_default: Mapping[str, str],
     config: BrokerConfig,
 ) -> Value:
-    """The value in force of topic setting `name`. The mappings hold texts that were checked when they were set."""
+    """The value in force of topic setting `name`. The mappings hold texts that were checked when
+    they were set."""
     setting = TOPIC[name]
     if name in overrides:
         return setting.parse(overrides[name])

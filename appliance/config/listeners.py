@@ -22,7 +22,7 @@ def parse_endpoint(key: str, text: str) -> Endpoint:
     match = _SHAPE.fullmatch(text.strip())
     if match is None or int(match[4]) > 65535:
         raise ConfigError(
-            f"Invalid value {text!r} for configuration {key}: it takes NAME://HOST:PORT with a port from 0 to 65535,"
-            " for example PLAINTEXT://localhost:9092"
+            f"Invalid value {text!r} for configuration {key}: it takes NAME://HOST:PORT with a"
+            " port from 0 to 65535, for example PLAINTEXT://localhost:9092"
         )
     return Endpoint((match[1] or "PLAINTEXT").upper(), match[2] or match[3] or "", int(match[4]))

@@ -16,7 +16,8 @@ def load(
 ) -> tuple[BrokerConfig, list[str]]:
     """(config, warnings) of a properties text and of `key=value` overrides, which win.
 
-    Raises ConfigError for a value that its setting does not take; an unknown key is only warned about.
+    Raises ConfigError for a value that its setting does not take; an unknown key is only warned
+    about.
     """
     warnings: list[str] = []
     entries: dict[str, Entry] = {}
@@ -60,19 +61,20 @@ def _check(config: BrokerConfig, warnings: list[str]) -> None:
     endpoints = config.endpoints()
     if not endpoints:
         raise ConfigError(
-            f"listeners names only controller listeners ({', '.join(controllers)}): add one for clients,"
-            " for example PLAINTEXT://localhost:9092"
+            f"listeners names only controller listeners ({', '.join(controllers)}): add one for"
+            " clients, for example PLAINTEXT://localhost:9092"
         )
     if len(endpoints) < len(config.list("listeners")):
         warnings.append(
-            "listeners: those of the controller are not opened: this appliance is a cluster of one"
+            "listeners: those of the controller are not opened: this is a cluster of one"
         )
     for endpoint in endpoints:
         protocol = _protocols(config.list("listener.security.protocol.map")).get(endpoint.name)
         if protocol != "PLAINTEXT":
             raise ConfigError(
-                f"listeners: {endpoint.name} stands for {protocol or 'no protocol'}, and only PLAINTEXT is served yet;"
-                " use PLAINTEXT://HOST:PORT, or map the name in listener.security.protocol.map"
+                f"listeners: {endpoint.name} stands for {protocol or 'no protocol'}, and only"
+                " PLAINTEXT is served yet; use PLAINTEXT://HOST:PORT, or map the name in"
+                " listener.security.protocol.map"
             )
     names = [endpoint.name for endpoint in endpoints]
     if len(set(names)) < len(names):

@@ -1,4 +1,5 @@
-"""Java's .properties syntax: comments, continued lines, escapes, `=`, `:` or a blank between key and value."""
+"""Java's .properties syntax: comments, continued lines, escapes, `=`, `:` or a blank between key
+and value."""
 
 import re
 
@@ -8,7 +9,8 @@ _SPLIT = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
 
 
 def parse_properties(text: str) -> list[tuple[str, str, int]]:
-    """(key, value, line number) of each entry in order; a key may come twice, the last one counts."""
+    """(key, value, line number) of each entry in order; a key may come twice, the last one
+    counts."""
     entries = []
     for line, number in _logical_lines(text):
         match = _SPLIT.fullmatch(line)

@@ -1,7 +1,8 @@
-"""One declaration per setting: Kafka's name, type, default, range, what it does, and whether it may change at run time.
+"""One declaration per setting: Kafka's name, type, default, range, what it does, and whether it may
+change at run time.
 
-A declaration is data. `parse` turns text into a checked value; its errors name the key, the value, the range and the
-remedy. Everything that loads, alters or describes settings goes through it.
+A declaration is data. `parse` turns text into a checked value; its errors name the key, the value,
+the range and the remedy. Everything that loads, alters or describes settings goes through it.
 """
 
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ LIST: Final = 7
 CLASS: Final = 8
 PASSWORD: Final = 9
 TYPE_NAMES: Final = {
-    BOOLEAN: "boolean", STRING: "string", INT: "int", SHORT: "short", LONG: "long", DOUBLE: "double",
-    LIST: "list", CLASS: "class", PASSWORD: "password",
+    BOOLEAN: "boolean", STRING: "string", INT: "int", SHORT: "short", LONG: "long",
+    DOUBLE: "double", LIST: "list", CLASS: "class", PASSWORD: "password",
 }  # fmt: skip
 """The numbers are those of DescribeConfigs (API key 32, version 3)."""
 
@@ -41,10 +42,12 @@ Value = bool | int | float | str | tuple[str, ...] | None
 
 @dataclass(slots=True, frozen=True)
 class Setting:
-    """A declaration. low and high bound a number, both included; choices bound a string or the items of a list.
+    """A declaration. low and high bound a number, both included; choices bound a string or the
+    items of a list.
 
-    mode: READ_ONLY, PER_BROKER or CLUSTER_WIDE (may also be set per broker). synonyms: other keys that set the same
-    thing, weaker ones later, each with what its value is multiplied by. inert: why the setting is accepted and has no effect.
+    mode: READ_ONLY, PER_BROKER or CLUSTER_WIDE (may also be set per broker). synonyms: other keys
+    that set the same thing, weaker ones later, each with what its value is multiplied by. inert:
+    why the setting is accepted and has no effect.
     """
 
     name: str

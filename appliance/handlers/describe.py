@@ -1,4 +1,5 @@
-"""What Metadata, DescribeCluster and DescribeTopicPartitions say of brokers, topics and partitions."""
+"""What Metadata, DescribeCluster and DescribeTopicPartitions say of brokers, topics and
+partitions."""
 
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID

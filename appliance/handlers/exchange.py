@@ -1,8 +1,8 @@
 """What a handler sees: one request in flight (Exchange) and its network process (Host).
 
-A handler is plain functions over these two. It plans by asking the homes of partitions through the rings, is told
-about each completion, and hands back the answer as pieces: bytes and file ranges. It never blocks and keeps nothing
-between requests but what it puts into `Exchange.state`.
+A handler is plain functions over these two. It plans by asking the homes of partitions through the
+rings, is told about each completion, and hands back the answer as pieces: bytes and file ranges. It
+never blocks and keeps nothing between requests but what it puts into `Exchange.state`.
 """
 
 from collections.abc import Callable
@@ -80,15 +80,18 @@ class Host(Protocol):
         ...
 
     def row(self, handle: int) -> tuple[int, int, int]:
-        """(high watermark, last stable offset, log start offset) as published by the partition's home."""
+        """(high watermark, last stable offset, log start offset) as published by the partition's
+        home."""
         ...
 
     def glance(self, x: Exchange, route: Route, offset: int, max_bytes: int) -> Place | None:
-        """Where the bytes from `offset` on are, when that can be told without asking the partition's home."""
+        """Where the bytes from `offset` on are, when that can be told without asking the
+        partition's home."""
         ...
 
     def remember(self, x: Exchange, route: Route, segment: int, position: int) -> None:
-        """The home said that a batch begins there: what `glance` starts from for this connection."""
+        """The home said that a batch begins there: what `glance` starts from for this
+        connection."""
         ...
 
     def ask(
@@ -103,7 +106,8 @@ class Host(Protocol):
         e: int,
         f: int,
     ) -> None:
-        """Put one operation on the ring to route.home; its completion comes to `complete` with `index`."""
+        """Put one operation on the ring to route.home; its completion comes to `complete` with
+        `index`."""
         ...
 
     def cancel(self, x: Exchange) -> None:
@@ -123,11 +127,13 @@ class Host(Protocol):
         ...
 
     def schedule(self, x: Exchange) -> None:
-        """Call `expire` at x.deadline_ns, to the millisecond; without this it is looked at once a second."""
+        """Call `expire` at x.deadline_ns, to the millisecond; without this it is looked at once a
+        second."""
         ...
 
     def reached(self, x: Exchange) -> tuple[str, int]:
-        """(host, port) to advertise: the one configured, else the address that the client's own socket reached."""
+        """(host, port) to advertise: the one configured, else the address that the client's own
+        socket reached."""
         ...
 
     def hang_up(self, x: Exchange, why: str) -> None:
@@ -139,7 +145,8 @@ class Host(Protocol):
         ...
 
     def finish_silently(self, x: Exchange, close: bool) -> None:
-        """Nothing is to be sent (acks=0); `close` hangs up instead, which is how Kafka reports an error then."""
+        """Nothing is to be sent (acks=0); `close` hangs up instead, which is how Kafka reports an
+        error then."""
         ...
 
 
@@ -156,8 +163,9 @@ def _ignore(host: Host, x: Exchange) -> None:
 class Handler:
     """One API key: its versions and the functions that serve it.
 
-    begin(host, x): plan; raises MalformedRequest. complete(host, x, index, message, payload): one answer
-    has come (message None: the process that was asked died). expire(host, x): the deadline set by `begin` has passed.
+    begin(host, x): plan; raises MalformedRequest. complete(host, x, index, message, payload): one
+    answer has come (message None: the process that was asked died). expire(host, x): the deadline
+    set by `begin` has passed.
     """
 
     key: int

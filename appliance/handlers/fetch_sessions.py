@@ -1,7 +1,8 @@
 """Fetch sessions (KIP-227): a client names its partitions once and afterwards only what changed.
 
-A value machine: ids come from the caller's random source. A session belongs to one network process; after a
-reconnect to another one the client is told FETCH_SESSION_ID_NOT_FOUND and opens a new session by itself.
+A value machine: ids come from the caller's random source. A session belongs to one network process;
+after a reconnect to another one the client is told FETCH_SESSION_ID_NOT_FOUND and opens a new
+session by itself.
 """
 
 from collections import OrderedDict
@@ -18,7 +19,8 @@ INITIAL_EPOCH = 0
 
 @dataclass(slots=True)
 class Session:
-    """`partitions` in the order in which they are served; `sent` is what the client knows of each."""
+    """`partitions` in the order in which they are served; `sent` is what the client knows of
+    each."""
 
     session_id: int
     by_id: bool
@@ -38,7 +40,8 @@ class Resolved:
 
 
 class FetchSessions:
-    """At most `slots` sessions; the one unused for longest makes room (its client starts a new one)."""
+    """At most `slots` sessions; the one unused for longest makes room (its client starts a new
+    one)."""
 
     def __init__(self, slots: int, random_id: Callable[[], int]) -> None:
         self._slots = slots
@@ -85,7 +88,8 @@ class FetchSessions:
 
 
 def must_tell(session: Session, key: Key, error: int, length: int, marks: tuple[int, int]) -> bool:
-    """Whether an incremental response has to mention this partition; remembers what the client then knows.
+    """Whether an incremental response has to mention this partition; remembers what the client then
+    knows.
 
     length: bytes of records in the answer. marks: (high watermark, log start offset).
     """

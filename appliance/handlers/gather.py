@@ -1,7 +1,8 @@
-"""The common shape of requests that ask one thing of every partition they name (ListOffsets, DeleteRecords, …).
+"""The common shape of requests that ask one thing of every partition they name (ListOffsets,
+DeleteRecords, …).
 
-A plan turns each (topic, partition) of the decoded request into one ring operation or an immediate answer; when all
-completions are in, the answers are encoded grouped by topic as they were asked.
+A plan turns each (topic, partition) of the decoded request into one ring operation or an immediate
+answer; when all completions are in, the answers are encoded grouped by topic as they were asked.
 """
 
 from collections.abc import Callable

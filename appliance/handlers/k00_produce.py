@@ -1,8 +1,9 @@
 """Produce, API key 0, versions 3 to 13.
 
-5: log start offset in the answer. 8: record errors and a message. 9: flexible. 10: leader hints (not sent: one host).
-11: errors of transactions. 12: partitions join a transaction implicitly (not served yet). 13: topic ids.
-Versions 0 to 2 are advertised and refused: old librdkafka takes the advertised minimum as a sign that it may compress.
+5: log start offset in the answer. 8: record errors and a message. 9: flexible. 10: leader hints
+(not sent: one host). 11: errors of transactions. 12: partitions join a transaction implicitly (not
+served yet). 13: topic ids. Versions 0 to 2 are advertised and refused: old librdkafka takes the
+advertised minimum as a sign that it may compress.
 """
 
 from appliance.base import errors
@@ -17,7 +18,7 @@ _MESSAGES = {
     errors.UNKNOWN_TOPIC_OR_PARTITION: "this server does not host this topic-partition",
     errors.INVALID_REQUIRED_ACKS: "acks must be -1 (all), 0 or 1",
     errors.TRANSACTIONAL_ID_NOT_FOUND: "transactions are not served; leave transactional.id out",
-    errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log of the appliance",
+    errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log",
 }
 
 
@@ -77,7 +78,8 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 
 def expire(host: Host, x: Exchange) -> None:
-    """Answer what is still open as timed out; the batches may yet be appended, so their bytes stay reserved."""
+    """Answer what is still open as timed out; the batches may yet be appended, so their bytes stay
+    reserved."""
     request, answers = x.state
     for index, answer in enumerate(answers):
         if answer is None:

@@ -1,11 +1,13 @@
 """Fetch, API key 1, versions 4 to 18.
 
-5: log start offset. 7: sessions (KIP-227). 9: leader epoch check. 11: rack (one host: ignored). 12: flexible.
-13: topic ids. 15: replica state moves into tags. 16: leader hints (not sent: one host). 17, 18: fields of followers.
+5: log start offset. 7: sessions (KIP-227). 9: leader epoch check. 11: rack (one host: ignored). 12:
+flexible. 13: topic ids. 15: replica state moves into tags. 16: leader hints (not sent: one host).
+17, 18: fields of followers.
 
-A fetch that goes on where its connection's last one was is often planned without asking anybody (`Host.glance`).
-Else it goes through at most two phases: it first reads what is there; if that is too little (fetch.min.bytes) it is
-parked at the partitions' homes until enough has come or max_wait_ms is over, whichever is first.
+A fetch that goes on where its connection's last one was is often planned without asking anybody
+(`Host.glance`). Else it goes through at most two phases: it first reads what is there; if that is
+too little (fetch.min.bytes) it is parked at the partitions' homes until enough has come or
+max_wait_ms is over, whichever is first.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +22,8 @@ from appliance.wire.fetch import FetchPartition, FetchRequest, PartitionData
 
 @dataclass(slots=True)
 class Found:
-    """What one partition has for the client. `first` is the length of the first batch, in bytes like `length`."""
+    """What one partition has for the client. `first` is the length of the first batch, in bytes
+    like `length`."""
 
     error: int
     high_watermark: int
@@ -195,7 +198,8 @@ def _respond(host: Host, x: Exchange) -> None:
 
 
 def _rows(host: Host, state: FetchState) -> list[tuple[PartitionData, FileRange | None]]:
-    """Every partition's answer, cut to the response's byte budget; the first batch of the first one always fits."""
+    """Every partition's answer, cut to the response's byte budget; the first batch of the first one
+    always fits."""
     left = min(state.request.max_bytes, host.config.int("fetch.max.bytes"))
     empty = True
     rows: list[tuple[PartitionData, FileRange | None]] = []
@@ -230,7 +234,8 @@ def _rows(host: Host, state: FetchState) -> list[tuple[PartitionData, FileRange 
 def _told(
     state: FetchState, rows: list[tuple[PartitionData, FileRange | None]]
 ) -> list[tuple[PartitionData, FileRange | None]]:
-    """The rows that go into the response: all of a full one, only the news of an incremental one."""
+    """The rows that go into the response: all of a full one, only the news of an incremental
+    one."""
     session = state.session
     if session is None:
         return rows

@@ -1,8 +1,9 @@
 """ListOffsets, API key 2, versions 1 to 11.
 
-2: isolation level. 4: leader epochs. 6: flexible. 7: -3 asks for the record with the greatest timestamp.
-8: -4 earliest local. 9: -5 latest tiered. 10: timeout of remote lookups. 11: -6 earliest pending upload. Nothing is
-tiered here, so -4 is the log start offset, and -5 and -6 find nothing, as Kafka answers without remote storage.
+2: isolation level. 4: leader epochs. 6: flexible. 7: -3 asks for the record with the greatest
+timestamp. 8: -4 earliest local. 9: -5 latest tiered. 10: timeout of remote lookups. 11: -6 earliest
+pending upload. Nothing is tiered here, so -4 is the log start offset, and -5 and -6 find nothing,
+as Kafka answers without remote storage.
 """
 
 from appliance.base import errors

@@ -1,8 +1,8 @@
 """Metadata, API key 3, versions 0 to 13.
 
-4: whether a missing topic may be created. 8: authorized operations. 9: flexible. 10: topic ids. 12: topics may be
-asked for by id. 13: a code for the whole answer. A topic that is created because somebody asks for it is answered
-when it exists, so that clients need no second round.
+4: whether a missing topic may be created. 8: authorized operations. 9: flexible. 10: topic ids. 12:
+topics may be asked for by id. 13: a code for the whole answer. A topic that is created because
+somebody asks for it is answered when it exists, so that clients need no second round.
 """
 
 from dataclasses import dataclass

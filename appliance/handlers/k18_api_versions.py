@@ -1,8 +1,9 @@
 """ApiVersions, API key 18, versions 0 to 4.
 
-3: flexible request with the client's software name and version, features in the answer. 4: features whose lowest
-level is 0 may be listed (KAFKA-17011). The response header is always version 0. A version we do not know is answered
-in version 0 with error 35 and the range of this API alone (KIP-511).
+3: flexible request with the client's software name and version, features in the answer. 4: features
+whose lowest level is 0 may be listed (KAFKA-17011). The response header is always version 0. A
+version we do not know is answered in version 0 with error 35 and the range of this API alone
+(KIP-511).
 """
 
 import re

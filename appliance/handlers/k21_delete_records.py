@@ -1,6 +1,8 @@
-"""DeleteRecords, API key 21, versions 0 to 2 (2: flexible): advance the log start offset; -1 means the high watermark.
+"""DeleteRecords, API key 21, versions 0 to 2 (2: flexible): advance the log start offset; -1 means
+the high watermark.
 
-Internal topics are refused as Kafka does (POLICY_VIOLATION is for compacted topics, decided by the partition's home).
+Internal topics are refused as Kafka does (POLICY_VIOLATION is for compacted topics, decided by the
+partition's home).
 """
 
 from appliance.base import errors

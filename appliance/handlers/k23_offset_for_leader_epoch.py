@@ -1,4 +1,5 @@
-"""OffsetForLeaderEpoch, API key 23, versions 2 to 4 (3: replica id, 4: flexible): where a leader epoch ended.
+"""OffsetForLeaderEpoch, API key 23, versions 2 to 4 (3: replica id, 4: flexible): where a leader
+epoch ended.
 
 Clients use it to see whether the log was cut behind them (KIP-101, KIP-320).
 """

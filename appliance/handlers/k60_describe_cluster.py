@@ -1,4 +1,5 @@
-"""DescribeCluster, API key 60, versions 0 to 2 (1: endpoint type, 2: fenced brokers); flexible from 0."""
+"""DescribeCluster, API key 60, versions 0 to 2 (1: endpoint type, 2: fenced brokers); flexible from
+0."""
 
 from appliance.base import errors
 from appliance.handlers import describe, gather

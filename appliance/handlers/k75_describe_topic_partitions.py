@@ -1,7 +1,8 @@
-"""DescribeTopicPartitions, API key 75, version 0 (KIP-966): topics page by page, in the order of their names.
+"""DescribeTopicPartitions, API key 75, version 0 (KIP-966): topics page by page, in the order of
+their names.
 
-A page ends after response_partition_limit partitions (at most max.request.partition.size.limit); next_cursor says
-where the next one begins. No topics named means all of them.
+A page ends after response_partition_limit partitions (at most max.request.partition.size.limit);
+next_cursor says where the next one begins. No topics named means all of them.
 """
 
 from appliance.base import errors

@@ -52,5 +52,6 @@ def handlers(sessions: FetchSessions) -> dict[int, Handler]:
 
 
 def advertised_lowest(row: Handler) -> int:
-    """Produce is advertised from 0 although 0 to 2 are refused: librdkafka up to 2.11 compresses only then (KAFKA-18659)."""
+    """Produce is advertised from 0 although 0 to 2 are refused: librdkafka up to 2.11 compresses
+    only then (KAFKA-18659)."""
     return 0 if row.key == k00_produce.HANDLER.key else row.lowest

@@ -1,9 +1,12 @@
-"""One client's connection: bytes into the arena, frames out of them, answers back in the order of the requests.
+"""One client's connection: bytes into the arena, frames out of them, answers back in the order of
+the requests.
 
-Reading stops (and TCP holds the client back) while too many answers wait or the arena has no room; it goes on when
-there is room again. Whoever makes no progress for too long is hung up on by the server's sweep.
+Reading stops (and TCP holds the client back) while too many answers wait or the arena has no room;
+it goes on when there is room again. Whoever makes no progress for too long is hung up on by the
+server's sweep.
 """
 
+import contextlib
 import errno
 import os
 import select
@@ -143,13 +146,15 @@ class Connection:
             start = end = slab.position
             self.end = end
         self.start = start
-        if end == slab.limit:
-            self._make_room()
-        elif end - start >= 4 and start + 4 + _LENGTH(memory, start)[0] > slab.limit:
+        frame_end = end
+        if end - start >= 4:
+            frame_end = start + 4 + _LENGTH(memory, start)[0]
+        if end == slab.limit or frame_end > slab.limit:
             self._make_room()
 
     def _make_room(self) -> bool:
-        """Take a slab in which the frame that is arriving fits (or more of it, while its sender has shown little)."""
+        """Take a slab in which the frame that is arriving fits (or more of it, while its sender has
+        shown little)."""
         server = self.server
         have = self.end - self.start
         needed = have + 1
@@ -209,10 +214,8 @@ class Connection:
             limit = server.frame_limit
             who = f"a frame of {length} bytes; 8 to {limit} are taken (socket.request.max.bytes)"
         if sniff.is_http(head):
-            try:
+            with contextlib.suppress(OSError):
                 self.sock.send(sniff.HTTP_ANSWER)
-            except OSError:
-                pass
         server.complain(self, "refused-bytes", who)
         self.close()
 

@@ -1,9 +1,9 @@
 """Where a consumer's next fetch begins, found without asking the partition's home.
 
-What lies below the published high watermark is immutable, so a fetch that goes on where the last one of its connection
-was can be planned here: step over batch headers in the segment file from the place that the home named last. The hop it saves
-is most of a small fetch's latency. Whatever is not plain (another segment, many tiny batches, a watermark
-behind the log end) is left to the home.
+What lies below the published high watermark is immutable, so a fetch that goes on where the last
+one of its connection was can be planned here: step over batch headers in the segment file from the
+place that the home named last. The hop it saves is most of a small fetch's latency. Whatever is not
+plain (another segment, many tiny batches, a watermark behind the log end) is left to the home.
 """
 
 import os
@@ -50,7 +50,8 @@ class Cursors:
     def locate(
         self, handle: int, row: list[int], fd: int, offset: int, max_bytes: int
     ) -> Place | None:
-        """The bytes from `offset` on; None: ask the home. row: of the partition table. fd: the remembered segment."""
+        """The bytes from `offset` on; None: ask the home. row: of the partition table. fd: the
+        remembered segment."""
         segment, position = self._places[handle]
         limit = _readable(row, segment, fd)
         if limit < 0 or not row[LOG_START] <= offset < row[HIGH_WATERMARK]:
@@ -74,7 +75,8 @@ class Cursors:
 
 
 def _readable(row: list[int], segment: int, fd: int) -> int:
-    """Bytes of the segment that are below the high watermark for sure, -1 when that is not plain."""
+    """Bytes of the segment that are below the high watermark for sure, -1 when that is not
+    plain."""
     if row[STATUS] != ONLINE or row[VERSION] & 1:
         return -1
     if segment == row[END_SEGMENT]:

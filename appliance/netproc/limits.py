@@ -1,4 +1,5 @@
-"""How many connections there may be, in all and per address (max.connections, max.connections.per.ip)."""
+"""How many connections there may be, in all and per address (max.connections,
+max.connections.per.ip)."""
 
 from collections import Counter
 

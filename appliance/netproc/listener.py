@@ -12,7 +12,8 @@ _MOST_AT_ONCE = 64
 
 
 class Listener:
-    """One listening socket of this process; connections wait in its backlog while the process is restarted."""
+    """One listening socket of this process; connections wait in its backlog while the process is
+    restarted."""
 
     def __init__(self, server: "Server", number: int, sock: socket.socket) -> None:
         self.server = server
@@ -35,10 +36,11 @@ class Listener:
 
 
 def advertised(config: BrokerConfig, sock: socket.socket, number: int) -> tuple[str, int]:
-    """(host, port) to tell a client: advertised.listeners if set, else the address that its own socket reached.
+    """(host, port) to tell a client: advertised.listeners if set, else the address that its own
+    socket reached.
 
-    The latter is right behind every name, interface and container that the client can reach at all; only a
-    translated address (NAT, a published container port) needs the setting.
+    The latter is right behind every name, interface and container that the client can reach at all;
+    only a translated address (NAT, a published container port) needs the setting.
     """
     told = config.advertised(number)
     if told is not None:

@@ -25,7 +25,8 @@ class Routes:
         self._by_id.clear()
 
     def get(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
-        """The route of a partition; `topic` is a name in UTF-8 or, by_id, the 16 bytes of a topic id."""
+        """The route of a partition; `topic` is a name in UTF-8 or, by_id, the 16 bytes of a topic
+        id."""
         cache = self._by_id if by_id else self._by_name
         found = cache.get((topic, partition))
         if found is None:

@@ -45,5 +45,6 @@ class Segments:
         return found
 
     def forget(self) -> None:
-        """Close what is not being sent: topics were deleted, or an ioproc came back and may have cut a file."""
+        """Close what is not being sent: topics were deleted, or an ioproc came back and may have
+        cut a file."""
         self._open.clear()

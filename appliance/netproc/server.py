@@ -1,7 +1,8 @@
 """The network process: requests out of connections, operations into rings, answers back in order.
 
-It is the Host of the handlers. Nothing here waits: what cannot be pushed into a full ring is kept in order, and while
-anything is kept no connection is read, so the sender's TCP window is the only queue that grows.
+It is the Host of the handlers. Nothing here waits: what cannot be pushed into a full ring is kept
+in order, and while anything is kept no connection is read, so the sender's TCP window is the only
+queue that grows.
 """
 
 import heapq
@@ -140,7 +141,8 @@ class Server:
         return LONGEST_WAIT_MS
 
     def follow(self) -> None:
-        """Replay metadata that control has committed since; a request never sees an older image than an answer did."""
+        """Replay metadata that control has committed since; a request never sees an older image
+        than an answer did."""
         committed = self.seat.processes.metadata_offset
         if committed != self.follower.applied:
             changes = self.follower.catch_up(committed)

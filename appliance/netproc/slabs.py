@@ -1,7 +1,9 @@
-"""Memory for what arrives: pieces of the receive arena, kept as long as anyone uses the bytes in them.
+"""Memory for what arrives: pieces of the receive arena, kept as long as anyone uses the bytes in
+them.
 
-A connection holds one slab and reads ahead into it; every request whose bytes an ioproc may still read holds it too.
-The last one to let go returns the memory. A slab is never written again below the connection's `end`.
+A connection holds one slab and reads ahead into it; every request whose bytes an ioproc may still
+read holds it too. The last one to let go returns the memory. A slab is never written again below
+the connection's `end`.
 """
 
 from appliance.ring.arena import NO_ROOM, UNIT, Arena
@@ -35,7 +37,8 @@ class Slab:
 
 
 def allocate(arena: Arena, wanted: int, needed: int) -> Slab | None:
-    """A slab of `wanted` bytes, or at least of `needed` ones; None when the arena has no room even for those."""
+    """A slab of `wanted` bytes, or at least of `needed` ones; None when the arena has no room even
+    for those."""
     for length in (max(wanted, needed), needed):
         size = (length + UNIT - 1) // UNIT * UNIT
         position = arena.allocate(size)

@@ -1,7 +1,7 @@
 """What the first bytes of a connection say when they are not Kafka's.
 
-Read as a frame length, a TLS hello is 369,295,616 and an HTTP GET 1,195,725,856: the two most common mistakes, which
-deserve to be named.
+Read as a frame length, a TLS hello is 369,295,616 and an HTTP GET 1,195,725,856: the two most
+common mistakes, which deserve to be named.
 """
 
 _HTTP = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")

@@ -1,8 +1,10 @@
-"""Build a message of any version from plain values, so that a handler is written once for all of its versions.
+"""Build a message of any version from plain values, so that a handler is written once for all of
+its versions.
 
-`build(cls, values)` takes the fields that this version of the message has and ignores the others (Kafka calls such
-fields ignorable); nested messages are given as mappings in lists. Plain values stand for kio's own types: an error
-code is an int, a duration is int ms, a uuid is 16 bytes (all zero: none), everything else is itself.
+`build(cls, values)` takes the fields that this version of the message has and ignores the others
+(Kafka calls such fields ignorable); nested messages are given as mappings in lists. Plain values
+stand for kio's own types: an error code is an int, a duration is int ms, a uuid is 16 bytes (all
+zero: none), everything else is itself.
 """
 
 import dataclasses

@@ -20,8 +20,8 @@ def of(
     since: int = 0,
     tag: int = -1,
     nullable: bool = False,
-    default: Any = dataclasses.MISSING,  # noqa: ANN401 - as dataclasses.field
-) -> Any:  # noqa: ANN401
+    default: Any = dataclasses.MISSING,
+) -> Any:
     """A field: wire type ("[]" before it: array), first version that has it, tag or -1."""
     metadata = {"kind": kind, "since": since, "tag": tag, "nullable": nullable}
     return dataclasses.field(default=default, metadata=metadata)
@@ -47,5 +47,5 @@ def layout_of(cls: type, version: int) -> Layout:
     return Layout(cls, tuple(fields), True)
 
 
-def _element(hint: Any) -> Any:  # noqa: ANN401
+def _element(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is tuple else hint

@@ -1,7 +1,8 @@
 """Fetch (API key 1, versions 4 to 18) by hand: the other half of the hot path.
 
-A response is a list of pieces: bytes, and file ranges in the places where records belong, so that nobody ever holds
-record bytes in user space. Sources: KIP-98, KIP-227 (sessions), KIP-392 (rack), KIP-516 (topic ids), KIP-903.
+A response is a list of pieces: bytes, and file ranges in the places where records belong, so that
+nobody ever holds record bytes in user space. Sources: KIP-98, KIP-227 (sessions), KIP-392 (rack),
+KIP-516 (topic ids), KIP-903.
 """
 
 from struct import Struct, error
@@ -59,7 +60,8 @@ class FetchRequest(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """The answer for one partition; `length` bytes of records are sent from a file by whoever sends."""
+    """The answer for one partition; `length` bytes of records are sent from a file by whoever
+    sends."""
 
     topic: bytes
     partition: int
@@ -181,7 +183,8 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Fetch
 def _read_tags(
     memory: memoryview, p: int, end: int, version: int, replica_id: int
 ) -> tuple[int, int]:
-    """Top-level tags: 1 is the replica state (id, epoch) from version 15 on; all others are skipped."""
+    """Top-level tags: 1 is the replica state (id, epoch) from version 15 on; all others are
+    skipped."""
     count, p = read_uvarint(memory, p, end)
     for _ in range(count):
         tag, p = read_uvarint(memory, p, end)

@@ -258,7 +258,7 @@ def writer(layout: Layout) -> Writer:
     )
     flexible = layout.flexible
 
-    def write(out: list[bytes], value: Any) -> None:  # noqa: ANN401 - whatever has the fields
+    def write(out: list[bytes], value: Any) -> None:
         for name, write_field in plain:
             write_field(out, getattr(value, name))
         if flexible:
@@ -306,7 +306,7 @@ def _field_writer(field: Field, flexible: bool) -> Writer:
 def _fixed_writer(layout: Struct) -> Writer:
     pack = layout.pack
 
-    def write(out: list[bytes], value: Any) -> None:  # noqa: ANN401
+    def write(out: list[bytes], value: Any) -> None:
         out.append(pack(value))
 
     return write
@@ -332,7 +332,7 @@ def _text_writer(kind: str, flexible: bool, nullable: bool) -> Writer:
 
 
 def _converted_writer(write: Writer, convert: Callable[[Any], Any]) -> Writer:
-    def write_converted(out: list[bytes], value: Any) -> None:  # noqa: ANN401
+    def write_converted(out: list[bytes], value: Any) -> None:
         write(out, convert(value))
 
     return write_converted
@@ -350,7 +350,7 @@ def _nullable_writer(write: Writer) -> Writer:
 def _array_writer(write: Writer, flexible: bool, nullable: bool) -> Writer:
     null = b"\x00" if flexible else _I32.pack(-1)
 
-    def write_array(out: list[bytes], values: Any) -> None:  # noqa: ANN401
+    def write_array(out: list[bytes], values: Any) -> None:
         if values is None:
             assert nullable, "null for an array that cannot be null"
             out.append(null)

@@ -53,7 +53,7 @@ def is_flexible(api_key: int, version: int) -> bool:
     return bool(request_type(api_key, version).__flexible__)  # type: ignore[attr-defined]
 
 
-def decode_request(api_key: int, version: int, body: bytes | memoryview) -> Any:  # noqa: ANN401
+def decode_request(api_key: int, version: int, body: bytes | memoryview) -> Any:
     """The request in `body` (what follows the header). Raises MalformedRequest.
 
     Bytes after its end are ignored, as Kafka ignores them.
@@ -72,7 +72,7 @@ def encode_request(message: object) -> bytes:
     return _encode(message)
 
 
-def decode_response(api_key: int, version: int, body: bytes | memoryview) -> Any:  # noqa: ANN401
+def decode_response(api_key: int, version: int, body: bytes | memoryview) -> Any:
     """The response in `body` (what follows the header), for tools and tests."""
     cls = response_type(api_key, version)
     data = bytes(body)
@@ -181,7 +181,7 @@ def _field(item: "dataclasses.Field[Any]") -> Field:
     return Field(item.name, kind, array, nullable, int(tag), default, nested, convert)
 
 
-def _shape(hint: Any) -> tuple[Any, bool, bool]:  # noqa: ANN401
+def _shape(hint: Any) -> tuple[Any, bool, bool]:
     """(element type, is an array, may be null) of an annotation; elements may not be null."""
     nullable = False
     if get_origin(hint) in (UnionType, Union):
@@ -192,7 +192,7 @@ def _shape(hint: Any) -> tuple[Any, bool, bool]:  # noqa: ANN401
     return hint, False, nullable
 
 
-def _implicit_default(kind: str, array: bool, nullable: bool, nested: Layout | None) -> Any:  # noqa: ANN401
+def _implicit_default(kind: str, array: bool, nullable: bool, nested: Layout | None) -> Any:
     """The default of a tagged field for which the schema names none."""
     if array:
         return ()

@@ -1,7 +1,9 @@
-"""Produce (API key 0, versions 3 to 13) by hand: it is the hot path, and its record bytes must stay where they are.
+"""Produce (API key 0, versions 3 to 13) by hand: it is the hot path, and its record bytes must stay
+where they are.
 
-`parse` names each batch by its place in the buffer and copies nothing but topic names. Layouts: versions 3-8 use
-fixed lengths, 9 and later compact ones with tagged fields (KIP-482), 13 a topic id in place of the name (KIP-516).
+`parse` names each batch by its place in the buffer and copies nothing but topic names. Layouts:
+versions 3-8 use fixed lengths, 9 and later compact ones with tagged fields (KIP-482), 13 a topic id
+in place of the name (KIP-516).
 """
 
 from struct import Struct, error
@@ -51,7 +53,8 @@ class PartitionAnswer(NamedTuple):
 
 
 def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceRequest:
-    """Parse the body that lies at memory[position:end]. Raises MalformedRequest, never reads past `end`."""
+    """Parse the body that lies at memory[position:end]. Raises MalformedRequest, never reads past
+    `end`."""
     try:
         if version >= FIRST_FLEXIBLE:
             return _parse_flexible(memory, position, end, version)
@@ -139,7 +142,8 @@ def _check_string(size: int, remaining: int) -> None:
 
 
 def _check_count(count: int, remaining: int, smallest: int) -> None:
-    """An array of `count` elements of at least `smallest` bytes must fit what remains, before anything is allocated."""
+    """An array of `count` elements of at least `smallest` bytes must fit what remains, before
+    anything is allocated."""
     if count < 0 or count * smallest > remaining:
         raise MalformedRequest(f"array of {count} elements in {remaining} bytes")
 

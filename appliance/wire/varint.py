@@ -1,4 +1,5 @@
-"""Varints of the protocol (KIP-482, record batches): unsigned LEB128 of at most 5 bytes, ZigZag on top for signed ones."""
+"""Varints of the protocol (KIP-482, record batches): unsigned LEB128 of at most 5 bytes, ZigZag on
+top for signed ones."""
 
 from appliance.base.errors import MalformedRequest
 
@@ -24,7 +25,8 @@ def svarint(value: int) -> bytes:
 
 
 def read_uvarint(memory: memoryview, position: int, end: int) -> tuple[int, int]:
-    """(value, next position) of an unsigned 32-bit varint at memory[position:end]; raises MalformedRequest."""
+    """(value, next position) of an unsigned 32-bit varint at memory[position:end]; raises
+    MalformedRequest."""
     if position < end:
         byte = memory[position]
         if byte < 128:

@@ -1,4 +1,5 @@
-"""Settings: Kafka's files load, wrong values are refused in words that help, the strongest source wins."""
+"""Settings: Kafka's files load, wrong values are refused in words that help, the strongest source
+wins."""
 
 import pytest
 from hypothesis import given
@@ -142,10 +143,11 @@ def test_listener_texts(text, expected):
 
 
 def test_properties_syntax_is_javas():
-    text = "a=1\n b : 2\nc 3\n#x=y\n!z\nlong=one,\\\n   two\nkey\\ with\\=signs=v\\tw\nu=\\u00e9\nempty=\nback=c:\\\\dir\n"
+    text = "a=1\n b : 2\nc 3\n#x=y\n!z\nlong=one,\\\n   two\n"
+    text += "key\\ with\\=signs=v\\tw\nu=\\u00e9\nempty=\nback=c:\\\\dir\n"
     assert [(key, value) for key, value, _ in parse_properties(text)] == [
-        ("a", "1"), ("b", "2"), ("c", "3"), ("long", "one,two"), ("key with=signs", "v\tw"), ("u", "é"),
-        ("empty", ""), ("back", "c:\\dir"),
+        ("a", "1"), ("b", "2"), ("c", "3"), ("long", "one,two"), ("key with=signs", "v\tw"),
+        ("u", "é"), ("empty", ""), ("back", "c:\\dir"),
     ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Frames out of a byte stream, whatever the pieces in which it comes, and answers back in order."""
 
+import contextlib
 import socket
 from types import SimpleNamespace
 
@@ -60,17 +61,16 @@ def pair(server):
 
 
 def deliver(connection, server, peer, data):
-    """Push all of `data` through the socket, letting the connection read and resume as the loop would."""
+    """Push all of `data` through the socket, letting the connection read and resume as the loop
+    would."""
     sent = 0
     idle = turns = 0
     while idle < 3:
         turns += 1
         assert turns < 20_000, "the connection is stuck"
         if sent < len(data):
-            try:
+            with contextlib.suppress(BlockingIOError):
                 sent += peer.send(data[sent : sent + 300_000])
-            except BlockingIOError:
-                pass
         before = len(server.frames), connection.end
         if connection in server.starving:
             del server.starving[connection]
