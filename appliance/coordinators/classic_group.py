@@ -36,6 +36,9 @@ class ClassicGroup(ClassicState):
     def is_empty(self) -> bool:
         return self.state == EMPTY
 
+    def size(self) -> int:
+        return len(self.members) + len(self.pending_joins)
+
     def is_subscribed_to(self, topic: str) -> bool:
         if self.subscribed is None:
             return self.protocol_type == CONSUMER

@@ -27,7 +27,12 @@ from appliance.coordinators.classic_state import (
     STABLE,
 )
 from appliance.coordinators.members import Member, Protocols, protocols_of
-from appliance.coordinators.records import GroupMetadataKey, GroupMetadataValue
+from appliance.coordinators.records import (
+    STRING_MAX,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    fits,
+)
 from appliance.coordinators.turn import Turn
 
 KNOWN_ID_SINCE: Final = 4
@@ -41,6 +46,7 @@ def join(turn: Turn, call: Call, request: Any) -> None:
     """Let a member in, or let it join again; parked until the next generation starts."""
     _check(turn, request)
     protocols = protocols_of(request)
+    _check_texts(request, request.member_id, protocols)
     group = turn.shard.groups.get(request.group_id)
     if group is None:
         group = _new_group(turn, request, protocols)
@@ -71,6 +77,17 @@ def _check(turn: Turn, request: Any) -> None:
             errors.INVALID_SESSION_TIMEOUT,
             f"session timeout {request.session_timeout // _MS} ms is not within "
             f"group.min.session.timeout.ms={low} and group.max.session.timeout.ms={high}",
+        )
+
+
+def _check_texts(request: Any, member_id: str, protocols: Protocols) -> None:
+    """All of it has to fit the group's record."""
+    instance_id = getattr(request, "group_instance_id", None)
+    names = [name for name, _ in protocols]
+    if not fits(member_id, instance_id, request.protocol_type, *names):
+        raise PeerError(
+            errors.INVALID_REQUEST,
+            f"member and instance id, protocol type and names take {STRING_MAX} bytes at most",
         )
 
 
@@ -111,6 +128,7 @@ def _join_new(
     instance_id = getattr(request, "group_instance_id", None)
     unique = UUID(bytes=turn.shard.new_id(), version=4)
     member_id = f"{call.client_id if instance_id is None else instance_id}-{unique}"
+    _check_texts(request, member_id, protocols)
     if instance_id is None and call.version >= KNOWN_ID_SINCE:
         until = turn.now_ms + request.session_timeout // _MS
         group.pending_joins[member_id] = until

@@ -50,7 +50,6 @@ def prepare(turn: Turn, group: ClassicState) -> None:
 def _call_back_those_who_wait_for_an_assignment(turn: Turn, group: ClassicState) -> None:
     waiting, group.awaiting_sync = group.awaiting_sync, {}
     for member in group.members.values():
-        member.assignment = b""
         if member.member_id in waiting:
             turn.answer(waiting[member.member_id], sync_refused(errors.REBALANCE_IN_PROGRESS))
             group.keep_alive(turn, member)

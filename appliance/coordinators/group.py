@@ -40,6 +40,10 @@ class Group:
         """Whether it has no members, so that it may be deleted."""
         raise NotImplementedError
 
+    def size(self) -> int:
+        """How many members and future members it has, roughly."""
+        raise NotImplementedError
+
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether the offsets of this topic are in use by a member."""
         raise NotImplementedError

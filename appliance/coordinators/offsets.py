@@ -11,7 +11,7 @@ from typing import Any, Final
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.call import Call
-from appliance.coordinators.records import OffsetCommitKey, OffsetCommitValue
+from appliance.coordinators.records import OffsetCommitKey, OffsetCommitValue, fits
 from appliance.coordinators.turn import Turn
 from appliance.metadata.image import TopicImage
 
@@ -68,7 +68,8 @@ def _commit_one(
     if not 0 <= asked.partition_index < len(topic.partitions):
         return errors.UNKNOWN_TOPIC_OR_PARTITION
     metadata = asked.committed_metadata or ""
-    if len(metadata) > turn.shard.settings.offset_metadata_max_bytes:
+    limit = turn.shard.settings.offset_metadata_max_bytes
+    if len(metadata) > limit or not fits(metadata):
         return errors.OFFSET_METADATA_TOO_LARGE
     if expires_ms == -1:
         value, version = _lasting(asked, topic, metadata, turn.now_ms), VERSION

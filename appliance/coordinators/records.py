@@ -15,6 +15,8 @@ from appliance.wire.declared import layout_of, of, record
 from appliance.wire.fields import UNREADABLE, Layout, Reader, Writer, reader, writer
 
 _I16: Final = Struct(">h")
+STRING_MAX: Final = 0x7FFF
+"""Bytes in a text of a key or of a value that is not flexible."""
 _Key = TypeVar("_Key")
 
 _TYPES: Final[dict[int, tuple[Any, Any]]] = {}
@@ -92,6 +94,11 @@ class GroupMetadataValue:
 class GroupMetadataKey:
     TYPE: ClassVar = 2
     group: str = of("string")
+
+
+def fits(*texts: str | None) -> bool:
+    """Whether each of these texts can be written."""
+    return all(text is None or len(text.encode()) <= STRING_MAX for text in texts)
 
 
 def encode_key(key: Any) -> bytes:

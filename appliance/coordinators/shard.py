@@ -7,8 +7,9 @@ How the shell drives it, for every partition of the topic that lives in its iopr
    `replay(key, value, offset)` for each record of it, in order (skip control batches).
 2. `activate(now_ms)` makes it ACTIVE and gives the loaded members a fresh session.
 3. `handle(call, request, now_ms)` for a request, `tick(now_ms)` when `next_deadline_ms` has come,
-   `on_topic_deleted(...)` when the image lost a topic: each gives an Outcome. Append its records as
-   one batch before the next call; never call `replay` for them, they are applied already. Send its
+   `on_topic_deleted(...)` when the image lost a topic: each gives an Outcome. Append its records in
+   order before the next call (one batch, or several when they are many; max.message.bytes does not
+   count); never call `replay` for them, they are applied already. Send its
    responses when the high watermark has reached the log end offset of that moment. An Outcome
    without records waits for what is in flight in the same way: nobody is told of what a power loss
    could take back.
@@ -41,7 +42,7 @@ from appliance.coordinators import (
 from appliance.coordinators.call import NEVER, Call, Outcome
 from appliance.coordinators.group import Group
 from appliance.coordinators.offset_store import OffsetStore
-from appliance.coordinators.records import decode
+from appliance.coordinators.records import decode, fits
 from appliance.coordinators.refusals import REFUSALS
 from appliance.coordinators.routing import shard_of
 from appliance.coordinators.settings import Settings
@@ -169,6 +170,8 @@ class Shard:
 
     def _refused(self, call: Call, request: Any) -> int:
         group_id = getattr(request, "group_id", None)
+        if not fits(group_id):
+            return errors.INVALID_GROUP_ID
         if group_id == "" and call.api_key in _MEMBERS_ONLY:
             return errors.INVALID_GROUP_ID
         if self.state == ACTIVE:
@@ -204,7 +207,9 @@ class Shard:
             group.scheduled_ms = NEVER
             group.expire(turn)
             if self.groups.get(group_id) is group:
-                turn.wake(group, max(group.next_deadline_ms(), now_ms + 1))
+                # Of a huge group every look costs: it is looked at less often.
+                grain_ms = 1 + group.size() // 1000
+                turn.wake(group, max(group.next_deadline_ms(), now_ms + grain_ms))
         if self._expiry_ms <= now_ms:
             self._expiry_ms = now_ms + self.settings.offsets_retention_check_interval_ms
             expiry.expire_offsets(turn)
