@@ -5,7 +5,6 @@ it ended. When `run` returned, everything below `end_offset` survives a power cu
 """
 
 from appliance.base.disk import Disk, File, write_file
-from appliance.logstore.files import INDEX, TIME_INDEX
 from appliance.logstore.segment import Segment
 
 
@@ -102,7 +101,7 @@ class Unsynced:
             assert len(files) == len(self.rolled)
             job.files = [*files, active.file]
             job.rolled = len(files)
-            job.paths = tuple(s.stem + part for s in self.rolled for part in (INDEX, TIME_INDEX))
+            job.paths = tuple(path for s in self.rolled for path in s.index_paths())
         if self.derived:
             job.paths += tuple(self.derived)
             self.derived.clear()

@@ -15,6 +15,9 @@ from typing import Final
 
 OFFSET_ENTRY: Final = 8
 TIME_ENTRY: Final = 12
+INDEX_WRITE: Final = 512
+"""Index entries gathered before they are written to the files."""
+
 _TIME: Final = Struct(">qi")
 assert _TIME.size == TIME_ENTRY
 assert array("i").itemsize == 4

@@ -18,7 +18,7 @@ from appliance.base.errors import OFFSET_OUT_OF_RANGE, PeerError, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore import lookup, recovery, removal
 from appliance.logstore.flush import FlushJob
-from appliance.logstore.indexes import OFFSET_ENTRY
+from appliance.logstore.indexes import INDEX_WRITE, OFFSET_ENTRY
 from appliance.logstore.log_state import NEVER, LogState
 from appliance.logstore.producer_snapshot import encode_snapshot
 from appliance.logstore.recovery import TAIL
@@ -28,9 +28,6 @@ from appliance.wire.batch_header import LENGTH_PREFIX, BatchHeader
 
 FileRange = tuple[int, int, int, int]
 """(base offset of the segment, position in its file, length, length of the first batch)."""
-
-INDEX_WRITE: Final = 512
-"""Index entries gathered before they are written to the files."""
 
 SNAPSHOT_BATCHES: Final = 20_000
 """Batches after which a sync also writes the producer states: a start steps over as many in 20 ms.
@@ -188,6 +185,7 @@ class Log(LogState):
         if len(index.offsets) - index.written >= INDEX_WRITE:
             try:
                 self.active.write_indexes(self._disk)
+                self.indexes_changed()
             except StorageFailed as failure:
                 self.fail(failure)
                 raise

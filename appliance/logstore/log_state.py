@@ -164,6 +164,8 @@ class LogState:
         self._since_index = found.since_index
         if not found.clean or self.epochs.changed:
             self.write_epochs()
+        if not found.clean:
+            self.indexes_changed()
         if found.first_timestamp >= 0:
             self._roll_time = found.first_timestamp + self._segment_ms()
         for segment in found.unsynced:
@@ -181,6 +183,14 @@ class LogState:
         self.epochs.changed = False
         self._unsynced.derived_changed(path)
         self.folders_changed(self.path)
+
+    def indexes_changed(self) -> None:
+        """The active segment's index files have new entries; the next flush makes them durable.
+
+        So only the last INDEX_WRITE entries below the recovery point may be missing after a cut.
+        """
+        for path in self.active.index_paths():
+            self._unsynced.derived_changed(path)
 
     def folders_changed(self, *paths: str) -> None:
         """These folders have new names in them that the next flush must make durable."""

@@ -106,7 +106,7 @@ def _find(log: LogState, segment: Segment, offset: int) -> Found | None:
     """The first batch of a segment that ends at or behind `offset`."""
     _wake(log, segment)
     assert segment.index is not None and segment.file is not None
-    position = segment.index.position(offset - segment.base)
+    position = _position(log, segment, offset - segment.base)
     size = _size(log, segment)
     while position < size:
         data = segment.file.pread(min(_READ, size - position), position)
@@ -122,6 +122,25 @@ def _find(log: LogState, segment: Segment, offset: int) -> Found | None:
             raise _corrupt(segment, position, "the header of a batch is cut off")
         position += at
     return None
+
+
+def _position(log: LogState, segment: Segment, relative: int) -> int:
+    """Where to start looking; an index that names no batch there is built again."""
+    index = segment.index
+    assert index is not None and segment.file is not None
+    count = index.count_to(relative)
+    if not count:
+        return 0
+    position, last = index.positions[count - 1], segment.base + index.offsets[count - 1]
+    data = segment.file.pread(HEADER_SIZE, position)
+    if len(data) == HEADER_SIZE:
+        header = HEADER.unpack(data)
+        if header[3] == MAGIC and header[0] + header[6] == last:
+            return position
+    if segment is log.active:
+        return 0  # batches that are staged but not written yet are never looked for
+    _rebuild(log, segment)
+    return index.position(relative)
 
 
 def _corrupt(segment: Segment, position: int, text: str) -> StorageFailed:
@@ -182,7 +201,7 @@ def offset_for_timestamp(
         _wake(log, segment)
         assert segment.times is not None and segment.index is not None
         before = segment.times.offset_before(timestamp)
-        position = segment.index.position(before)
+        position = _position(log, segment, before)
         for at, header in _batches(segment, position, _size(log, segment), _READ):
             if header[8] < timestamp or header[0] + header[6] < log.log_start_offset:
                 continue

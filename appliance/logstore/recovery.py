@@ -17,6 +17,7 @@ from appliance.base.errors import StorageFailed
 from appliance.base.ids import NO_TIMESTAMP
 from appliance.logstore import files
 from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.indexes import INDEX_WRITE
 from appliance.logstore.log_state import LogState
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.scan import Found, Scan
@@ -217,7 +218,8 @@ class Recovery:
         elif self.known_end is not None:
             count = bisect_left(index.positions, self.known_end[1])
         else:
-            count = bisect_left(index.offsets, point - segment.base)
+            # What was written last to the indexes may be torn; see LogState.indexes_changed.
+            count = max(bisect_left(index.offsets, point - segment.base) - INDEX_WRITE, 0)
         position, next_offset = self._entry(segment, count)
         return number, position, next_offset
 

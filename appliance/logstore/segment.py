@@ -32,6 +32,9 @@ class Segment:
     def path(self) -> str:
         return self.stem + LOG
 
+    def index_paths(self) -> tuple[str, str]:
+        return self.stem + INDEX, self.stem + TIME_INDEX
+
     def create(self, disk: Disk) -> None:
         """Make the files of a new active segment."""
         self.file = disk.create(self.path)

@@ -26,6 +26,7 @@ class World:
         self.disk = SimDisk(rng)
         self.batches: list[bytes] = []  # committed, as far as the writer knew
         self.staged: list[bytes] = []
+        self.dropped: list[bytes] = []  # a cut may bring back what retention renamed
         self.flushed_end = 0  # acknowledged as durable
         self.checkpoint = 0
         self.epoch = 0
@@ -59,12 +60,11 @@ class World:
         log = self.log
         assert self.log_start <= log.log_start_offset <= log.end_offset
         found = stored(log)
-        sent = self.batches + self.staged
-        if found:
-            first = next(n for n, batch in enumerate(sent) if batch == found[0])
-            assert read_header(found[0]).last_offset >= log.log_start_offset
-            sent = sent[first:]
-            assert found == sent[: len(found)], "the log holds something else than what was sent"
+        sent = self.dropped + self.batches + self.staged
+        start = read_header(found[0]).base_offset if found else log.end_offset
+        self.dropped = [batch for batch in sent if read_header(batch).base_offset < start]
+        left = sent[len(self.dropped) :]
+        assert found == left[: len(found)], "the log holds something else than what was sent"
         floor = read_header(self.batches[-1]).last_offset + 1 if alive and self.batches else 0
         assert log.end_offset >= max(floor, self.flushed_end), "something promised is lost"
         assert log.size >= sum(map(len, found))
