@@ -72,8 +72,11 @@ def _segment(data: bytes, metadata: bool, records: bool) -> Row:
         else:
             batch = view[at : at + header.size]
             sound = checksum_holds(batch)
+            before = rows[-1]["last_offset"] if rows else header.base_offset - 1
             rows.append(_batch(header, at, sound))
-            if not sound:
+            if header.base_offset <= before or header.last_offset_delta < 0:
+                problem = f"the batch at byte {at} goes back to offset {header.base_offset}"
+            elif not sound:
                 problem = f"the batch at byte {at} has a wrong CRC32C"
             elif records:
                 rows[-1]["records"], problem = _records(header, batch, metadata)

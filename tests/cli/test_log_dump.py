@@ -81,7 +81,8 @@ def test_the_metadata_log_and_its_snapshot(files):
 @pytest.mark.parametrize(
     ("name", "harm", "words"),
     [
-        ("flipped.log", lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:], "CRC32C"),
+        ("flipped.log", lambda data: data[:70] + bytes([data[70] ^ 1]) + data[71:], "CRC32C"),
+        ("back.log", lambda data: data + data, "goes back to offset 0"),
         ("cut.log", lambda data: data[:-3], "cut off"),
         ("tail.log", lambda data: data + b"\0\0\0", "3 bytes"),
         ("random.log", lambda _: bytes(range(256)), "format 2"),
