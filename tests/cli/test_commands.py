@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -259,5 +261,6 @@ def test_help_has_examples_and_loads_no_client(run):
 
 
 def test_version(run):
-    assert run("version").stdout.startswith("penstock ")
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert run("version").stdout == f"penstock {project['project']['version']}\n"
     assert rows(run("version", "-o", "json"))[0]["librdkafka"]
