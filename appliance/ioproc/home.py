@@ -110,11 +110,12 @@ class Home:
             log = self._opener.open(topic.name, index, topic.topic_id, handle, rules, now_ms)
             if log.recovery_point < log.end_offset:
                 log.sync_now()  # what is served from the start must outlive a power cut
+            partition = Partition(handle, topic.name, index, topic.topic_id, log, epoch)
         except StorageFailed as failure:
             self._core.refuse_row(handle)
             self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
             return
-        self._core.add(Partition(handle, topic.name, index, topic.topic_id, log, epoch), now_ns)
+        self._core.add(partition, now_ns)
 
     def _move_strays(self) -> None:
         """Folders whose partition does not exist any more (a deletion was cut short) or never
@@ -137,8 +138,12 @@ class Home:
         partition = self._core.partitions.get(handle)
         found = image.partition(change.name, change.index)
         if partition is not None and found is not None:
-            partition.lead(found.leader_epoch)
-            self._core.publish(partition)
+            try:
+                partition.lead(found.leader_epoch)
+            except StorageFailed as failure:
+                self._core.fail(partition, failure)
+            else:
+                self._core.publish(partition)
 
     def _topic_removed(self, change: TopicRemoved, now_ns: int, now_ms: int) -> None:
         gone = [p for p in self._core.partitions.values() if p.topic_id == change.topic_id]

@@ -156,12 +156,13 @@ class Partition:
             self.waiting = deque(w for w in self.waiting if w[0] is not asker)
 
     def lead(self, leader_epoch: int) -> None:
-        """The partition's leader epoch; a new one begins at the log end (KIP-101)."""
+        """The partition's leader epoch; a new one begins at the log end (KIP-101).
+
+        Raises StorageFailed when where it begins cannot be written down.
+        """
         self.leader_epoch = leader_epoch
-        log = self.log
-        if leader_epoch > log.latest_epoch:
-            log.epochs.assign(leader_epoch, log.end_offset)
-            log.latest_epoch = leader_epoch
+        if leader_epoch > self.log.latest_epoch:
+            self.log.begin_epoch(leader_epoch)
 
     def set_rules(self, rules: LogConfig) -> None:
         """The topic's settings changed."""
