@@ -138,9 +138,7 @@ def _listeners(texts: tuple[str, ...], mapped: object) -> dict[str, str]:
                 f"--listen {text!r} is not HOST:PORT with a port from 0 to 65535",
                 "for example --listen 127.0.0.1:9092, --listen [::1]:9092, --listen 0.0.0.0:9092",
             ) from None
-        addresses.append(
-            f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
-        )
+        addresses.append(_address(one.host, one.port))
         if one.host == "localhost" and one.port and _has_ipv6_loopback():
             addresses.append(f"[::1]:{one.port}")
     names = ["PLAINTEXT", *(f"PLAINTEXT_{n}" for n in range(2, len(addresses) + 1))]
@@ -151,6 +149,10 @@ def _listeners(texts: tuple[str, ...], mapped: object) -> dict[str, str]:
             [*mapped, *(f"{name}:PLAINTEXT" for name in names[1:])]
         ),
     }
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _has_ipv6_loopback() -> bool:
@@ -186,8 +188,8 @@ def _unusable(folder: str, problem: OSError) -> Failure:
 
 
 def _narrate(broker: BrokerConfig, folder: str, address: str, took_ms: int, fresh: bool) -> None:
-    others = [f"{one.host}:{one.port}" for one in broker.endpoints()[1:]]
-    where = ", ".join([address, *(f"[{h}" if h.count(":") > 1 else h for h in others)])
+    others = [_address(one.host, one.port) for one in broker.endpoints()[1:]]
+    where = ", ".join([address, *others])
     b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
     lines = [
         f"Penstock {VERSION} is ready in {took_ms} ms",

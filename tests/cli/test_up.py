@@ -129,3 +129,28 @@ def test_a_file_of_a_kafka_user_is_taken_and_unknown_keys_are_warned_about(tmp_p
 def test_one_that_cannot_start_says_why(fresh_appliance):
     with pytest.raises(ApplianceError, match=r"num\.partitions"):
         fresh_appliance(num_partitions=0)
+
+
+def test_localhost_is_both_loopback_addresses_and_each_listener_has_a_name(monkeypatch):
+    from appliance.cli import up as module
+    from appliance.config.load import load
+
+    monkeypatch.setattr(module, "_has_ipv6_loopback", lambda: True)
+    found = module._listeners(("localhost:9092", "[::]:9093"), ("PLAINTEXT:PLAINTEXT",))
+    broker, warnings = load(None, found)
+    assert [(one.host, one.port) for one in broker.endpoints()] == [
+        ("localhost", 9092),
+        ("::1", 9092),
+        ("::", 9093),
+    ]
+    assert not warnings
+    monkeypatch.setattr(module, "_has_ipv6_loopback", lambda: False)
+    alone = module._listeners(("localhost:9092",), ("PLAINTEXT:PLAINTEXT",))
+    assert alone["listeners"] == "PLAINTEXT://localhost:9092"
+
+
+def test_where_it_listens_can_be_pasted():
+    from appliance.cli.up import _address
+
+    assert _address("::1", 9092) == "[::1]:9092"
+    assert _address("localhost", 9092) == "localhost:9092"
