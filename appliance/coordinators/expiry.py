@@ -19,7 +19,8 @@ def expire_offsets(turn: Turn) -> None:
         for topic, partition, value in turn.shard.offsets.of_group(group.group_id):
             if not group.is_subscribed_to(topic) and _outlived(turn, group, value):
                 write_tombstone(turn, group.group_id, topic, partition)
-        if group.is_empty() and not turn.shard.offsets.topics(group.group_id):
+        unused = group.is_empty() and group.size() == 0
+        if unused and not turn.shard.offsets.topics(group.group_id):
             group.write_tombstones(turn)
 
 

@@ -45,10 +45,12 @@ class Member:
 class Simulation:
     """trace: what happened, for comparing two runs. position: the next offset per partition."""
 
-    def __init__(self, seed: int, members: int = 5) -> None:
+    def __init__(self, seed: int, members: int = 5, room: int | None = None) -> None:
         self.random = Random(seed)
         delay = self.random.choice((0, 0, 700))
-        self.world = World(initial_rebalance_delay_ms=delay, max_size=self.random.choice((4, 100)))
+        self.world = World(
+            initial_rebalance_delay_ms=delay, max_size=room or self.random.choice((4, 100))
+        )
         self.members = [self._member(number) for number in range(members)]
         self.owner: dict[int, Member] = {}  # token → who asked
         self.trace: list[str] = []

@@ -18,6 +18,13 @@ def test_a_group_survives_what_happens_to_it(seed: int) -> None:
     Simulation(seed).run(400)
 
 
+def test_a_storm_of_fifty_members_ends() -> None:
+    simulation = Simulation(3, members=50, room=50)
+    simulation.world.check_every = 50
+    simulation.run(2500)
+    assert len(simulation.group().members) == 50
+
+
 def digest(seed: int) -> str:
     simulation = Simulation(seed)
     simulation.run(300)
