@@ -1,5 +1,7 @@
 """Every API in every version, in every state of a shard; names and ids; who answers for what."""
 
+import dataclasses
+
 import pytest
 from coordinator_world import World, add_topic, image_of
 
@@ -199,6 +201,34 @@ def test_a_resigned_shard_answers_those_who_wait() -> None:
     (parked,) = world.calls
     ((token, answer),) = world.carry_out(world.shard.resign())
     assert (token, answer.error_code) == (parked, errors.NOT_COORDINATOR)
+
+
+def test_a_loaded_group_that_is_too_big_has_to_join_again() -> None:
+    world = World()
+    join = {**REQUESTS[11][1], "member_id": ""}
+    first = world.answer(11, 3, group_id="g", **join)
+    world.ask(11, 3, group_id="g", **join)
+    world.ask(11, 3, group_id="g", **{**join, "member_id": first.member_id})
+    share = {**REQUESTS[14][1], "member_id": first.member_id, "generation_id": 2}
+    world.answer(14, 5, group_id="g", **share)
+    world.settings = dataclasses.replace(world.settings, max_size=1)
+    world.restart()
+    assert world.shard.groups["g"].state == "PreparingRebalance"
+
+
+def test_ids_that_nobody_uses_cost_little() -> None:
+    world = World()
+    world.check_every = 1 << 30
+    join = {**REQUESTS[11][1], "member_id": ""}
+    for _ in range(3000):
+        world.now += 1
+        world.ask(11, 9, group_id="g", **join)
+    looks = 0
+    while world.shard.groups["g"].pending_joins:
+        world.now = world.shard.next_deadline_ms
+        world.tick()
+        looks += 1
+    assert looks < 2000
 
 
 def test_deleting_a_group_leaves_nothing() -> None:
