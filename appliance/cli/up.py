@@ -13,7 +13,7 @@ from typing import Final
 
 import click
 
-from appliance.base.errors import ConfigError
+from appliance.base.errors import ConfigError, StorageFailed
 from appliance.cli import BEGAN_S
 from appliance.cli.exits import FAILED, Failure, usage
 from appliance.cli.root import VERSION
@@ -61,6 +61,11 @@ def command(
     penstock up --data /srv/events --listen 0.0.0.0:9092
     penstock up --config server.properties -o log.retention.hours=24
     """
+    if ready_fd is not None:
+        try:
+            os.fstat(ready_fd)
+        except OSError:
+            raise usage(f"--ready-fd {ready_fd} is not an open descriptor") from None
     broker = _load(config, listen, settings)
     folder = _folder(data, broker)
     return serve(broker, folder, ready_fd)
@@ -71,23 +76,42 @@ def serve(broker: BrokerConfig, folder: str, ready_fd: int | None) -> int:
     _preload()
     from appliance.supervisor import CannotStart, run
 
-    fresh = not os.path.exists(os.path.join(folder, "meta.properties"))
+    said: list[str] = []
 
     def ready(address: str, _: float) -> None:
         took = round((time.monotonic() - BEGAN_S) * 1000)
-        _narrate(broker, folder, address, took, fresh)
+        _narrate(broker, [*said, f"is ready in {took} ms"], address)
         if ready_fd is not None:
-            with suppress(BrokenPipeError):
+            with suppress(OSError):  # who waited for it may have gone
                 os.write(ready_fd, f"{address}\n".encode())
             os.close(ready_fd)
 
     try:
-        code = run(broker, data_dir=folder, on_ready=ready)
-    except (CannotStart, ConfigError) as problem:
+        return run(
+            broker,
+            data_dir=folder,
+            on_ready=ready,
+            prepare=lambda: said.extend(_open(folder, broker.int("node.id"))),
+        )
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
+    except (CannotStart, StorageFailed) as problem:
         raise Failure(str(problem), name="CANNOT_START") from None
     except OSError as problem:
         raise _unusable(folder, problem) from None
-    return code
+
+
+def _open(folder: str, node_id: int) -> tuple[str, str]:
+    """Format the folder if it is empty, refuse it if it is not ours to serve, before anything else
+    is started: (what is to be said about it, its cluster id). Raises ConfigError, StorageFailed."""
+    from appliance.base.os_disk import OsDisk
+    from appliance.control.format import check_metadata_is_there, open_or_format
+
+    disk = OsDisk()
+    now_ms = time.time_ns() // 1_000_000
+    identity, fresh = open_or_format(disk, folder, node_id, os.urandom, now_ms)
+    check_metadata_is_there(disk, folder)
+    return f"{folder}{' (new)' if fresh else ''}", identity.cluster_id
 
 
 def _preload() -> None:
@@ -187,15 +211,16 @@ def _unusable(folder: str, problem: OSError) -> Failure:
     )
 
 
-def _narrate(broker: BrokerConfig, folder: str, address: str, took_ms: int, fresh: bool) -> None:
+def _narrate(broker: BrokerConfig, said: list[str], address: str) -> None:
+    data, cluster_id, ready = said
     others = [_address(one.host, one.port) for one in broker.endpoints()[1:]]
     where = ", ".join([address, *others])
     b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
     lines = [
-        f"Penstock {VERSION} is ready in {took_ms} ms",
+        f"Penstock {VERSION} {ready}",
         f"  listens on  {where}",
-        f"  data        {folder}{' (new)' if fresh else ''}",
-        f"  cluster id  {_cluster_id(folder)}",
+        f"  data        {data}",
+        f"  cluster id  {cluster_id}",
         "Try in another terminal:",
         f"  penstock topic create hello{b}",
         f"  echo world | penstock produce hello{b}",
@@ -204,10 +229,3 @@ def _narrate(broker: BrokerConfig, folder: str, address: str, took_ms: int, fres
     ]
     with suppress(OSError):
         os.write(2, ("\n".join(lines) + "\n").encode())
-
-
-def _cluster_id(folder: str) -> str:
-    from appliance.base.os_disk import OsDisk
-    from appliance.metadata.identity import read_identity
-
-    return read_identity(OsDisk(), folder).cluster_id

@@ -154,3 +154,29 @@ def test_where_it_listens_can_be_pasted():
 
     assert _address("::1", 9092) == "[::1]:9092"
     assert _address("localhost", 9092) == "localhost:9092"
+
+
+def test_a_folder_of_another_node_is_refused_at_once(fresh_appliance):
+    one = fresh_appliance()
+    one.stop()
+    result = up(one.data_dir.parent, "--listen", "127.0.0.1:0", "-o", "node.id=5")
+    assert result.returncode == 2
+    assert "node.id=1" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+    (one.data_dir / "meta.properties").write_text("garbage")
+    result = up(one.data_dir.parent, "--listen", "127.0.0.1:0")
+    assert result.returncode == 2
+    assert "meta.properties" in result.stderr.splitlines()[-1]
+
+
+def test_partitions_without_an_identity_are_not_formatted_over(tmp_path):
+    (tmp_path / "data" / "orders-0").mkdir(parents=True)
+    result = up(tmp_path, "--listen", "127.0.0.1:0")
+    assert result.returncode == 2
+    assert "orders-0" in result.stderr
+    assert not (tmp_path / "data" / "meta.properties").exists()
+
+
+def test_a_descriptor_that_is_not_open_is_refused(tmp_path):
+    assert "77" in up(tmp_path, "--ready-fd", "77").stderr
+    assert not (tmp_path / "data").exists()
