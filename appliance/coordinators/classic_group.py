@@ -67,6 +67,9 @@ class ClassicGroup(ClassicState):
             raise PeerError(errors.REBALANCE_IN_PROGRESS, "the leader's assignment is awaited")
         self.keep_alive(turn, member)
 
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may ask."""
+
     def check_delete(self) -> None:
         if self.state != EMPTY:
             raise PeerError(errors.NON_EMPTY_GROUP, f"{self.group_id} has members")

@@ -5,6 +5,7 @@ raises PeerError with Kafka's code. Classic APIs that reach a group of another p
 `classic_…` methods.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from appliance.coordinators.turn import Turn
 
 
-class Group:
+class Group(ABC):
     """group_id: its name. scheduled_ms: the earliest wake-up that the shard holds for it."""
 
     KIND: ClassVar = ""  # as ListGroups shows it (KIP-848)
@@ -27,71 +28,74 @@ class Group:
     # What it is -----------------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def state_name(self) -> str:
         """As Kafka's tools show it."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def shown_protocol_type(self) -> str:
         """The protocol type in listings, "" for a group that nobody joined."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_empty(self) -> bool:
         """Whether it has no members, so that it may be deleted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def size(self) -> int:
         """How many members and future members it has, roughly."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether the offsets of this topic are in use by a member."""
-        raise NotImplementedError
 
+    @abstractmethod
     def offset_kept_from(self, commit_timestamp: int) -> int | None:
         """From when (ms) the retention of an offset counts; None while it must not expire."""
-        raise NotImplementedError
 
     # What it allows -------------------------------------------------------------------------------
 
+    @abstractmethod
     def check_commit(self, turn: "Turn", call: Call, request: Any) -> None:
         """Refuse an OffsetCommit of somebody who is no (current) member; keep a member alive."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Refuse an OffsetFetch (version 9 on: with member id and epoch)."""
 
+    @abstractmethod
     def check_delete(self) -> None:
         """Refuse DeleteGroups."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_offset_delete(self) -> None:
         """Refuse OffsetDelete."""
-        raise NotImplementedError
 
     # What happens to it ---------------------------------------------------------------------------
 
+    @abstractmethod
     def write_tombstones(self, turn: "Turn") -> None:
         """Write what removes the group itself (not its offsets)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loaded(self, turn: "Turn") -> None:
         """All records were replayed: members have a fresh session."""
 
+    @abstractmethod
     def next_deadline_ms(self) -> int:
         """When `expire` has something to do, NEVER if nothing is due."""
-        return NEVER
 
+    @abstractmethod
     def expire(self, turn: "Turn") -> None:
         """Do what is due at turn.now_ms."""
 
+    @abstractmethod
     def parked(self) -> Iterator[Call]:
         """The requests that wait for an answer."""
-        return iter(())
 
+    @abstractmethod
     def parked_refusal(self, call: Call, code: int) -> dict[str, Any]:
         """The answer to a parked request that carries an error."""
-        raise NotImplementedError
 
     # Classic APIs on a group of another protocol --------------------------------------------------
 
