@@ -12,7 +12,7 @@ from appliance.metadata.image import MetadataImage
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
-XX
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 _SEVERAL_SINCE: Final = 4
 
