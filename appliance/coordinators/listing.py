@@ -12,6 +12,7 @@ from appliance.base.errors import PeerError
 from appliance.coordinators.call import Call
 from appliance.coordinators.classic_group import ClassicGroup
 from appliance.coordinators.classic_state import STABLE
+from appliance.coordinators.group import Group
 from appliance.coordinators.members import Member
 from appliance.coordinators.offsets import delete_all
 from appliance.coordinators.turn import Turn
@@ -28,17 +29,19 @@ def describe(turn: Turn, call: Call, request: Any) -> None:
     groups = []
     for group_id in request.groups:
         if turn.shard.owns(group_id):
-            found = turn.shard.groups.get(group_id)
-            described = (
-                _described(found)
-                if isinstance(found, ClassicGroup)
-                else _dead(group_id, call.version, errors.NONE)
-            )
+            described = _one(turn.shard.groups.get(group_id), group_id, call.version)
             described["authorized_operations"] = (
                 GROUP_OPERATIONS if wanted and described["error_code"] == 0 else NOT_ASKED_FOR
             )
             groups.append(described)
     turn.answer(call, {"throttle_time": 0, "groups": groups})
+
+
+def _one(group: Group | None, group_id: str, version: int) -> dict[str, Any]:
+    if isinstance(group, ClassicGroup):
+        return _described(group)
+    why = "not found" if group is None else "is not a classic group"
+    return _dead(group_id, version, errors.NONE, why)
 
 
 def _described(group: ClassicGroup) -> dict[str, Any]:
@@ -65,11 +68,11 @@ def _described_member(member: Member, group: ClassicGroup, stable: bool) -> dict
     }
 
 
-def _dead(group_id: str, version: int, code: int) -> dict[str, Any]:
+def _dead(group_id: str, version: int, code: int, why: str = "not found") -> dict[str, Any]:
     missing = code == errors.NONE and version >= _NOT_FOUND_SINCE
     return {
         "error_code": errors.GROUP_ID_NOT_FOUND if missing else code,
-        "error_message": f"Group {group_id} not found." if missing else None,
+        "error_message": f"Group {group_id} {why}." if missing else None,
         "group_id": group_id,
         "group_state": "Dead" if code == errors.NONE else "",
         "protocol_type": "",
