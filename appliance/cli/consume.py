@@ -37,7 +37,7 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @click.option(
     "-o", "--offset", "offsets", multiple=True, metavar="OFFSET",
-    help="start, end, 47, +2, -3, @TIME, 2h; a second one e@TIME says where to stop."
+    help="In each partition: start, end, 47, +2, -3, @TIME, 2h; e@TIME says where to stop."
     "  [default: start]",
 )  # fmt: skip
 @click.option("-n", "-c", "--num", "count", type=click.IntRange(0), metavar="N", help="Only N.")

@@ -100,7 +100,10 @@ def _alter(
         [resource], request_timeout=link.timeout_s, validate_only=dry_run
     )
     link.wait(answers[resource])
-    after = changes if dry_run else {row["key"]: row["value"] for row in settings_of(link, name)}
+    after = dict(changes)
+    if not dry_run and None in changes.values():
+        inherited = {row["key"]: row["value"] for row in settings_of(link, name)}
+        after |= {key: inherited.get(key) for key, value in changes.items() if value is None}
     rows: list[Row] = [
         {
             "key": key,
