@@ -122,7 +122,9 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     names = ["penstock"] * (not options.only_kafka)
-    names += ["kafka"] * (options.kafka or options.only_kafka)
+    if options.kafka or options.only_kafka:
+        kafka.fetch()
+        names.append("kafka")
     seen: dict[tuple[str, str], list[list[float | None]]] = {}
     for _ in range(options.repeat):
         for name in names:
