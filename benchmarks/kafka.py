@@ -77,11 +77,14 @@ def tool(
     )  # fmt: skip
 
 
-def free_port() -> int:
+def free_port(other_than: int = 0) -> int:
     """A TCP port of the loopback that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port != other_than:
+            return port
 
 
 def _kept_controller_port(data: Path) -> int | None:
@@ -102,7 +105,7 @@ class Kafka:
         """settings: further properties, dots written as underscores."""
         self.data = data
         self.port = port or free_port()
-        self.controller_port = _kept_controller_port(data) or free_port()
+        self.controller_port = _kept_controller_port(data) or free_port(self.port)
         self.heap = heap
         self.settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.process: subprocess.Popen[bytes] | None = None
