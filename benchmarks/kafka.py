@@ -9,7 +9,9 @@ the benchmarks and by the tests that use Kafka's tools; those skip when java or 
 """
 
 import argparse
+import contextlib
 import os
+import random
 import re
 import shutil
 import signal
@@ -78,13 +80,17 @@ def tool(
 
 
 def free_port(other_than: int = 0) -> int:
-    """A TCP port of the loopback that nobody listens on just now."""
+    """A TCP port of the loopback that nobody listens on just now.
+
+    It lies below the range the system hands out by itself: a client that keeps asking whether a
+    broker is there yet would otherwise take the broker's port, or connect to itself.
+    """
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
+        port = random.randrange(20_000, 32_000)
         if port != other_than:
-            return port
+            with contextlib.suppress(OSError), socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+                return port
 
 
 def _kept_controller_port(data: Path) -> int | None:
