@@ -51,10 +51,13 @@ def moments(command: list[str], port: int, partition: str) -> list[float | None]
                 text += process.stdout.read() or b""
             if ready is None and str(port).encode() in text:
                 ready = time.monotonic() - begun
-            if _answers(port):
+            if answered is None and _answers(port):
                 answered = time.monotonic() - begun
                 _first_record(port, partition, begun + LIMIT_S)
                 acknowledged = time.monotonic() - begun
+            if answered is not None and (
+                ready is not None or time.monotonic() - begun > answered + 1
+            ):
                 break
     finally:
         _stop(process)
