@@ -11,7 +11,6 @@ from typing import Final
 from appliance.base.clock import OsClock
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
-from appliance.control.answers import Answers
 from appliance.control.metadata_log import MetadataLog
 from appliance.control.requests import Requests
 from appliance.control.startup import Started, start
@@ -22,6 +21,7 @@ from appliance.metadata.changes import Change, PartitionAdded, TopicAdded, Topic
 from appliance.metadata.identity import new_uuid
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import NETPROC, READY, Peer
+from appliance.shell.answers import Answers
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop

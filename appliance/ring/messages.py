@@ -51,6 +51,13 @@ b: current leader epoch (-1: none). Answered by EPOCH_ENDED."""
 DELETE_RECORDS: Final = 6
 """Advance the log start offset. a: offset, -1 for the high watermark. Answered by DELETED."""
 
+COORDINATE: Final = 7
+"""A request for the groups of one partition of `__consumer_offsets`; handle: its row. a: 1 when
+more pieces of the request follow, b: API key << 16 | version, e: length of the caller's name at the
+start of the first piece, 0 in later ones. Payload: a piece of the caller as `client host \\0 client
+id` and the request body (header excluded). Answered by ANSWERED, for which JoinGroup and SyncGroup
+may wait long: that is why nothing here lies in the arena."""
+
 READ_WAIT: Final = 1
 READ_COMMITTED: Final = 2
 
@@ -84,7 +91,7 @@ ENSURE_TOPIC: Final = 66
 """Create a topic as broker defaults say because a client asked for it (auto.create.topics.enable).
 Payload: the name, then \\0, then the client id. Answered by ANSWERED with flags and no payload."""
 
-# control → netproc --------------------------------------------------------------------------------
+# control and ioproc → netproc ---------------------------------------------------------------------
 
 ANSWERED: Final = 97
 """flags: error code + 1, a: 1 when more pieces follow. Payload: a piece of the encoded response
@@ -94,11 +101,12 @@ body (header excluded)."""
 
 OPERATIONS: Final = frozenset(
     (
-        *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, FORWARD, ENSURE_TOPIC),
+        *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE),
+        *(FORWARD, ENSURE_TOPIC),
         *(APPENDED, FOUND, LISTED, EPOCH_ENDED, DELETED, ANSWERED),
     )
 )
-WITH_PAYLOAD: Final = frozenset((FORWARD, ENSURE_TOPIC, ANSWERED))
+WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED))
 WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""
 

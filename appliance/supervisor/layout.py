@@ -43,6 +43,8 @@ class Layout:
     ring_slots: int = DEFAULT_CAPACITY
     payload_bytes: int = MIB
     """Payload area of each ring to and from control."""
+    group_payload_bytes: int = MIB // 4
+    """Payload area of each ring between a netproc and an ioproc: requests for groups, answers."""
     partition_rows: int = DEFAULT_ROWS
     spin_us: int = 50
     """How long a loaded loop looks again before it sleeps; 0 never. About what a wake-up takes."""

@@ -80,9 +80,14 @@ class SharedMemory:
         parts.append(PartitionTable.bytes_needed(layout.partition_rows))
         parts += [_LAST_WORDS] * len(self.peers)
         for a, b in self._pairs():
-            carries = CONTROL in (a.kind, b.kind)
-            parts.append(ring_bytes(layout.ring_slots, layout.payload_bytes if carries else 0))
+            parts.append(ring_bytes(layout.ring_slots, _payload_bytes(layout, a, b)))
         return [(part + _LINE - 1) // _LINE * _LINE for part in parts]
+
+
+def _payload_bytes(layout: Layout, source: Peer, target: Peer) -> int:
+    if CONTROL in (source.kind, target.kind):
+        return layout.payload_bytes
+    return layout.group_payload_bytes
 
 
 def fit_arenas(layout: Layout, plane_bytes: int, available: int, log: Log) -> int:
