@@ -15,4 +15,5 @@ NO_PRODUCER = -1
 NO_TIMESTAMP = -1
 ZERO_TOPIC_ID = TopicId(bytes(16))
 METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})

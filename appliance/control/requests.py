@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest, PeerError
-from appliance.base.ids import INTERNAL_TOPICS
+from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
 from appliance.controller.decision import Record
-from appliance.controller.topics import NewTopic, create_topics
+from appliance.controller.topics import NewTopic, create_topics, offsets_topic
 from appliance.handlers.admin import AdminContext, Answer
 from appliance.handlers.admin_apis import APIS
 from appliance.ring.messages import Message
@@ -71,11 +71,14 @@ class Requests:
         situation = context.situation
         if name in situation.image.topics_by_name:
             return errors.NONE
-        enabled = situation.config.bool("auto.create.topics.enable")
-        if not enabled or name in INTERNAL_TOPICS:
+        if name == OFFSETS_TOPIC:  # groups need it, whatever is allowed to clients
+            topic = offsets_topic(situation)
+        elif name in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
             return errors.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            topic = NewTopic(name)
         try:
-            records, [(_, result, _)] = create_topics(situation, [NewTopic(name)])
+            records, [(_, result, _)] = create_topics(situation, [topic])
         except PeerError as error:
             return error.code
         if result.code == errors.NONE:

@@ -10,10 +10,16 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.base.ids import OFFSETS_TOPIC
 from appliance.controller.configs import topic_config_records
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.controller.names import Collisions, check_topic_name
-from appliance.controller.placement import check_assignment, new_partition, place
+from appliance.controller.placement import (
+    check_assignment,
+    new_partition,
+    place,
+    usable_brokers,
+)
 from appliance.metadata.parts import TopicImage
 from appliance.wire import kraft_records as kraft
 
@@ -51,6 +57,23 @@ class TopicToDelete:
 
     name: str | None = None
     topic_id: bytes | None = None
+
+
+def offsets_topic(situation: Situation) -> NewTopic:
+    """`__consumer_offsets` as the settings say, but never with more replicas than there are
+    brokers."""
+    config = situation.config
+    available = max(1, len(usable_brokers(situation.image)))
+    return NewTopic(
+        OFFSETS_TOPIC,
+        partitions=config.int("offsets.topic.num.partitions"),
+        replication_factor=min(config.int("offsets.topic.replication.factor"), available),
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
+        },
+    )
 
 
 def create_topics(

@@ -289,8 +289,23 @@ def test_ensure_topic(appliance):
     assert appliance.ensure("auto") == errors.NONE
     assert appliance.ensure("auto") == errors.NONE
     assert appliance.ensure("a/b") == errors.INVALID_TOPIC_EXCEPTION
-    assert appliance.ensure("__consumer_offsets") == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert appliance.ensure("__transaction_state") == errors.UNKNOWN_TOPIC_OR_PARTITION
     assert "auto" in appliance.followed().image.topics_by_name
+
+
+def test_the_offsets_topic_is_created_for_those_who_need_it(tmp_path):
+    settings = {"offsets.topic.num.partitions": "7", "offsets.topic.replication.factor": "3"}
+    appliance = Appliance(tmp_path, {"auto.create.topics.enable": "false", **settings})
+    assert appliance.ensure("__consumer_offsets") == errors.NONE
+    image = appliance.followed().image
+    partitions = image.topics_by_name["__consumer_offsets"].partitions
+    assert [len(one.replicas) for one in partitions] == [1] * 7
+    assert image.config(2, "__consumer_offsets") == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+    appliance.close()
 
 
 def test_ensure_topic_where_that_is_switched_off(tmp_path):
