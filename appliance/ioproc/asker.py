@@ -4,6 +4,7 @@ Completions of one turn are gathered and pushed in one loop at its end. What the
 stays here in order; a peer that asks and never reads is cut off at `BACKLOG` completions.
 """
 
+from collections import deque
 from typing import Final
 
 from appliance.ring.ring import RingWriter
@@ -18,6 +19,15 @@ Completion = tuple[int, ...]
 def refusal(op: int, code: int, handle: int, token: int) -> Completion:
     """A completion that carries an error and nothing else; offsets are -1, lengths 0."""
     return (op, code + 1, handle, token, -1, -1, -1, -1)
+
+
+class Nobody:
+    """Who asks when the appliance itself appends: its completions are dropped."""
+
+    __slots__ = ("out",)
+
+    def __init__(self) -> None:
+        self.out: deque[Completion] = deque(maxlen=0)
 
 
 class Asker:

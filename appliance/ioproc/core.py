@@ -7,12 +7,12 @@ calls this; tests drive it over bytearrays.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from appliance.base import errors
 from appliance.base.errors import PeerError, StorageFailed
 from appliance.ioproc import reading
-from appliance.ioproc.asker import Asker, Completion, refusal
+from appliance.ioproc.asker import Asker, Completion, Nobody, refusal
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import ParkedRead, Purgatory
 from appliance.ioproc.rows import Rows
@@ -22,6 +22,7 @@ from appliance.ring.messages import (
     APPEND,
     APPENDED,
     CANCEL,
+    COORDINATE,
     DELETE_RECORDS,
     DELETED,
     EPOCH_END,
@@ -50,17 +51,53 @@ Checkpoint = Callable[[Partition], None]
 """Makes a new log start offset durable. Raises StorageFailed."""
 
 
+class Groups(Protocol):
+    """The group coordinators of one ioproc: `coordinating.Coordinating`.
+
+    decided: there are records to stage. waiting: there are answers to send.
+    """
+
+    decided: bool
+    waiting: bool
+
+    def take(self, asker: Asker, message: Message, now_ms: int) -> None:
+        """A piece of a request for groups has come."""
+        ...
+
+    def stage(self) -> None:
+        """Append what was decided in this turn, by `append_own`."""
+        ...
+
+    def release(self) -> bool:
+        """Send the answers whose records are committed now; False when some wait for room."""
+        ...
+
+    def open(self, partition: Partition) -> None:
+        """A partition is served from now on."""
+        ...
+
+    def close(self, partition: Partition) -> None:
+        """It failed, or it is served no more."""
+        ...
+
+    def drop(self, peer: int) -> None:
+        """The netproc died."""
+        ...
+
+
 class Core:
     """The partitions of one ioproc and everything that is asked of them."""
 
     __slots__ = (
         "_changed",
         "_checkpoint",
+        "_nobody",
         "_report",
         "_risen",
         "_rows",
         "_touched",
         "askers",
+        "groups",
         "partitions",
         "purgatory",
         "refused",
@@ -82,9 +119,11 @@ class Core:
         self.purgatory = Purgatory(PARKED_READS)
         self.syncing = syncing
         self.space = space
+        self.groups: Groups | None = None  # group coordinators; tests of other things have none
         self._rows = rows
         self._checkpoint = checkpoint
         self._report = report
+        self._nobody = Nobody()
         self._touched: dict[Partition, None] = {}
         self._changed: dict[Partition, bool] = {}  # → whether its high watermark rose
 
@@ -99,6 +138,9 @@ class Core:
                 self._append(asker, message, now_ms)
             elif op == CANCEL:
                 self.purgatory.cancel(asker.index, message[3])
+            elif op == COORDINATE:
+                if self.groups is not None:
+                    self.groups.take(asker, message, now_ms)
             elif op in _ANSWERS:
                 self._ask(asker, op, message)
 
@@ -176,6 +218,9 @@ class Core:
     def finish(self, now_ns: int) -> bool:
         """Write, sync, publish, wake, answer. False when completions wait for room in a ring."""
         syncing = self.syncing
+        groups = self.groups
+        if groups is not None and groups.decided:
+            groups.stage()
         if self._touched:
             for partition in self._touched:
                 self._commit(partition)
@@ -194,7 +239,7 @@ class Core:
                 if risen and partition.parked:
                     self._wake(partition)
             self._changed.clear()
-        sent = True
+        sent = groups is None or not groups.waiting or groups.release()
         for asker in self.askers.values():
             if asker.out and not asker.push():
                 sent = False
@@ -249,6 +294,8 @@ class Core:
         self.syncing.forget(partition)
         self._rows.offline(partition.handle)
         self._refuse_parked(partition, errors.KAFKA_STORAGE_ERROR)
+        if self.groups is not None:
+            self.groups.close(partition)
         self._report(partition, failure)
 
     def _refuse_parked(self, partition: Partition, code: int) -> None:
@@ -267,6 +314,8 @@ class Core:
             self.syncing.wrote(partition, now_ns)  # a new folder is not durable yet
         self._rows.publish(partition)
         self._rows.online(partition)
+        if self.groups is not None:
+            self.groups.open(partition)
 
     def remove(self, handle: int, now_ns: int) -> Partition:
         """Serve a partition no longer; who waits for it is told that it does not exist.
@@ -284,6 +333,8 @@ class Core:
         partition.refuse_all(errors.UNKNOWN_TOPIC_OR_PARTITION)
         self._refuse_parked(partition, errors.UNKNOWN_TOPIC_OR_PARTITION)
         self._rows.closed(partition)
+        if self.groups is not None:
+            self.groups.close(partition)
         return partition
 
     def settle(self, now_ns: int) -> None:
@@ -296,9 +347,21 @@ class Core:
     def drop(self, asker: Asker) -> None:
         """The netproc died: forget what it waits for."""
         asker.forget()
+        if self.groups is not None:
+            self.groups.drop(asker.index)
         self.purgatory.drop_peer(asker.index)
         for partition in self.partitions.values():
             partition.forget_asker(asker)
+
+    def append_own(self, partition: Partition, batch: memoryview, now_ms: int) -> None:
+        """Append what the appliance itself has to say. A failure takes the partition offline."""
+        try:
+            partition.append_own(self._nobody, batch, now_ms)
+        except StorageFailed as failure:
+            self.fail(partition, failure)
+        else:
+            self._touched[partition] = None
+            self.space.wrote(len(batch))
 
     def publish(self, partition: Partition) -> None:
         """Something about the partition changed outside a turn's messages."""

@@ -6,6 +6,7 @@ being opened the messages that arrive are held, so a netproc whose ioproc came b
 again.
 """
 
+import os
 import select
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.ioproc.asker import Asker
+from appliance.ioproc.coordinating import Coordinating
 from appliance.ioproc.core import Core
 from appliance.ioproc.flusher import Flusher
 from appliance.ioproc.home import Home
@@ -25,6 +27,7 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.space import SpaceGuard
 from appliance.ioproc.syncing import Syncing
+from appliance.metadata.changes import TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.messages import Message
 from appliance.ring.process_table import DRAINING, NETPROC, READY, Peer
@@ -61,6 +64,15 @@ class IoProcess:
         self.core = Core(rows, syncing, space, self._log_start_moved, self._offline)
         for index, arena in enumerate(seat.arenas):
             self.core.askers[index] = Asker(index, arena, links.writer(NETPROC, index))
+        self._groups = self.core.groups = Coordinating(
+            self.core,
+            seat.config,
+            {index: links.writer(NETPROC, index) for index in range(seat.netprocs)},
+            self._follower.image,
+            self._clock.wall_ms,
+            lambda: os.urandom(16),
+            events,
+        )
         self._housekeeping = Housekeeping(
             seat.config, disk, seat.data_dir, self.core, Flusher(1), events
         )
@@ -103,13 +115,17 @@ class IoProcess:
         if not self._open:
             return STOP if draining else self._go_on_opening(now_ns)
         self._follow()
+        if self._seat.processes.drain:
+            self._groups.drain()
+        now_ms = self._clock.wall_ms()
+        rest_ms = self._groups.turn(now_ms)
         sent = self.core.finish(now_ns)
-        idle = self._housekeeping.tick(now_ns, self._clock.wall_ms())
+        idle = self._housekeeping.tick(now_ns, now_ms)
         if draining and not self._links.pending():
             return STOP
         if not sent or not idle:
             return _BUSY_MS
-        return _CHORES_MS if self.core.syncing.dirty else LONGEST_WAIT_MS
+        return min(rest_ms, _CHORES_MS if self.core.syncing.dirty else LONGEST_WAIT_MS)
 
     # Metadata and opening -------------------------------------------------------------------------
 
@@ -118,7 +134,12 @@ class IoProcess:
         committed = processes.metadata_offset
         if committed != self._follower.applied:
             changes = self._follower.catch_up(committed)
-            self._home.apply(changes, self._clock.monotonic_ns(), self._clock.wall_ms())
+            now_ms = self._clock.wall_ms()
+            self._groups.follow(self._follower.image)
+            self._home.apply(changes, self._clock.monotonic_ns(), now_ms)
+            for change in changes:
+                if isinstance(change, TopicRemoved):
+                    self._groups.topic_deleted(change.name, change.topic_id, now_ms)
             processes.set_applied(self._seat.me, committed)
 
     def _go_on_opening(self, now_ns: int) -> int:
@@ -127,6 +148,7 @@ class IoProcess:
             if not committed:
                 return _BUSY_MS  # control has not published anything yet
             self._follower.catch_up(committed)
+            self._groups.follow(self._follower.image)
             self._opening = self._home.open_all(now_ns, self._clock.wall_ms())
         until = now_ns + _OPENING_NS
         for _ in self._opening:

@@ -10,7 +10,7 @@ from collections import deque
 
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.asker import Asker, refusal
+from appliance.ioproc.asker import Asker, Nobody, refusal
 from appliance.ioproc.purgatory import ParkedRead
 from appliance.logstore.log import Log
 from appliance.ring.messages import APPENDED
@@ -18,7 +18,7 @@ from appliance.wire.batch import recompress, validate
 from appliance.wire.batch_header import CODEC_MASK, read_header
 from appliance.wire.compression import IDS as CODECS
 
-Waiting = tuple[Asker, int, int, int, int, bool]
+Waiting = tuple[Asker | Nobody, int, int, int, int, bool]
 """asker, token, base offset, append time (ms or -1), end offset, whether it waits for a
 sync."""
 
@@ -94,7 +94,18 @@ class Partition:
         time = now_ms if self._stamps else -1
         self._stage(asker, token, acks, base, time, base + header[6] + 1)
 
-    def _stage(self, asker: Asker, token: int, acks: int, base: int, time: int, end: int) -> None:
+    def append_own(self, nobody: Nobody, batch: memoryview, now_ms: int) -> None:
+        """Stage a batch that the appliance made itself: it is right, however big, and it waits for
+        a sync as acks=all does. Raises StorageFailed."""
+        header = read_header(batch)
+        base = self.log.stage(batch, header, self.leader_epoch, now_ms)
+        self.bytes_in += len(batch)
+        self.records_in += header[12]
+        self._stage(nobody, 0, -1, base, -1, base + header[6] + 1)
+
+    def _stage(
+        self, asker: Asker | Nobody, token: int, acks: int, base: int, time: int, end: int
+    ) -> None:
         waits = (acks == -1 and self._group) or end - self.synced >= self.rules.flush_messages
         self.staged.append((asker, token, base, time, end, waits and end > self.synced))
 
