@@ -118,6 +118,11 @@ class Host(Protocol):
         """Let control answer this request; `complete` is called with each piece."""
         ...
 
+    def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
+        """Let the home of a partition of `__consumer_offsets` answer this request for its groups;
+        `complete` is called with each piece of the answer."""
+        ...
+
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         """Ask control to create a topic with the defaults; completes with `index`."""
         ...

@@ -7,7 +7,8 @@ advertised minimum as a sign that it may compress.
 """
 
 from appliance.base import errors
-from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.base.ids import INTERNAL_TOPICS
+from appliance.handlers.exchange import Exchange, Handler, Host, Route
 from appliance.ring.messages import APPEND, Message
 from appliance.wire import produce
 from appliance.wire.produce import Batch, PartitionAnswer, ProduceRequest
@@ -18,6 +19,7 @@ _MESSAGES = {
     errors.UNKNOWN_TOPIC_OR_PARTITION: "this server does not host this topic-partition",
     errors.INVALID_REQUIRED_ACKS: "acks must be -1 (all), 0 or 1",
     errors.TRANSACTIONAL_ID_NOT_FOUND: "transactions are not served; leave transactional.id out",
+    errors.INVALID_TOPIC_EXCEPTION: "an internal topic is written by the appliance alone",
     errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log",
 }
 
@@ -37,7 +39,7 @@ def begin(host: Host, x: Exchange) -> None:
     by_id = x.version >= produce.FIRST_TOPIC_ID
     for index, batch in enumerate(request.batches):
         route = host.route(batch.topic, batch.partition, by_id)
-        code = refused or _check(batch, route is not None, by_id)
+        code = refused or _check(batch, route, by_id)
         if code:
             answers[index] = _failed(code, request, batch)
         else:
@@ -47,9 +49,11 @@ def begin(host: Host, x: Exchange) -> None:
         _finish(host, x)
 
 
-def _check(batch: Batch, known: bool, by_id: bool) -> int:
-    if not known:
+def _check(batch: Batch, route: Route | None, by_id: bool) -> int:
+    if route is None:
         return errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
+    if route.topic in INTERNAL_TOPICS:
+        return errors.INVALID_TOPIC_EXCEPTION
     if batch.length <= 0:
         return errors.INVALID_RECORD
     return errors.NONE

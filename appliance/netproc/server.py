@@ -31,6 +31,7 @@ from appliance.ring.arena import Arena
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import COLUMNS, HIGH_WATERMARK, LAST_STABLE, LOG_START
 from appliance.ring.process_table import CONTROL, IOPROC, READY, Peer
+from appliance.ring.ring import RingWriter
 from appliance.shell.links import Links
 from appliance.shell.log import NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
@@ -42,6 +43,7 @@ _SWEEP_NS: Final = 1_000_000_000
 _QUIET_NS: Final = 1_000_000_000
 _DRAIN_NS: Final = 5_000_000_000
 _CONTROL_HOME: Final = -1
+_PIECES_IN_RING: Final = 4  # so many pieces of a request fit into the payload area of a ring
 _MOST_NUMBERS: Final = 1 << 32
 
 
@@ -294,28 +296,41 @@ class Server:
         position = x.position
         key = x.handler.key << 16 | x.version
         caller = f"User:ANONYMOUS\0PLAINTEXT\0{x.connection.address}".encode()
-        self._tell_control(
-            x, 0, (messages.FORWARD, 0, 0, 0, position, key, x.end - position, 0), caller
-        )
+        fields = (messages.FORWARD, 0, 0, 0, position, key, x.end - position, 0)
+        self._tell(x, 0, _CONTROL_HOME, fields, caller)
+
+    def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
+        caller = f"/{x.connection.address}\0".encode() + (x.client_id or b"")
+        key = x.handler.key << 16 | x.version
+        size = self._writers[route.home].max_payload // _PIECES_IN_RING
+        everything = caller + body
+        for at in range(0, len(everything), size):
+            more = int(at + size < len(everything))
+            named = 0 if at else len(caller)
+            fields = (messages.COORDINATE, 0, route.handle, 0, more, key, named, 0)
+            self._tell(x, index, route.home, fields, everything[at : at + size])
 
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         client = x.client_id or b""
-        self._tell_control(
-            x, index, (messages.ENSURE_TOPIC, 0, 0, 0, 0, 0, 0, 0), name.encode() + b"\0" + client
-        )
+        fields = (messages.ENSURE_TOPIC, 0, 0, 0, 0, 0, 0, 0)
+        self._tell(x, index, _CONTROL_HOME, fields, name.encode() + b"\0" + client)
 
-    def _tell_control(
-        self, x: Exchange, index: int, fields: tuple[int, ...], payload: bytes
+    def _tell(
+        self, x: Exchange, index: int, home: int, fields: tuple[int, ...], payload: bytes
     ) -> None:
-        x.pending[index] = _CONTROL_HOME
+        x.pending[index] = home
         op, flags, handle, _, a, b, e, f = fields
         token = x.number << 32 | index
-        if not self.links.is_up(CONTROL, 0):
+        up = self.links.is_up(CONTROL, 0) if home < 0 else self.links.is_up(IOPROC, home)
+        if not up:
             self._lost.append((x, index))
-        elif self._kept or not self._control.push_with_payload(
+        elif self._kept or not self._writer(home).push_with_payload(
             op, flags, handle, token, a, b, e, f, payload=payload
         ):
-            self._keep(_CONTROL_HOME, (op, flags, handle, token, a, b, e, f), payload)
+            self._keep(home, (op, flags, handle, token, a, b, e, f), payload)
+
+    def _writer(self, home: int) -> RingWriter:
+        return self._control if home == _CONTROL_HOME else self._writers[home]
 
     def cancel(self, x: Exchange) -> None:
         for home in set(x.pending.values()) - {_CONTROL_HOME}:
@@ -371,7 +386,7 @@ class Server:
         while kept:
             home, (op, flags, handle, token, a, b, e, f), payload = kept[0]
             if payload is not None:
-                pushed = self._control.push_with_payload(
+                pushed = self._writer(home).push_with_payload(
                     op, flags, handle, token, a, b, e, f, payload=payload
                 )
             else:

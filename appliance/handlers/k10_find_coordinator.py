@@ -1,0 +1,35 @@
+"""FindCoordinator, API key 10, versions 0 to 6.
+
+1: key type. 3: flexible. 4: several keys (KIP-699). 5: TRANSACTION_ABORTABLE. 6: share groups. On
+one host this node coordinates every group. The first one to ask has `__consumer_offsets` created,
+and is answered when it exists, so that clients need no second round.
+"""
+
+from appliance.base.ids import OFFSETS_TOPIC
+from appliance.coordinators.find import Node, find
+from appliance.handlers import gather
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.ring.messages import Message
+
+
+def begin(host: Host, x: Exchange) -> None:
+    x.state = gather.decode(host, x)
+    _answer(host, x, may_wait=True)
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
+    """The topic was created or could not be: the image tells."""
+    _answer(host, x, may_wait=False)
+
+
+def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
+    name, port = host.reached(x)
+    node = Node(host.config.int("node.id"), name, port)
+    values, missing = find(x.version, x.state, host.image, node)
+    if missing and may_wait:
+        host.ensure_topic(x, 0, OFFSETS_TOPIC)
+    else:
+        gather.reply(host, x, values)
+
+
+HANDLER = Handler(10, "FindCoordinator", 0, 6, begin, complete)

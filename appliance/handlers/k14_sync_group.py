@@ -1,0 +1,7 @@
+"""SyncGroup, API key 14. Versions 0 to 5. 3: group instance id. 4: flexible. 5: protocol type and
+name (KIP-559). Decided in `coordinators`.
+"""
+
+from appliance.handlers import coordinate
+
+HANDLER = coordinate.handler(14, "SyncGroup", 0, 5)
