@@ -50,11 +50,7 @@ class File(Protocol):
         ...
 
     def start_writeback(self, position: int, length: int) -> None:
-        """Ask for these bytes to be written soon; promises nothing."""
-        ...
-
-    def drop_cache(self, position: int, length: int) -> None:
-        """Say that these bytes will not be read soon; promises nothing."""
+        """Begin to write these bytes to the disk and return at once; `sync` still has to wait."""
         ...
 
     def size(self) -> int:

@@ -33,6 +33,10 @@ SNAPSHOT_BATCHES: Final = 20_000
 """Batches after which a sync also writes the producer states: a start steps over as many in 20 ms.
 """
 
+WRITEBACK_BYTES: Final = 8 << 20
+"""Appended bytes after which the kernel is told to begin writing: then a sync finds little to do,
+and a write seldom waits behind one (`benchmarks/writeback.py`)."""
+
 _PATCH: Final = Struct(">qii")  # base offset, batch length, leader epoch
 
 
@@ -152,6 +156,9 @@ class Log(LogState):
         assert file is not None
         try:
             file.pwritev(views, self.active_size)
+            if self._position - self._told >= WRITEBACK_BYTES:
+                file.start_writeback(self._told, self._position - self._told)
+                self._told = self._position
         except StorageFailed as failure:
             self.fail(failure)
             raise

@@ -47,6 +47,7 @@ class LogState:
         "_tail_offsets",
         "_tail_positions",
         "_times",
+        "_told",
         "_unsynced",
         "_views",
         "active",
@@ -84,6 +85,7 @@ class LogState:
         self._since_index = self._roll_offset = self._roll_size = 0
         self._roll_time = NEVER
         self._views: list[memoryview] = []
+        self._told = 0  # bytes of the active segment whose writing was begun
         self._tail_offsets: list[int] = []
         self._tail_positions: list[int] = []
         self._unsynced = Unsynced()
@@ -142,7 +144,7 @@ class LogState:
         assert segment.index is not None and segment.times is not None
         self.active = segment
         self.active_base = segment.base
-        self.active_size = self._position = segment.size
+        self.active_size = self._position = self._told = segment.size
         self.end_offset = self._committed_end = end_offset
         self._index, self._times = segment.index, segment.times
         self._newest, self._newest_offset = segment.newest, segment.newest_offset

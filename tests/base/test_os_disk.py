@@ -83,3 +83,14 @@ def test_the_lock_holds_others_off(tmp_path):
         assert os.waitpid(pid, 0)[1] == 0
     with DISK.lock(path):
         pass
+
+
+def test_starting_the_writeback_changes_nothing_and_a_refusal_is_final(tmp_path):
+    file = DISK.create(f"{tmp_path}/f")
+    file.pwritev([bytes(100_000)], 0)
+    file.start_writeback(4096, 90_000)
+    assert file.pread(1 << 20, 0) == bytes(100_000)
+    file.close()
+    with pytest.raises(StorageFailed) as refused:
+        file.start_writeback(0, 10)
+    assert refused.value.errno == errno.EBADF

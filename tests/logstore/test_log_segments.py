@@ -9,7 +9,7 @@ from twin import TOPIC_ID, header_of, small_batch, stage, stored
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import WRITEBACK_BYTES, Log
 from appliance.logstore.removal import leftovers
 from appliance.wire.batch import NewRecord, build_batch
 
@@ -285,3 +285,33 @@ def test_a_flush_covers_what_was_committed_when_it_began():
     assert log.unsynced_bytes > 0
     log.sync_now()
     assert log.recovery_point == 6
+
+
+def test_writing_to_the_disk_is_begun_every_few_mib_each_byte_once(monkeypatch):
+    log = new_log(segment_bytes=20 << 20)
+    told = []
+    file = type(log.active.file)
+    monkeypatch.setattr(file, "start_writeback", lambda self, at, size: told.append((at, size)))
+    step = append(log, size=1 << 20)
+    for _ in range(30):
+        append(log, size=1 << 20)
+    assert bases(log) == [0, 19]
+    per_call = -(-WRITEBACK_BYTES // step)
+    assert told == [
+        (0, per_call * step),
+        (per_call * step, per_call * step),
+        (0, per_call * step),
+    ]
+
+
+def test_a_refused_writeback_is_final(monkeypatch):
+    log = new_log()
+
+    def refuse(self, at, size):
+        raise StorageFailed("/t-0/log", errno.EIO, "refused")
+
+    monkeypatch.setattr(type(log.active.file), "start_writeback", refuse)
+    append(log, size=WRITEBACK_BYTES - 4096)
+    for _ in range(2):
+        with pytest.raises(StorageFailed):
+            append(log, size=8192)

@@ -118,10 +118,7 @@ class SimFile:
         self._inode.synced = bytes(self._inode.data)
 
     def start_writeback(self, position: int, length: int) -> None:
-        pass
-
-    def drop_cache(self, position: int, length: int) -> None:
-        pass
+        assert 0 <= position and position + length <= self.size()
 
     def size(self) -> int:
         assert not self.closed
