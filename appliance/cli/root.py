@@ -8,7 +8,6 @@ import importlib
 import os
 import sys
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
 import click
@@ -58,6 +57,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with the nearest name when there is none."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from difflib import get_close_matches
+
             names = [*self._table, *self._aliases]
             near = get_close_matches(args[0], names, 1)
             hint = f" Did you mean {near[0]}?" if near else ""

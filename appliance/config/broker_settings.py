@@ -6,6 +6,9 @@ server.properties loads, and has no effect here, says why (`inert`).
 
 from typing import Final
 
+from appliance.config.accepted_settings import ACCEPTED
+from appliance.config.group_settings import GROUPS
+from appliance.config.security_settings import SECURITY
 from appliance.config.setting import (
     BOOLEAN,
     CLASS,
@@ -16,8 +19,6 @@ from appliance.config.setting import (
     LIST,
     LONG,
     LONG_MAX,
-    PASSWORD,
-    PER_BROKER,
     SHORT,
     STRING,
     Setting,
@@ -28,7 +29,6 @@ _ONE: Final = "this appliance is a cluster of one"
 _PROCESSES: Final = "processes are counted by penstock.net.processes and penstock.io.processes"
 _NO_GROUPS: Final = "consumer groups are not served yet"
 _NO_TRANSACTIONS: Final = "transactions are not served yet"
-_NO_SECURITY: Final = "TLS, SASL and ACLs are not served yet"
 _NO_CLEANER: Final = "compaction is not served yet"
 _NO_JVM: Final = "there is no JVM here"
 
@@ -69,7 +69,7 @@ _NETWORK = (
     Setting("max.connections", INT, INT_MAX, "Connections in all, per network process.", low=0, mode=CLUSTER_WIDE),
     Setting("max.connections.per.ip", INT, INT_MAX, "Connections of one address, per network process.", low=0, mode=CLUSTER_WIDE),
     Setting("max.connections.per.ip.overrides", LIST, (), "Other limits for some addresses: ADDRESS:NUMBER.", mode=CLUSTER_WIDE),
-    Setting("max.connection.creation.rate", INT, INT_MAX, "New connections per second.", low=1, mode=CLUSTER_WIDE, inert="quotas are not served yet"),
+    Setting("max.connection.creation.rate", INT, INT_MAX, "New connections per second.", low=0, mode=CLUSTER_WIDE, inert="quotas are not served yet"),
     Setting("request.timeout.ms", INT, 30_000, "How long a client waits for an answer, in ms.", low=1),
     Setting("fetch.max.bytes", INT, 57_671_680, "Largest answer to a fetch, in bytes.", low=1024),
     Setting("max.incremental.fetch.session.cache.slots", INT, 1000, "Fetch sessions that are kept.", low=0),
@@ -90,22 +90,19 @@ _LOG = (
     Setting("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, "How often high watermarks are written, in ms.", low=1),
     Setting("num.recovery.threads.per.data.dir", INT, 2, "Threads of recovery.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),
     Setting("log.dir.failure.timeout.ms", LONG, 30_000, "Wait before a failed log dir ends the broker.", low=1, inert="a failed file takes its partition offline, not the appliance"),
-    Setting("create.topic.policy.class.name", CLASS, None, "Policy class.", inert=_NO_JVM),
-    Setting("alter.config.policy.class.name", CLASS, None, "Policy class.", inert=_NO_JVM),
+    Setting("create.topic.policy.class.name", CLASS, None, "What may refuse new topics.", inert=_NO_JVM),
+    Setting("alter.config.policy.class.name", CLASS, None, "What may refuse changes of settings.", inert=_NO_JVM),
 )  # fmt: skip
 
-_CLEANER = tuple(
-    Setting(name, kind, default, "Log cleaner.", mode=mode, inert=_NO_CLEANER)
-    for name, kind, default, mode in (
-        ("log.cleaner.enable", BOOLEAN, True, "read-only"),
-        ("log.cleaner.threads", INT, 1, CLUSTER_WIDE),
-        ("log.cleaner.dedupe.buffer.size", LONG, 134_217_728, CLUSTER_WIDE),
-        ("log.cleaner.io.buffer.size", INT, 524_288, CLUSTER_WIDE),
-        ("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, CLUSTER_WIDE),
-        ("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.797e308, CLUSTER_WIDE),
-        ("log.cleaner.backoff.ms", LONG, 15_000, CLUSTER_WIDE),
-    )
-)
+_CLEANER = (
+    Setting("log.cleaner.enable", BOOLEAN, True, "Whether compacted topics are compacted.", inert=_NO_CLEANER),
+    Setting("log.cleaner.threads", INT, 1, "How many logs are compacted at a time.", low=0, mode=CLUSTER_WIDE, inert=_NO_CLEANER),
+    Setting("log.cleaner.dedupe.buffer.size", LONG, 134_217_728, "Memory for the keys of logs being compacted, in bytes.", mode=CLUSTER_WIDE, inert=_NO_CLEANER),
+    Setting("log.cleaner.io.buffer.size", INT, 524_288, "Memory for reading and writing while compacting, in bytes.", low=0, mode=CLUSTER_WIDE, inert=_NO_CLEANER),
+    Setting("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, "How full the memory for keys may get, 1 is full.", mode=CLUSTER_WIDE, inert=_NO_CLEANER),
+    Setting("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.797e308, "Limit of reading and writing while compacting, in bytes per second.", mode=CLUSTER_WIDE, inert=_NO_CLEANER),
+    Setting("log.cleaner.backoff.ms", LONG, 15_000, "Wait when there was nothing to compact, in ms.", low=0, mode=CLUSTER_WIDE, inert=_NO_CLEANER),
+)  # fmt: skip
 
 _PRODUCERS = (
     Setting("producer.id.expiration.ms", INT, 86_400_000, "How long the state of a quiet producer is kept, in ms.", low=1, mode=CLUSTER_WIDE),
@@ -132,46 +129,6 @@ _GROUPS = (
     Setting("share.coordinator.state.topic.min.isr", SHORT, 1, "In-sync replicas of __share_group_state (Kafka: 2).", low=1, inert=_NO_GROUPS),
 )  # fmt: skip
 
-_REPLICATION = tuple(
-    Setting(name, kind, default, "Replication between brokers.", inert=_ONE)
-    for name, kind, default in (
-        ("replica.lag.time.max.ms", LONG, 30_000),
-        ("replica.fetch.min.bytes", INT, 1),
-        ("replica.fetch.wait.max.ms", INT, 500),
-        ("replica.fetch.max.bytes", INT, 1_048_576),
-        ("replica.fetch.response.max.bytes", INT, 10_485_760),
-        ("replica.fetch.backoff.ms", INT, 1000),
-        ("replica.socket.timeout.ms", INT, 30_000),
-        ("replica.socket.receive.buffer.bytes", INT, 65_536),
-        ("num.replica.fetchers", INT, 1),
-        ("auto.leader.rebalance.enable", BOOLEAN, True),
-        ("leader.imbalance.check.interval.seconds", LONG, 300),
-        ("controlled.shutdown.enable", BOOLEAN, True),
-        ("broker.heartbeat.interval.ms", INT, 2000),
-        ("broker.session.timeout.ms", INT, 9000),
-        ("initial.broker.registration.timeout.ms", INT, 60_000),
-    )
-)
-
-_SECURITY = tuple(
-    Setting(name, kind, default, "Security.", mode=PER_BROKER, inert=_NO_SECURITY)
-    for name, kind, default in (
-        ("authorizer.class.name", STRING, ""),
-        ("super.users", STRING, ""),
-        ("allow.everyone.if.no.acl.found", BOOLEAN, True),
-        ("sasl.enabled.mechanisms", LIST, ("GSSAPI",)),
-        ("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI"),
-        ("sasl.jaas.config", PASSWORD, None),
-        ("security.inter.broker.protocol", STRING, "PLAINTEXT"),
-        ("ssl.client.auth", STRING, "none"),
-        ("ssl.keystore.location", STRING, None),
-        ("ssl.keystore.password", PASSWORD, None),
-        ("ssl.key.password", PASSWORD, None),
-        ("ssl.truststore.location", STRING, None),
-        ("ssl.truststore.password", PASSWORD, None),
-    )
-)
-
 _OTHER = (
     Setting("metric.reporters", LIST, (), "Metric reporter classes.", mode=CLUSTER_WIDE, inert=_NO_JVM),
     Setting("metrics.num.samples", INT, 2, "Samples of metrics.", low=1, inert=_NO_JVM),
@@ -193,7 +150,7 @@ BROKER: Final[dict[str, Setting]] = {
     setting.name: setting
     for setting in (
         *_IDENTITY, *_NETWORK, *_LOG, *BROKER_TOPIC_DEFAULTS.values(), *_CLEANER, *_PRODUCERS, *_GROUPS,
-        *_REPLICATION, *_SECURITY, *_OTHER, *_OWN,
+        *GROUPS, *SECURITY, *_OTHER, *ACCEPTED, *_OWN,
     )
 }  # fmt: skip
 """By name."""
@@ -207,16 +164,21 @@ _UNITS: Final = {
 BROKER.update(_UNITS)
 
 REMOVED: Final = {
-    "zookeeper.connect": "there is no ZooKeeper since Kafka 4.0",
     "inter.broker.protocol.version": "replaced by the feature metadata.version",
     "log.message.format.version": "only record format 2 is written",
     "log.message.downconversion.enable": "there is no down-conversion since Kafka 4.0",
     "log.message.timestamp.difference.max.ms": "use log.message.timestamp.before.max.ms and .after.max.ms",
-    "offsets.commit.required.acks": "removed in Kafka 4.0",
-    "control.plane.listener.name": "removed in Kafka 4.0",
+    "offsets.commit.required.acks": "a commit always waits for all replicas",
+    "control.plane.listener.name": "controllers have listeners of their own",
     "broker.id.generation.enable": "set node.id",
     "reserved.broker.max.id": "set node.id",
     "delegation.token.master.key": "use delegation.token.secret.key",
-    "password.encoder.secret": "removed in Kafka 4.0",
+    "controlled.shutdown.max.retries": "a broker asks the controller until it may end",
+    "controlled.shutdown.retry.backoff.ms": "a broker asks the controller until it may end",
+    "leader.imbalance.per.broker.percentage": "leadership goes back to preferred replicas at any imbalance",
+    "auto.include.jmx.reporter": "name reporters in metric.reporters",
+    "eligible.leader.replicas.enable": "replaced by the feature eligible.leader.replicas.version",
+    "zookeeper.": "there is no ZooKeeper since Kafka 4.0",
+    "password.encoder.": "secrets are kept in files since Kafka 4.0",
 }
-"""Keys that Kafka 4.0 removed, with what came in their place."""
+"""Keys that Kafka 4.0 removed, with what came in their place. One that ends in a dot is a prefix."""

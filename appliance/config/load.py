@@ -1,14 +1,11 @@
 """From files and the command line to a BrokerConfig, with everything worth a warning said once."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 from appliance.base.errors import ConfigError
 from appliance.config.broker import COMMAND_LINE, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.properties import parse_properties
-
-_INTERNAL_TOPICS_OF_ONE = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def load(
@@ -49,8 +46,13 @@ def _take(
 
 
 def _unknown(key: str) -> str:
-    if key in REMOVED:
-        return f"{key} is not a setting any more: {REMOVED[key]}"
+    for removed, remedy in REMOVED.items():
+        if key == removed or (removed.endswith(".") and key.startswith(removed)):
+            return f"{key} is not a setting any more: {remedy}"
+    if key.startswith("listener.name."):
+        return f"{key} is ignored: settings of single listeners are not served yet"
+    from difflib import get_close_matches  # takes as long as all settings together, and is rare
+
     near = get_close_matches(key, BROKER, 1, 0.8)
     return f"{key} is not known and ignored" + (f"; did you mean {near[0]}?" if near else "")
 

@@ -6,6 +6,7 @@ the range and the remedy. Everything that loads, alters or describes settings go
 """
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 from appliance.base.errors import ConfigError
@@ -31,6 +32,10 @@ CLUSTER_WIDE: Final = "cluster-wide"
 
 INT_MAX: Final = (1 << 31) - 1
 LONG_MAX: Final = (1 << 63) - 1
+_SHOWN: Final = 200  # characters of a wrong value in an error
+_DIGITS: Final = (
+    40  # more are out of every range, and int() takes time that grows with their square
+)
 _BOUNDS: Final = {
     INT: (-INT_MAX - 1, INT_MAX),
     SHORT: (-32768, 32767),
@@ -88,15 +93,18 @@ class Setting:
                 raise self._wrong(text, "takes true or false")
             return text.lower() == "true"
         if self.type in (INT, SHORT, LONG):
-            try:
-                return int(text)
-            except ValueError:
-                raise self._wrong(text, f"takes {self._range()}") from None
+            digits = text[1:] if text[:1] in ("-", "+") else text
+            if not (digits.isascii() and digits.isdigit() and len(digits) < _DIGITS):
+                raise self._wrong(text, f"takes {self._range()}")
+            return int(text)
         if self.type == DOUBLE:
             try:
-                return float(text)
+                number = float("" if "_" in text else text)
             except ValueError:
                 raise self._wrong(text, f"takes {self._range()}") from None
+            if not isfinite(number):
+                raise self._wrong(text, f"takes {self._range()}")
+            return number
         if self.type == LIST:
             return tuple(item.strip() for item in text.split(",") if item.strip())
         return text
@@ -112,7 +120,7 @@ class Setting:
         return f"{kind} from {low} to {high}" if low is not None and high is not None else kind
 
     def _wrong(self, text: str, takes: str) -> ConfigError:
-        shown = "(hidden)" if self.sensitive else repr(text)
+        shown = "(hidden)" if self.sensitive else repr(text[:_SHOWN])
         return ConfigError(f"Invalid value {shown} for configuration {self.name}: it {takes}")
 
 

@@ -1,6 +1,9 @@
 """Settings: Kafka's files load, wrong values are refused in words that help, the strongest source
 wins."""
 
+import csv
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +16,7 @@ from appliance.config.listeners import Endpoint, parse_endpoint
 from appliance.config.load import load
 from appliance.config.log_config import LogConfig
 from appliance.config.properties import parse_properties
-from appliance.config.setting import shown
+from appliance.config.setting import TYPE_NAMES, shown
 from appliance.config.topic_settings import BROKER_SYNONYM, TOPIC
 
 STOCK = """
@@ -157,3 +160,66 @@ def test_any_text_is_some_properties(text):
         assert isinstance(key, str)
         assert isinstance(value, str)
         assert line >= 1
+
+
+FACTS = list(
+    csv.DictReader((Path(__file__).parent / "kafka_4_3_settings.csv").read_text().splitlines())
+)
+"""What Apache Kafka 4.3.1 prints about its own settings."""
+
+OTHER_DEFAULTS = {
+    *("node.id", "process.roles", "controller.listener.names", "log.dir", "log.flush.interval.ms"),
+    *("listeners", "listener.security.protocol.map", "socket.listen.backlog.size"),
+    *("socket.send.buffer.bytes", "socket.receive.buffer.bytes"),
+    *("offsets.topic.replication.factor", "transaction.state.log.replication.factor"),
+    *("transaction.state.log.min.isr", "share.coordinator.state.topic.replication.factor"),
+    *("share.coordinator.state.topic.min.isr", "group.initial.rebalance.delay.ms"),
+    *("group.coordinator.rebalance.protocols", "metric.reporters", "principal.builder.class"),
+    *("remote.log.metadata.manager.class.name", "log.cleaner.io.max.bytes.per.second"),
+    *("sasl.oauthbearer.jwt.retriever.class", "sasl.oauthbearer.jwt.validator.class"),
+}
+OTHER_TYPES = {"listener.security.protocol.map", "max.connections.per.ip.overrides", "log.dir"}
+OTHER_MODES = {"listeners", "listener.security.protocol.map"}
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact['scope']}-{fact['name']}")
+def test_every_setting_of_kafka_is_declared_as_kafka_has_it(fact):
+    name = fact["name"]
+    setting = (BROKER if fact["scope"] == "broker" else TOPIC)[name]
+    if name not in OTHER_TYPES:
+        assert TYPE_NAMES[setting.type] == fact["type"]
+    if name not in OTHER_DEFAULTS:
+        assert (shown(setting.default) or "") == fact["default"]
+    if fact["mode"] and name not in OTHER_MODES:
+        assert setting.mode == fact["mode"]
+
+
+def test_ours_say_that_they_are_ours():
+    theirs = {fact["name"] for fact in FACTS}
+    ours = {name for name in (*BROKER, *TOPIC) if name not in theirs}
+    unlisted = {"super.users", "allow.everyone.if.no.acl.found"}  # read by Kafka's authorizer
+    for name in ours - unlisted:
+        assert name.startswith("penstock.") or "flush.policy" in name
+
+
+@pytest.mark.parametrize(
+    "text", ["1_000", "٣", "0x10", "1e3", "--1", "+", "", "9" * 5000, "1.0", "1 000"]
+)
+def test_only_plain_decimal_is_a_whole_number(text):
+    with pytest.raises(ConfigError) as refused:
+        BROKER["num.partitions"].parse(text)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1_0", "half", "1.5"])
+def test_a_ratio_is_a_number_within_its_range(text):
+    with pytest.raises(ConfigError):
+        TOPIC["min.cleanable.dirty.ratio"].parse(text)
+
+
+def test_settings_of_single_listeners_and_whole_families_of_removed_keys_are_warned_about():
+    text = "zookeeper.session.timeout.ms=1\nlistener.name.ssl.ssl.keystore.location=/x\n"
+    _, warnings = load(text + "password.encoder.iterations=7\n", {})
+    assert "ZooKeeper" in warnings[0]
+    assert "single listeners" in warnings[1]
+    assert "since Kafka 4.0" in warnings[2]

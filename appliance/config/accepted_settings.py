@@ -1,0 +1,125 @@
+"""Settings of parts that are not served here: tiered storage, quotas, other nodes, transactions, Kafka's
+inside. They are declared so that a Kafka user's server.properties loads and is checked.
+"""
+
+from typing import Final
+
+from appliance.config.setting import (
+    BOOLEAN,
+    CLASS,
+    CLUSTER_WIDE,
+    INT,
+    LIST,
+    LONG,
+    LONG_MAX,
+    PER_BROKER,
+    STRING,
+    Setting,
+)
+
+_NO_TIERS: Final = "nothing is tiered here"
+_NO_QUOTAS: Final = "quotas are not served yet"
+_ONE: Final = "this appliance is a cluster of one"
+_NO_TRANSACTIONS: Final = "transactions are not served yet"
+_KAFKAS: Final = "it concerns the inside of Apache Kafka"
+
+_TIERED = (
+    Setting("remote.log.storage.system.enable", BOOLEAN, False, "Whether segments may be tiered to remote storage.", inert=_NO_TIERS),
+    Setting("remote.log.storage.manager.class.name", STRING, None, "What talks to the remote storage.", inert=_NO_TIERS),
+    Setting("remote.log.storage.manager.class.path", STRING, None, "Where the class that talks to the remote storage is.", inert=_NO_TIERS),
+    Setting("remote.log.storage.manager.impl.prefix", STRING, "rsm.config.", "The prefix of the settings of what talks to the remote storage.", inert=_NO_TIERS),
+    Setting("remote.log.metadata.manager.class.name", STRING, None, "What keeps the list of tiered segments.", inert=_NO_TIERS),
+    Setting("remote.log.metadata.manager.class.path", STRING, None, "Where the class that keeps the list of tiered segments is.", inert=_NO_TIERS),
+    Setting("remote.log.metadata.manager.impl.prefix", STRING, "rlmm.config.", "The prefix of the settings of what keeps the list of tiered segments.", inert=_NO_TIERS),
+    Setting("remote.log.metadata.manager.listener.name", STRING, None, "The listener through which the list of tiered segments is kept.", inert=_NO_TIERS),
+    Setting("remote.log.metadata.custom.metadata.max.bytes", INT, 128, "Largest metadata of a tiered segment, in bytes.", low=0, inert=_NO_TIERS),
+    Setting("remote.log.index.file.cache.total.size.bytes", LONG, 1 << 30, "Size of the cache of remote indexes, in bytes.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.log.manager.task.interval.ms", LONG, 30000, "How often tiering looks for work, in ms.", low=1, inert=_NO_TIERS),
+    Setting("remote.log.manager.thread.pool.size", INT, 2, "Threads of tiering.", low=1, inert=_NO_TIERS),
+    Setting("remote.log.manager.copier.thread.pool.size", INT, 10, "Threads that copy segments.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.log.manager.expiration.thread.pool.size", INT, 10, "Threads that expire tiered segments.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.log.manager.follower.thread.pool.size", INT, 2, "Threads that follow tiered segments.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.log.manager.copy.max.bytes.per.second", LONG, LONG_MAX, "Limit of copying, in bytes per second.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.log.manager.copy.quota.window.num", INT, 11, "Windows in which copying is measured.", low=1, inert=_NO_TIERS),
+    Setting("remote.log.manager.copy.quota.window.size.seconds", INT, 1, "Length of a window in which copying is measured, in s.", low=1, inert=_NO_TIERS),
+    Setting("remote.log.manager.fetch.max.bytes.per.second", LONG, LONG_MAX, "Limit of remote reads, in bytes per second.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.log.manager.fetch.quota.window.num", INT, 11, "Windows in which remote reads are measured.", low=1, inert=_NO_TIERS),
+    Setting("remote.log.manager.fetch.quota.window.size.seconds", INT, 1, "Length of a window in which remote reads are measured, in s.", low=1, inert=_NO_TIERS),
+    Setting("remote.log.reader.threads", INT, 10, "Threads of remote reads.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.log.reader.max.pending.tasks", INT, 100, "Remote reads that may wait.", low=1, inert=_NO_TIERS),
+    Setting("remote.fetch.max.wait.ms", INT, 500, "Longest wait for a remote read, in ms.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.list.offsets.request.timeout.ms", LONG, 30000, "Longest wait for a remote offset, in ms.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, "Whether a new follower begins after what is tiered.", mode=CLUSTER_WIDE, inert=_NO_TIERS),
+)  # fmt: skip
+
+_QUOTAS = (
+    Setting("client.quota.callback.class", CLASS, None, "What decides on quotas.", inert=_NO_QUOTAS),
+    Setting("quota.window.num", INT, 11, "Windows in which the rates of clients are measured.", low=1, inert=_NO_QUOTAS),
+    Setting("quota.window.size.seconds", INT, 1, "Length of a window in which the rates of clients are measured, in s.", low=1, inert=_NO_QUOTAS),
+    Setting("controller.quota.window.num", INT, 11, "Windows in which changes of the metadata are measured.", low=1, inert=_NO_QUOTAS),
+    Setting("controller.quota.window.size.seconds", INT, 1, "Length of a window in which changes of the metadata are measured, in s.", low=1, inert=_NO_QUOTAS),
+    Setting("replication.quota.window.num", INT, 11, "Windows in which replication is measured.", low=1, inert=_NO_QUOTAS),
+    Setting("replication.quota.window.size.seconds", INT, 1, "Length of a window in which replication is measured, in s.", low=1, inert=_NO_QUOTAS),
+    Setting("alter.log.dirs.replication.quota.window.num", INT, 11, "Windows in which moves between folders are measured.", low=1, inert=_NO_QUOTAS),
+    Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, "Length of a window in which moves between folders are measured, in s.", low=1, inert=_NO_QUOTAS),
+    Setting("leader.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a leader sends, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NO_QUOTAS),
+    Setting("follower.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a follower reads, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NO_QUOTAS),
+    Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, "Limit of moves between folders, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NO_QUOTAS),
+)  # fmt: skip
+
+_QUORUM = (
+    Setting("controller.quorum.append.linger.ms", INT, 25, "How long the leader gathers records, in ms.", low=0, inert=_ONE),
+    Setting("controller.quorum.auto.join.enable", BOOLEAN, False, "Whether a new controller joins the quorum by itself.", inert=_ONE),
+    Setting("controller.quorum.election.backoff.max.ms", INT, 1000, "Longest wait before another election, in ms.", low=0, inert=_ONE),
+    Setting("controller.quorum.fetch.max.bytes", INT, 1_048_576, "Largest read of the metadata log between controllers, in bytes.", low=1, inert=_ONE),
+    Setting("controller.quorum.fetch.snapshot.max.bytes", INT, 1_048_576, "Largest part of a snapshot between controllers, in bytes.", low=1, inert=_ONE),
+    Setting("controller.quorum.request.timeout.ms", INT, 2000, "Wait for an answer of a controller, in ms.", low=0, inert=_ONE),
+    Setting("controller.quorum.retry.backoff.ms", INT, 20, "Wait before a controller is asked again, in ms.", low=0, inert=_ONE),
+    Setting("controller.socket.timeout.ms", INT, 30000, "Wait for the controller's socket, in ms.", inert=_ONE),
+    Setting("replica.lag.time.max.ms", LONG, 30000, "A follower behind for so long is out of sync, in ms.", inert=_ONE),
+    Setting("replica.fetch.min.bytes", INT, 1, "Least bytes in an answer to a follower.", inert=_ONE),
+    Setting("replica.fetch.wait.max.ms", INT, 500, "Longest wait of a follower's fetch, in ms.", inert=_ONE),
+    Setting("replica.fetch.max.bytes", INT, 1_048_576, "Bytes of one partition in an answer to a follower.", low=0, inert=_ONE),
+    Setting("replica.fetch.response.max.bytes", INT, 10485760, "Largest answer to a follower, in bytes.", low=0, inert=_ONE),
+    Setting("replica.fetch.backoff.ms", INT, 1000, "Wait of a follower after a failed fetch, in ms.", low=0, inert=_ONE),
+    Setting("replica.socket.timeout.ms", INT, 30000, "Wait of a follower for its leader, in ms.", inert=_ONE),
+    Setting("replica.socket.receive.buffer.bytes", INT, 65536, "SO_RCVBUF of a follower, in bytes.", inert=_ONE),
+    Setting("num.replica.fetchers", INT, 1, "Fetchers for each leader.", low=1, mode=CLUSTER_WIDE, inert=_ONE),
+    Setting("auto.leader.rebalance.enable", BOOLEAN, True, "Whether leadership goes back to preferred replicas by itself.", inert=_ONE),
+    Setting("leader.imbalance.check.interval.seconds", LONG, 300, "How often the balance of leaders is looked at, in s.", low=1, inert=_ONE),
+    Setting("controlled.shutdown.enable", BOOLEAN, True, "Whether leadership is handed over before a broker ends.", inert=_ONE),
+    Setting("broker.heartbeat.interval.ms", INT, 2000, "How often a broker reports to the controller, in ms.", inert=_ONE),
+    Setting("broker.session.timeout.ms", INT, 9000, "A broker not heard of for so long is fenced, in ms.", inert=_ONE),
+    Setting("initial.broker.registration.timeout.ms", INT, 60000, "Wait for the controller to register a broker, in ms.", inert=_ONE),
+    Setting("replica.selector.class", STRING, None, "What chooses the replica that a consumer reads from.", inert=_ONE),
+    Setting("socket.connection.setup.timeout.ms", LONG, 10000, "Wait for a connection to another node, in ms.", inert=_ONE),
+    Setting("socket.connection.setup.timeout.max.ms", LONG, 30000, "Longest wait for a connection to another node, in ms.", inert=_ONE),
+)  # fmt: skip
+
+_TRANSACTIONS = (
+    Setting("transaction.state.log.load.buffer.size", INT, 5_242_880, "Bytes read at once when transactions are loaded.", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10000, "How often overdue transactions are looked for, in ms.", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, "How often expired transactional ids are looked for, in ms.", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transaction.partition.verification.enable", BOOLEAN, True, "Whether a write is checked to belong to a transaction.", mode=CLUSTER_WIDE, inert=_NO_TRANSACTIONS),
+    Setting("transaction.two.phase.commit.enable", BOOLEAN, False, "Whether transactions may wait for another coordinator.", inert=_NO_TRANSACTIONS),
+    Setting("add.partitions.to.txn.retry.backoff.ms", INT, 20, "First wait before a partition is added to a transaction again, in ms.", low=1, inert=_NO_TRANSACTIONS),
+    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, "Longest wait before a partition is added to a transaction again, in ms.", low=0, inert=_NO_TRANSACTIONS),
+)  # fmt: skip
+
+_INNER = (
+    Setting("queued.max.request.bytes", LONG, -1, "Bytes of requests queued before reading stops; -1 is no limit.", inert=_KAFKAS),
+    Setting("fetch.purgatory.purge.interval.requests", INT, 1000, "How often answered fetches are swept out.", inert=_KAFKAS),
+    Setting("producer.purgatory.purge.interval.requests", INT, 1000, "How often answered produce requests are swept out.", inert=_KAFKAS),
+    Setting("delete.records.purgatory.purge.interval.requests", INT, 1, "How often answered deletions of records are swept out.", inert=_KAFKAS),
+    Setting("share.fetch.purgatory.purge.interval.requests", INT, 1000, "How often answered share fetches are swept out.", inert=_KAFKAS),
+    Setting("early.start.listeners", LIST, None, "Listeners opened before the authorizer is ready.", inert=_KAFKAS),
+    Setting("cordoned.log.dirs", LIST, (), "Folders that take no new partitions.", mode=PER_BROKER, inert=_KAFKAS),
+    Setting("num.replica.alter.log.dirs.threads", INT, None, "Threads that move replicas between folders.", inert=_KAFKAS),
+    Setting("config.providers", LIST, (), "Providers of settings from elsewhere.", mode=CLUSTER_WIDE, inert=_KAFKAS),
+    Setting("kafka.metrics.reporters", LIST, (), "Reporter classes of the old metrics.", inert=_KAFKAS),
+    Setting("kafka.metrics.polling.interval.secs", INT, 10, "How often the old metrics are read, in s.", low=1, inert=_KAFKAS),
+    Setting("metrics.recording.level", STRING, "INFO", "Which metrics are recorded.", inert=_KAFKAS),
+    Setting("telemetry.max.bytes", INT, 1_048_576, "Largest push of a client's metrics, in bytes.", low=1, inert=_KAFKAS),
+)  # fmt: skip
+
+ACCEPTED: Final = (*_TIERED, *_QUOTAS, *_QUORUM, *_TRANSACTIONS, *_INNER)
