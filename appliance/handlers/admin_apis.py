@@ -11,6 +11,8 @@ from appliance.handlers import (
     k35_describe_log_dirs,
     k37_create_partitions,
     k44_incremental_alter_configs,
+    k48_describe_client_quotas,
+    k49_alter_client_quotas,
     k55_describe_quorum,
     k57_update_features,
 )
@@ -27,6 +29,8 @@ APIS: Final[dict[int, Api]] = {
         k35_describe_log_dirs,
         k37_create_partitions,
         k44_incremental_alter_configs,
+        k48_describe_client_quotas,
+        k49_alter_client_quotas,
         k55_describe_quorum,
         k57_update_features,
     )

@@ -1,0 +1,27 @@
+"""AlterClientQuotas, API key 49, versions 0 and 1 (1: flexible), KIP-546."""
+
+from appliance.controller.quotas import Operation, alter_quotas
+from appliance.handlers.admin import AdminContext, Answer, Api, Message
+
+
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    wanted = [
+        (
+            [(part.entity_type, part.entity_name) for part in entry.entity],
+            [Operation(one.key, one.value, one.remove) for one in entry.ops],
+        )
+        for entry in request.entries
+    ]
+    records, results = alter_quotas(context.situation.image, wanted)
+    rows = [
+        {
+            "error_code": result.code,
+            "error_message": result.message,
+            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in parts],
+        }
+        for (parts, _), result in zip(wanted, results, strict=True)
+    ]
+    return Answer([] if request.validate_only else records, {"throttle_time": 0, "entries": rows})
+
+
+API = Api(49, "AlterClientQuotas", 0, 1, 1, decide)

@@ -1,0 +1,183 @@
+"""Counters of client quotas in shared memory: who has used how much in which window, and who waits.
+
+One region of rows per process that counts; only that process writes there, everybody reads all.
+A row is one meter: its kind and name, its limit, until when its clients are paused, and one
+(slot, amount) pair for each window. A meter's use is the sum of the rows of its name over all
+regions. A region's `changed` word moves whenever one of its rows was given to another meter, so a
+reader knows when to look for names again. A successor of a dead process goes on with its rows.
+
+Times are ms of the host's monotonic clock, limits in thousandths.
+"""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+DEFAULT_ROWS: Final = 1024
+MOST_WINDOWS: Final = 64
+
+_HEADER: Final = 8  # one cache line per region
+_COUNT: Final = 0
+_CHANGED: Final = 1
+
+_KIND: Final = 0
+_LIMIT: Final = 1
+_UNTIL: Final = 2
+_USED_MS: Final = 3
+_PAUSES: Final = 4
+_LENGTH: Final = 5  # of the name, bytes
+_DIGEST: Final = 6  # two words
+_SAMPLES: Final = 8
+_NAME_BYTES: Final = 192
+
+NO_ROW: Final = -1
+
+
+class Meter(NamedTuple):
+    """Who is counted for what. kind: number of the kind of quota; names as clients sent them."""
+
+    kind: int
+    user: str
+    client_id: str
+
+
+class Use(NamedTuple):
+    """One meter in one region. limit: per second. name: for people, cut when it is long."""
+
+    digest: bytes
+    kind: int
+    name: str
+    limit: float
+    until_ms: int
+    used_ms: int
+    pauses: int
+    total: int
+
+
+def digest_of(meter: Meter) -> bytes:
+    """16 bytes that stand for a meter in every process."""
+    user, client = meter.user.encode(), meter.client_id.encode()
+    head = b"%d %d " % (meter.kind, len(user))
+    return blake2b(head + user + client, digest_size=16).digest()
+
+
+class QuotaTable:
+    """The table over `bytes_needed(...)` bytes, all zero at first; untouched rows cost nothing."""
+
+    __slots__ = ("_memory", "_region", "_row", "_words", "regions", "rows", "windows")
+
+    def __init__(
+        self, memory: memoryview, regions: int, windows: int, rows: int = DEFAULT_ROWS
+    ) -> None:
+        assert 1 <= windows <= MOST_WINDOWS
+        size = self.bytes_needed(regions, windows, rows)
+        assert len(memory) >= size and not memory.readonly
+        self.regions, self.windows, self.rows = regions, windows, rows
+        self._row = _row_words(windows)
+        self._region = _HEADER + rows * self._row
+        self._memory = memory
+        self._words = memory[:size].cast("q")
+
+    @staticmethod
+    def bytes_needed(regions: int, windows: int, rows: int = DEFAULT_ROWS) -> int:
+        """Size of the table's memory in bytes."""
+        return regions * (_HEADER + rows * _row_words(windows)) * 8
+
+    # Its own process writes -----------------------------------------------------------------------
+
+    def claim(self, region: int, meter: Meter) -> int:
+        """A row for a meter that has none in this region: a fresh one, else the one that was used
+        least recently."""
+        start = region * self._region
+        words = self._words
+        count = words[start + _COUNT]
+        if count < self.rows:
+            at = self._at(region, count)
+        else:
+            at = min(
+                (self._at(region, row) for row in range(count)), key=lambda p: words[p + _USED_MS]
+            )
+        for word in range(at, at + self._row):
+            words[word] = 0
+        name = f"{meter.user}\0{meter.client_id}".encode()[:_NAME_BYTES]
+        name_at = (at + self._row) * 8 - _NAME_BYTES
+        self._memory[name_at : name_at + len(name)] = name
+        words[at + _LENGTH] = len(name)
+        words[at + _KIND] = meter.kind
+        self._memory[(at + _DIGEST) * 8 : (at + _SAMPLES) * 8] = digest_of(meter)
+        if count < self.rows:
+            words[start + _COUNT] = count + 1
+        words[start + _CHANGED] += 1
+        return at
+
+    def add(self, at: int, slot: int, amount: int, now_ms: int) -> None:
+        """Count for the window `slot`; a negative amount takes back."""
+        words = self._words
+        sample = at + _SAMPLES + slot % self.windows * 2
+        if words[sample] != slot:
+            words[sample + 1] = 0  # before the new slot shows: old use must not count as new
+            words[sample] = slot
+        words[sample + 1] += amount
+        words[at + _USED_MS] = now_ms
+
+    def set_limit(self, at: int, limit: float) -> None:
+        """What holds for this meter, per second."""
+        self._words[at + _LIMIT] = min(int(limit * 1000), 2**63 - 1)
+
+    def pause(self, at: int, until_ms: int) -> None:
+        """Its client waits until then."""
+        self._words[at + _UNTIL] = max(until_ms, self._words[at + _UNTIL])
+        self._words[at + _PAUSES] += 1
+
+    # For all --------------------------------------------------------------------------------------
+
+    def changed(self, region: int) -> int:
+        """Moves when a row of the region was given to another meter."""
+        return self._words[region * self._region + _CHANGED]
+
+    def names(self, region: int) -> dict[bytes, int]:
+        """The rows of a region by the digest of their meter."""
+        return {self._digest(at): at for at in self._rows_of(region)}
+
+    def total(self, at: int, slot: int) -> int:
+        """What a row counted in window `slot` and the ones before it that still count."""
+        words = self._words
+        oldest = slot - self.windows
+        total = 0
+        for sample in range(at + _SAMPLES, at + _SAMPLES + 2 * self.windows, 2):
+            if oldest < words[sample] <= slot:
+                total += words[sample + 1]
+        return total
+
+    def read(self, slot: int) -> Iterator[Use]:
+        """Every row of every region: what is used and who waits, without asking anybody."""
+        for region in range(self.regions):
+            for at in self._rows_of(region):
+                words = self._words
+                name_at = (at + self._row) * 8 - _NAME_BYTES
+                name = bytes(self._memory[name_at : name_at + words[at + _LENGTH]])
+                yield Use(
+                    digest=self._digest(at),
+                    kind=words[at + _KIND],
+                    name=name.decode(errors="replace"),
+                    limit=words[at + _LIMIT] / 1000,
+                    until_ms=words[at + _UNTIL],
+                    used_ms=words[at + _USED_MS],
+                    pauses=words[at + _PAUSES],
+                    total=self.total(at, slot),
+                )
+
+    def _at(self, region: int, row: int) -> int:
+        return region * self._region + _HEADER + row * self._row
+
+    def _rows_of(self, region: int) -> Iterator[int]:
+        count = self._words[region * self._region + _COUNT]
+        return (self._at(region, row) for row in range(count))
+
+    def _digest(self, at: int) -> bytes:
+        return bytes(self._memory[(at + _DIGEST) * 8 : (at + _SAMPLES) * 8])
+
+
+def _row_words(windows: int) -> int:
+    """Whole cache lines."""
+    return -(-(_SAMPLES + 2 * windows + _NAME_BYTES // 8) // 8) * 8

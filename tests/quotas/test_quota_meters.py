@@ -1,0 +1,139 @@
+"""Windows, the shared table and meters, against a twin that keeps every event."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from appliance.quotas.limits import FETCH, PRODUCE
+from appliance.quotas.meters import Meters
+from appliance.quotas.window import Windows
+from appliance.ring.quota_table import Meter, QuotaTable, digest_of
+
+ANYONE = (("client-id", None),)
+events = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 3000), st.integers(1, 5000)), max_size=60
+)
+
+
+def table_of(regions, windows, rows=8):
+    memory = memoryview(bytearray(QuotaTable.bytes_needed(regions, windows, rows)))
+    return QuotaTable(memory, regions, windows, rows)
+
+
+def meters_of(table, windows, rate, kind=PRODUCE):
+    every = [Meters(table, region, windows) for region in range(table.regions)]
+    for one in every:
+        one.configure({ANYONE: {kind: rate}})
+    return every
+
+
+class Twin:
+    """Every event is kept; the sum and the span are counted out."""
+
+    def __init__(self, count, size_ms, bound):
+        self.count, self.size, self.bound, self.events = count, size_ms, bound, []
+
+    def total(self, now):
+        first = (now // self.size - self.count + 1) * self.size
+        return sum(amount for at, amount in self.events if at >= first)
+
+    def charge(self, now, amount):
+        self.events.append((now, amount))
+        total, pause = self.total(now), 0
+        start = now // self.size * self.size - (self.count - 1) * self.size
+        span = max(now - start, self.size)
+        if total * 1000 / span > self.bound:
+            pause = min(round(total * 1000 / self.bound - span), self.count * self.size)
+        return pause
+
+
+@settings(max_examples=150)
+@given(events, st.integers(1, 11), st.sampled_from([1000, 250]), st.integers(1, 4000))
+def test_meters_of_three_processes_sum_up_as_one_that_keeps_everything(
+    events, count, size_ms, bound
+):
+    windows = Windows(count, size_ms)
+    every = meters_of(table_of(3, count), windows, float(bound))
+    twin = Twin(count, size_ms, bound)
+    now = 123_456
+    for region, step, amount in events:
+        now += step
+        assert every[region].charge(PRODUCE, "u", "c", amount, now) == twin.charge(now, amount)
+
+
+def test_after_the_pause_the_rate_is_within_the_limit():
+    windows = Windows()
+    rng = random.Random(7)
+    for _ in range(300):
+        now, bound = rng.randrange(10**6, 10**7), rng.uniform(1, 1e7)
+        span = windows.span_ms(now)
+        total = bound * span / 1000 * rng.uniform(0.5, 1.8)
+        pause = windows.throttle_ms(total, bound, now)
+        assert (pause == 0) == (total * 1000 / bound - span < 0.5) or pause <= 1
+        assert total * 1000 / (span + pause + 1) <= bound * 1.0001
+
+
+def test_a_quota_is_spent_at_once_then_held_and_given_back_as_windows_pass():
+    windows = Windows(11, 1000)
+    [meters] = meters_of(table_of(1, 11), windows, 1000.0)
+    now = 50_000
+    assert meters.charge(PRODUCE, "u", "c", 10_000, now) == 0
+    assert meters.charge(PRODUCE, "u", "c", 500, now) == 500
+    [usage] = meters.usage(now + 100)
+    assert (usage.kind, usage.client_id, usage.wait_ms) == (PRODUCE, "c", 400)
+    assert usage.used > 1.0 and usage.limit == 1000.0
+    assert meters.charge(PRODUCE, "u", "c", 1, now + 11_000) == 0
+    [usage] = meters.usage(now + 11_000)
+    assert usage.wait_ms == 0 and usage.used < 0.001
+
+
+def test_no_pause_is_longer_than_all_windows():
+    [meters] = meters_of(table_of(1, 3), Windows(3, 1000), 1.0)
+    assert meters.charge(PRODUCE, "u", "c", 10**12, 9_000) == 3000
+
+
+def test_what_is_withheld_is_not_counted_and_one_large_answer_is_sent():
+    [meters] = meters_of(table_of(1, 11), Windows(), 100.0, FETCH)
+    assert meters.charge_unless_over(FETCH, "u", "c", 1_000_000, 20_000) == 0
+    for now in (20_000, 25_000, 30_999):
+        assert meters.charge_unless_over(FETCH, "u", "c", 1_000_000, now) > 0
+    assert meters.charge_unless_over(FETCH, "u", "c", 1_000_000, 31_000) == 0
+
+
+def test_clients_under_a_default_are_counted_each_on_its_own_and_without_quota_not_at_all():
+    [meters] = meters_of(table_of(1, 11), Windows(), 10.0)
+    assert meters.charge(PRODUCE, "u", "greedy", 10_000, 5_000) > 0
+    assert meters.charge(PRODUCE, "u", "modest", 10, 5_000) == 0
+    assert meters.charge(FETCH, "u", "greedy", 10_000, 5_000) == 0
+    assert not meters.limits(FETCH)
+    meters.configure({})
+    assert meters.charge(PRODUCE, "u", "greedy", 10_000, 5_000) == 0
+
+
+def test_a_full_region_gives_up_the_meter_that_rested_longest():
+    table = table_of(2, 11, rows=4)
+    one, other = meters_of(table, Windows(), 1000.0)
+    for n in range(6):
+        one.charge(PRODUCE, "u", f"c{n}", 100, 10_000 + n)
+    assert set(table.names(0)) == {digest_of(Meter(0, "", f"c{n}")) for n in (2, 3, 4, 5)}
+    assert one.charge(PRODUCE, "u", "c5", 10_900, 10_100) > 0
+    assert one.charge(PRODUCE, "u", "c0", 100, 10_200) == 0
+    assert other.charge(PRODUCE, "u", "c5", 1, 10_300) > 0
+
+
+def test_a_successor_goes_on_with_what_its_predecessor_counted():
+    table = table_of(1, 11)
+    [meters] = meters_of(table, Windows(), 1000.0)
+    meters.charge(PRODUCE, "u", "c", 11_000, 10_000)
+    [meters] = meters_of(table, Windows(), 1000.0)
+    assert meters.charge(PRODUCE, "u", "c", 1, 10_500) > 0
+    assert len(table.names(0)) == 1
+
+
+@pytest.mark.parametrize("name", ["", "ü" * 300, "a\0b", "x" * 40_000])
+def test_any_client_id_has_a_meter(name):
+    [meters] = meters_of(table_of(1, 11), Windows(), 1.0)
+    assert meters.charge(PRODUCE, "u", name, 1000, 1_000) > 0
+    assert meters.usage(1_000)[0].wait_ms > 0
