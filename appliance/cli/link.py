@@ -39,9 +39,9 @@ _UNREACHABLE_NAMES: Final = frozenset(
 )
 _HINTS: Final = {
     "TOPIC_ALREADY_EXISTS": "say --if-not-exists when that is all right",
-    "UNKNOWN_TOPIC_OR_PART": "penstock topic list shows the topics that there are",
+    "UNKNOWN_TOPIC_OR_PARTITION": "penstock topic list shows the topics that there are",
     "OFFSET_OUT_OF_RANGE": "penstock topic describe shows first and next offset of each partition",
-    "MSG_SIZE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
+    "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
 }
 
 
@@ -88,14 +88,17 @@ class Link:
         quiet = {"log_level": 0, "client.id": "penstock"}
         return quiet | {k.replace("_", "."): v for k, v in settings.items()} | self.properties
 
-    def wait(self, future: "Future[_T]") -> _T:
-        """The result of a request to a broker. Raises Failure."""
+    def wait(self, future: "Future[_T]", about: str = "") -> _T:
+        """The result of a request to a broker about a topic. Raises Failure."""
         from confluent_kafka import KafkaException
 
         try:
             return future.result(self.timeout_s + 1)
         except KafkaException as refused:
-            raise failure_of(refused.args[0]) from None
+            failure = failure_of(refused.args[0])
+            if about not in failure.message:
+                failure.message = f"{about}: {failure.message}"
+            raise failure from None
         except FutureTimeout:
             raise _no_answer(self.bootstrap) from None
 
@@ -121,9 +124,19 @@ def reach(bootstrap: str) -> None:
     )
 
 
+def _name(error: "KafkaError") -> str:
+    """Kafka's name of the error; librdkafka shortens some. Its own errors begin with `_`."""
+    from appliance.base import errors
+
+    for name, code in vars(errors).items():
+        if code == error.code() and name.isupper():
+            return name
+    return str(error.name())
+
+
 def failure_of(error: "KafkaError") -> Failure:
     """What a broker or librdkafka said, as ours."""
-    name = error.name()
+    name = _name(error)
     text = error.str() or name
     if name in _UNREACHABLE_NAMES:
         hint = "try again, or give it longer with --timeout SECONDS"

@@ -105,13 +105,13 @@ def partitions_of(
     admin = link.admin()
     answers = admin.describe_topics(TopicCollection(topics), request_timeout=link.timeout_s)
     for name, answer in answers.items():
-        there = sorted(partition.id for partition in link.wait(answer).partitions)
+        there = sorted(partition.id for partition in link.wait(answer, name).partitions)
         for number in wanted:
             if number not in there:
                 raise Failure(
                     f"{name} has no partition {number}",
                     f"it has {len(there)}: 0 to {len(there) - 1}",
-                    name="UNKNOWN_TOPIC_OR_PART",
+                    name="UNKNOWN_TOPIC_OR_PARTITION",
                     kafka_code=3,
                 )
         found += [TopicPartition(name, number) for number in wanted or there]

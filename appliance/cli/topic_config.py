@@ -99,7 +99,7 @@ def _alter(
     answers = link.admin().incremental_alter_configs(
         [resource], request_timeout=link.timeout_s, validate_only=dry_run
     )
-    link.wait(answers[resource])
+    link.wait(answers[resource], name)
     after = dict(changes)
     if not dry_run and None in changes.values():
         inherited = {row["key"]: row["value"] for row in settings_of(link, name)}

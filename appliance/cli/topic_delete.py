@@ -62,7 +62,7 @@ def _missing(name: str) -> Row:
     failure = Failure(
         f"{name}: there is no such topic",
         "penstock topic list shows the topics that there are",
-        name="UNKNOWN_TOPIC_OR_PART",
+        name="UNKNOWN_TOPIC_OR_PARTITION",
         kafka_code=3,
     )
     return outcome(name, "deleted", failure)

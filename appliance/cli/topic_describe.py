@@ -61,7 +61,7 @@ def describe(link: Link, names: list[str]) -> list[Row]:
     from confluent_kafka import TopicCollection, TopicPartition
 
     answers = link.admin().describe_topics(TopicCollection(names), request_timeout=link.timeout_s)
-    found = {name: link.wait(answers[name]) for name in names}
+    found = {name: link.wait(answers[name], name) for name in names}
     places = [TopicPartition(name, one.id) for name in names for one in found[name].partitions]
     known = bounds(link, places)
     return [_topic(found[name], known) for name in names]
@@ -99,7 +99,7 @@ def settings_of(link: Link, name: str) -> list[Row]:
 
     resource = ConfigResource(ResourceType.TOPIC, name)
     answers = link.admin().describe_configs([resource], request_timeout=link.timeout_s)
-    found = link.wait(answers[resource])
+    found = link.wait(answers[resource], name)
     return [
         {
             "key": key,

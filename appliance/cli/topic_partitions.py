@@ -47,7 +47,7 @@ def command(
     answers = link.admin().create_partitions(
         [NewPartitions(name, wanted)], request_timeout=link.timeout_s, validate_only=dry_run
     )
-    link.wait(answers[name])
+    link.wait(answers[name], name)
     status = "would be changed" if dry_run else "changed"
     row = {"name": name, "before": now, "added": wanted - now, "after": wanted, "status": status}
     emit([row], output)

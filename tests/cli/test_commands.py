@@ -68,6 +68,29 @@ def test_a_topic_that_exists_is_a_failure_unless_that_is_all_right(run, topic):
     run("topic", "create", topic, "--if-not-exists")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("topic", "describe", "-o", "json"),
+        ("topic", "config", "get", "-o", "json"),
+        ("topic", "add-partitions", "-n", "1", "--yes", "-o", "json"),
+        ("topic", "trim", "-o", "end", "--yes", "--output", "json"),
+        ("consume", "-e", "-J"),
+    ],
+)
+def test_what_is_not_there_is_named_in_kafkas_words(run, command):
+    told = json.loads(run(*command, "not.there", code=1).stdout)["error"]
+    assert told["code"] == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert told["kafka_code"] == 3
+    assert "not.there" in told["message"]
+    assert "topic list" in told["hint"]
+
+
+def test_names_of_errors_are_kafkas_where_librdkafka_shortens_them(run, topic):
+    told = json.loads(run("topic", "create", "a/b", "-o", "json", code=1).stdout)["error"]
+    assert (told["code"], told["kafka_code"]) == ("INVALID_TOPIC_EXCEPTION", 17)
+
+
 def test_among_several_a_failure_is_a_row_and_the_code_is_1(run, topic):
     made = rows(run("topic", "create", f"{topic}.new", topic, "-o", "json", code=1))
     assert [r["status"] for r in made] == ["created", "failed"]
