@@ -249,6 +249,16 @@ def _told(
     return told
 
 
+def throttled(x: Exchange, throttle_ms: int) -> bytes:
+    """The answer to a client over its quota, instead of the one that was ready: nothing, and for
+    how long. What its session was told of goes with the records of a later answer."""
+    state: FetchState | None = x.state
+    session = state.session if state is not None else None
+    session_id = session.session_id if session is not None else 0
+    top = fetch.top(x.version, throttle_ms, errors.NONE, session_id, 0)
+    return top + fetch.body_tail(x.version)
+
+
 def _whole_error(version: int, code: int) -> list[Piece]:
     return [fetch.top(version, 0, code, 0, 0) + fetch.body_tail(version)]
 

@@ -30,6 +30,7 @@ _MOST_BUFFERS: Final = 64  # of one sendmsg
 _GROWTH: Final = 2  # a frame may reserve so many times what its sender has sent so far
 _FIRST_ROOM: Final = 256 * 1024
 _SENDFILE_MOST: Final = 1 << 30
+_QUIET_NS: Final = 1_000_000_000
 
 _RANGE_BYTES: Final = 128  # what a file range that waits costs us
 
@@ -55,6 +56,7 @@ class Connection:
         "listener",
         "mask",
         "moved_ns",
+        "muted_until_ns",
         "out",
         "out_bytes",
         "queue",
@@ -78,6 +80,7 @@ class Connection:
         self.out_bytes = 0
         self.mask = READ
         self.moved_ns = server.now_ns  # when bytes last moved either way
+        self.muted_until_ns = 0  # nothing is read before: the client is over its quota
         self.closed = False
         self.cursors: Cursors | None = None  # made by its first fetch
         self.dirty = False
@@ -181,18 +184,26 @@ class Connection:
             len(self.queue) >= _MOST_IN_FLIGHT
             or self.out_bytes > self.server.queued_limit
             or self.server.choked
+            or self.muted_until_ns > self.server.now_ns
         )
+
+    def mute(self, until_ns: int) -> None:
+        """Take no more requests before `until_ns`; the server calls `resume` then."""
+        self.muted_until_ns = max(until_ns, self.muted_until_ns)
+        self._watch(self.mask & ~READ)
 
     def _stop_reading(self) -> None:
         """Nothing more is taken until there is room again; the server tries every turn."""
-        self.server.starving[self] = None
+        if self.muted_until_ns <= self.server.now_ns:
+            self.server.starving[self] = None
         self._watch(self.mask & ~READ)
 
     def resume(self) -> None:
         """There may be room again: go on with what is here, then read."""
-        if self.closed or self._too_much_waits():
-            if not self.closed:
-                self.server.starving[self] = None
+        if self.closed or self.muted_until_ns > self.server.now_ns:
+            return
+        if self._too_much_waits():
+            self.server.starving[self] = None
             return
         self._watch(self.mask | READ)
         if self.slab is not None and self.end - self.start >= 4:
@@ -298,6 +309,20 @@ class Connection:
         if mask != self.mask:
             self.mask = mask
             self.server.loop.modify(self.fd, mask)
+
+    def sweep(self, now_ns: int, idle_ns: int, no_progress_ns: int) -> None:
+        """Once a second: hang up on who is idle or makes no progress, free what lies unused."""
+        if self.muted_until_ns > now_ns:
+            self.moved_ns = now_ns  # it is we who do not read
+        still = now_ns - self.moved_ns
+        stuck = bool(self.out) or self.start != self.end
+        if stuck and not self.queue and still > no_progress_ns:
+            self.server.complain(self, "no-progress", f"nothing moved for {still // 10**6} ms")
+            self.close()
+        elif still > idle_ns and not self.busy():
+            self.close()
+        elif still > _QUIET_NS:
+            self.rest()
 
     def busy(self) -> bool:
         """Something is asked, unsent or half received."""

@@ -17,7 +17,7 @@ from appliance.base.errors import MalformedRequest
 from appliance.handlers import k18_api_versions, registry
 from appliance.handlers.exchange import Exchange, Piece, Place, Route
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.metadata.changes import ConfigChanged, TopicRemoved
+from appliance.metadata.changes import ConfigChanged, QuotaChanged, TopicRemoved
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Connection
@@ -26,6 +26,7 @@ from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.listener import Listener, advertised
 from appliance.netproc.routes import Routes
 from appliance.netproc.segments import OpenSegment, Segments
+from appliance.netproc.throttling import Throttling
 from appliance.ring import messages
 from appliance.ring.arena import Arena
 from appliance.ring.messages import Message
@@ -40,7 +41,6 @@ from appliance.wire import request_head
 from appliance.wire.request_head import response_head
 
 _SWEEP_NS: Final = 1_000_000_000
-_QUIET_NS: Final = 1_000_000_000
 _DRAIN_NS: Final = 5_000_000_000
 _CONTROL_HOME: Final = -1
 _PIECES_IN_RING: Final = 4  # so many pieces of a request fit into the payload area of a ring
@@ -85,6 +85,7 @@ class Server:
         self._next_number = 0
         self._deaf: list[Listener] = []  # listeners that could not accept; tried again by the sweep
         self._deadlines: list[tuple[int, int]] = []
+        self._throttling = Throttling(seat, log, self.image.quotas)
         self._kept: deque[tuple[int, tuple[int, ...], bytes | None]] = deque()
         self._lost: deque[tuple[Exchange, int]] = deque()
         self._next_sweep_ns = self.now_ns + _SWEEP_NS
@@ -130,6 +131,7 @@ class Server:
         self._expire()
         if now_ns >= self._next_sweep_ns:
             self._sweep()
+        self._throttling.unmute(now_ns)
         if self.starving:
             self._resume_starving()
         self.links.flush()
@@ -138,9 +140,10 @@ class Server:
             return STOP
         if self._kept or self.starving or self._dirty:
             return 1
+        wait = self._throttling.wait_ms(now_ns, LONGEST_WAIT_MS)
         if self._deadlines:
-            return max(0, min(LONGEST_WAIT_MS, -(-(self._deadlines[0][0] - now_ns) // 1_000_000)))
-        return LONGEST_WAIT_MS
+            return max(0, min(wait, -(-(self._deadlines[0][0] - now_ns) // 1_000_000)))
+        return wait
 
     def follow(self) -> None:
         """Replay metadata that control has committed since; a request never sees an older image
@@ -154,6 +157,8 @@ class Server:
                 self._forget_files()
             if any(isinstance(change, ConfigChanged) for change in changes):
                 self._set_limits()
+            if any(isinstance(change, QuotaChanged) for change in changes):
+                self._throttling.configure(self.image.quotas)
             self.seat.processes.set_applied(self.seat.me, committed)
 
     def _forget_files(self) -> None:
@@ -355,6 +360,8 @@ class Server:
         x.connection.close()
 
     def finish(self, x: Exchange, pieces: list[Piece]) -> None:
+        if self._throttling.active:
+            pieces = self._throttling.apply(x, pieces, self.now_ns)
         sizes = [len(piece) if isinstance(piece, bytes) else piece.length for piece in pieces]
         assert all(sizes), "an empty piece can never be sent"
         body = sum(sizes)
@@ -368,6 +375,8 @@ class Server:
         self.mark_dirty(x.connection)
 
     def finish_silently(self, x: Exchange, close: bool) -> None:
+        if self._throttling.active:
+            self._throttling.apply(x, [], self.now_ns)
         x.answer = []
         if close:
             self.complain(x.connection, "hung-up", "a batch with acks=0 was refused")
@@ -430,15 +439,7 @@ class Server:
                 x.handler.expire(self, x)
                 self._release_if_done(x)
         for connection in list(self.connections.values()):
-            still = now - connection.moved_ns
-            stuck = bool(connection.out) or connection.start != connection.end
-            if stuck and not connection.queue and still > self._no_progress_ns:
-                self.complain(connection, "no-progress", f"nothing moved for {still // 10**6} ms")
-                connection.close()
-            elif still > self._idle_ns and not connection.busy():
-                connection.close()
-            elif still > _QUIET_NS:
-                connection.rest()
+            connection.sweep(now, self._idle_ns, self._no_progress_ns)
 
     def _resume_starving(self) -> None:
         waiting = self.starving

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 
 DEFAULT_ROWS: Final = 1024
 MOST_WINDOWS: Final = 64
+QUOTA_WINDOWS: Final = 11
+"""quota.window.num, until it is a setting."""
 
 _HEADER: Final = 8  # one cache line per region
 _COUNT: Final = 0

@@ -12,6 +12,7 @@ from typing import Any
 
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import Peer, ProcessTable
+from appliance.ring.quota_table import QuotaTable
 
 
 @dataclass(slots=True, frozen=True)
@@ -50,6 +51,8 @@ class Seat:
     listeners: Sequence[socket.socket] = ()
     """A netproc's own listening sockets, one per configured listener, non-blocking."""
     spin_us: int = 0
+    quotas: QuotaTable | None = None
+    """Counters of client quotas: netproc n counts in region n."""
     name: str = field(default="")
 
     @property

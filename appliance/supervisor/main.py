@@ -239,6 +239,7 @@ class Supervisor:
             ring_slots=layout.ring_slots,
             listeners=self._listeners.of[peer.index] if peer.kind == NETPROC else (),
             spin_us=layout.spin_us,
+            quotas=memory.quotas,
         )
 
     def _settle(self, seat: Seat) -> None:

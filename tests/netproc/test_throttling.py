@@ -1,0 +1,150 @@
+"""Over a quota: the pause is in the answer, then nothing is read for so long."""
+
+import socket
+import struct
+from types import SimpleNamespace
+
+import pytest
+
+from appliance.handlers import k00_produce, k01_fetch
+from appliance.handlers.exchange import Exchange, FileRange
+from appliance.netproc.connection import READ, Connection
+from appliance.netproc.throttling import Throttling
+from appliance.quotas.limits import FETCH, PRODUCE
+from appliance.ring.arena import UNIT, Arena
+from appliance.ring.quota_table import QuotaTable
+from appliance.wire.messages import decode_response
+from appliance.wire.produce import ProduceRequest, encode
+
+SECOND = 1_000_000_000
+QUOTAS = {(("client-id", "slow"),): {PRODUCE: 1000.0, FETCH: 1000.0}}
+
+
+class FakeServer:
+    def __init__(self):
+        self.memory = memoryview(bytearray(64 * UNIT))
+        self.arena = Arena(64 * UNIT)
+        self.frame_limit = self.queued_limit = 1 << 20
+        self.choked = False
+        self.now_ns = 50 * SECOND
+        self.starving = {}
+        self.frames = []
+        self.complaints = []
+        self.forgotten = []
+        self.on_request = lambda connection: None
+        self.loop = SimpleNamespace(modify=lambda fd, mask: None)
+
+    def request(self, connection, position, end):
+        self.frames.append(bytes(self.memory[position:end]))
+        self.on_request(connection)
+
+    def complain(self, connection, event, why):
+        self.complaints.append(event)
+
+    def forget(self, connection):
+        self.forgotten.append(connection)
+
+
+@pytest.fixture
+def server():
+    return FakeServer()
+
+
+@pytest.fixture
+def wired(server):
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    yield Connection(server, ours, "peer", 0), theirs
+    ours.close()
+    theirs.close()
+
+
+def throttling(lines):
+    memory = memoryview(bytearray(QuotaTable.bytes_needed(1, 11, 8)))
+    table = QuotaTable(memory, 1, 11, 8)
+    log = SimpleNamespace(event_from=lambda *args, **fields: lines.append((args, fields)))
+    return Throttling(SimpleNamespace(quotas=table, index=0), log, QUOTAS)
+
+
+def exchange(handler, version, connection, size, client=b"slow"):
+    return Exchange(1, handler, version, 5, client, 0, size, connection)
+
+
+def frame(text):
+    body = text.ljust(8, b".")
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+def test_a_produce_over_its_quota_is_told_then_not_read(server, wired, version):
+    connection, _ = wired
+    lines = []
+    one = throttling(lines)
+    assert one.active
+    request = ProduceRequest(None, -1, 1000, [], [])
+    answer = encode(request, [], version, 0)
+    x = exchange(k00_produce.HANDLER, version, connection, 10_500)
+    pieces = one.apply(x, [answer], server.now_ns)
+    decoded = decode_response(0, version, pieces[0])
+    assert decoded.throttle_time.total_seconds() == 0.5
+    assert connection.muted_until_ns == server.now_ns + SECOND // 2
+    assert not connection.mask & READ
+    assert lines[0][0][1:] == ("quota-exceeded", "slow")
+    assert one.wait_ms(server.now_ns, 1000) == 500
+    server.now_ns += SECOND // 2
+    one.unmute(server.now_ns)
+    assert connection.mask & READ and one.wait_ms(server.now_ns, 1000) == 1000
+
+
+@pytest.mark.parametrize("version", [4, 7, 12, 18])
+def test_a_fetch_over_its_quota_is_answered_empty(server, wired, version):
+    connection, _ = wired
+    one = throttling([])
+    handler = k01_fetch.handler(None)
+    full = [b"head", FileRange(None, 0, 20_000), b"tail"]
+    x = exchange(handler, version, connection, 100)
+    assert one.apply(x, list(full), server.now_ns) == full
+    assert connection.muted_until_ns == 0
+    [piece] = one.apply(x, list(full), server.now_ns)
+    decoded = decode_response(1, version, piece)
+    assert decoded.throttle_time.total_seconds() > 1 and not decoded.responses
+    assert connection.muted_until_ns > server.now_ns
+
+
+def test_others_are_left_alone(server, wired):
+    connection, _ = wired
+    one = throttling([])
+    x = exchange(k00_produce.HANDLER, 9, connection, 10**9, b"fast")
+    assert one.apply(x, [b"answer"], server.now_ns) == [b"answer"]
+    assert connection.muted_until_ns == 0 and connection.mask & READ
+    one.configure({})
+    assert not one.active
+
+
+def test_requests_that_have_come_already_wait_for_the_end_of_the_pause(server, wired):
+    connection, peer = wired
+    server.on_request = lambda c: c.mute(server.now_ns + SECOND)
+    peer.sendall(frame(b"one") + frame(b"two") + frame(b"three"))
+    connection.ready(READ)
+    assert [f.rstrip(b".") for f in server.frames] == [b"one"]
+    assert not server.starving, "a muted connection must not keep the loop turning"
+    connection.resume()
+    assert len(server.frames) == 1
+    for expected in (b"two", b"three"):
+        server.now_ns += SECOND
+        connection.resume()
+        assert server.frames[-1].rstrip(b".") == expected
+    assert len(server.frames) == 3
+
+
+def test_a_muted_connection_is_not_taken_for_one_that_is_stuck(server, wired):
+    connection, peer = wired
+    server.on_request = lambda c: c.mute(server.now_ns + 10 * SECOND)
+    peer.sendall(frame(b"one") + frame(b"two"))
+    connection.ready(READ)
+    server.now_ns += 9 * SECOND
+    connection.sweep(server.now_ns, SECOND, SECOND)
+    assert not connection.closed
+    server.now_ns += 3 * SECOND
+    connection.sweep(server.now_ns, SECOND, SECOND)
+    assert connection.closed and server.complaints == ["no-progress"]
