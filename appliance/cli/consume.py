@@ -44,7 +44,7 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 @click.option(
     "-p", "--partitions", type=click.IntRange(0), multiple=True, metavar="N", help="Only these."
 )
-@click.option("-f", "--record-format", metavar="F", help=r"%k %v %o %p %t %T %h \n \t; see below.")
+@click.option("-f", "--record-format", metavar="F", help=r"%k %v %o %p %t %T %h \n \t; see above.")
 @click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop when all has been read.")
 @click.option("-J", "--json", "as_json", is_flag=True, is_eager=True, callback=_json,
               help="A line of JSON for each record.")  # fmt: skip

@@ -11,5 +11,13 @@ _TABLE: Final[Table] = {
     ),
 }
 
-command = LazyGroup("log", table=_TABLE, help="Look into the files of a data folder.")
+command = LazyGroup(
+    "log",
+    table=_TABLE,
+    help="Look into the files of a data folder.",
+    epilog="""\b
+Examples:
+  penstock log dump penstock-data/*/*.log
+  penstock log dump penstock-data/__cluster_metadata-0/*.log --records""",
+)
 """What the root calls for `penstock log`."""

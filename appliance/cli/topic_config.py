@@ -29,7 +29,13 @@ def command() -> None:
 @formatted
 @connected
 def get(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str) -> int:
-    """Show settings, with the place that each value comes from."""
+    """Show settings, with the place that each value comes from.
+
+    \b
+    penstock topic config get orders
+    penstock topic config get orders retention.ms -o json
+    penstock topic config get orders --changed
+    """
     rows = settings_of(link, name)
     unknown = [key for key in keys if key not in {row["key"] for row in rows}]
     if unknown:
@@ -53,7 +59,12 @@ def get(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str
 @formatted
 @connected
 def set_(link: Link, name: str, pairs: tuple[str, ...], dry_run: bool, output: str) -> int:
-    """Give settings of a topic values of their own."""
+    """Give settings of a topic values of their own.
+
+    \b
+    penstock topic config set orders retention.ms=86400000 segment.bytes=104857600
+    penstock topic config set orders flush.policy=os --dry-run
+    """
     return _alter(link, name, dict(key_values(pairs, "the setting")), dry_run, output)
 
 
@@ -64,7 +75,11 @@ def set_(link: Link, name: str, pairs: tuple[str, ...], dry_run: bool, output: s
 @formatted
 @connected
 def unset(link: Link, name: str, keys: tuple[str, ...], dry_run: bool, output: str) -> int:
-    """Let settings of a topic follow the broker again."""
+    """Let settings of a topic follow the broker again.
+
+    \b
+    penstock topic config unset orders retention.ms
+    """
     if any("=" in key for key in keys):
         raise usage("unset takes keys only, without =VALUE")
     return _alter(link, name, dict.fromkeys(keys), dry_run, output)

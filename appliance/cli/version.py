@@ -11,7 +11,12 @@ from appliance.cli.root import VERSION
 @click.command("version")
 @formatted
 def command(output: str) -> None:
-    """Say which version this is."""
+    """Say which version this is.
+
+    \b
+    penstock version
+    penstock version -o json
+    """
     import confluent_kafka
 
     if output == "table":
@@ -21,7 +26,7 @@ def command(output: str) -> None:
         "name": "penstock",
         "version": VERSION,
         "python": platform.python_version(),
-        "confluent_kafka": confluent_kafka.version()[0],
+        "confluent_kafka": confluent_kafka.__version__,
         "librdkafka": confluent_kafka.libversion()[0],
     }
     emit([row], output)

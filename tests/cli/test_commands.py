@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,7 +12,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
+
+from appliance.cli.root import root
 
 PENSTOCK = [sys.executable, "-m", "appliance.cli"]
 _numbers = itertools.count(1)
@@ -286,4 +290,25 @@ def test_help_has_examples_and_loads_no_client(run):
 def test_version(run):
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert run("version").stdout == f"penstock {project['project']['version']}\n"
-    assert rows(run("version", "-o", "json"))[0]["librdkafka"]
+    told = rows(run("version", "-o", "json"))[0]
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", told["confluent_kafka"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", told["librdkafka"])
+
+
+COMMANDS = [
+    *(("up",), ("demo",), ("produce",), ("consume",), ("version",), ("log",), ("log", "dump")),
+    *(("topic",), ("topic", "create"), ("topic", "list"), ("topic", "describe")),
+    *(("topic", "delete"), ("topic", "config"), ("topic", "config", "get")),
+    *(("topic", "config", "set"), ("topic", "config", "unset")),
+    *(("topic", "add-partitions"), ("topic", "trim")),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_help_has_an_example(words):
+    context = click.Context(root, info_name="penstock")
+    command = root
+    for word in words:
+        command = command.get_command(context, word)
+        context = click.Context(command, info_name=word, parent=context)
+    assert re.search(rf"^ +(.*\| )?penstock {' '.join(words)}\b", command.get_help(context), re.M)
