@@ -129,9 +129,14 @@ class Broker:
 
 
 def _runs(pid: int) -> bool:
-    """False for a process that ended and was not waited for yet."""
+    """False for a process that ended, even if nobody has waited for it yet.
+
+    A killed process whose first thread is a zombie still runs while another of its threads sits in
+    a system call, a sync for one, and holds its files.
+    """
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state not in "ZX" or len(os.listdir(f"/proc/{pid}/task")) > 1
     return False
 
 
