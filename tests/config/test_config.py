@@ -74,6 +74,7 @@ def test_the_command_line_wins_over_the_file():
         ("listeners=SSL://localhost:9093", ["SSL", "PLAINTEXT"]),
         ("listeners=CONTROLLER://:9093", ["controller"]),
         ("log.dirs=/a,/b", ["one folder"]),
+        ("authorizer.class.name=x.Y", ["authorizer.class.name", "ACLs are not served"]),
         ("max.connections.per.ip.overrides=ten", ["ADDRESS:NUMBER"]),
     ],
 )
