@@ -99,8 +99,12 @@ class ClassicGroup(ClassicState):
     def loaded(self, turn: Turn) -> None:
         for member in self.members.values():
             self.keep_alive(turn, member)
-        if len(self.members) > turn.shard.settings.max_size:
-            classic_rebalance.prepare(turn, self)  # the limit was lowered: the last to join must go
+        # The limit was lowered: the last to join must go. Nobody leads: the group has just
+        # become a classic one (`migration`), and its members were to join anew.
+        if len(self.members) > turn.shard.settings.max_size or (
+            self.members and self.leader is None
+        ):
+            classic_rebalance.prepare(turn, self)
 
     def expire(self, turn: Turn) -> None:
         classic_rebalance.expire(turn, self)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from appliance.base import errors
+from appliance.coordinators import consumer_describe, consumer_heartbeat
 from appliance.coordinators.call import Call
 from appliance.coordinators.classic_answers import join_refused, sync_refused
 from appliance.coordinators.listing import describe_refused
@@ -107,6 +108,10 @@ def _offset_delete(turn: "Turn", call: Call, request: Any, code: int) -> dict[st
     return {"throttle_time": 0, "error_code": code, "topics": ()}
 
 
+def _consumer_heartbeat(turn: "Turn", call: Call, request: Any, code: int) -> dict[str, Any]:
+    return consumer_heartbeat.refused(code)
+
+
 REFUSALS: Final[dict[int, Refusal]] = {
     8: _commit,
     9: _fetch,
@@ -118,5 +123,7 @@ REFUSALS: Final[dict[int, Refusal]] = {
     16: _list,
     42: _delete,
     47: _offset_delete,
+    68: _consumer_heartbeat,
+    69: consumer_describe.describe_refused,
 }
 """By API key; a protocol that adds APIs adds its own."""

@@ -8,6 +8,7 @@ leave behind.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from appliance.coordinators import consumer_replay
 from appliance.coordinators.classic_group import ClassicGroup
 from appliance.coordinators.records import (
     GroupMetadataKey,
@@ -48,5 +49,6 @@ def _group_metadata(
 APPLY: Final[dict[type, Callable[["Shard", Any, Any], None]]] = {
     OffsetCommitKey: _offset_commit,
     GroupMetadataKey: _group_metadata,
+    **consumer_replay.APPLY,
 }
 """By the class of the record's key; a protocol that adds records adds its own."""

@@ -33,6 +33,8 @@ from appliance.base.errors import PeerError
 from appliance.coordinators import (
     classic_join,
     classic_session,
+    consumer_describe,
+    consumer_heartbeat,
     expiry,
     listing,
     offset_fetch,
@@ -64,6 +66,8 @@ HANDLERS: Final[dict[int, Callable[[Turn, Call, Any], None]]] = {
     16: listing.list_groups,
     42: listing.delete_groups,
     47: offsets.delete,
+    68: consumer_heartbeat.heartbeat,
+    69: consumer_describe.describe,
 }
 """By API key; a protocol that adds APIs adds its own, and its refusal to `REFUSALS`."""
 

@@ -7,6 +7,7 @@ and control_records.py.
 
 import dataclasses
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin
 
 from appliance.wire.fields import Field, Layout
@@ -48,4 +49,5 @@ def layout_of(cls: type, version: int) -> Layout:
 
 
 def _element(hint: Any) -> Any:
-    return get_args(hint)[0] if get_origin(hint) is tuple else hint
+    """The class inside `tuple[cls, ...]` or `cls | None`."""
+    return get_args(hint)[0] if get_origin(hint) in (tuple, UnionType) else hint
