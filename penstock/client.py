@@ -1,6 +1,6 @@
 """confluent-kafka clients for an appliance. Keywords are librdkafka's properties with `_` for `.`.
 
-Consumer groups are not served yet, so that consumers are given their partitions by `assign`.
+`read` gives itself its partitions by `assign`; a `consumer` may also subscribe with a group.id.
 """
 
 import os

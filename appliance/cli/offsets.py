@@ -65,7 +65,9 @@ def parse(text: str, now_ms: int) -> tuple[Place, bool]:
     if text in _WORDS:
         return Place(_WORDS[text]), False
     if text == "stored":
-        raise usage("-o stored needs a consumer group, and groups are not served yet")
+        raise usage(
+            "-o stored needs a consumer group, and this command reads without one; name an offset"
+        )
     if re.fullmatch(r"\d+", text):
         return Place(AT, int(text)), False
     if re.fullmatch(r"\+\d+", text):

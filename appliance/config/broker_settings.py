@@ -27,7 +27,7 @@ from appliance.config.topic_settings import BROKER_TOPIC_DEFAULTS
 
 _ONE: Final = "this appliance is a cluster of one"
 _PROCESSES: Final = "processes are counted by penstock.net.processes and penstock.io.processes"
-_NO_GROUPS: Final = "consumer groups are not served yet"
+_NO_GROUPS: Final = "only the classic group protocol is served yet"
 _NO_TRANSACTIONS: Final = "transactions are not served yet"
 _NO_CLEANER: Final = "compaction is not served yet"
 _NO_JVM: Final = "there is no JVM here"
@@ -115,16 +115,16 @@ _PRODUCERS = (
 )  # fmt: skip
 
 _GROUPS = (
-    Setting("group.initial.rebalance.delay.ms", INT, 0, "Wait for more members of a new group, in ms (Kafka: 3000).", low=0, inert=_NO_GROUPS),
-    Setting("group.min.session.timeout.ms", INT, 6000, "Shortest session timeout.", low=1, inert=_NO_GROUPS),
-    Setting("group.max.session.timeout.ms", INT, 1_800_000, "Longest session timeout.", low=1, inert=_NO_GROUPS),
-    Setting("group.max.size", INT, INT_MAX, "Largest group.", low=1, inert=_NO_GROUPS),
+    Setting("group.initial.rebalance.delay.ms", INT, 0, "Wait for more members of a new group, in ms (Kafka: 3000).", low=0),
+    Setting("group.min.session.timeout.ms", INT, 6000, "Shortest session timeout that a group member may ask for, in ms.", low=1),
+    Setting("group.max.session.timeout.ms", INT, 1_800_000, "Longest session timeout that a group member may ask for, in ms.", low=1),
+    Setting("group.max.size", INT, INT_MAX, "Members that a group may have.", low=1),
     Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), "Group protocols.", inert=_NO_GROUPS),
-    Setting("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets.", low=1, inert=_NO_GROUPS),
-    Setting("offsets.topic.replication.factor", SHORT, 1, "Replicas of __consumer_offsets (Kafka: 3).", low=1, inert=_NO_GROUPS),
-    Setting("offsets.topic.segment.bytes", INT, 104_857_600, "Segments of __consumer_offsets.", low=1, inert=_NO_GROUPS),
-    Setting("offsets.retention.minutes", INT, 10_080, "How long offsets of an empty group are kept.", low=1, inert=_NO_GROUPS),
-    Setting("offset.metadata.max.bytes", INT, 4096, "Largest metadata of a committed offset.", low=0, inert=_NO_GROUPS),
+    Setting("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets.", low=1),
+    Setting("offsets.topic.replication.factor", SHORT, 1, "Replicas of __consumer_offsets (Kafka: 3).", low=1),
+    Setting("offsets.topic.segment.bytes", INT, 104_857_600, "Segments of __consumer_offsets.", low=1),
+    Setting("offsets.retention.minutes", INT, 10_080, "How long offsets of an empty group are kept.", low=1),
+    Setting("offset.metadata.max.bytes", INT, 4096, "Largest metadata of a committed offset.", low=0),
     Setting("share.coordinator.state.topic.replication.factor", SHORT, 1, "Replicas of __share_group_state (Kafka: 3).", low=1, inert=_NO_GROUPS),
     Setting("share.coordinator.state.topic.min.isr", SHORT, 1, "In-sync replicas of __share_group_state (Kafka: 2).", low=1, inert=_NO_GROUPS),
 )  # fmt: skip

@@ -12,17 +12,17 @@ from appliance.config.setting import (
     Setting,
 )
 
-_NO_GROUPS: Final = "consumer groups are not served yet"
+_NO_GROUPS: Final = "only the classic group protocol is served yet"
 
 GROUPS: Final = (
-    Setting("offsets.commit.timeout.ms", INT, 5000, "How long a commit of offsets may take, in ms.", low=1, inert=_NO_GROUPS),
-    Setting("offsets.load.buffer.size", INT, 5_242_880, "Bytes read at once when offsets are loaded.", low=1, inert=_NO_GROUPS),
-    Setting("offsets.retention.check.interval.ms", LONG, 600000, "How often expired offsets are looked for, in ms.", low=1, inert=_NO_GROUPS),
-    Setting("offsets.topic.compression.codec", INT, 0, "The codec of __consumer_offsets, by its number.", inert=_NO_GROUPS),
-    Setting("group.coordinator.threads", INT, 4, "Threads of the group coordinator.", low=1, inert=_NO_GROUPS),
-    Setting("group.coordinator.background.threads", INT, 2, "Threads for the coordinator's long work.", low=1, inert=_NO_GROUPS),
-    Setting("group.coordinator.append.linger.ms", INT, -1, "How long the coordinator gathers writes, in ms; -1 lets it decide.", low=-1, inert=_NO_GROUPS),
-    Setting("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, "Largest write buffer that the coordinator keeps, in bytes.", low=524288, mode=CLUSTER_WIDE, inert=_NO_GROUPS),
+    Setting("offsets.commit.timeout.ms", INT, 5000, "How long a commit of offsets may take, in ms.", low=1, inert="a commit is answered when it is durable"),
+    Setting("offsets.load.buffer.size", INT, 5_242_880, "Bytes read at once when offsets are loaded.", low=1, inert="offsets are loaded in slices of our own size"),
+    Setting("offsets.retention.check.interval.ms", LONG, 600000, "How often expired offsets are looked for, in ms.", low=1, inert="expiry is looked at every 10 minutes"),
+    Setting("offsets.topic.compression.codec", INT, 0, "The codec of __consumer_offsets, by its number.", inert="offsets are written uncompressed"),
+    Setting("group.coordinator.threads", INT, 4, "Threads of the group coordinator.", low=1, inert="groups are coordinated in the I/O processes"),
+    Setting("group.coordinator.background.threads", INT, 2, "Threads for the coordinator's long work.", low=1, inert="groups are coordinated in the I/O processes"),
+    Setting("group.coordinator.append.linger.ms", INT, -1, "How long the coordinator gathers writes, in ms; -1 lets it decide.", low=-1, inert="what arrives in one turn is written in one turn"),
+    Setting("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, "Largest write buffer that the coordinator keeps, in bytes.", low=524288, mode=CLUSTER_WIDE, inert="there is no write buffer to keep"),
     Setting("group.consumer.session.timeout.ms", INT, 45000, "A consumer not heard of for so long is out of its group, in ms.", low=1, inert=_NO_GROUPS),
     Setting("group.consumer.min.session.timeout.ms", INT, 45000, "Shortest session timeout of a consumer group, in ms.", low=1, inert=_NO_GROUPS),
     Setting("group.consumer.max.session.timeout.ms", INT, 60000, "Longest session timeout of a consumer group, in ms.", low=1, inert=_NO_GROUPS),

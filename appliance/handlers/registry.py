@@ -1,6 +1,6 @@
 """Every API a client may use, and who serves it. What is not in this list is not advertised.
 
-The network process plans the first group itself; control answers the second.
+The network process plans most of them itself; group coordinators answer GROUPS, control FORWARDED.
 """
 
 from appliance.handlers import (
@@ -9,14 +9,42 @@ from appliance.handlers import (
     k01_fetch,
     k02_list_offsets,
     k03_metadata,
+    k08_offset_commit,
+    k09_offset_fetch,
+    k10_find_coordinator,
+    k11_join_group,
+    k12_heartbeat,
+    k13_leave_group,
+    k14_sync_group,
+    k15_describe_groups,
+    k16_list_groups,
     k18_api_versions,
     k21_delete_records,
     k23_offset_for_leader_epoch,
+    k42_delete_groups,
+    k47_offset_delete,
     k60_describe_cluster,
     k75_describe_topic_partitions,
 )
 from appliance.handlers.exchange import Handler
 from appliance.handlers.fetch_sessions import FetchSessions
+
+GROUPS = tuple(
+    module.HANDLER
+    for module in (
+        k08_offset_commit,
+        k09_offset_fetch,
+        k10_find_coordinator,
+        k11_join_group,
+        k12_heartbeat,
+        k13_leave_group,
+        k14_sync_group,
+        k15_describe_groups,
+        k16_list_groups,
+        k42_delete_groups,
+        k47_offset_delete,
+    )
+)
 
 FORWARDED = (
     forward.handler(19, "CreateTopics", 2, 7),
@@ -43,6 +71,7 @@ def handlers(sessions: FetchSessions) -> dict[int, Handler]:
         k23_offset_for_leader_epoch.HANDLER,
         k60_describe_cluster.HANDLER,
         k75_describe_topic_partitions.HANDLER,
+        *GROUPS,
         *FORWARDED,
     ]
     ranges = [(row.key, advertised_lowest(row), row.highest) for row in rows]
