@@ -85,8 +85,8 @@ def _check(config: BrokerConfig, warnings: list[str]) -> None:
         raise ConfigError("log.dirs: one folder is served for now; name just one")
     if config.text("authorizer.class.name"):
         raise ConfigError(
-            "authorizer.class.name: ACLs are not served yet, and nobody should believe that they are"
-            " in force; take the setting out"
+            "authorizer.class.name: ACLs are not served yet, and nobody should believe that they"
+            " are in force; take the setting out"
         )
     config.per_address("max.connections.per.ip.overrides")
     config.advertised(0)
