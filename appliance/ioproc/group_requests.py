@@ -29,7 +29,7 @@ class GroupRequests:
     def __init__(self) -> None:
         self.asked: dict[int, Asked] = {}
         self._parts: dict[int, tuple[int, list[bytes]]] = {}  # → length of the name, pieces
-        self._last: tuple[int, Any] = (-1, None)  # (token without its index, request)
+        self._last: tuple[int, bytes, Any] = (-1, b"", None)  # (key and version, body, request)
 
     def take(self, peer: int, message: Message) -> Asked | None:
         """The request, when this was its last piece. Raises MalformedRequest."""
@@ -42,16 +42,18 @@ class GroupRequests:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         host, _, client_id = data[:named].decode("utf-8", "replace").partition("\0")
         api_key, version = message.b >> 16, message.b & 0xFFFF
-        request = self._decode(key >> 32, api_key, version, data[named:])
+        request = self._decode(message.b, data[named:])
         call = Call(api_key, version, key, client_id, host)
         asked = self.asked[key] = Asked(peer, message.token, call, request)
         return asked
 
-    def _decode(self, number: int, api_key: int, version: int, body: bytes) -> Any:
+    def _decode(self, kind: int, body: bytes) -> Any:
         """Several partitions are asked the same thing one after the other: it is decoded once."""
-        if self._last[0] != number:
-            self._last = number, decode_request(api_key, version, body)
-        return self._last[1]
+        last_kind, last_body, request = self._last
+        if kind != last_kind or body != last_body:
+            request = decode_request(kind >> 16, kind & 0xFFFF, body)
+            self._last = kind, body, request
+        return request
 
     def drop(self, peer: int) -> None:
         """The netproc died."""
@@ -59,4 +61,4 @@ class GroupRequests:
             del self.asked[key]
         for key in [key for key in self._parts if key >> _PEER_BITS == peer]:
             del self._parts[key]
-        self._last = (-1, None)
+        self._last = (-1, b"", None)

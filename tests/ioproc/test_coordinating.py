@@ -1,0 +1,376 @@
+"""Group coordinators over a real log: when answers leave, what a restart finds, what a failure
+costs."""
+
+import itertools
+
+import pytest
+from core_world import NOW_MS, World
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.index import load_request_schema
+
+from appliance.base import errors
+from appliance.base.errors import StorageFailed
+from appliance.base.ids import OFFSETS_TOPIC
+from appliance.config.broker import BrokerConfig
+from appliance.config.log_config import LogConfig
+from appliance.ioproc import coordinating
+from appliance.ioproc.coordinating import Coordinating
+from appliance.ioproc.offsets_partition import split
+from appliance.ioproc.partition import Partition
+from appliance.logstore.log import Log
+from appliance.metadata.image import MetadataImage
+from appliance.ring.messages import COORDINATE, Message
+from appliance.ring.ring import RingReader, RingWriter, ring_bytes
+from appliance.shell.log import INFO
+from appliance.wire import kraft_records as kraft
+from appliance.wire.build import build
+from appliance.wire.messages import decode_response, encode_request
+
+PAYLOAD = 4096
+OFFSETS_ID, TOPIC_ID = b"o" * 16, b"t" * 16
+COMMIT, FETCH, JOIN, HEARTBEAT = 8, 9, 11, 12
+VERSIONS = {COMMIT: 8, FETCH: 7, JOIN: 3, HEARTBEAT: 3}
+
+
+def image_with(*topics):
+    image = MetadataImage()
+    for name, topic_id in topics:
+        image.apply(image.applied_offset + 1, kraft.TopicRecord(name=name, topic_id=topic_id))
+        record = kraft.PartitionRecord(
+            partition_id=0, topic_id=topic_id, replicas=(1,), isr=(1,), leader=1, leader_epoch=0,
+            partition_epoch=0, directories=(b"d" * 16,),
+        )  # fmt: skip
+        image.apply(image.applied_offset + 1, record)
+    return image
+
+
+class NoEvents:
+    """A log that nobody reads but the test."""
+
+    def __init__(self):
+        self.said = []
+
+    def event(self, priority, event, **fields):
+        if priority < INFO:
+            self.said.append((priority, event, str(fields.get("cause"))))
+
+    def event_from(self, priority, event, peer, **fields):
+        self.event(priority, event, **fields)
+
+
+class Groups(World):
+    """One partition of the offsets topic, and netprocs with rings that carry bytes."""
+
+    def __init__(self, folder, netprocs=2, open_log=False):
+        super().__init__(folder, netprocs=netprocs)
+        self.rings = []
+        for _ in range(netprocs):
+            memory = memoryview(bytearray(ring_bytes(1024, PAYLOAD)))
+            self.rings.append((RingReader(memory, 1), RingWriter(memory, 1)))
+        self.events = NoEvents()
+        ids = itertools.count()
+        self.groups = self.core.groups = Coordinating(
+            self.core,
+            BrokerConfig.of({}),
+            {index: writer for index, (_, writer) in enumerate(self.rings)},
+            image_with((OFFSETS_TOPIC, OFFSETS_ID), ("t", TOPIC_ID)),
+            lambda: NOW_MS,
+            lambda: next(ids).to_bytes(16, "big"),
+            self.events,
+        )
+        self.handle = self.table.add(OFFSETS_ID, 0)
+        self.log = self._log(f"{folder}/{OFFSETS_TOPIC}-0", open_log)
+        partition = Partition(self.handle, OFFSETS_TOPIC, 0, OFFSETS_ID, self.log, 0)
+        self.core.add(partition, self.now_ns)
+        self.partition = partition
+
+    def _log(self, path, open_log):
+        config = LogConfig(flush_policy="group", compact=True, delete=False)
+        if not open_log:
+            return Log.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
+        return Log.open(
+            self.disk, path, config, recovery_point=0, log_start_offset=0, clean=True,
+            known_end=None, now_ms=NOW_MS,
+        )  # fmt: skip
+
+    def send(self, key, token=0, peer=0, piece=None, version=None, **values):
+        version = VERSIONS[key] if version is None else version
+        body = encode_request(build(load_request_schema(key, version), values))
+        self.send_bytes(key, version, body, token, peer, piece)
+
+    def send_bytes(self, key, version, body, token=0, peer=0, piece=None):
+        name = b"/1.2.3.4\0client"
+        data = name + body
+        size = piece or len(data)
+        for at in range(0, len(data), size):
+            more = int(at + size < len(data))
+            message = Message(
+                COORDINATE, 0, self.handle, token, more, key << 16 | version, 0, 0, 0, 0, 0, 0,
+                0 if at else len(name), 0, data[at : at + size],
+            )  # fmt: skip
+            self.core.handle(self.core.askers[peer], [message], NOW_MS)
+
+    def commit(self, offset, token=0, group="g", **rest):
+        one = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
+        topics = [{"name": "t", "partitions": [{**one, "committed_metadata": ""}]}]
+        self.send(
+            COMMIT, token, group_id=group, generation_id_or_member_epoch=-1, member_id="",
+            group_instance_id=None, topics=topics, **rest,
+        )  # fmt: skip
+
+    def join(self, token=0, member_id="", group="g", **rest):
+        self.send(
+            JOIN, token, group_id=group, session_timeout=10_000, rebalance_timeout=10_000,
+            member_id=member_id, protocol_type="consumer",
+            protocols=[{"name": "range", "metadata": b""}], **rest,
+        )  # fmt: skip
+
+    def turn(self, now_ms=NOW_MS):
+        """End the turn; (token, error code or decoded answer) of what each netproc was sent."""
+        self.groups.turn(now_ms)
+        self.now_ns += 1_000_000
+        self.core.finish(self.now_ns)
+        return [self.answers_of(peer) for peer in range(len(self.rings))]
+
+    def answers_of(self, peer):
+        reader, writer = self.rings[peer]
+        writer.publish()
+        found, pieces = [], {}
+        for message in reader.drain():
+            pieces.setdefault(message.token, []).append(message.payload)
+            if not message.a:
+                found.append((message.token, message.flags - 1, b"".join(pieces[message.token])))
+        return found
+
+    def load(self):
+        while self.groups._loading:
+            self.turn()
+
+    def synced(self):
+        self.threads.run_all()
+        return self.turn()
+
+    def committed(self, group="g"):
+        self.send(FETCH, 999, group_id=group, topics=None, require_stable=False)
+        (answers, *_) = self.turn()
+        ((_, code, body),) = answers
+        assert code == errors.NONE
+        answer = decode_response(FETCH, VERSIONS[FETCH], body)
+        if answer.error_code:
+            return int(answer.error_code)
+        return [row.committed_offset for topic in answer.topics for row in topic.partitions]
+
+
+def code_of(key, body, version=None):
+    answer = decode_response(key, VERSIONS[key] if version is None else version, body)
+    if key == COMMIT:
+        return int(answer.topics[0].partitions[0].error_code)
+    return int(answer.error_code)
+
+
+def test_a_commit_is_answered_when_a_sync_covers_it(tmp_path):
+    world = Groups(tmp_path)
+    world.turn()
+    world.commit(5, token=7)
+    assert world.turn() == [[], []]
+    world.threads.run_all()
+    ((answer,), others) = world.turn()
+    assert (answer[0], answer[1], code_of(COMMIT, answer[2])) == (7, 0, 0)
+    assert not others
+    assert world.log.recovery_point == world.log.end_offset == 1
+
+
+def test_nobody_reads_what_is_not_synced_yet(tmp_path):
+    world = Groups(tmp_path)
+    world.commit(5, token=7)
+    world.turn()
+    world.send(FETCH, 8, peer=1, group_id="g", topics=None, require_stable=False)
+    assert world.turn() == [[], []]
+    assert [len(answers) for answers in world.synced()] == [1, 1]
+
+
+def test_commits_of_a_turn_are_one_batch(tmp_path):
+    world = Groups(tmp_path)
+    for number in range(10):
+        world.commit(number, token=number)
+    world.turn()
+    assert world.log.end_offset == 10
+    assert len(world.threads.jobs) == 1
+    assert [token for token, _, _ in world.synced()[0]] == list(range(10))
+
+
+@pytest.mark.parametrize("piece", [1, 7, 100])
+def test_a_request_in_pieces(tmp_path, piece):
+    world = Groups(tmp_path)
+    world.commit(5, token=7, piece=piece)
+    world.turn()
+    ((answer,), _) = world.synced()
+    assert code_of(COMMIT, answer[2]) == 0
+    assert world.committed() == [5]
+
+
+def test_a_restart_finds_what_was_committed(tmp_path):
+    world = Groups(tmp_path)
+    for number in range(300):
+        world.commit(number, group=f"g{number % 3}")
+        world.turn()
+        world.synced()
+    world.log.close()
+    again = Groups(tmp_path, open_log=True)
+    again.load()
+    assert [again.committed(f"g{n}") for n in range(3)] == [[297], [298], [299]]
+
+
+def test_while_it_loads_it_says_so(tmp_path, monkeypatch):
+    world = Groups(tmp_path)
+    for number in range(5):
+        world.commit(number)
+        world.turn()
+        world.synced()
+    world.log.close()
+    monkeypatch.setattr(coordinating, "SLICE_NS", 0)
+    again = Groups(tmp_path, open_log=True)
+    assert again.committed() == errors.COORDINATOR_LOAD_IN_PROGRESS
+    monkeypatch.undo()
+    again.load()
+    assert again.committed() == [4]
+
+
+def test_a_failed_log_tells_everybody(tmp_path):
+    world = Groups(tmp_path)
+    world.join(token=1)
+    world.turn()
+    ((joined,), _) = world.synced()
+    assert joined[0] == 1
+    world.join(token=2)  # waits for the first member to join again
+    world.turn()
+    world.commit(5, token=3, group="h")
+    world.turn()
+    world.core.fail(world.partition, StorageFailed("f", 5, "input/output error"))
+    (answers, _) = world.turn()
+    told = {token: body for token, _, body in answers}
+    assert code_of(JOIN, told[2]) == errors.NOT_COORDINATOR
+    assert code_of(COMMIT, told[3]) == errors.NOT_COORDINATOR
+    assert world.committed() == errors.NOT_COORDINATOR
+
+
+def test_a_dead_netproc_is_answered_nothing(tmp_path):
+    world = Groups(tmp_path)
+    world.commit(5, token=7)
+    world.commit(6, token=8, group="h", piece=10_000)
+    world.turn()
+    world.core.drop(world.core.askers[0])
+    assert world.synced() == [[], []]
+    assert world.committed() == [5]
+
+
+def test_a_bug_costs_one_answer_and_no_offset(tmp_path, monkeypatch):
+    world = Groups(tmp_path)
+    world.commit(5)
+    world.turn()
+    world.synced()
+    shard = world.groups._homes[world.handle].shard
+
+    def broken(call, request, now_ms):
+        shard.groups.clear()
+        shard.offsets.by_group.clear()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(shard, "handle", broken)
+    world.commit(6, token=9)
+    assert world.turn()[0] == [(9, errors.UNKNOWN_SERVER_ERROR, b"")]
+    world.load()
+    assert world.committed() == [5]
+    ((_, event, cause),) = world.events.said
+    assert event == "bug"
+    assert "ZeroDivisionError" in cause
+
+
+def test_bytes_that_are_no_request(tmp_path):
+    world = Groups(tmp_path)
+    world.send_bytes(COMMIT, 8, b"\xff\xff\xff\xff\xff", token=4)
+    world.send_bytes(3, 1, b"", token=5)
+    assert [answer[:2] for answer in world.turn()[0]] == [
+        (4, errors.INVALID_REQUEST),
+        (5, errors.INVALID_REQUEST),
+    ]
+
+
+def test_a_disk_nearly_full_takes_no_commits(tmp_path):
+    world = Groups(tmp_path)
+    world.space.low = True
+    world.commit(5, token=1)
+    world.send(HEARTBEAT, 2, group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+    (first, second) = world.turn()[0]
+    assert code_of(COMMIT, first[2]) == errors.COORDINATOR_NOT_AVAILABLE
+    assert code_of(HEARTBEAT, second[2]) == errors.UNKNOWN_MEMBER_ID
+
+
+def test_the_end_of_the_appliance_lets_nobody_wait(tmp_path):
+    world = Groups(tmp_path)
+    world.join(token=1)
+    world.turn()
+    world.synced()
+    world.join(token=2)
+    assert world.turn() == [[], []]
+    world.groups.drain()
+    ((answer,), _) = world.turn()
+    assert (answer[0], code_of(JOIN, answer[2])) == (2, errors.NOT_COORDINATOR)
+    assert world.committed() == errors.NOT_COORDINATOR
+
+
+def test_a_session_that_ends_is_written_down(tmp_path):
+    world = Groups(tmp_path)
+    world.join(token=1)
+    world.turn()
+    world.synced()
+    end = world.log.end_offset
+    assert world.groups.turn(NOW_MS) <= 10_000
+    world.turn(NOW_MS + 20_000)
+    assert world.log.end_offset > end
+
+
+def test_offsets_of_a_deleted_topic_are_forgotten(tmp_path):
+    world = Groups(tmp_path)
+    world.commit(5)
+    world.turn()
+    world.synced()
+    world.groups.topic_deleted("t", TOPIC_ID, NOW_MS)
+    world.turn()
+    world.synced()
+    assert world.committed() == []
+
+
+def test_answers_longer_than_the_ring_come_in_pieces(tmp_path):
+    world = Groups(tmp_path)
+    group = "g" * 3000
+    for number in range(4):
+        world.commit(number, token=number, group=f"{group}{number}")
+    world.turn()
+    world.synced()
+    world.send(16, 50, version=0)
+    answer, left = b"", True
+    while left:
+        world.now_ns += 1_000_000
+        world.core.finish(world.now_ns)
+        reader, writer = world.rings[0]
+        writer.publish()
+        for message in reader.drain():
+            answer += message.payload
+            left = bool(message.a)
+    groups = decode_response(16, 0, answer).groups
+    assert sorted(one.group_id for one in groups) == [f"{group}{n}" for n in range(4)]
+
+
+RECORDS = st.lists(st.tuples(st.binary(max_size=50), st.none() | st.binary(max_size=300)))
+
+
+@given(RECORDS, st.integers(100, 1000))
+def test_records_are_split_without_loss(records, limit):
+    parts = list(split(records, limit))
+    assert [record for part in parts for record in part] == records
+    assert all(parts)
+    for part in parts:
+        size = sum(len(key) + len(value or b"") for key, value in part)
+        assert len(part) == 1 or size <= limit
