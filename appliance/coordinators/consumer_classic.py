@@ -49,6 +49,9 @@ def join(turn: Turn, call: Call, request: Any, group: ConsumerState) -> None:
         turn.answer(call, answer)
         return
     told = embedded.subscription(protocols[0][1])
+    if told.owned and request.member_id not in group.members:
+        # It was put out meanwhile, and others may have what it still works on.
+        raise PeerError(errors.UNKNOWN_MEMBER_ID, f"{request.member_id!r} must own nothing to join")
     before = group.static_members.get(instance_id) if instance_id is not None else None
     if (
         before is not None

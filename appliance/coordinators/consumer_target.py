@@ -123,6 +123,8 @@ def advance(
     if group.epoch > group.assignment_epoch:
         assign(turn, group)
     before = group.current(member_id)
+    if group.is_reconciled(member_id) and not resubscribed:
+        return before
     goal = Goal(
         target=group.targets.get(member_id, {}),
         epoch=group.assignment_epoch,

@@ -174,7 +174,7 @@ def downgrade(turn: Turn, group: ConsumerState, leaving: Sequence[str]) -> None:
         protocol_type=CONSUMER,
         generation=group.epoch,
         protocol=chosen,
-        # Nobody leads yet: a successor that loads this before they have joined begins again.
+        # Nobody leads yet: a shard that loads this before they have joined has them join.
         leader=None,
         current_state_timestamp=turn.now_ms,
         members=tuple(
@@ -216,7 +216,12 @@ def _recorded(
     image: MetadataImage,
 ) -> MemberMetadata:
     assert member.classic is not None
-    target = group.targets.get(member_id, {})
+    # What it holds, not what it was to have: the group may change again before its members have
+    # joined, and then this is what nobody else may be given.
+    current = group.current(member_id)
+    held = without_epochs(current.assigned)
+    for topic_id, partitions in without_epochs(current.revoking).items():
+        held[topic_id] = held.get(topic_id, frozenset()) | partitions
     return MemberMetadata(
         member_id=member_id,
         group_instance_id=member.instance_id,
@@ -225,7 +230,7 @@ def _recorded(
         rebalance_timeout=member.rebalance_timeout,
         session_timeout=member.classic.session_timeout,
         subscription=metadata,
-        assignment=assignment_bytes(target, metadata, image),
+        assignment=assignment_bytes(held, metadata, image),
     )
 
 
