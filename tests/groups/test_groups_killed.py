@@ -152,7 +152,7 @@ def test_the_coordinator_dies_in_the_middle_of_a_rebalance(one, group, strategy)
     settings = {"partition_assignment_strategy": strategy}
     members = [Member(one.bootstrap, group, "t", **settings)]
     until(members, lambda: share(members, 4))
-    for _ in range(3):
+    for _ in range(2):
         members.append(Member(one.bootstrap, group, "t", **settings))
         turns = iter(range(10))
         until(members, lambda turns=turns: next(turns, None) is None)  # it has begun to join
