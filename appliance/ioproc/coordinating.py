@@ -97,6 +97,9 @@ class Coordinating:
         elif self._core.space.low and call.api_key in GROWING:
             self._refuse(home.shard, asked, errors.COORDINATOR_NOT_AVAILABLE)
         else:
+            if home.loading is not None and self._loading[0] is not home:
+                self._loading.remove(home)  # what somebody asks for is loaded first
+                self._loading.appendleft(home)
             shard, request = home.shard, asked.request
             if not self._decide(home, now_ms, lambda: shard.handle(call, request, now_ms)):
                 self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
@@ -286,10 +289,7 @@ class Coordinating:
     def _load(self, now_ms: int) -> None:
         until_ns = monotonic_ns() + SLICE_NS
         while self._loading and monotonic_ns() < until_ns:
-            home = self._loading[0]
-            self._load_some(home, now_ms, until_ns)
-            if home.loading is not None:
-                self._loading.rotate(-1)
+            self._load_some(self._loading[0], now_ms, until_ns)
 
     def _load_some(self, home: OffsetsPartition, now_ms: int, until_ns: int) -> None:
         """Go on loading until then; what is loaded serves."""
