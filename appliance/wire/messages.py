@@ -32,6 +32,7 @@ def request_versions(api_key: int) -> range:
     return _versions(api_key, EntityType.request)
 
 
+@cache
 def request_type(api_key: int, version: int) -> type:
     """The class of a request. Raises MalformedRequest when there is no such key or version."""
     try:
@@ -40,6 +41,7 @@ def request_type(api_key: int, version: int) -> type:
         raise MalformedRequest(f"API key {api_key} version {version} is not known") from cause
 
 
+@cache
 def response_type(api_key: int, version: int) -> type:
     """The class of a response. Raises MalformedRequest when there is no such key or version."""
     try:

@@ -1,0 +1,123 @@
+"""Requests for groups in the network process: whom they go to, what is answered for a home that is
+not there."""
+
+import pytest
+from fake_host import FakeHost
+
+from appliance.base import errors
+from appliance.base.errors import MalformedRequest
+from appliance.base.ids import OFFSETS_TOPIC
+from appliance.coordinators.routing import shard_of
+from appliance.handlers import registry
+from appliance.handlers.coordinate import group_id
+from appliance.handlers.exchange import Route
+from appliance.ring.messages import ANSWERED, Message
+from appliance.wire import kraft_records as kraft
+from appliance.wire import messages
+from appliance.wire.build import response
+
+HANDLERS = {handler.key: handler for handler in registry.GROUPS}
+PARTITIONS = 5
+HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
+
+
+class Host(FakeHost):
+    """A host whose offsets topic has five partitions, or none yet."""
+
+    def __init__(self, partitions=PARTITIONS):
+        super().__init__()
+        self.sent = []
+        if partitions:
+            self.image.apply(0, kraft.TopicRecord(name=OFFSETS_TOPIC, topic_id=b"o" * 16))
+        for index in range(partitions):
+            record = kraft.PartitionRecord(
+                partition_id=index, topic_id=b"o" * 16, replicas=(1,), isr=(1,), leader=1,
+                leader_epoch=0, partition_epoch=0, directories=(b"d" * 16,),
+            )  # fmt: skip
+            self.image.apply(index + 1, record)
+
+    def route(self, topic, partition, by_id):
+        return Route(partition, 0, OFFSETS_TOPIC, b"o" * 16, partition, 0)
+
+    def coordinate(self, x, index, route, body):
+        x.pending[index] = route.home
+        self.sent.append((index, route.partition, body))
+
+    def hang_up(self, x, why):
+        self.closed = True
+
+    def answered(self, x, index, pieces, code=errors.NONE):
+        """What a home sends: the pieces of an encoded answer."""
+        for at, piece in enumerate(pieces):
+            last = at == len(pieces) - 1
+            if last:
+                x.pending.pop(index)
+            message = an_answer(code, int(not last))
+            x.handler.complete(self, x, index, message, piece)
+
+
+def an_answer(code, more):
+    return Message(ANSWERED, code + 1, 0, 0, more, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("version", [0, 3, 4])
+def test_a_request_goes_to_the_home_of_its_group(version):
+    host = Host()
+    x = host.start(HANDLERS[12], version, HEARTBEAT)
+    ((index, partition, body),) = host.sent
+    assert (index, partition) == (0, shard_of("g", PARTITIONS))
+    assert body == bytes(host.memory)
+    answer = response(12, version, {"throttle_time": 0, "error_code": 27})
+    encoded = messages.encode_response(answer)
+    host.answered(x, 0, [encoded[:1], encoded[1:]])
+    assert host.answer == answer
+
+
+def test_several_groups_are_asked_where_they_live_and_merged():
+    host = Host()
+    groups = [f"g{n}" for n in range(20)]
+    x = host.start(HANDLERS[42], 2, {"groups_names": groups})
+    assert [partition for _, partition, _ in host.sent] == list(range(PARTITIONS))
+    for index, partition, _ in host.sent:
+        mine = [one for one in groups if shard_of(one, PARTITIONS) == partition]
+        results = [{"group_id": one, "error_code": errors.NONE} for one in mine]
+        answer = response(42, 2, {"throttle_time": 0, "results": results})
+        host.answered(x, index, [messages.encode_response(answer)])
+    assert sorted(one.group_id for one in host.answer.results) == sorted(groups)
+
+
+def test_a_home_that_dies_is_answered_for():
+    host = Host()
+    host.lose(host.start(HANDLERS[12], 4, HEARTBEAT), 0)
+    assert host.answer.error_code == errors.NOT_COORDINATOR
+    host = Host()
+    x = host.start(HANDLERS[16], 4, {"states_filter": []})
+    for index in range(PARTITIONS):
+        host.lose(x, index)
+    assert host.answer.error_code == errors.COORDINATOR_NOT_AVAILABLE
+
+
+def test_before_there_is_a_topic_there_are_no_groups():
+    host = Host(partitions=0)
+    host.start(HANDLERS[16], 4, {"states_filter": []})
+    assert (host.answer.error_code, host.answer.groups) == (errors.NONE, ())
+    host.start(HANDLERS[12], 4, HEARTBEAT)
+    assert host.answer.error_code == errors.NOT_COORDINATOR
+    assert not host.sent
+
+
+def test_a_home_that_cannot_read_a_request_has_it_hung_up():
+    host = Host()
+    x = host.start(HANDLERS[12], 4, HEARTBEAT)
+    host.answered(x, 0, [b""], errors.INVALID_REQUEST)
+    assert host.closed
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [(3, b""), (3, b"\0"), (3, b"\xff\xff"), (3, b"\0\5abc"), (4, b""), (4, b"\0"), (4, b"\x09ab"),
+     (4, b"\xff\xff\xff\xff\xff"), (4, b"\3\xff\xfe")],
+)  # fmt: skip
+def test_bytes_that_name_no_group(version, body):
+    with pytest.raises(MalformedRequest):
+        group_id(12, version, body)
