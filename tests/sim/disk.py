@@ -118,7 +118,7 @@ class SimFile:
         self._inode.synced = bytes(self._inode.data)
 
     def start_writeback(self, position: int, length: int) -> None:
-        assert 0 <= position and position + length <= self.size()
+        assert position >= 0 and position + length <= self.size()
 
     def size(self) -> int:
         assert not self.closed
