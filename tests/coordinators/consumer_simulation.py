@@ -346,11 +346,7 @@ class Simulation:
             pass
         elif code:
             raise AssertionError(f"{client.name} must not hear {code} of {kind}")
-        else:
-            self.hear_well(client, kind, message)
-
-    def hear_well(self, client: Client, kind: str, message: Any) -> None:
-        if kind == "ConsumerGroupHeartbeatResponse":
+        elif kind == "ConsumerGroupHeartbeatResponse":
             client.epoch = message.member_epoch
             if message.assignment is not None:
                 names = {
