@@ -346,7 +346,11 @@ class Simulation:
             pass
         elif code:
             raise AssertionError(f"{client.name} must not hear {code} of {kind}")
-        elif kind == "ConsumerGroupHeartbeatResponse":
+        else:
+            self.hear_well(client, kind, message)
+
+    def hear_well(self, client: Client, kind: str, message: Any) -> None:
+        if kind == "ConsumerGroupHeartbeatResponse":
             client.epoch = message.member_epoch
             if message.assignment is not None:
                 names = {

@@ -1,4 +1,4 @@
-"""Seeds of the simulation with members of both protocols, and the proof that a seed is one history."""
+"""Seeds of the simulation with members of both protocols; a seed is one history."""
 
 import hashlib
 import os
