@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -78,12 +79,12 @@ def serve(broker: BrokerConfig, folder: str, ready_fd: int | None) -> int:
 
     said: list[str] = []
 
-    def ready(address: str, _: float) -> None:
+    def ready(addresses: Sequence[str], _: float) -> None:
         took = round((time.monotonic() - BEGAN_S) * 1000)
-        _narrate(broker, [*said, f"is ready in {took} ms"], address)
+        _narrate([*said, f"is ready in {took} ms"], addresses)
         if ready_fd is not None:
             with suppress(OSError):  # who waited for it may have gone
-                os.write(ready_fd, f"{address}\n".encode())
+                os.write(ready_fd, f"{addresses[0]}\n".encode())
             os.close(ready_fd)
 
     try:
@@ -211,10 +212,10 @@ def _unusable(folder: str, problem: OSError) -> Failure:
     )
 
 
-def _narrate(broker: BrokerConfig, said: list[str], address: str) -> None:
+def _narrate(said: list[str], addresses: Sequence[str]) -> None:
     data, cluster_id, ready = said
-    others = [_address(one.host, one.port) for one in broker.endpoints()[1:]]
-    where = ", ".join([address, *others])
+    address = addresses[0]
+    where = ", ".join(addresses)
     b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
     lines = [
         f"Penstock {VERSION} {ready}",

@@ -12,7 +12,7 @@ import resource
 import select
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from appliance.config.broker import BrokerConfig
@@ -34,7 +34,7 @@ from appliance.supervisor.listening import Listeners
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import notify
 
-OnReady = Callable[[str, float], None]
+OnReady = Callable[[Sequence[str], float], None]
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -52,7 +52,7 @@ def run(
     orderly end.
 
     `config` goes to the children unseen. `prepare` is called while the folder is locked and nothing
-    else has begun: the place for formatting it. `on_ready(address, seconds)` is called once, when
+    else has begun: the place for formatting it. `on_ready(addresses, seconds)` is called once, when
     clients are served. Raises CannotStart when folder, address or memory are not to be had; nothing
     has been changed then.
     """
@@ -198,9 +198,11 @@ class Supervisor:
         if table.cluster_ready and self._fleet.ready(NETPROC):
             self._ready = True
             notify("READY=1")
-            host, port = self._listeners.addresses[0]
-            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            on_ready(address, (time.monotonic_ns() - began) / SECOND)
+            addresses = [
+                f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                for host, port in self._listeners.addresses
+            ]
+            on_ready(addresses, (time.monotonic_ns() - began) / SECOND)
 
     def _watch_new_children(self) -> None:
         for child in self._fleet.children.values():

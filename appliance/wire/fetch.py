@@ -9,7 +9,7 @@ from struct import Struct, error
 from typing import NamedTuple
 
 from appliance.base.errors import MalformedRequest
-from appliance.wire.varint import read_uvarint, skip_tagged_fields, uvarint
+from appliance.wire.varint import STRING_MAX, read_uvarint, skip_tagged_fields, uvarint
 
 LOWEST = 4
 HIGHEST = 18
@@ -164,6 +164,8 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Fetch
             p += 4
         p = skip_tagged_fields(memory, p, end)
     size, p = read_uvarint(memory, p, end)  # rack id, not used: there is one host
+    if size > STRING_MAX + 1:
+        raise MalformedRequest(f"rack id of {size - 1} bytes, at most {STRING_MAX} are taken")
     p += max(size - 1, 0)
     replica_id, p = _read_tags(memory, p, end, version, replica_id)
     _check_end(p, end)
@@ -208,7 +210,7 @@ def _compact_topic(memory: memoryview, p: int, end: int, version: int) -> tuple[
     size = 17
     if version < FIRST_TOPIC_ID:
         size, p = read_uvarint(memory, p, end)
-    if size < 1 or p + size - 1 > end:
+    if not 0 < size <= STRING_MAX + 1 or p + size - 1 > end:
         raise MalformedRequest(f"topic of {size - 1} bytes, {end - p} remain")
     return bytes(memory[p : p + size - 1]), p + size - 1
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
+from appliance.wire.varint import STRING_MAX
+
 Reader = Callable[[bytes, int, list[int]], tuple[Any, int]]
 """(data, position, [array elements that may still come]) → (value, next position)."""
 Writer = Callable[[list[bytes], Any], None]
@@ -54,6 +56,7 @@ _FIXED: Final = {
 _I16: Final = Struct(">h")
 _I32: Final = Struct(">i")
 _SMALL: Final = [bytes((value,)) for value in range(128)]
+_BYTES_MAX: Final = (1 << 31) - 1
 
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
@@ -173,6 +176,8 @@ def _text_reader(kind: str, flexible: bool, nullable: bool) -> Reader:
             if nullable and length == -1:
                 return None, position
             raise ValueError(f"{kind} of {length} bytes where null is not allowed")
+        if is_string and length > STRING_MAX:
+            raise ValueError(f"string of {length} bytes, at most {STRING_MAX} are taken")
         end = position + length
         if end > len(data):
             raise ValueError(f"{kind} of {length} bytes, {len(data) - position} remain")
@@ -314,6 +319,7 @@ def _fixed_writer(layout: Struct) -> Writer:
 
 def _text_writer(kind: str, flexible: bool, nullable: bool) -> Writer:
     pack = _I16.pack if kind == "string" else _I32.pack
+    most = STRING_MAX if kind == "string" else _BYTES_MAX
     null = b"\x00" if flexible else pack(-1)
 
     def write(out: list[bytes], value: str | bytes | None) -> None:
@@ -322,6 +328,7 @@ def _text_writer(kind: str, flexible: bool, nullable: bool) -> Writer:
             out.append(null)
             return
         encoded = value.encode() if isinstance(value, str) else value
+        assert len(encoded) <= most, f"{kind} of {len(encoded)} bytes: no client would read it"
         if flexible:
             put_uvarint(out, len(encoded) + 1)
         else:

@@ -11,7 +11,7 @@ from struct import pack as _pack
 from typing import NamedTuple
 
 from appliance.base.errors import MalformedRequest
-from appliance.wire.varint import read_uvarint, skip_tagged_fields, uvarint
+from appliance.wire.varint import STRING_MAX, read_uvarint, skip_tagged_fields, uvarint
 
 LOWEST = 3
 HIGHEST = 13
@@ -115,7 +115,7 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Produ
         size = 17
         if version < FIRST_TOPIC_ID:
             size, p = read_uvarint(memory, p, end)
-        if size < 1 or p + size - 1 > end:
+        if not 0 < size <= STRING_MAX + 1 or p + size - 1 > end:
             raise MalformedRequest(f"topic name of {size - 1} bytes, {end - p} remain")
         topic = bytes(memory[p : p + size - 1])
         count, p = read_uvarint(memory, p + size - 1, end)
@@ -137,8 +137,10 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Produ
 
 def _check_string(size: int, remaining: int) -> None:
     """What lies behind the request in the buffer belongs to somebody else."""
-    if size > remaining:
-        raise MalformedRequest(f"transactional id of {size} bytes, {remaining} remain")
+    if size > remaining or size > STRING_MAX:
+        raise MalformedRequest(
+            f"transactional id of {size} bytes, {remaining} remain, at most {STRING_MAX} are taken"
+        )
 
 
 def _check_count(count: int, remaining: int, smallest: int) -> None:

@@ -3,6 +3,9 @@ top for signed ones."""
 
 from appliance.base.errors import MalformedRequest
 
+STRING_MAX = 32_767
+"""Bytes of a string in any message. Compact lengths could say more, and Kafka refuses what does."""
+
 _SMALL = [bytes([value]) for value in range(128)]
 
 

@@ -1,6 +1,7 @@
 """`penstock up` from outside: ready, refusing, ending, and what it leaves behind."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -106,7 +107,7 @@ def test_a_file_of_a_kafka_user_is_taken_and_unknown_keys_are_warned_about(tmp_p
     file.write_text("process.roles=broker,controller\nnode.id=7\nnum.partition=3\n")
     file.write_text(file.read_text() + "log.dirs=" + str(tmp_path / "logs") + "\n")
     process = subprocess.Popen(
-        [*UP, "--config", str(file), "--listen", "127.0.0.1:0"],
+        [*UP, "--config", str(file), "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -115,6 +116,11 @@ def test_a_file_of_a_kafka_user_is_taken_and_unknown_keys_are_warned_about(tmp_p
             said.append(line)
             if "in order" in line:
                 break
+        (where,) = [line for line in said if "listens on" in line]
+        ports = re.findall(r"127\.0\.0\.1:(\d+)", where)
+        assert len(set(ports)) == 2, "each listener is told by the port that it really has"
+        for port in ports:
+            socket.create_connection(("127.0.0.1", int(port)), 5).close()
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
         assert process.wait(60) == 0

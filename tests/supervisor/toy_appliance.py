@@ -198,8 +198,8 @@ ENTRIES = {
 }
 
 
-def on_ready(address, seconds):
-    print(json.dumps({"address": address, "seconds": seconds, "pid": os.getpid()}), flush=True)
+def on_ready(addresses, seconds):
+    print(json.dumps({"address": addresses[0], "seconds": seconds, "pid": os.getpid()}), flush=True)
 
 
 def main():

@@ -17,6 +17,7 @@ from kio.serial import entity_reader, entity_writer
 from appliance.base.errors import MalformedRequest
 from appliance.wire import messages, request_head
 from appliance.wire.fields import Field, Layout
+from appliance.wire.varint import STRING_MAX
 
 SERVED = [2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 55, 57, 60, 75]
 MOST = b"\x7f\xff\xff\xff"  # an int32 count of 2^31 - 1
@@ -141,6 +142,16 @@ def test_hostile_bodies_are_malformed(key: int, version: int, body: bytes) -> No
     with pytest.raises(MalformedRequest):
         messages.decode_request(key, version, body)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
+
+
+def test_a_string_is_no_longer_in_compact_form_than_in_the_old_one() -> None:
+    """Kafka's limit is that of an int16 length, whatever a varint could say."""
+    name = b"n" * STRING_MAX
+    longest = b"\2" + b"\x80\x80\2" + name + b"\0" + b"\1\0\0\0"
+    assert messages.decode_request(3, 9, longest).topics[0].name == name.decode()
+    longer = b"\2" + b"\x81\x80\2" + name + b"n\0" + b"\1\0\0\0"
+    with pytest.raises(MalformedRequest, match="string of 32768 bytes, at most 32767"):
+        messages.decode_request(3, 9, longer)
 
 
 def test_more_elements_than_a_request_may_hold() -> None:
