@@ -27,7 +27,7 @@ from appliance.config.topic_settings import BROKER_TOPIC_DEFAULTS
 
 _ONE: Final = "this appliance is a cluster of one"
 _PROCESSES: Final = "processes are counted by penstock.net.processes and penstock.io.processes"
-_NO_GROUPS: Final = "only the classic group protocol is served yet"
+_NO_GROUPS: Final = "share groups are not served yet"
 _NO_TRANSACTIONS: Final = "transactions are not served yet"
 _NO_CLEANER: Final = "compaction is not served yet"
 _NO_JVM: Final = "there is no JVM here"
@@ -119,7 +119,7 @@ _GROUPS = (
     Setting("group.min.session.timeout.ms", INT, 6000, "Shortest session timeout that a group member may ask for, in ms.", low=1),
     Setting("group.max.session.timeout.ms", INT, 1_800_000, "Longest session timeout that a group member may ask for, in ms.", low=1),
     Setting("group.max.size", INT, INT_MAX, "Members that a group may have.", low=1),
-    Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), "Group protocols.", inert=_NO_GROUPS),
+    Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), "Group protocols.", choices=("classic", "consumer", "streams")),
     Setting("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets.", low=1),
     Setting("offsets.topic.replication.factor", SHORT, 1, "Replicas of __consumer_offsets (Kafka: 3).", low=1),
     Setting("offsets.topic.segment.bytes", INT, 104_857_600, "Segments of __consumer_offsets.", low=1),

@@ -38,7 +38,6 @@ from appliance.coordinators.reconcile import (
     current_value,
     target_value,
 )
-from appliance.coordinators.records import STRING_MAX, fits
 from appliance.coordinators.turn import Turn
 
 JOINS: Final = 0
@@ -97,10 +96,6 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
     if epoch == JOINS:
         _check_first(request)
     expression = getattr(request, "subscribed_topic_regex", None)
-    _refuse_if(
-        not fits(request.member_id, request.instance_id, expression),
-        f"member_id, instance_id and subscribed_topic_regex take {STRING_MAX} bytes at most",
-    )
     if expression:
         regex.compiled(expression)
     known = turn.shard.settings.consumer_assignors

@@ -21,8 +21,7 @@ DESCRIBE_GROUPS: Final = 15
 LIST_GROUPS: Final = 16
 DELETE_GROUPS: Final = 42
 OFFSET_DELETE: Final = 47
-_GROUP_IDS: Final = frozenset((69,))
-"""Describe APIs of other protocols (KIP-848), whose field is `group_ids`."""
+CONSUMER_GROUP_DESCRIBE: Final = 69
 
 
 @lru_cache(maxsize=1 << 14)
@@ -48,7 +47,7 @@ def shards(api_key: int, version: int, request: Any, partitions: int) -> list[in
         names = request.groups
     elif api_key == DELETE_GROUPS:
         names = request.groups_names
-    elif api_key in _GROUP_IDS:
+    elif api_key == CONSUMER_GROUP_DESCRIBE:
         names = request.group_ids
     else:
         names = [request.group_id]

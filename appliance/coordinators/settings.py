@@ -28,7 +28,6 @@ class Settings:
 
 def from_config(config: BrokerConfig, partitions: int) -> Settings:
     """partitions: how many `__consumer_offsets` has (the setting counts at its creation only)."""
-    assignors = tuple(one for one in config.list("group.consumer.assignors") if one in ASSIGNORS)
     return Settings(
         partitions=partitions,
         min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
@@ -37,10 +36,11 @@ def from_config(config: BrokerConfig, partitions: int) -> Settings:
         max_size=config.int("group.max.size"),
         offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
         offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
+        offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
         consumer_protocol="consumer" in config.list("group.coordinator.rebalance.protocols"),
         consumer_session_timeout_ms=config.int("group.consumer.session.timeout.ms"),
         consumer_heartbeat_interval_ms=config.int("group.consumer.heartbeat.interval.ms"),
         consumer_max_size=config.int("group.consumer.max.size"),
-        consumer_assignors=assignors or tuple(ASSIGNORS),
-        migration_policy=config.text("group.consumer.migration.policy").lower(),
+        consumer_assignors=config.list("group.consumer.assignors") or tuple(ASSIGNORS),
+        migration_policy=config.text("group.consumer.migration.policy"),
     )

@@ -44,7 +44,7 @@ from appliance.coordinators import (
 from appliance.coordinators.call import NEVER, Call, Outcome
 from appliance.coordinators.group import Group
 from appliance.coordinators.offset_store import OffsetStore
-from appliance.coordinators.records import decode, fits
+from appliance.coordinators.records import decode
 from appliance.coordinators.refusals import REFUSALS
 from appliance.coordinators.routing import shard_of
 from appliance.coordinators.settings import Settings
@@ -174,8 +174,6 @@ class Shard:
 
     def _refused(self, call: Call, request: Any) -> int:
         group_id = getattr(request, "group_id", None)
-        if not fits(group_id):
-            return errors.INVALID_GROUP_ID
         if group_id == "" and call.api_key in _MEMBERS_ONLY:
             return errors.INVALID_GROUP_ID
         if self.state == ACTIVE:

@@ -30,7 +30,14 @@ from appliance.wire.varint import read_uvarint
 _TOPIC: Final = OFFSETS_TOPIC.encode()
 _NO_IMAGE: Final = MetadataImage()
 _SHORT = Struct(">h").unpack_from
-_SEVERAL: Final = frozenset((routing.DESCRIBE_GROUPS, routing.LIST_GROUPS, routing.DELETE_GROUPS))
+_SEVERAL: Final = frozenset(
+    (
+        routing.DESCRIBE_GROUPS,
+        routing.LIST_GROUPS,
+        routing.DELETE_GROUPS,
+        routing.CONSUMER_GROUP_DESCRIBE,
+    )
+)
 
 
 @dataclass(slots=True)

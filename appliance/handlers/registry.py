@@ -24,6 +24,8 @@ from appliance.handlers import (
     k42_delete_groups,
     k47_offset_delete,
     k60_describe_cluster,
+    k68_consumer_group_heartbeat,
+    k69_consumer_group_describe,
     k75_describe_topic_partitions,
 )
 from appliance.handlers.exchange import Handler
@@ -43,6 +45,8 @@ GROUPS = tuple(
         k16_list_groups,
         k42_delete_groups,
         k47_offset_delete,
+        k68_consumer_group_heartbeat,
+        k69_consumer_group_describe,
     )
 )
 

@@ -121,13 +121,6 @@ def test_members_need_a_group_id(key: int) -> None:
     assert answer.error_code == errors.INVALID_GROUP_ID
 
 
-@pytest.mark.parametrize("key", [8, 11, 12, 13, 14])
-def test_what_does_not_fit_a_record_is_refused(key: int) -> None:
-    version = REQUESTS[key][0][-1]
-    answer = World().answer(key, version, group_id="g" * 40_000, **REQUESTS[key][1])
-    assert codes(answer) - {0} == {errors.INVALID_GROUP_ID}
-
-
 def test_a_member_id_must_fit_its_record() -> None:
     world = World()
     fields = {**REQUESTS[11][1], "member_id": "", "group_instance_id": "i" * 32_760}

@@ -1,0 +1,7 @@
+"""ConsumerGroupDescribe, API key 69. Versions 0 and 1 (KIP-848); flexible from 0. 1: how each
+member speaks (KIP-1099). Decided in `coordinators`.
+"""
+
+from appliance.handlers import coordinate
+
+HANDLER = coordinate.handler(69, "ConsumerGroupDescribe", 0, 1)
