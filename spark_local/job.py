@@ -1,0 +1,137 @@
+"""What a job file says, as values. Made by jobfile.py; read by the engine and the command line.
+
+Every length of time is in ms. Nothing here is Spark's.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+INFER: Final = "infer"
+METADATA: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
+"""Columns that `metadata = true` adds to a source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files below a path: a folder, a file or a pattern. options: Spark's of that format."""
+
+    path: str
+    format: str
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Jdbc:
+    """A table of a database. The password is the content of `password_file`."""
+
+    url: str
+    table: str
+    user: str | None = None
+    password_file: str | None = None
+    driver: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where rows come from or go to: exactly one of the three is set."""
+
+    topic: str | None = None
+    file: Files | None = None
+    jdbc: Jdbc | None = None
+
+    @property
+    def text(self) -> str:
+        """For people: `topic flights`, `file /a/b`, `jdbc table t`."""
+        if self.topic:
+            return f"topic {self.topic}"
+        if self.file:
+            return f"file {self.file.path}"
+        assert self.jdbc is not None
+        return f"jdbc table {self.jdbc.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream (or, in a batch job, everything that is there) as a view of that name."""
+
+    name: str
+    place: Place
+    format: str  # json | csv | string | binary
+    schema: str | None  # columns, or INFER
+    event_time: str | None = None
+    watermark_ms: int | None = None
+    start: str = "earliest"  # earliest | latest | milliseconds since 1970 in digits
+    max_records: int = 200_000  # of one micro-batch
+    on_loss: str = "stop"  # stop | continue
+    metadata: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Latest value of each key, looked at again every `refresh_ms` while the job runs."""
+
+    name: str
+    place: Place
+    key: tuple[str, ...]
+    format: str
+    schema: str | None
+    refresh_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where derived rows go."""
+
+    place: Place
+    key: tuple[str, ...] = ()
+    mode: str = "append"  # append | update | complete
+    delivery: str = "at-least-once"
+    partitions: int = -1  # -1: what the broker's settings say
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """After a failure: wait `first_ms`, twice as long each time up to `longest_ms`, and give up
+    after `attempts`. `healthy_ms` without a failure begins again."""
+
+    first_ms: int = 1000
+    longest_ms: int = 60_000
+    attempts: int = 10
+    healthy_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job file. `path` is where it was read; relative paths in it are resolved against it."""
+
+    name: str
+    path: Path
+    sink: Sink
+    description: str = ""
+    sources: tuple[Source, ...] = ()
+    tables: tuple[Table, ...] = ()
+    sql: str | None = None
+    python: tuple[str, str] | None = None  # (file, function)
+    trigger_ms: int | None = 250  # None: what is there, then the job ends
+    batch: bool = False
+    bootstrap: str | None = None
+    master: str | None = None
+    restart: Restart = Restart()
+    spark: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def once(self) -> bool:
+        """It ends by itself."""
+        return self.batch or self.trigger_ms is None
+
+    @property
+    def dead_letters(self) -> str:
+        """The topic for records that cannot be read."""
+        return f"{self.name}.dlq"
+
+    @property
+    def files(self) -> list[Path]:
+        """The job file and the Python file that it names."""
+        return [self.path, *([self.path.parent / self.python[0]] if self.python else [])]

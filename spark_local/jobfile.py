@@ -1,0 +1,380 @@
+"""Job files: TOML text → Job, with every mistake named (file, key, value, remedy) before Spark
+starts. The reference for people is docs/jobs.md. Imports neither pyspark nor appliance.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from spark_local import ddl
+from spark_local.job import (
+    INFER,
+    METADATA,
+    Files,
+    Jdbc,
+    Job,
+    Place,
+    Restart,
+    Sink,
+    Source,
+    Table,
+)
+from spark_local.mistakes import JobFileError, Mistake, TableReader
+
+__all__ = ["JobFileError", "Mistake", "load", "parse"]
+
+_JOB_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+_VIEW: Final = re.compile(r"[A-Za-z_]\w{0,99}")
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_MASTER: Final = re.compile(r"local(\[(\*|\d+)\])?|spark://\S+|yarn|k8s://\S+")
+_VALUE_FORMATS: Final = ("json", "csv", "string", "binary")
+_FILE_FORMATS: Final = ("json", "csv", "parquet")
+_PLAIN_COLUMNS: Final = {"string": "value STRING", "binary": "value BINARY"}
+
+
+def load(path: str | Path) -> Job:
+    """The job of a file. Raises JobFileError with all its mistakes."""
+    file = Path(path)
+    try:
+        text = file.read_text()
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise _alone(file, "the file", f"it cannot be read: {reason}", "check the path") from None
+    except UnicodeDecodeError:
+        raise _alone(file, "the file", "it is not UTF-8", "save it as UTF-8") from None
+    return parse(text, file)
+
+
+def parse(text: str, path: Path) -> Job:
+    """The job that `text` describes; `path` gives its default name and resolves its paths. Raises
+    JobFileError with all mistakes."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise _alone(path, "the file", f"it is not TOML: {problem}", "see docs/jobs.md") from None
+    out: list[Mistake] = []
+    job = _job(TableReader(path.name, "", content, out), path.absolute())
+    if out:
+        raise JobFileError(out)
+    return job
+
+
+def _alone(file: Path, key: str, problem: str, remedy: str) -> JobFileError:
+    return JobFileError([Mistake(file.name, key, None, problem, remedy)])
+
+
+def _job(read: TableReader, path: Path) -> Job:
+    name = read.checked("name", _job_name, None)
+    if "name" not in read:
+        try:
+            name = _job_name(path.stem)
+        except ValueError as wrong:
+            read.wrong("name", f"the file's name {path.stem!r} is no name of a job", wrong.args[1])
+    batch = read.flag("batch")
+    folder = path.parent
+    sources = tuple(_source(n, r, folder, batch) for n, r in read.children("sources").items())
+    tables = tuple(_table(n, r, folder) for n, r in read.children("tables").items())
+    sink_table = read.table("sink", needed=True)
+    sink = Sink(Place(topic="-")) if sink_table is None else _sink(sink_table, folder, batch)
+    if not sources:
+        read.wrong("sources", "the job reads nothing", "write a table [sources.NAME]")
+    sql, python = read.text("sql"), read.checked("python", _python(folder), None)
+    job = Job(
+        name=name or "-",
+        path=path,
+        description=read.text("description", "") or "",
+        sources=sources,
+        tables=tables,
+        sql=sql,
+        python=python,
+        sink=sink,
+        trigger_ms=_trigger(read),
+        batch=batch,
+        bootstrap=read.checked("bootstrap", _bootstrap, None),
+        master=read.checked("master", _master, None),
+        restart=_restart(read.table("restart")),
+        spark=_spark(read),
+    )
+    _cross(read, job)
+    read.finish()
+    return job
+
+
+def _cross(read: TableReader, job: Job) -> None:
+    """What only several keys together show."""
+    if not job.sql and not job.python and "sql" not in read and "python" not in read:
+        read.wrong("sql", "the job derives nothing", 'write sql = "SELECT …" or python = "f.py:f"')
+    if "sql" in read and "python" in read:
+        read.wrong("python", "there is sql too", "keep one of the two")
+    views = [one.name for one in job.sources] + [one.name for one in job.tables]
+    for name in {name for name in views if views.count(name) > 1}:
+        read.wrong(f"tables.{name}", "a source has the same name", "give it another name")
+    for name in views if job.sql else ():
+        if not re.search(rf"\b{re.escape(name)}\b", job.sql or "", re.IGNORECASE):
+            read.wrong("sql", f"it does not use {name}", "use it, or take its table out")
+    if job.batch and "trigger" in read:
+        read.wrong("trigger", "a batch job runs once and ends", "take one of the two keys out")
+    if job.batch and job.sink.mode != "append":
+        read.wrong("[sink] mode", "a batch job appends", 'leave it out or write mode = "append"')
+    if job.sink.place.topic and job.sink.place.topic in (s.place.topic for s in job.sources):
+        read.wrong("[sink] topic", "the job would read what it writes", "write to another topic")
+
+
+def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
+    _view_name(name, read)
+    place = _place(read, folder)
+    form, schema = _format(read, place)
+    known = _columns(schema)
+    metadata = read.flag("metadata")
+    if metadata:
+        known = known and [*known, *METADATA]
+        if place.topic is None:
+            read.wrong("metadata", "only topics have it", "take the key out")
+    event_time = read.text("event_time")
+    _known_columns(read, "event_time", (event_time,) if event_time else (), known)
+    watermark = read.duration("watermark", None, least=0)
+    if watermark is not None and event_time is None:
+        read.wrong("watermark", "no column says when an event was", "write event_time too")
+    if place.jdbc and not batch:
+        read.wrong("jdbc", "a database is no stream", "write batch = true, or make it a table")
+    if place.topic is None:
+        for key in ("start", "max_records", "on_loss"):
+            if key in read:
+                read.wrong(key, "only topics have it", "take the key out")
+    source = Source(
+        name=name,
+        place=place,
+        format=form,
+        schema=schema,
+        event_time=event_time,
+        watermark_ms=watermark,
+        start=read.checked("start", _start, "earliest"),
+        max_records=read.number("max_records", 200_000, 1, 1_000_000_000),
+        on_loss=read.choice("on_loss", ("stop", "continue"), "stop"),
+        metadata=metadata,
+    )
+    read.finish()
+    return source
+
+
+def _table(name: str, read: TableReader, folder: Path) -> Table:
+    _view_name(name, read)
+    place = _place(read, folder)
+    form, schema = _format(read, place)
+    key = read.names("key")
+    if place.topic and not key:
+        read.wrong("key", "a table of a topic has a key", 'write key = "column"')
+    _known_columns(read, "key", key, _columns(schema))
+    refresh = read.duration("refresh", 30_000, least=100)
+    read.finish()
+    return Table(name, place, key, form, schema, refresh or 30_000)
+
+
+def _sink(read: TableReader, folder: Path, batch: bool) -> Sink:
+    place = _place(read, folder)
+    delivery = read.choice("delivery", ("at-least-once", "exactly-once"), "at-least-once")
+    if delivery == "exactly-once":
+        read.wrong(
+            "delivery",
+            "it needs transactions, which the appliance does not serve yet",
+            'write "at-least-once" and a key, so that a repeated row replaces itself',
+        )
+    mode = read.choice("mode", ("append", "update", "complete"), "append")
+    if place.topic is None:
+        if mode != "append" and not batch:
+            read.wrong("mode", "rows are only added to files and databases", 'write "append"')
+        for key in ("key", "partitions", "config"):
+            if key in read:
+                read.wrong(key, "only topics have it", "take the key out")
+    sink = Sink(
+        place=place,
+        key=read.names("key"),
+        mode=mode,
+        delivery=delivery,
+        partitions=read.number("partitions", -1, 1, 10_000),
+        config=read.scalars("config"),
+    )
+    if place.topic and mode != "append" and not sink.key:
+        read.wrong("key", "rows of this mode replace each other", 'write key = ["column", …]')
+    if "compact" in sink.config.get("cleanup.policy", "") and not sink.key:
+        read.wrong("key", "a compacted topic needs keys", 'write key = ["column", …]')
+    read.finish()
+    return sink
+
+
+def _place(read: TableReader, folder: Path) -> Place:
+    named = [key for key in ("topic", "file", "jdbc") if key in read]
+    topic = read.checked("topic", _topic, None)
+    file, jdbc = read.table("file"), read.table("jdbc")
+    files = _files(file, folder) if file else None
+    base = _jdbc(jdbc, folder) if jdbc else None
+    if len(named) != 1:
+        read.wrong(
+            named[1] if named else "topic",
+            f"there is {named[0]} too" if named else "nothing says where",
+            "write exactly one of topic, file and jdbc",
+        )
+    if sum(one is not None for one in (topic, files, base)) != 1:
+        return Place(topic="-")
+    return Place(topic, files, base)
+
+
+def _files(read: TableReader, folder: Path) -> Files:
+    path = read.text("path")
+    if path is None and "path" not in read:
+        read.wrong("path", "it is missing", 'write path = "folder"')
+    form = read.choice("format", _FILE_FORMATS, "json")
+    options = read.scalars("options")
+    read.finish()
+    remote = path is not None and "://" in path
+    return Files(path or "-" if remote else str(folder / (path or "-")), form, options)
+
+
+def _jdbc(read: TableReader, folder: Path) -> Jdbc:
+    url, table = read.text("url"), read.text("table")
+    for key, value in (("url", url), ("table", table)):
+        if value is None and key not in read:
+            read.wrong(key, "it is missing", f'write {key} = "…"')
+    if url and not url.startswith("jdbc:"):
+        read.wrong("url", "it is no JDBC address", 'write "jdbc:postgresql://host/database"')
+    secret = read.text("password_file")
+    found = Jdbc(
+        url=url or "-",
+        table=table or "-",
+        user=read.text("user"),
+        password_file=str(folder / secret) if secret else None,
+        driver=read.text("driver"),
+    )
+    read.finish()
+    return found
+
+
+def _format(read: TableReader, place: Place) -> tuple[str, str | None]:
+    """(format of the values, columns)."""
+    schema = read.checked("schema", _schema, None)
+    if place.topic is None:
+        if "format" in read:
+            read.wrong("format", "a topic's values have it", "files have file = {format = …}")
+        if place.file and place.file.format != "parquet" and not schema and "schema" not in read:
+            read.wrong("schema", "it is missing", 'write schema = "name TYPE, …" or "infer"')
+        if place.jdbc and "schema" in read:
+            read.wrong("schema", "a database has one itself", "take the key out")
+        return "row", schema
+    form = read.choice("format", _VALUE_FORMATS, "json")
+    if form in _PLAIN_COLUMNS:
+        if "schema" in read:
+            read.wrong("schema", f"a {form} has one column, value", "take the key out")
+        return form, _PLAIN_COLUMNS[form]
+    if schema is None and "schema" not in read:
+        read.wrong("schema", "it is missing", 'write schema = "name TYPE, …" or "infer"')
+    return form, schema
+
+
+def _restart(read: TableReader | None) -> Restart:
+    usual = Restart()
+    if read is None:
+        return usual
+    found = Restart(
+        first_ms=read.duration("first", usual.first_ms) or usual.first_ms,
+        longest_ms=read.duration("longest", usual.longest_ms) or usual.longest_ms,
+        attempts=read.number("attempts", usual.attempts, 0, 1_000_000),
+        healthy_ms=read.duration("healthy", usual.healthy_ms) or usual.healthy_ms,
+    )
+    if found.longest_ms < found.first_ms:
+        read.wrong("longest", "it is shorter than the first wait", "write first ≤ longest")
+    read.finish()
+    return found
+
+
+def _spark(read: TableReader) -> dict[str, str]:
+    settings = read.scalars("spark")
+    for name in settings:
+        if not name.startswith("spark.sql."):
+            read.wrong(
+                f"[spark] {name}",
+                "it belongs to all jobs together",
+                "only spark.sql.* can be set for a job; penstock job serve has the rest",
+            )
+    return settings
+
+
+def _view_name(name: str, read: TableReader) -> None:
+    if not _VIEW.fullmatch(name):
+        read.wrong("the table's name", "SQL cannot use it", "write letters, digits and _ only")
+
+
+def _columns(schema: str | None) -> list[str] | None:
+    return None if schema is None or schema == INFER else list(ddl.columns(schema))
+
+
+def _known_columns(
+    read: TableReader, key: str, wanted: tuple[str, ...], known: list[str] | None
+) -> None:
+    for column in wanted if known else ():
+        assert known is not None
+        if column not in known:
+            read.wrong(key, f"the schema has no column {column!r}", f"it has {', '.join(known)}")
+
+
+def _refuse(pattern: re.Pattern[str], problem: str, remedy: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(problem, remedy)
+        return value
+
+    return check
+
+
+_job_name = _refuse(
+    _JOB_NAME, "it is no name of a job", "write small letters, digits, _ and -, 100 at most"
+)
+_topic = _refuse(
+    _TOPIC, "it is no name of a topic", "write letters, digits, . _ and -, 249 at most"
+)
+_master = _refuse(_MASTER, "Spark knows no such master", 'write "local[2]" or "spark://host:7077"')
+_bootstrap = _refuse(
+    re.compile(r"[^\s,]+:\d+(,[^\s,]+:\d+)*"), "it is no list of HOST:PORT", 'write "host:9092"'
+)
+
+
+def _schema(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("it must be a text", 'write "name TYPE, …" or "infer"')
+    if value.strip().lower() == INFER:
+        return INFER
+    ddl.columns(value)
+    return value
+
+
+def _start(value: Any) -> str:
+    if value in ("earliest", "latest"):
+        return str(value)
+    remedy = 'write "earliest", "latest" or a time such as "2013-01-01T00:00:00Z"'
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError("it is no place to begin", remedy) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return str(int(moment.timestamp() * 1000))
+
+
+def _trigger(read: TableReader) -> int | None:
+    return None if read.raw("trigger") == "once" else read.duration("trigger", 250, least=0)
+
+
+def _python(folder: Path) -> Callable[[Any], tuple[str, str] | None]:
+    def check(value: Any) -> tuple[str, str]:
+        file, colon, function = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+        if not colon or not file.endswith(".py") or not function.isidentifier():
+            raise ValueError("it is no file with a function", 'write "delays.py:derive"')
+        if Path(file).name != file:
+            raise ValueError("it lies in another folder", "put it next to the job file")
+        if not (folder / file).is_file():
+            raise ValueError("there is no such file", f"write it to {file} next to the job file")
+        return file, function
+
+    return check
