@@ -1,4 +1,4 @@
-"""Change dynamic settings of topics and brokers (KIP-226, KIP-339).
+"""Change dynamic settings of topics, brokers and groups (KIP-226, KIP-339).
 
 Invariant: what is written was valid at that time, for its name, its value and, for a topic,
 together with the topic's other settings. The records of one resource come together or not at all;
@@ -11,29 +11,19 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
-from appliance.config.setting import LIST
+from appliance.config.setting import LIST, shown
+from appliance.controller.config_resources import Resource, check_resource
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
-from appliance.metadata import effective
-from appliance.metadata.image import BROKER, TOPIC
+from appliance.metadata import effective, effective_groups
+from appliance.metadata.image import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from appliance.wire import kraft_records as kraft
-
-BROKER_LOGGER: Final = 8
-CLIENT_METRICS: Final = 16
-GROUP: Final = 32
+from appliance.wire.varint import STRING_MAX
 
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
 _OPERATIONS: Final = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
-
-
-@dataclass(slots=True, frozen=True)
-class Resource:
-    """What has settings. kind: TOPIC or BROKER, of which the name "" is the cluster default."""
-
-    kind: int
-    name: str
 
 
 @dataclass(slots=True, frozen=True)
@@ -104,47 +94,6 @@ def replace_all(
         else:
             results.append((resource, OK))
     return records, results
-
-
-def check_resource(situation: Situation, resource: Resource) -> None:
-    """That the resource exists and has settings here. Raises PeerError."""
-    if resource.kind == TOPIC:
-        if not resource.name:
-            raise PeerError(errors.INVALID_REQUEST, "Default topic resources are not allowed.")
-        if resource.name not in situation.image.topics_by_name:
-            raise PeerError(
-                errors.UNKNOWN_TOPIC_OR_PARTITION,
-                f"The topic '{resource.name[:249]}' does not exist.",
-            )
-    elif resource.kind == BROKER:
-        _check_broker(situation, resource.name)
-    elif resource.kind == BROKER_LOGGER:
-        raise PeerError(
-            errors.INVALID_REQUEST,
-            "There are no loggers to configure here: events are logged by name on stderr."
-            " Resource types are 2 (topic) and 4 (broker).",
-        )
-    else:
-        raise PeerError(
-            errors.INVALID_REQUEST,
-            f"Unsupported resource type {resource.kind}; types are 2 (topic) and 4 (broker).",
-        )
-
-
-def _check_broker(situation: Situation, name: str) -> None:
-    if name == "":
-        return
-    if not name.isascii() or not name.isdigit():
-        raise PeerError(
-            errors.INVALID_REQUEST,
-            f"Broker id must be an integer, but it is: {name[:100]!r}.",
-        )
-    if int(name) not in situation.image.brokers:
-        known = ", ".join(map(str, sorted(situation.image.brokers)))
-        raise PeerError(
-            errors.BROKER_ID_NOT_REGISTERED,
-            f"No broker with id {name[:20]} found; registered are: {known}.",
-        )
 
 
 def _check_resource(
@@ -220,13 +169,68 @@ def _change(
     situation: Situation, resource: Resource, new: dict[str, str], touched: Sequence[str]
 ) -> list[Record]:
     """Check the settings that were touched, and the whole of a topic's; the records of it."""
+    for key in touched:
+        _check_length(key, new.get(key))
     if resource.kind == TOPIC:
         _check_topic(situation, resource.name, new, touched)
-    else:
+    elif resource.kind == BROKER:
         for key in touched:
-            _check_broker_setting(resource, key, new.get(key))
+            _check_broker_setting(situation, resource, key, new.get(key))
+    elif resource.kind == BROKER_LOGGER:
+        for key in touched:
+            _refuse_logger(key)
+    else:
+        _check_other(situation, resource, new, touched)
     old = situation.image.config(resource.kind, resource.name)
     return _difference(resource, old, new)
+
+
+def _check_length(key: str, value: str | None) -> None:
+    """What APPEND made must fit a string, as every other value does."""
+    if value is not None and len(value.encode()) > STRING_MAX:
+        raise PeerError(
+            errors.INVALID_CONFIG,
+            f"The value of {key[:100]} would have {len(value.encode())} bytes; at most"
+            f" {STRING_MAX} are possible. Take members out of the list.",
+        )
+
+
+def _refuse_logger(key: str) -> None:
+    if key != "root":
+        raise PeerError(errors.INVALID_CONFIG, f"Logger {key[:100]} does not exist!")
+    raise PeerError(
+        errors.INVALID_REQUEST,
+        "The level of the root logger cannot be changed: events are few and all are logged.",
+    )
+
+
+def _check_other(
+    situation: Situation, resource: Resource, new: Mapping[str, str], touched: Sequence[str]
+) -> None:
+    """Settings of groups and of subscriptions to metrics."""
+    try:
+        for key in touched:
+            if effective.definition(resource.kind, key) is None:
+                kind = "group config name" if resource.kind == GROUP else "client metrics config"
+                raise ConfigError(f"Unknown {kind}: {key[:100]}")
+            _refuse_inert(situation, resource.kind, key, new.get(key))
+        if resource.kind == GROUP:
+            effective_groups.check_group(situation.image, situation.config, new, touched)
+    except ConfigError as cause:
+        raise PeerError(errors.INVALID_CONFIG, str(cause)) from cause
+
+
+def _refuse_inert(situation: Situation, kind: int, key: str, value: str | None) -> None:
+    """Nobody should believe that a setting without effect is in force. What it is anyway may be
+    said, so that settings copied from elsewhere can be given. Raises ConfigError."""
+    setting = effective.definition(kind, key)
+    if value is None or setting is None or not setting.inert:
+        return
+    now = shown(setting.default)
+    if kind == BROKER:
+        now = effective.inherited(situation.image, situation.config, kind, key)
+    if (shown(setting.parse(value)) or "") != (now or ""):
+        raise ConfigError(f"{key} cannot be changed here: {setting.inert}; leave it out")
 
 
 def _check_topic(
@@ -235,12 +239,15 @@ def _check_topic(
     try:
         for key in touched:
             effective.check_topic_setting(key, new.get(key))
+            _refuse_inert(situation, TOPIC, key, new.get(key))
         effective.check_topic(situation.image, situation.config, new)
     except ConfigError as cause:
         raise PeerError(errors.INVALID_CONFIG, f"Topic {topic[:249]}: {cause}") from cause
 
 
-def _check_broker_setting(resource: Resource, key: str, value: str | None) -> None:
+def _check_broker_setting(
+    situation: Situation, resource: Resource, key: str, value: str | None
+) -> None:
     wrong = effective.why_not_dynamic(key, per_broker=resource.name != "")
     if wrong:
         raise PeerError(errors.INVALID_REQUEST, wrong)
@@ -248,6 +255,7 @@ def _check_broker_setting(resource: Resource, key: str, value: str | None) -> No
         return
     try:
         effective.check_broker_setting(key, value)
+        _refuse_inert(situation, BROKER, key, value)
     except ConfigError as cause:
         raise PeerError(errors.INVALID_CONFIG, str(cause)) from cause
 

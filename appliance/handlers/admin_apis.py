@@ -10,11 +10,15 @@ from appliance.handlers import (
     k33_alter_configs,
     k35_describe_log_dirs,
     k37_create_partitions,
+    k43_elect_leaders,
     k44_incremental_alter_configs,
+    k45_alter_partition_reassignments,
+    k46_list_partition_reassignments,
     k48_describe_client_quotas,
     k49_alter_client_quotas,
     k55_describe_quorum,
     k57_update_features,
+    k74_list_config_resources,
 )
 from appliance.handlers.admin import Api
 
@@ -28,10 +32,14 @@ APIS: Final[dict[int, Api]] = {
         k33_alter_configs,
         k35_describe_log_dirs,
         k37_create_partitions,
+        k43_elect_leaders,
         k44_incremental_alter_configs,
+        k45_alter_partition_reassignments,
+        k46_list_partition_reassignments,
         k48_describe_client_quotas,
         k49_alter_client_quotas,
         k55_describe_quorum,
         k57_update_features,
+        k74_list_config_resources,
     )
 }

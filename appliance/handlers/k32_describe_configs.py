@@ -1,17 +1,18 @@
 """DescribeConfigs, API key 32, versions 1 to 4.
 
-1: sources and synonyms. 3: types and documentation. 4: flexible. Resources are topics, this broker,
-and "" for what is set for all brokers dynamically. Values of sensitive settings are null.
+1: sources and synonyms. 3: types and documentation. 4: flexible. Resources are topics, groups, this
+broker, "" for what is set for all brokers dynamically, loggers, and subscriptions to the metrics of
+clients. Values of sensitive settings are null.
 """
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.controller.configs import Resource, check_resource
+from appliance.controller.config_resources import Resource, check_resource
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.handlers.described_configs import described
-from appliance.metadata import effective
+from appliance.metadata import effective, effective_groups
 from appliance.metadata.effective import Explained
-from appliance.metadata.image import TOPIC
+from appliance.metadata.image import BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -48,6 +49,12 @@ def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
     check_resource(situation, resource)
     if resource.kind == TOPIC:
         return effective.explain_topic(image, config, image.config(TOPIC, resource.name))
+    if resource.kind == GROUP:
+        return effective_groups.explain_group(image, config, resource.name)
+    if resource.kind == CLIENT_METRICS:
+        return effective_groups.explain_client_metrics(image, resource.name)
+    if resource.kind == BROKER_LOGGER:
+        return effective_groups.explain_loggers()
     if resource.name == "":
         return effective.explain_cluster_default(image)
     if int(resource.name) != situation.node_id:

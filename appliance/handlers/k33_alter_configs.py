@@ -3,7 +3,8 @@
 Replaces all settings of a resource: what is not named goes back to its default.
 """
 
-from appliance.controller.configs import Resource, replace_all
+from appliance.controller.config_resources import Resource
+from appliance.controller.configs import replace_all
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
 
 

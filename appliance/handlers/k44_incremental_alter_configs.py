@@ -4,7 +4,8 @@ SET, DELETE, and for lists APPEND and SUBTRACT, on topics, this broker and the d
 brokers.
 """
 
-from appliance.controller.configs import Operation, Resource, alter_incrementally
+from appliance.controller.config_resources import Resource
+from appliance.controller.configs import Operation, alter_incrementally
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
 
 

@@ -58,9 +58,13 @@ FORWARDED = (
     forward.handler(33, "AlterConfigs", 0, 2),
     forward.handler(35, "DescribeLogDirs", 1, 5),
     forward.handler(37, "CreatePartitions", 0, 3),
+    forward.handler(43, "ElectLeaders", 0, 2),
     forward.handler(44, "IncrementalAlterConfigs", 0, 1),
+    forward.handler(45, "AlterPartitionReassignments", 0, 1),
+    forward.handler(46, "ListPartitionReassignments", 0, 0),
     forward.handler(55, "DescribeQuorum", 0, 2),
     forward.handler(57, "UpdateFeatures", 0, 2),
+    forward.handler(74, "ListConfigResources", 0, 1),
 )
 
 

@@ -15,10 +15,12 @@ from appliance.config import effective as config_effective
 from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER as BROKER_SETTINGS
 from appliance.config.log_config import LogConfig
+from appliance.config.metrics_settings import CLIENT_METRICS as CLIENT_METRICS_SETTINGS
+from appliance.config.own_group_settings import GROUP as GROUP_SETTINGS
 from appliance.config.setting import PER_BROKER, READ_ONLY, STRING, Setting, shown
 from appliance.config.topic_settings import BROKER_SYNONYM
 from appliance.config.topic_settings import TOPIC as TOPIC_SETTINGS
-from appliance.metadata.image import BROKER, TOPIC, MetadataImage
+from appliance.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataImage
 
 # Sources as DescribeConfigs numbers them.
 TOPIC_OVERRIDE: Final = 1
@@ -45,9 +47,19 @@ class Explained:
     synonyms: tuple[Synonym, ...]
 
 
+_TABLES: Final = {
+    TOPIC: TOPIC_SETTINGS,
+    BROKER: BROKER_SETTINGS,
+    CLIENT_METRICS: CLIENT_METRICS_SETTINGS,
+}
+
+
 def definition(resource_type: int, key: str) -> Setting | None:
     """The declaration of a setting, None when there is no such setting."""
-    return (TOPIC_SETTINGS if resource_type == TOPIC else BROKER_SETTINGS).get(key)
+    if resource_type == GROUP:
+        override = GROUP_SETTINGS.get(key)
+        return override and override.setting
+    return _TABLES[resource_type].get(key)
 
 
 # In effect ---------------------------------------------------------------------------------------
@@ -168,6 +180,11 @@ def explain_broker(image: MetadataImage, config: BrokerConfig, node_id: int) -> 
     return [_broker_setting(image, config, name, dynamic) for name in names]
 
 
+def explain_broker_setting(image: MetadataImage, config: BrokerConfig, name: str) -> Explained:
+    """One setting of this broker."""
+    return _broker_setting(image, config, name, image.config(BROKER, str(config.int("node.id"))))
+
+
 def explain_cluster_default(image: MetadataImage) -> list[Explained]:
     """What is set dynamically for all brokers, by name."""
     return [
@@ -186,12 +203,11 @@ def _topic_setting(
     broker_name = BROKER_SYNONYM.get(name)
     if broker_name is None:
         places.append((name, shown(setting.default), DEFAULT))
-        return _explained(name, setting, tuple(places), read_only=False)
-    dynamic = image.config(BROKER, str(config.int("node.id")))
-    behind = _broker_setting(image, config, broker_name, dynamic)
+        return _explained(name, setting, tuple(places), read_only=bool(setting.inert))
+    behind = explain_broker_setting(image, config, broker_name)
     places += behind.synonyms
     value = overrides.get(name, behind.value)
-    return _explained(name, setting, tuple(places), read_only=False, value=value)
+    return _explained(name, setting, tuple(places), read_only=bool(setting.inert), value=value)
 
 
 def _broker_setting(
@@ -223,6 +239,11 @@ def _setting_or_stranger(resource_type: int, name: str) -> Setting:
     return found or Setting(name, STRING, None, "Not a setting of this broker; it has no effect.")
 
 
+def _read_only(setting: Setting) -> bool:
+    """What has no effect is not to be changed either."""
+    return setting.mode == READ_ONLY or bool(setting.inert)
+
+
 def _explained(
     name: str,
     setting: Setting,
@@ -237,7 +258,7 @@ def _explained(
         name=name,
         value=places[0][1] if value is None else value,
         source=places[0][2],
-        read_only=setting.mode == READ_ONLY if read_only is None else read_only,
+        read_only=_read_only(setting) if read_only is None else read_only,
         sensitive=setting.sensitive,
         type=setting.type,
         doc=doc,

@@ -27,6 +27,10 @@ from appliance.metadata.replay import replay
 
 TOPIC: Final = 2
 BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
+"""Types of what has settings, as on the wire."""
 METADATA_VERSION: Final = "metadata.version"
 
 Entity = tuple[tuple[str, str | None], ...]

@@ -7,7 +7,8 @@ import pytest
 from appliance.base import errors
 from appliance.config.broker import BrokerConfig
 from appliance.controller import configs, features
-from appliance.controller.configs import APPEND, DELETE, SET, SUBTRACT, Operation, Resource
+from appliance.controller.config_resources import Resource
+from appliance.controller.configs import APPEND, DELETE, SET, SUBTRACT, Operation
 from appliance.controller.decision import Situation
 from appliance.controller.features import FeatureUpdate, update_features
 from appliance.controller.partitions import MorePartitions, create_partitions
@@ -315,8 +316,11 @@ def test_broker_settings_and_what_cannot_change_while_it_runs():
         (TOPIC, "nope", errors.UNKNOWN_TOPIC_OR_PARTITION),
         (BROKER, "x", errors.INVALID_REQUEST),
         (BROKER, "7", errors.BROKER_ID_NOT_REGISTERED),
-        (8, "1", errors.INVALID_REQUEST),
-        (16, "m", errors.INVALID_REQUEST),
+        (8, "1", errors.INVALID_CONFIG),
+        (8, "2", errors.INVALID_REQUEST),
+        (16, "m", errors.INVALID_CONFIG),
+        (32, "", errors.INVALID_REQUEST),
+        (32, "g", errors.INVALID_CONFIG),
         (99, "", errors.INVALID_REQUEST),
     ],
 )

@@ -19,7 +19,7 @@ from appliance.wire import messages, request_head
 from appliance.wire.fields import Field, Layout
 from appliance.wire.varint import STRING_MAX
 
-SERVED = [2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 55, 57, 60, 75]
+SERVED = [2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 37, 43, 44, 45, 46, 55, 57, 60, 74, 75]
 MOST = b"\x7f\xff\xff\xff"  # an int32 count of 2^31 - 1
 MOST_COMPACT = b"\xff\xff\xff\xff\x0f"  # a varint of 2^32 - 1
 

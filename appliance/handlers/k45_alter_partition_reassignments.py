@@ -1,0 +1,39 @@
+"""AlterPartitionReassignments, API key 45, versions 0 and 1; flexible from 0 (KIP-455).
+
+1: whether the replication factor may change. Replicas on other nodes cannot be made here: what is
+possible is done when the answer comes, all else is refused.
+"""
+
+from appliance.base import errors
+from appliance.controller.reassignments import alter_reassignments
+from appliance.handlers.admin import AdminContext, Answer, Api, Message
+
+
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    allowed = version < 1 or request.allow_replication_factor_change
+    wanted = [
+        (topic.name, [(item.partition_index, item.replicas) for item in topic.partitions])
+        for topic in request.topics
+    ]
+    records, results = alter_reassignments(context.situation, wanted, may_change_factor=allowed)
+    rows = [
+        {
+            "name": name,
+            "partitions": [
+                {"partition_index": index, "error_code": one.code, "error_message": one.message}
+                for index, one in partitions
+            ],
+        }
+        for name, partitions in results
+    ]
+    values = {
+        "throttle_time": 0,
+        "allow_replication_factor_change": allowed,
+        "error_code": errors.NONE,
+        "error_message": None,
+        "responses": rows,
+    }
+    return Answer(records, values)
+
+
+API = Api(45, "AlterPartitionReassignments", 0, 1, 0, decide)

@@ -1,0 +1,133 @@
+"""What a group's own setting is in effect (KIP-848): what was set for the group, else what the
+broker has for all groups. Also what DescribeConfigs says of loggers and of clients' metrics.
+
+Callers: the controller's checks and DescribeConfigs. The coordinators read the group's own values
+from the image themselves.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from appliance.base.errors import ConfigError
+from appliance.config.broker import BrokerConfig
+from appliance.config.metrics_settings import CLIENT_METRICS as CLIENT_METRICS_SETTINGS
+from appliance.config.own_group_settings import GROUP as GROUP_SETTINGS
+from appliance.config.own_group_settings import Override
+from appliance.config.setting import Setting, shown
+from appliance.metadata.effective import (
+    DEFAULT,
+    Explained,
+    Synonym,
+    broker_config,
+    explain_broker_setting,
+)
+from appliance.metadata.image import CLIENT_METRICS, GROUP, MetadataImage
+
+DYNAMIC_LOGGER: Final = 6
+DYNAMIC_METRICS: Final = 7
+DYNAMIC_GROUP: Final = 8
+
+_HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
+_SESSION: Final = "consumer.session.timeout.ms"
+
+
+def check_group(
+    image: MetadataImage, config: BrokerConfig, new: Mapping[str, str], touched: Sequence[str]
+) -> None:
+    """Whether the settings that were touched, which exist, are possible, alone and together.
+    Raises ConfigError."""
+    broker = broker_config(image, config)
+    for key in touched:
+        if key in new:
+            _check_bounds(GROUP_SETTINGS[key], new[key], broker)
+    heartbeat = _in_force(_HEARTBEAT, new, broker)
+    session = _in_force(_SESSION, new, broker)
+    if heartbeat >= session:
+        raise ConfigError(
+            f"{_HEARTBEAT} ({heartbeat}) must be less than {_SESSION} ({session});"
+            " make the first smaller or the second larger"
+        )
+
+
+def _check_bounds(override: Override, text: str, broker: BrokerConfig) -> None:
+    value = override.setting.parse(text)
+    if not isinstance(value, int):
+        return
+    name = override.setting.name
+    if override.lowest and value < broker.int(override.lowest):
+        raise ConfigError(
+            f"{name} must be greater than or equal to {override.lowest}"
+            f" ({broker.int(override.lowest)})"
+        )
+    if override.highest and value > broker.int(override.highest):
+        raise ConfigError(
+            f"{name} must be less than or equal to {override.highest}"
+            f" ({broker.int(override.highest)})"
+        )
+
+
+def _in_force(name: str, own: Mapping[str, str], broker: BrokerConfig) -> int:
+    if name in own:
+        return int(own[name])
+    return broker.int(GROUP_SETTINGS[name].behind)
+
+
+def explain_group(image: MetadataImage, config: BrokerConfig, group: str) -> list[Explained]:
+    """Every setting of a group, by name; a group that does not exist has the defaults."""
+    own = image.config(GROUP, group)
+    return [_group_setting(image, config, GROUP_SETTINGS[name], own) for name in GROUP_SETTINGS]
+
+
+def _group_setting(
+    image: MetadataImage, config: BrokerConfig, override: Override, own: Mapping[str, str]
+) -> Explained:
+    setting = override.setting
+    places: list[Synonym] = []
+    if setting.name in own:
+        places.append((setting.name, own[setting.name], DYNAMIC_GROUP))
+    if override.behind:
+        places += explain_broker_setting(image, config, override.behind).synonyms
+    else:
+        places.append((setting.name, shown(setting.default), DEFAULT))
+    return _explained(setting, places)
+
+
+def explain_client_metrics(image: MetadataImage, name: str) -> list[Explained]:
+    """Every setting of a subscription; one that does not exist has the defaults."""
+    own = image.config(CLIENT_METRICS, name)
+    rows = []
+    for setting in CLIENT_METRICS_SETTINGS.values():
+        place: Synonym = (setting.name, shown(setting.default), DEFAULT)
+        if setting.name in own:
+            place = (setting.name, own[setting.name], DYNAMIC_METRICS)
+        rows.append(_explained(setting, [place]))
+    return rows
+
+
+def explain_loggers() -> list[Explained]:
+    """There is one logger, and its level is not to be changed."""
+    return [
+        Explained(
+            name="root",
+            value="INFO",
+            source=DYNAMIC_LOGGER,
+            read_only=True,
+            sensitive=False,
+            type=0,
+            doc="",
+            synonyms=(),
+        )
+    ]
+
+
+def _explained(setting: Setting, places: list[Synonym]) -> Explained:
+    return Explained(
+        name=setting.name,
+        value=places[0][1],
+        source=places[0][2],
+        read_only=bool(setting.inert),
+        sensitive=setting.sensitive,
+        type=setting.type,
+        doc=setting.doc + (f" Has no effect here: {setting.inert}." if setting.inert else ""),
+        synonyms=tuple(places),
+    )

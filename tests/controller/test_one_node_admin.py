@@ -1,0 +1,206 @@
+"""Elections, reassignments and the settings of groups, as Apache Kafka 4.3 answers on one node."""
+
+from dataclasses import replace
+
+import pytest
+from test_controller_scenarios import BROKER, TOPIC, Cluster
+
+from appliance.base import errors
+from appliance.controller.configs import APPEND, DELETE, SET, Operation
+from appliance.controller.elections import elect_leaders
+from appliance.controller.reassignments import alter_reassignments, reassignments
+from appliance.controller.topics import NewTopic
+from appliance.metadata import effective_groups
+from appliance.metadata.effective import explain_broker, explain_topic
+from appliance.metadata.snapshot import broker_record, partition_record
+
+GROUP, METRICS, LOGGER = 32, 16, 8
+NOT_NEEDED, UNKNOWN = errors.ELECTION_NOT_NEEDED, errors.UNKNOWN_TOPIC_OR_PARTITION
+WRONG = errors.INVALID_REPLICA_ASSIGNMENT
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster()
+    cluster.create(NewTopic("t", 2))
+    return cluster
+
+
+def shape(cluster, index=0, **changed):
+    """Make a partition what another controller may have left behind."""
+    topic = cluster.image.topics_by_name["t"]
+    new = replace(topic.partitions[index], **changed)
+    cluster.replay([partition_record(topic.topic_id, new)])
+
+
+def neighbour(cluster, fenced=False):
+    """A second broker, which runs if it is not fenced."""
+    other = replace(cluster.image.brokers[1], broker_id=2, fenced=fenced, epoch=99)
+    cluster.replay([broker_record(other)])
+
+
+def elect(cluster, kind, wanted):
+    records, whole, results = elect_leaders(cluster.situation, kind, wanted)
+    cluster.replay(records)
+    return whole.code, [(t, [(i, r.code) for i, r in rows]) for t, rows in results]
+
+
+def move(cluster, wanted, allow=True):
+    asked = [("t", [wanted])] if isinstance(wanted[0], int) else [wanted]
+    records, results = alter_reassignments(cluster.situation, asked, may_change_factor=allow)
+    cluster.replay(records)
+    ((_, ((_, result),)),) = results
+    return result.code
+
+
+def test_no_election_is_needed_where_the_only_replica_leads(cluster):
+    wanted = [("t", [0, 7]), ("nope", [0])]
+    expected = [("t", [(0, NOT_NEEDED), (7, UNKNOWN)]), ("nope", [(0, UNKNOWN)])]
+    for kind in (0, 1):
+        assert elect(cluster, kind, wanted) == (0, expected)
+        assert elect(cluster, kind, None) == (0, [("t", [])])
+    code, rows = elect(cluster, 7, [("t", [0])])
+    assert (code, rows) == (errors.INVALID_REQUEST, [("t", [(0, errors.INVALID_REQUEST)])])
+
+
+def test_leadership_goes_back_to_the_preferred_replica_when_it_is_in_sync(cluster):
+    neighbour(cluster, fenced=True)
+    shape(cluster, replicas=(1, 2), isr=(2,), leader=2)
+    assert elect(cluster, 0, [("t", [0])])[1] == [
+        ("t", [(0, errors.PREFERRED_LEADER_NOT_AVAILABLE)])
+    ]
+    shape(cluster, replicas=(1, 2), isr=(2, 1), leader=2, leader_epoch=5)
+    assert elect(cluster, 0, [("t", [0, 0])])[1] == [("t", [(0, 0), (0, 0)])]
+    found = cluster.image.partition("t", 0)
+    assert (found.leader, found.leader_epoch) == (1, 6), "asked for twice it is one election"
+
+
+def test_an_unclean_election_is_for_partitions_without_a_leader(cluster):
+    neighbour(cluster, fenced=True)
+    shape(cluster, replicas=(2,), isr=(2,), leader=-1)
+    assert elect(cluster, 1, [("t", [0])])[1] == [
+        ("t", [(0, errors.ELIGIBLE_LEADERS_NOT_AVAILABLE)])
+    ]
+    shape(cluster, replicas=(2, 1), isr=(2,), leader=-1)
+    assert elect(cluster, 1, None)[1] == [("t", [(0, 0)])]
+    found = cluster.image.partition("t", 0)
+    assert (found.leader, found.isr) == (1, (1,))
+
+
+@pytest.mark.parametrize("replicas", [[2], [1, 1], [], [-1], [1, 2]])
+def test_a_reassignment_to_what_is_not_there_is_refused(cluster, replicas):
+    assert move(cluster, (0, replicas)) == WRONG
+
+
+def test_a_reassignment_to_what_is_changes_nothing(cluster):
+    before = cluster.image.partition("t", 0)
+    assert move(cluster, (0, [1])) == 0
+    assert cluster.image.partition("t", 0) == before
+    assert move(cluster, (0, None)) == errors.NO_REASSIGNMENT_IN_PROGRESS
+    assert move(cluster, (9, [1])) == UNKNOWN == move(cluster, ("nope", [(0, None)]))
+    assert reassignments(cluster.image, None) == []
+
+
+def test_replicas_of_nodes_that_are_gone_can_be_given_up(cluster):
+    neighbour(cluster, fenced=True)
+    shape(cluster, replicas=(2, 1), isr=(2, 1), leader=2, directories=(b"b" * 16, b"a" * 16))
+    assert move(cluster, (0, [1]), allow=False) == errors.INVALID_REPLICATION_FACTOR
+    assert move(cluster, (0, [1])) == 0
+    found = cluster.image.partition("t", 0)
+    assert (found.replicas, found.isr, found.leader) == ((1,), (1,), 1)
+    assert found.directories == (b"a" * 16,)
+    shape(cluster, 1, replicas=(2, 1), isr=(2,), leader=2)
+    assert move(cluster, (1, [1])) == WRONG, "what is not in sync has not everything"
+
+
+def test_a_reassignment_that_was_under_way_is_told_and_can_be_cancelled(cluster):
+    neighbour(cluster)
+    shape(cluster, replicas=(1, 2), isr=(1,), leader=1, adding_replicas=(2,))
+    ((name, (found,)),) = reassignments(cluster.image, None)
+    assert (name, found.index, found.adding_replicas) == ("t", 0, (2,))
+    assert reassignments(cluster.image, [("t", [1, 5]), ("nope", [0])]) == []
+    assert move(cluster, (0, None)) == 0
+    found = cluster.image.partition("t", 0)
+    assert (found.replicas, found.adding_replicas, found.leader) == ((1,), (), 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("nope", "1", "Unknown group config name: nope"),
+        ("consumer.session.timeout.ms", "x", "Invalid value"),
+        ("consumer.session.timeout.ms", "5", "group.consumer.min.session.timeout.ms"),
+        ("consumer.session.timeout.ms", "70000", "group.consumer.max.session.timeout.ms"),
+        ("consumer.heartbeat.interval.ms", "60000", "group.consumer.max.heartbeat.interval.ms"),
+        ("streams.num.standby.replicas", "1", "not served"),
+        ("share.auto.offset.reset", "earliest", "not served"),
+    ],
+)
+def test_a_group_setting_that_is_refused(cluster, key, value, words):
+    code, text = cluster.alter(GROUP, "g", Operation(key, SET, value))
+    assert code == errors.INVALID_CONFIG and words in text
+
+
+def test_a_group_has_settings_of_its_own_over_the_brokers(cluster):
+    key = "consumer.session.timeout.ms"
+
+    def now():
+        rows = effective_groups.explain_group(cluster.image, cluster.situation.config, "g")
+        assert len(rows) == 17
+        (row,) = [row for row in rows if row.name == key]
+        return row.value, row.source, row.synonyms[-1]
+
+    behind = ("group.consumer.session.timeout.ms", "45000", 5)
+    assert now() == ("45000", 5, behind)
+    assert cluster.alter(GROUP, "g", Operation(key, SET, "50000"))[0] == 0
+    assert now() == ("50000", 8, behind)
+    assert cluster.alter(GROUP, "g", Operation(key, APPEND, "1"))[0] == errors.INVALID_CONFIG
+    assert cluster.alter(GROUP, "g", Operation(key, DELETE, None))[0] == 0
+    assert now() == ("45000", 5, behind)
+
+
+def test_heartbeats_come_more_often_than_sessions_end():
+    cluster = Cluster(group_consumer_max_heartbeat_interval_ms="60000")
+    change = Operation("consumer.heartbeat.interval.ms", SET, "50000")
+    code, text = cluster.alter(GROUP, "g", change)
+    assert code == errors.INVALID_CONFIG and "consumer.session.timeout.ms (45000)" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key", "value"),
+    [
+        (BROKER, "", "num.io.threads", "9"),
+        (BROKER, "1", "ssl.keystore.password", "secret"),
+        (TOPIC, "t", "remote.storage.enable", "true"),
+        (METRICS, "m", "interval.ms", "1000"),
+    ],
+)
+def test_what_has_no_effect_is_read_only_and_cannot_be_set(cluster, kind, name, key, value):
+    code, text = cluster.alter(kind, name, Operation(key, SET, value))
+    assert code == errors.INVALID_CONFIG and key in text and "secret" not in text
+    image, config = cluster.image, cluster.situation.config
+    rows = {
+        BROKER: lambda: explain_broker(image, config, 1),
+        TOPIC: lambda: explain_topic(image, config, {}),
+        METRICS: lambda: effective_groups.explain_client_metrics(image, name),
+    }[kind]()
+    (row,) = [row for row in rows if row.name == key]
+    assert row.read_only
+    if row.value is not None:
+        assert cluster.alter(kind, name, Operation(key, SET, row.value))[0] == 0
+
+
+def test_the_root_logger_is_shown_and_stays_as_it_is(cluster):
+    (root,) = effective_groups.explain_loggers()
+    assert (root.name, root.read_only) == ("root", True)
+    code, text = cluster.alter(LOGGER, "1", Operation("root", SET, "DEBUG"))
+    assert code == errors.INVALID_REQUEST and "root" in text
+
+
+def test_a_list_grows_no_longer_than_a_string(cluster):
+    members = ",".join(f"10.0.{n // 250}.{n % 250}:{n}" for n in range(1700))
+    change = Operation("max.connections.per.ip.overrides", APPEND, members)
+    assert cluster.alter(BROKER, "", change)[0] == 0
+    more = Operation("max.connections.per.ip.overrides", APPEND, "1" + members.replace(",", ",1"))
+    code, text = cluster.alter(BROKER, "", more)
+    assert code == errors.INVALID_CONFIG and "32767" in text
