@@ -62,7 +62,7 @@ _NETWORK = (
     Setting("background.threads", INT, 10, "Background threads of Apache Kafka.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),
     Setting("queued.max.requests", INT, 500, "Requests queued before reading stops.", low=1, inert="the rings are the queue"),
     Setting("socket.request.max.bytes", INT, 104_857_600, "Largest request, in bytes.", low=1),
-    Setting("socket.send.buffer.bytes", INT, -1, "SO_SNDBUF in bytes; -1 lets the kernel tune it (Kafka: 102400).", low=-1),
+    Setting("socket.send.buffer.bytes", INT, -1, "SO_SNDBUF in bytes; -1: 196608 to clients of the same host, else the kernel tunes it (Kafka: 102400).", low=-1),
     Setting("socket.receive.buffer.bytes", INT, -1, "SO_RCVBUF in bytes; -1 lets the kernel tune it (Kafka: 102400).", low=-1),
     Setting("socket.listen.backlog.size", INT, 1024, "Connections that may wait to be accepted (Kafka: 50).", low=1),
     Setting("connections.max.idle.ms", LONG, 600_000, "A connection idle for so long is closed, in ms.", low=1),

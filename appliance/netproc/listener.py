@@ -4,6 +4,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from appliance.config.broker import BrokerConfig
+from appliance.netproc.sockets import tune
 
 if TYPE_CHECKING:
     from appliance.netproc.server import Server
@@ -30,9 +31,9 @@ class Listener:
             except OSError as problem:
                 self.server.out_of_files(self, problem)
                 return
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.server.admit(sock, str(peer[0]), self.number)
+            address = str(peer[0])
+            tune(sock, address, self.server.config)
+            self.server.admit(sock, address, self.number)
 
 
 def advertised(config: BrokerConfig, sock: socket.socket, number: int) -> tuple[str, int]:
