@@ -1,0 +1,107 @@
+"""kafka-python's own integration suite, from its source distribution, against an appliance.
+
+The suite is fetched once into pytest's cache and never kept here. What it does on the appliance is
+compared with what it does on Apache Kafka (all passes), less the exceptions listed below: one that
+no longer is one must leave the list.
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from tests.broker_process import KAFKA, Broker
+
+VERSION = "3.0.12"
+TESTS = 56
+SKIPPED = {"test_kafka_consumer_offsets_for_time_old"}  # for brokers before 0.10.1
+NOT_SERVED = {
+    "test_create_describe_delete_acls": "ACLs are not served",
+    "test_alter_replica_log_dirs": "AlterReplicaLogDirs is not served",
+}
+NOT_RUN = {  # each would wait a minute for a coordinator that does not exist
+    "test_transactional_producer_messages": "transactions are not served",
+    "test_transactional_producer_offsets": "transactions are not served",
+}
+SERVICE = """
+class ExternalService:
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+class SpawnedService:
+    def __init__(self, *args):
+        raise RuntimeError("set KAFKA_URI")
+"""
+"""What the distribution leaves out: how the suite knows a broker that runs already."""
+
+
+@pytest.fixture(scope="module")
+def suite(pytestconfig):
+    """The unpacked source distribution, whole: the client of this version and its tests."""
+    folder = pytestconfig.cache.mkdir("kafka-python-suite")
+    unpacked = folder / f"kafka_python-{VERSION}"
+    if not (unpacked / "test" / "service.py").exists():
+        command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check"]
+        command += ["--no-deps", "--no-binary", ":all:", "-d", folder, f"kafka-python=={VERSION}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+        if "from versions: none" in done.stderr:
+            pytest.skip("kafka-python's suite cannot be fetched: no package index answers")
+        assert not done.returncode, done.stderr
+        with tarfile.open(f"{unpacked}.tar.gz") as archive:
+            archive.extractall(folder, filter="data")
+        (unpacked / "test" / "__init__.py").touch()
+        (unpacked / "test" / "service.py").write_text(SERVICE)
+    return unpacked
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    """A broker with the settings that the suite counts on; it names broker 0."""
+    broker = Broker(tmp_path_factory.mktemp("suite") / "data")
+    broker.settings |= {
+        "node.id": "0",
+        "num.partitions": "2",
+        "group.min.session.timeout.ms": "3000",
+        "advertised.listeners": f"PLAINTEXT://{broker.bootstrap}",
+    }
+    with broker:
+        yield broker
+
+
+def results(report):
+    """Name of the test without its parameters' text → passed, failed or skipped, and why."""
+    seen = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        verdict = next(
+            (child for child in case if child.tag in ("failure", "error", "skipped")), None
+        )
+        kind = "passed" if verdict is None else verdict.tag
+        seen[case.get("name")] = (kind, "" if verdict is None else verdict.get("message", ""))
+    return seen
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(KAFKA, reason="the list of exceptions is the appliance's")
+def test_the_suite_passes_as_on_apache_kafka(suite, ready, tmp_path):
+    report = tmp_path / "report.xml"
+    command = [sys.executable, "-m", "pytest", "test/integration", "-q", "--tb=short"]
+    command += ["-p", "no:cacheprovider", "--timeout=60", "--timeout-method=signal"]
+    command += [f"--junitxml={report}", "-k", " and ".join(f"not {name}" for name in NOT_RUN)]
+    for folder in ("sasl", "ssl"):
+        command += ["--ignore", f"test/integration/test_{folder}_integration.py"]
+    environment = os.environ | {
+        "KAFKA_URI": f"kafka://{ready.bootstrap}",
+        "KAFKA_VERSION": "4.3.1",
+        "KAFKA_ROOT": str(tmp_path),
+    }
+    environment.pop("PYTEST_ADDOPTS", None)
+    subprocess.run(
+        command, cwd=suite, env=environment, stdin=subprocess.DEVNULL, timeout=300, check=False
+    )
+    seen = results(report)
+    assert len(seen) + len(NOT_RUN) == TESTS
+    failed = {name: why for name, (kind, why) in seen.items() if kind in ("failure", "error")}
+    assert failed.keys() == NOT_SERVED.keys(), failed
+    assert {name for name, (kind, _) in seen.items() if kind == "skipped"} == SKIPPED
