@@ -24,6 +24,7 @@ from appliance.netproc.connection import Connection
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.listener import Listener, advertised
+from appliance.netproc.outbox import CONTROL_HOME, Outbox
 from appliance.netproc.routes import Routes
 from appliance.netproc.segments import OpenSegment, Segments
 from appliance.netproc.throttling import Throttling
@@ -31,8 +32,7 @@ from appliance.ring import messages
 from appliance.ring.arena import Arena
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import COLUMNS, HIGH_WATERMARK, LAST_STABLE, LOG_START
-from appliance.ring.process_table import CONTROL, IOPROC, READY, Peer
-from appliance.ring.ring import RingWriter
+from appliance.ring.process_table import CONTROL, READY, Peer
 from appliance.shell.links import Links
 from appliance.shell.log import NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
@@ -42,7 +42,6 @@ from appliance.wire.request_head import response_head
 
 _SWEEP_NS: Final = 1_000_000_000
 _DRAIN_NS: Final = 5_000_000_000
-_CONTROL_HOME: Final = -1
 _PIECES_IN_RING: Final = 4  # so many pieces of a request fit into the payload area of a ring
 _MOST_NUMBERS: Final = 1 << 32
 
@@ -86,21 +85,20 @@ class Server:
         self._deaf: list[Listener] = []  # listeners that could not accept; tried again by the sweep
         self._deadlines: list[tuple[int, int]] = []
         self._throttling = Throttling(seat, log, self.image.quotas)
-        self._kept: deque[tuple[int, tuple[int, ...], bytes | None]] = deque()
+        self._outbox = Outbox(links, seat.ioprocs)
+        self._kept = self._outbox.kept
         self._lost: deque[tuple[Exchange, int]] = deque()
         self._next_sweep_ns = self.now_ns + _SWEEP_NS
         self._drain_until_ns = 0
         self._rows = seat.partitions.state
-        self._writers = [links.writer(IOPROC, n) for n in range(seat.ioprocs)]
-        self._control = links.writer(CONTROL, 0)
+        self._writers = self._outbox.writers
 
     # The shell's turn -----------------------------------------------------------------------------
 
     def peers_changed(self, peers: list[Peer]) -> None:
         """What was asked of these processes is lost: their requests fail with retriable errors."""
-        homes = {_CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
-        self._kept = deque(kept for kept in self._kept if kept[0] not in homes)
-        self.choked = bool(self._kept)  # the full ring may have been the dead one's
+        homes = {CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
+        self.choked = self._outbox.drop(homes)  # the full ring may have been the dead one's
         self._forget_files()
         for x in list(self._exchanges.values()):
             for index in [index for index, home in x.pending.items() if home in homes]:
@@ -127,7 +125,7 @@ class Server:
         self.follow()
         self._fail_lost()
         if self._kept:
-            self._push_kept()
+            self.choked = not self._outbox.push_kept()
         self._expire()
         if now_ns >= self._next_sweep_ns:
             self._sweep()
@@ -218,6 +216,12 @@ class Server:
             x.slab = connection.slab.hold() if connection.slab is not None else None
         self._release_if_done(x)
 
+    def _fail_lost(self) -> None:
+        while self._lost:
+            x, index = self._lost.popleft()
+            if x.pending.pop(index, None) is not None:
+                self._complete(x, index, None)
+
     def _complete(self, x: Exchange, index: int, message: Message | None) -> None:
         if x.answer is None or x.handler.keeps_body:
             payload = b"" if message is None else message.payload
@@ -292,56 +296,48 @@ class Server:
         if self._kept or not self._writers[home].push(
             op, flags, route.handle, token, a, b, e=e, f=f
         ):
-            if not self.links.is_up(IOPROC, home):
-                self._lost.append((x, index))
-                return
-            self._keep(home, (op, flags, route.handle, token, a, b, e, f), None)
+            self._put(x, index, home, (op, flags, route.handle, token, a, b, e, f), None)
 
     def forward(self, x: Exchange) -> None:
         position = x.position
         key = x.handler.key << 16 | x.version
         caller = f"User:ANONYMOUS\0PLAINTEXT\0{x.connection.address}".encode()
-        fields = (messages.FORWARD, 0, 0, 0, position, key, x.end - position, 0)
-        self._tell(x, 0, _CONTROL_HOME, fields, caller)
+        size = x.end - position
+        fields = (messages.FORWARD, 0, 0, x.number << 32, position, key, size, 0)
+        self._put(x, 0, CONTROL_HOME, fields, caller)
 
     def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
         caller = f"/{x.connection.address}\0".encode() + (x.client_id or b"")
         key = x.handler.key << 16 | x.version
         size = self._writers[route.home].max_payload // _PIECES_IN_RING
         everything = caller + body
+        token = x.number << 32 | index
         for at in range(0, len(everything), size):
             more = int(at + size < len(everything))
             named = 0 if at else len(caller)
-            fields = (messages.COORDINATE, 0, route.handle, 0, more, key, named, 0)
-            self._tell(x, index, route.home, fields, everything[at : at + size])
+            fields = (messages.COORDINATE, 0, route.handle, token, more, key, named, 0)
+            self._put(x, index, route.home, fields, everything[at : at + size])
 
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         client = x.client_id or b""
-        fields = (messages.ENSURE_TOPIC, 0, 0, 0, 0, 0, 0, 0)
-        self._tell(x, index, _CONTROL_HOME, fields, name.encode() + b"\0" + client)
+        fields = (messages.ENSURE_TOPIC, 0, 0, x.number << 32 | index, 0, 0, 0, 0)
+        self._put(x, index, CONTROL_HOME, fields, name.encode() + b"\0" + client)
 
-    def _tell(
-        self, x: Exchange, index: int, home: int, fields: tuple[int, ...], payload: bytes
+    def _put(
+        self, x: Exchange, index: int, home: int, fields: tuple[int, ...], payload: bytes | None
     ) -> None:
         x.pending[index] = home
-        op, flags, handle, _, a, b, e, f = fields
-        token = x.number << 32 | index
-        up = self.links.is_up(CONTROL, 0) if home < 0 else self.links.is_up(IOPROC, home)
-        if not up:
+        if not self._outbox.is_up(home):
             self._lost.append((x, index))
-        elif self._kept or not self._writer(home).push_with_payload(
-            op, flags, handle, token, a, b, e, f, payload=payload
-        ):
-            self._keep(home, (op, flags, handle, token, a, b, e, f), payload)
-
-    def _writer(self, home: int) -> RingWriter:
-        return self._control if home == _CONTROL_HOME else self._writers[home]
+        elif not self._outbox.put(home, fields, payload):
+            self.choked = True
 
     def cancel(self, x: Exchange) -> None:
-        for home in set(x.pending.values()) - {_CONTROL_HOME}:
-            fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
-            if self._kept or not self._writers[home].push(*fields[:6]):
-                self._keep(home, fields, None)
+        for home in set(x.pending.values()) - {CONTROL_HOME}:
+            if not self._outbox.put(
+                home, (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0), None
+            ):
+                self.choked = True
         x.pending.clear()
 
     def segment(self, route: Route, base_offset: int) -> OpenSegment | None:
@@ -383,33 +379,6 @@ class Server:
             x.connection.close()
         else:
             self.mark_dirty(x.connection)
-
-    # Keeping order when a ring is full ------------------------------------------------------------
-
-    def _keep(self, home: int, fields: tuple[int, ...], payload: bytes | None) -> None:
-        self._kept.append((home, fields, payload))
-        self.choked = True
-
-    def _push_kept(self) -> None:
-        kept = self._kept
-        while kept:
-            home, (op, flags, handle, token, a, b, e, f), payload = kept[0]
-            if payload is not None:
-                pushed = self._writer(home).push_with_payload(
-                    op, flags, handle, token, a, b, e, f, payload=payload
-                )
-            else:
-                pushed = self._writers[home].push(op, flags, handle, token, a, b, e=e, f=f)
-            if not pushed:
-                return
-            kept.popleft()
-        self.choked = False
-
-    def _fail_lost(self) -> None:
-        while self._lost:
-            x, index = self._lost.popleft()
-            if x.pending.pop(index, None) is not None:
-                self._complete(x, index, None)
 
     # Timers ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,68 @@
+"""What a network process asks of others: into their rings, or kept in order while one is full.
+
+Invariant: while anything is kept, everything later is kept behind it, so each peer sees requests in
+the order in which they were made. Called by the server, which reads no connection meanwhile.
+"""
+
+from collections import deque
+from typing import Final
+
+from appliance.ring.process_table import CONTROL, IOPROC
+from appliance.ring.ring import RingWriter
+from appliance.shell.links import Links
+
+CONTROL_HOME: Final = -1
+"""Stands for control where an ioproc has its index."""
+
+Fields = tuple[int, ...]
+"""op, flags, handle, token, a, b, e, f."""
+
+
+class Outbox:
+    """The writing ends of one network process."""
+
+    __slots__ = ("_control", "_links", "kept", "writers")
+
+    def __init__(self, links: Links, ioprocs: int) -> None:
+        self._links = links
+        self._control = links.writer(CONTROL, 0)
+        self.writers = [links.writer(IOPROC, n) for n in range(ioprocs)]
+        self.kept: deque[tuple[int, Fields, bytes | None]] = deque()
+
+    def is_up(self, home: int) -> bool:
+        """Whether that process lives."""
+        if home == CONTROL_HOME:
+            return self._links.is_up(CONTROL, 0)
+        return self._links.is_up(IOPROC, home)
+
+    def put(self, home: int, fields: Fields, payload: bytes | None) -> bool:
+        """Push it, or keep it (False)."""
+        if not self.kept and self._push(home, fields, payload):
+            return True
+        self.kept.append((home, fields, payload))
+        return False
+
+    def push_kept(self) -> bool:
+        """Try again in order; whether nothing is kept any more."""
+        kept = self.kept
+        while kept and self._push(*kept[0]):
+            kept.popleft()
+        return not kept
+
+    def drop(self, homes: set[int]) -> bool:
+        """These processes died: nothing is kept for them. Whether something else still is."""
+        living = [one for one in self.kept if one[0] not in homes]
+        self.kept.clear()
+        self.kept.extend(living)
+        return bool(living)
+
+    def _push(self, home: int, fields: Fields, payload: bytes | None) -> bool:
+        op, flags, handle, token, a, b, e, f = fields
+        if payload is None:
+            return self.writers[home].push(op, flags, handle, token, a, b, e=e, f=f)
+        return self._writer(home).push_with_payload(
+            op, flags, handle, token, a, b, e, f, payload=payload
+        )
+
+    def _writer(self, home: int) -> RingWriter:
+        return self._control if home == CONTROL_HOME else self.writers[home]
