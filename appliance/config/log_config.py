@@ -30,7 +30,6 @@ class LogConfig:
     message_timestamp_after_max_ms: int = 3_600_000
     compact: bool = False
     delete: bool = True
-    preallocate: bool = False
     compression_type: str = "producer"
     min_insync_replicas: int = 1
     delete_retention_ms: int = 86_400_000

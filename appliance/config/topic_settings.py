@@ -41,7 +41,7 @@ _ROWS: Final[tuple[tuple[Setting, str], ...]] = (
     (Setting("message.timestamp.before.max.ms", LONG, LONG_MAX, "How far behind our clock a producer's timestamp may be, in ms.", low=0), "log.message.timestamp.before.max.ms"),
     (Setting("min.cleanable.dirty.ratio", DOUBLE, 0.5, "Part of a log that must be uncompacted before it is compacted.", low=0, high=1), "log.cleaner.min.cleanable.ratio"),
     (Setting("min.insync.replicas", INT, 1, "Replicas that must be in sync for acks=all to succeed.", low=1), "min.insync.replicas"),
-    (Setting("preallocate", BOOLEAN, False, "Reserve a segment's bytes on the disk when it is created."), "log.preallocate"),
+    (Setting("preallocate", BOOLEAN, False, "Reserve a segment's bytes on the disk when it is created.", inert="a segment gets its blocks as it is written, which costs the same on Linux"), "log.preallocate"),
     (Setting("remote.storage.enable", BOOLEAN, False, "Tier segments to remote storage.", inert=_NO_TIERS), ""),
     (Setting("remote.log.copy.disable", BOOLEAN, False, "Tier no further segments.", inert=_NO_TIERS), ""),
     (Setting("remote.log.delete.on.disable", BOOLEAN, False, "Delete tiered segments when tiering is switched off.", inert=_NO_TIERS), ""),

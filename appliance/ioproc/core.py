@@ -47,6 +47,9 @@ _ANSWERS: Final = {
 Report = Callable[[Partition, StorageFailed], None]
 """Told once about each partition that goes offline."""
 
+Fetcher = Callable[[int], Partition | None]
+"""Opens the partition of a row at once if it is still to be opened; None: there is none here."""
+
 Checkpoint = Callable[[Partition], None]
 """Makes a new log start offset durable. Raises StorageFailed."""
 
@@ -97,6 +100,7 @@ class Core:
         "_rows",
         "_touched",
         "askers",
+        "fetch",
         "groups",
         "partitions",
         "purgatory",
@@ -120,6 +124,7 @@ class Core:
         self.syncing = syncing
         self.space = space
         self.groups: Groups | None = None  # group coordinators; tests of other things have none
+        self.fetch: Fetcher = self.partitions.get
         self._rows = rows
         self._checkpoint = checkpoint
         self._report = report
@@ -140,13 +145,14 @@ class Core:
                 self.purgatory.cancel(asker.index, message[3])
             elif op == COORDINATE:
                 if self.groups is not None:
+                    self.fetch(message[2])
                     self.groups.take(asker, message, now_ms)
             elif op in _ANSWERS:
                 self._ask(asker, op, message)
 
     def _append(self, asker: Asker, message: Message, now_ms: int) -> None:
         _, _, handle, token, position, _, _, _, _, _, _, _, length, acks, _ = message
-        partition = self.partitions.get(handle)
+        partition = self.partitions.get(handle) or self.fetch(handle)
         if partition is None:
             code = self._absent(handle)
         elif partition.broken is not None or self.space.low:
@@ -168,7 +174,7 @@ class Core:
 
     def _ask(self, asker: Asker, op: int, message: Message) -> None:
         _, _, handle, token, *_ = message
-        partition = self.partitions.get(handle)
+        partition = self.partitions.get(handle) or self.fetch(handle)
         if partition is None:
             asker.out.append(refusal(_ANSWERS[op], self._absent(handle), handle, token))
             return
@@ -310,8 +316,6 @@ class Core:
         """Serve a partition from now on."""
         assert partition.handle not in self.partitions
         self.partitions[partition.handle] = partition
-        if not partition.log.end_offset:
-            self.syncing.wrote(partition, now_ns)  # a new folder is not durable yet
         self._rows.publish(partition)
         self._rows.online(partition)
         if self.groups is not None:

@@ -5,7 +5,9 @@ log could be opened; a log that could not be opened is reported once and its row
 Called by the shell: `opening` step by step at the start, then `apply` for what changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from time import monotonic_ns
+from typing import Final
 
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
@@ -34,9 +36,14 @@ from appliance.shell.log import ERROR, NOTICE
 from appliance.shell.log import Log as EventLog
 from appliance.shell.seat import Seat
 
+_OPENING_NS: Final = 5_000_000
+"""Of one turn at most, so that many new partitions do not hold up the rest."""
+
 
 class Home:
-    """The partitions of the ioproc in this seat."""
+    """The partitions of the ioproc in this seat.
+
+    New partitions are opened some in each turn, and at once when somebody asks for them."""
 
     def __init__(
         self,
@@ -47,6 +54,7 @@ class Home:
         housekeeping: Housekeeping,
         opener: Opener,
         events: EventLog,
+        wall_ms: Callable[[], int],
     ) -> None:
         self._me = seat.index
         self._ioprocs = seat.ioprocs
@@ -58,8 +66,11 @@ class Home:
         self._housekeeping = housekeeping
         self._opener = opener
         self._events = events
+        self._wall_ms = wall_ms
+        self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
         self.opened = 0
         self.total = 0
+        core.fetch = self._fetch
 
     def open_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
         """Open everything that is ours, one partition per step; then move strays away."""
@@ -85,10 +96,10 @@ class Home:
         reread: dict[str, None] = {}
         for change in changes:
             if isinstance(change, PartitionAdded):
-                topic = image.topics_by_id.get(change.topic_id)
                 ours = home_of(change.topic_id, change.index, self._ioprocs) == self._me
-                if ours and topic is not None:  # it may be gone again by now
-                    self._open(topic, change.index, now_ns, now_ms)
+                handle = self._follower.handles.get((change.topic_id, change.index))
+                if ours and handle is not None:  # it may be gone again by now
+                    self._waiting[handle] = (change.topic_id, change.index)
             elif isinstance(change, PartitionChanged):
                 self._new_epoch(image, change)
             elif isinstance(change, TopicRemoved):
@@ -98,6 +109,28 @@ class Home:
                 names = image.topics_by_name if every else (change.resource_name,)
                 reread.update(dict.fromkeys(names))
         self._new_rules(image, reread)
+
+    def go_on(self, now_ns: int, now_ms: int) -> bool:
+        """Open new partitions for a while; False when there are more."""
+        until = monotonic_ns() + _OPENING_NS
+        while self._waiting:
+            handle = next(iter(self._waiting))
+            self._open_new(*self._waiting.pop(handle), now_ns, now_ms)
+            if monotonic_ns() >= until:
+                break
+        return not self._waiting
+
+    def _fetch(self, handle: int) -> Partition | None:
+        """Somebody asks for a partition that is not open: now is its time, if it is ours."""
+        found = self._waiting.pop(handle, None)
+        if found is not None:
+            self._open_new(*found, monotonic_ns(), self._wall_ms())
+        return self._core.partitions.get(handle)
+
+    def _open_new(self, topic_id: bytes, index: int, now_ns: int, now_ms: int) -> None:
+        topic = self._follower.image.topics_by_id.get(topic_id)
+        if topic is not None:
+            self._open(topic, index, now_ns, now_ms)
 
     def _open(self, topic: TopicImage, index: int, now_ns: int, now_ms: int) -> None:
         handle = self._follower.handles.get((topic.topic_id, index))
@@ -146,6 +179,8 @@ class Home:
                 self._core.publish(partition)
 
     def _topic_removed(self, change: TopicRemoved, now_ns: int, now_ms: int) -> None:
+        for handle in [h for h, key in self._waiting.items() if key[0] == change.topic_id]:
+            del self._waiting[handle]
         gone = [p for p in self._core.partitions.values() if p.topic_id == change.topic_id]
         for partition in gone:
             self._core.remove(partition.handle, now_ns)

@@ -24,10 +24,7 @@ from appliance.logstore.removal import Removal
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 
-RECOVERY_EVERY_NS: Final = 2_000_000_000
-"""How often recovery points are written when they moved: it bounds what a start after a kill has to
-check."""
-
+_RECOVERY_MS: Final = "log.flush.offset.checkpoint.interval.ms"
 _WATERMARK_MS: Final = "replica.high.watermark.checkpoint.interval.ms"
 _RETAIN_NS: Final = (
     2_000_000  # of one turn at most, so that many partitions do not hold up the rest
@@ -59,6 +56,7 @@ class Housekeeping:
         self._next_watermark_ns = 0
         self._next_retention_ns = 0
         self._retaining: Iterator[None] | None = None
+        self._recovery_every_ns = config.int(_RECOVERY_MS) * 1_000_000
         self._watermark_every_ns = config.int(_WATERMARK_MS) * 1_000_000
         self._retention_every_ns = config.int("log.retention.check.interval.ms") * 1_000_000
         self._producer_expiration_ms = config.int("producer.id.expiration.ms")
@@ -69,7 +67,7 @@ class Housekeeping:
         if self._core.space.due(now_ns):
             self.look_at_space(now_ns)
         if now_ns >= self._next_recovery_ns:
-            self._next_recovery_ns = now_ns + RECOVERY_EVERY_NS
+            self._next_recovery_ns = now_ns + self._recovery_every_ns
             self._checkpoint_recovery_points()
         if now_ns >= self._next_watermark_ns:
             self._next_watermark_ns = now_ns + self._watermark_every_ns

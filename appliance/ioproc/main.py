@@ -78,7 +78,14 @@ class IoProcess:
         )
         self._opener = Opener(disk, seat.data_dir, seat.partitions, clean=seat.clean)
         self._home = Home(
-            seat, disk, self._follower, self.core, self._housekeeping, self._opener, events
+            seat,
+            disk,
+            self._follower,
+            self.core,
+            self._housekeeping,
+            self._opener,
+            events,
+            self._clock.wall_ms,
         )
         self._opening: Iterator[None] | None = None
         self._open = False
@@ -118,11 +125,14 @@ class IoProcess:
         if self._seat.processes.drain:
             self._groups.drain()
         now_ms = self._clock.wall_ms()
+        open_ = self._home.go_on(now_ns, now_ms)
         rest_ms = self._groups.turn(now_ms)
         sent = self.core.finish(now_ns)
         idle = self._housekeeping.tick(now_ns, now_ms)
         if draining and not self._links.pending():
             return STOP
+        if not open_:
+            return 0
         if not sent or not idle:
             return _BUSY_MS
         return min(rest_ms, _CHORES_MS if self.core.syncing.dirty else LONGEST_WAIT_MS)

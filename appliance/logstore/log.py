@@ -355,7 +355,7 @@ class Log(LogState):
         flush job must have ended. Raises StorageFailed.
         """
         try:
-            if self.failure is None:
+            if self.failure is None and not self.untouched:
                 self.commit()
                 self.sync_now()
                 self.close_times()

@@ -194,6 +194,15 @@ class LogState:
         for path in self.active.index_paths():
             self._unsynced.derived_changed(path)
 
+    def derived_changed(self, path: str) -> None:
+        """This small file was written; the next flush must make it durable."""
+        self._unsynced.derived_changed(path)
+
+    @property
+    def untouched(self) -> bool:
+        """Nothing was ever appended: a start makes such a log again if a power cut takes it."""
+        return not (self.end_offset or self.size or len(self.segments) > 1)
+
     def folders_changed(self, *paths: str) -> None:
         """These folders have new names in them that the next flush must make durable."""
         self._unsynced.folders_changed(paths)

@@ -46,7 +46,8 @@ def create(log: LogState, topic_id: bytes) -> None:
         disk.mkdir(path)
     log.begin_segment(log.log_start_offset)
     log.folders_changed(path, path.rpartition("/")[0])
-    write_metadata(disk, path, topic_id)
+    # Durable with the first records: without any the folder can be made again from nothing.
+    log.derived_changed(write_metadata(disk, path, topic_id, sync=False))
 
 
 def _clear_leftovers(disk: Disk, path: str) -> None:
@@ -61,10 +62,13 @@ def _clear_leftovers(disk: Disk, path: str) -> None:
         disk.unlink(f"{path}/{name}")
 
 
-def write_metadata(disk: Disk, path: str, topic_id: bytes) -> None:
-    """The file that ties a folder to its topic, as Kafka writes it. Raises StorageFailed."""
+def write_metadata(disk: Disk, path: str, topic_id: bytes, *, sync: bool = True) -> str:
+    """The file that ties a folder to its topic, as Kafka writes it: its path. Raises
+    StorageFailed."""
     text = f"version: 0\ntopic_id: {urlsafe_b64encode(topic_id).decode().rstrip('=')}"
-    write_file(disk, f"{path}/{files.PARTITION_METADATA}", text.encode())
+    name = f"{path}/{files.PARTITION_METADATA}"
+    write_file(disk, name, text.encode(), sync=sync)
+    return name
 
 
 def read_topic_id(disk: Disk, path: str) -> bytes | None:
@@ -382,7 +386,7 @@ class Recovery:
     def _begin_empty(self) -> None:
         log = self.log
         log.begin_segment(log.log_start_offset)
-        log.folders_changed(self.path.rpartition("/")[0])
+        self._sync_names()
         log.epochs.changed = True
 
     def _settle(self, first: int, end: int) -> None:
@@ -412,5 +416,12 @@ class Recovery:
         self.epochs.cut_end(end + 1 if self.clean else end)
         self.epochs.changed = self.epochs.encode() != self.epochs_as_read
         if not self.clean:  # whoever wrote here may have died before its first sync
-            log.folders_changed(self.path, self.path.rpartition("/")[0])
+            self._sync_names()
         log.resume(self, end)
+
+    def _sync_names(self) -> None:
+        """The folder, its name and what ties it to its topic reach the disk with the next flush."""
+        name = f"{self.path}/{files.PARTITION_METADATA}"
+        self.log.folders_changed(self.path, self.path.rpartition("/")[0])
+        if self.disk.exists(name):
+            self.log.derived_changed(name)

@@ -171,6 +171,7 @@ FACTS = list(
 OTHER_DEFAULTS = {
     *("node.id", "process.roles", "controller.listener.names", "log.dir", "log.flush.interval.ms"),
     *("listeners", "listener.security.protocol.map", "socket.listen.backlog.size"),
+    "log.flush.offset.checkpoint.interval.ms",
     *("socket.send.buffer.bytes", "socket.receive.buffer.bytes"),
     *("offsets.topic.replication.factor", "transaction.state.log.replication.factor"),
     *("transaction.state.log.min.isr", "share.coordinator.state.topic.replication.factor"),

@@ -4,19 +4,23 @@ processes."""
 import json
 import os
 import types
+from random import Random
 
 import pytest
 from core_world import NOW_MS, World, batch
+from sim.disk import SimDisk
 
 from appliance.base import errors
 from appliance.base.home import home_of
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
+from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.flusher import run
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.opening import Opener
+from appliance.logstore.log import Log
 from appliance.metadata.changes import (
     ConfigChanged,
     PartitionAdded,
@@ -27,7 +31,8 @@ from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.parts import PartitionImage, TopicImage
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import DELETE_RECORDS
-from appliance.shell.log import Log
+from appliance.ring.partition_table import PartitionTable
+from appliance.shell.log import Log as EventLog
 
 
 def topic_id(name):
@@ -63,7 +68,7 @@ class Life:
             self.world.table = table
             self.world.core._rows.__init__(table)
         self.lines, self.written = os.pipe()
-        events = Log("ioproc-0", fd=self.written, journal=False)
+        events = EventLog("ioproc-0", fd=self.written, journal=False)
         config = BrokerConfig.of({"node.id": "1", **settings})
         seat = types.SimpleNamespace(index=0, ioprocs=ioprocs, config=config, data_dir=str(folder))
         self.follower = types.SimpleNamespace(image=image, handles=handles)
@@ -73,7 +78,9 @@ class Life:
         self.keeping = Housekeeping(config, disk, str(folder), core, self.chores, events)
         core._checkpoint = self.keeping.moved_log_start
         opener = Opener(disk, str(folder), self.world.table, clean=clean)
-        self.home = Home(seat, disk, self.follower, core, self.keeping, opener, events)
+        self.home = Home(
+            seat, disk, self.follower, core, self.keeping, opener, events, lambda: NOW_MS
+        )
         for _ in self.home.open_all(0, NOW_MS):
             pass
 
@@ -224,6 +231,39 @@ def test_corruption_below_the_recovery_point_fences_that_partition_alone(cluster
     assert log_file(cluster).stat().st_size == 10, "nothing is cut below the recovery point"
 
 
+def test_new_partitions_are_opened_some_a_turn_and_at_once_when_asked_for(cluster, monkeypatch):
+    monkeypatch.setattr("appliance.ioproc.home._OPENING_NS", 0)
+    life = cluster.live()
+    topic = cluster.topic("t", partitions=4)
+    life.home.apply([PartitionAdded("t", topic.topic_id, n) for n in range(4)], 0, NOW_MS)
+    assert not life.home.go_on(0, NOW_MS)
+    assert list(life.world.core.partitions) == [0]
+    life.world.append(3, batch(b"v"), acks=1)
+    assert [m.flags for m in life.world.turn()] == [0]
+    assert list(life.world.core.partitions) == [0, 3]
+    gone = cluster.remove("t")
+    life.home.apply([gone], 0, NOW_MS)
+    assert life.home.go_on(0, NOW_MS)
+    assert not life.world.core.partitions
+    life.world.append(1, batch(b"v"), acks=1)
+    assert [m.flags for m in life.world.turn()] == [errors.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_a_partition_without_records_costs_no_sync_and_comes_back_after_a_power_cut(tmp_path):
+    disk = SimDisk(Random(1))
+    disk.mkdir("/data")
+    disk.sync_dir("/")
+    disk.refusing = {("/data", kind): 5 for kind in ("sync", "sync_dir")}
+    log = Log.create(disk, "/data/t-0", topic_id("t"), LogConfig(), now_ms=NOW_MS)
+    log.close()
+    disk.refusing = {}
+    disk.power_cut()
+    table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
+    opener = Opener(disk, "/data", table, clean=True)
+    again = opener.open("t", 0, topic_id("t"), 0, LogConfig(), NOW_MS)
+    assert (again.end_offset, again.failure) == (0, None)
+
+
 def test_a_deleted_topic_is_renamed_at_once_and_removed_later(cluster):
     cluster.topic("t", partitions=2)
     life = cluster.live()
@@ -235,6 +275,7 @@ def test_a_deleted_topic_is_renamed_at_once_and_removed_later(cluster):
     handle = cluster.handles[again.topic_id, 0]
     added = PartitionAdded("t", again.topic_id, 0)
     life.home.apply([removed, added], life.world.now_ns, NOW_MS)
+    assert life.home.go_on(life.world.now_ns, NOW_MS)
     assert [m.flags for m in life.world.turn()] == [0], "its sync had begun and was waited for"
     names = sorted(name for name in os.listdir(cluster.folder) if name.startswith("t-"))
     assert [name.rpartition("-")[2] for name in names] == ["0", "delete", "delete"]
