@@ -29,7 +29,7 @@ _MOST_IN_FLIGHT: Final = 128
 _MOST_BUFFERS: Final = 64  # of one sendmsg
 _GROWTH: Final = 2  # a frame may reserve so many times what its sender has sent so far
 _FIRST_ROOM: Final = 256 * 1024
-_SENDFILE_MOST: Final = 1 << 30
+_TURN_BYTES: Final = 2 << 20  # sent to one client before the others have their turn: under a ms
 _QUIET_NS: Final = 1_000_000_000
 
 _RANGE_BYTES: Final = 128  # what a file range that waits costs us
@@ -242,10 +242,16 @@ class Connection:
             assert answer is not None
             out.extend(answer)
             self.out_bytes += sum(map(_held, answer))
+        room = _TURN_BYTES
         try:
             while out:
-                if not self._send_some(out):
+                sent = self._send_some(out)
+                if not sent:
                     self._watch(self.mask | WRITE)
+                    return
+                room -= sent
+                if room <= 0 and out:
+                    self.server.mark_dirty(self)
                     return
         except OSError as problem:
             if problem.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT):
@@ -256,8 +262,8 @@ class Connection:
         if self.mask & WRITE:
             self._watch(self.mask & ~WRITE)
 
-    def _send_some(self, out: deque[Piece]) -> bool:
-        """One system call; False when the socket is full."""
+    def _send_some(self, out: deque[Piece]) -> int:
+        """One system call; the bytes that the socket took, 0 when it is full."""
         head = out[0]
         if isinstance(head, FileRange):
             return self._send_file(out, head)
@@ -276,24 +282,25 @@ class Connection:
                         break
                 sent = self.sock.sendmsg(buffers, (), more)
         except BlockingIOError:
-            return False
+            return 0
         self.moved_ns = self.server.now_ns
-        while sent:
+        left = sent
+        while left:
             piece = out[0]
             assert not isinstance(piece, FileRange)
-            if sent < len(piece):
-                out[0] = piece[sent:]
-                return True
-            sent -= len(piece)
+            if left < len(piece):
+                out[0] = piece[left:]
+                break
+            left -= len(piece)
             out.popleft()
-        return True
+        return sent
 
-    def _send_file(self, out: deque[Piece], piece: FileRange) -> bool:
+    def _send_file(self, out: deque[Piece], piece: FileRange) -> int:
         file, position, length = piece
         try:
-            sent = os.sendfile(self.fd, file.fd, position, min(length, _SENDFILE_MOST))
+            sent = os.sendfile(self.fd, file.fd, position, min(length, _TURN_BYTES))
         except BlockingIOError:
-            return False
+            return 0
         if sent == 0:
             raise OSError(errno.EIO, f"the segment ends {length} bytes before what was promised")
         self.moved_ns = self.server.now_ns
@@ -301,7 +308,7 @@ class Connection:
             out.popleft()
         else:
             out[0] = FileRange(file, position + sent, length - sent)
-        return True
+        return sent
 
     # Life -----------------------------------------------------------------------------------------
 

@@ -136,7 +136,9 @@ class Server:
         self._send()
         if self.seat.processes.drain and self._drained():
             return STOP
-        if self._kept or self.starving or self._dirty:
+        if self._dirty:
+            return 0  # who sent its share of this turn goes on in the next
+        if self._kept or self.starving:
             return 1
         wait = self._throttling.wait_ms(now_ns, LONGEST_WAIT_MS)
         if self._deadlines:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.handlers.exchange import FileRange
+from appliance.netproc import connection as connection_module
 from appliance.netproc.connection import Connection
 from appliance.ring.arena import UNIT, Arena
 
@@ -31,6 +32,7 @@ class FakeServer:
         self.masks = []
         self.loop = SimpleNamespace(modify=lambda fd, mask: self.masks.append(mask))
         self.forgotten = []
+        self.dirty = []
 
     def request(self, connection, position, end):
         self.frames.append(bytes(self.memory[position:end]))
@@ -47,7 +49,7 @@ class FakeServer:
         self.complaints.append((event, why))
 
     def mark_dirty(self, connection):
-        pass
+        self.dirty.append(connection)
 
     def forget(self, connection):
         self.forgotten.append(connection)
@@ -201,5 +203,26 @@ def test_answers_go_out_in_the_order_of_the_requests(tmp_path):
     assert got == expected
     assert not connection.out
     assert connection.out_bytes == 0
+    connection.close()
+    peer.close()
+
+
+def test_a_large_answer_lets_the_others_have_their_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection_module, "_TURN_BYTES", 1000)
+    server = FakeServer()
+    connection, peer = pair(server)
+    (tmp_path / "segment").write_bytes(b"0123456789" * 250)
+    with (tmp_path / "segment").open("rb") as file:
+        segment = SimpleNamespace(fd=file.fileno())
+        connection.queue.append(SimpleNamespace(answer=[FileRange(segment, 0, 2500)]))
+        turns = []
+        connection.flush()
+        while server.dirty:
+            turns.append(len(peer.recv(1 << 20)))
+            server.dirty.clear()
+            connection.flush()
+    assert turns == [1000, 1000]
+    assert len(peer.recv(1 << 20)) == 500
+    assert not connection.out
     connection.close()
     peer.close()
