@@ -7,7 +7,7 @@ LeaderEpoch = NewType("LeaderEpoch", int)
 PartitionIndex = NewType("PartitionIndex", int)
 BrokerId = NewType("BrokerId", int)
 TopicId = NewType("TopicId", bytes)  # 16 bytes, RFC 4122 order
-Handle = NewType("Handle", int)  # row of the shared partition table, never reused while we run
+Handle = NewType("Handle", int)  # of a partition: a row of the shared table and its generation
 
 NO_OFFSET = -1
 NO_EPOCH = -1

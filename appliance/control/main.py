@@ -115,7 +115,7 @@ class Control:
         self._metadata.sync()
         changes, self._changes = self._changes, []
         for change in changes:
-            self._rows.apply(change)
+            self._rows.apply(change, self._metadata.committed)
             self._tell(change)
         table = self._seat.processes
         table.publish_metadata(self._metadata.committed, self._metadata.active_size)

@@ -27,6 +27,7 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.identity import Identity, new_uuid
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.parts import Endpoint
+from appliance.ring.process_table import CONTROL, DOWN, ProcessTable
 from appliance.shell.log import NOTICE, WARNING, Log
 from appliance.shell.seat import Seat
 from appliance.wire import kraft_records as kraft
@@ -82,9 +83,19 @@ def start(
     )
     records = registration_records(situation, incarnation, metadata.end_offset)
     metadata.append(records, now_ms)
-    rows = PartitionRows(seat.partitions)
-    rows.reconcile(metadata.image)
+    rows = PartitionRows(seat.partitions, lambda: _applied(seat.processes))
+    rows.reconcile(metadata.image, metadata.end_offset)
     return Started(metadata, identity, rows)
+
+
+def _applied(processes: ProcessTable) -> int:
+    """The offset below which every process that may know partitions has replayed."""
+    living = [
+        processes.applied(peer)
+        for peer in processes.peers
+        if peer.kind != CONTROL and processes.state(peer) != DOWN
+    ]
+    return min(living, default=0)  # who is down knows nothing, and begins with what is published
 
 
 def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:

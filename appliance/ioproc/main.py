@@ -158,6 +158,7 @@ class IoProcess:
             if not committed:
                 return _BUSY_MS  # control has not published anything yet
             self._follower.catch_up(committed)
+            self._seat.processes.set_applied(self._seat.me, committed)
             self._groups.follow(self._follower.image)
             self._opening = self._home.open_all(now_ns, self._clock.wall_ms())
         until = now_ns + _OPENING_NS

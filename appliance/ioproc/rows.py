@@ -8,7 +8,14 @@ completions of the turn.
 
 from appliance.ioproc.partition import Partition
 from appliance.ring import partition_table as columns
-from appliance.ring.partition_table import COLUMNS, NOT_OPEN, OFFLINE, ONLINE, PartitionTable
+from appliance.ring.partition_table import (
+    COLUMNS,
+    NOT_OPEN,
+    OFFLINE,
+    ONLINE,
+    ROW_MASK,
+    PartitionTable,
+)
 
 
 class Rows:
@@ -24,7 +31,7 @@ class Rows:
         """Everything about the partition that may have changed in this turn."""
         log = partition.log
         state = self._state
-        at = partition.handle * COLUMNS
+        at = (partition.handle & ROW_MASK) * COLUMNS
         high_watermark = partition.high_watermark
         version = state[at]
         state[at] = version = version + 1 + (version & 1)

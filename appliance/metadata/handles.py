@@ -24,10 +24,11 @@ class Handles:
 
     def refresh(self, changes: Iterable[Change]) -> None:
         """Take in new rows, and forget those of removed topics. Costs nothing for old rows."""
-        for row in self._table.live_rows(self._seen):
+        given = self._table.given
+        for row in self._table.given_since(self._seen):
             self.rows[row.topic_id, row.partition] = row.handle
             self.partitions[row.handle] = (row.topic_id, row.partition)
-        self._seen = self._table.row_count
+        self._seen = given
         for change in changes:
             if isinstance(change, TopicRemoved):
                 for index in range(change.partitions):

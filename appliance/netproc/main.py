@@ -42,7 +42,9 @@ def run(seat: Seat) -> int:
     if seat.processes.drain:
         return 0
     follower = Follower(OsDisk(), seat.data_dir, seat.partitions)
-    follower.catch_up(seat.processes.metadata_offset)
+    committed = seat.processes.metadata_offset
+    follower.catch_up(committed)
+    seat.processes.set_applied(seat.me, committed)
     server = Server(seat, links, loop, follower, OsClock(), log)
     server.open_for_business()
     loop.run(server)

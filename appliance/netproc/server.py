@@ -31,7 +31,13 @@ from appliance.netproc.throttling import Throttling
 from appliance.ring import messages
 from appliance.ring.arena import Arena
 from appliance.ring.messages import Message
-from appliance.ring.partition_table import COLUMNS, HIGH_WATERMARK, LAST_STABLE, LOG_START
+from appliance.ring.partition_table import (
+    COLUMNS,
+    HIGH_WATERMARK,
+    LAST_STABLE,
+    LOG_START,
+    ROW_MASK,
+)
 from appliance.ring.process_table import CONTROL, READY, Peer
 from appliance.shell.links import Links
 from appliance.shell.log import NOTICE, WARNING, Log
@@ -258,7 +264,7 @@ class Server:
         return self.routes.get(topic, partition, by_id)
 
     def row(self, handle: int) -> tuple[int, int, int]:
-        at = handle * COLUMNS
+        at = (handle & ROW_MASK) * COLUMNS
         rows = self._rows
         return rows[at + HIGH_WATERMARK], rows[at + LAST_STABLE], rows[at + LOG_START]
 

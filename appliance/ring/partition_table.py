@@ -3,7 +3,8 @@ asking.
 
 Two areas: identity (topic id, partition, in use), written by control when a partition is created or
 deleted, the row count published last; state (offsets, sizes, counters), written by the home ioproc
-of the partition. A handle is the number of a row and is never reused while the appliance runs.
+of the partition. A handle is the number of a row and, above ROW_BITS, how often the row was given
+to another partition: a message that was meant for the one before names nobody.
 
 A single column is read plainly: aligned native stores never tear. Several columns that must belong
 together are read with `read_row`, which repeats while the writer is between `begin` and `end` (a
@@ -17,6 +18,10 @@ from appliance.base.ids import Handle, TopicId
 
 DEFAULT_ROWS: Final = 16_384
 NO_HANDLE: Final = -1
+ROW_BITS: Final = 20
+ROW_MASK: Final = (1 << ROW_BITS) - 1
+GENERATIONS: Final = 1 << 32 - ROW_BITS
+"""How often a row changes hands before a handle comes again: handles are 32 bits wide."""
 
 # Columns of the state area.
 VERSION: Final = 0
@@ -46,10 +51,17 @@ OFFLINE: Final = 2
 
 _HEADER_WORDS: Final = 8
 _ROW_COUNT: Final = 0
+_GIVEN: Final = 1
 _IDENTITY_WORDS: Final = 4
 _PARTITION: Final = 2
 _IN_USE: Final = 3
+"""Generation of the row, times two, and 1 while a partition has it."""
 _TRIES: Final = 1000
+
+
+def _word(row: int, word: int) -> int:
+    """Where a word of a row's identity is."""
+    return _HEADER_WORDS + row * _IDENTITY_WORDS + word
 
 
 class Row(NamedTuple):
@@ -64,23 +76,26 @@ class PartitionTable:
     """The table over a memory of `bytes_needed(rows)` bytes, all zero at first (untouched rows cost
     nothing)."""
 
-    __slots__ = ("_identity", "_memory", "rows", "state")
+    __slots__ = ("_identity", "_journal", "_memory", "rows", "state")
 
     def __init__(self, memory: memoryview, rows: int = DEFAULT_ROWS) -> None:
         size = self.bytes_needed(rows)
         assert len(memory) >= size and not memory.readonly
-        split = (_HEADER_WORDS + rows * _IDENTITY_WORDS) * 8
+        assert rows <= 1 << ROW_BITS
+        split = (_HEADER_WORDS + rows * (_IDENTITY_WORDS + 1)) * 8
+        self._journal = _HEADER_WORDS + rows * _IDENTITY_WORDS
         self.rows = rows
         self._memory = memory
         self._identity = memory[:split].cast("q")
         self.state = memory[split:size].cast("q")
-        """Hot paths read and write `state[handle * COLUMNS + HIGH_WATERMARK]` themselves."""
+        """Hot paths read and write `state[(handle & ROW_MASK) * COLUMNS + HIGH_WATERMARK]`
+        themselves."""
 
     @staticmethod
     def bytes_needed(rows: int = DEFAULT_ROWS) -> int:
         """Size of the table's memory in bytes."""
         assert rows % 2 == 0, "the state area begins at a cache line"
-        return (_HEADER_WORDS + rows * (_IDENTITY_WORDS + COLUMNS)) * 8
+        return (_HEADER_WORDS + rows * (_IDENTITY_WORDS + 1 + COLUMNS)) * 8
 
     # Identity: control writes ---------------------------------------------------------------------
 
@@ -90,70 +105,110 @@ class PartitionTable:
         return self._identity[_ROW_COUNT]
 
     def add(self, topic_id: TopicId, partition: int) -> int:
-        """A row for a new partition: its handle, or NO_HANDLE when the table is full."""
-        assert len(topic_id) == 16
-        handle = self._identity[_ROW_COUNT]
-        if handle >= self.rows:
+        """A row for a new partition: its handle, or NO_HANDLE when every row was given away."""
+        row = self._identity[_ROW_COUNT]
+        if row >= self.rows:
             return NO_HANDLE
-        at = _HEADER_WORDS + handle * _IDENTITY_WORDS
-        self._memory[at * 8 : at * 8 + 16] = topic_id
-        self._identity[at + _PARTITION] = partition
-        self._identity[at + _IN_USE] = 1
-        self._identity[_ROW_COUNT] = handle + 1
+        handle = self._give(row, 0, topic_id, partition)
+        self._identity[_ROW_COUNT] = row + 1
         return handle
+
+    def reuse(self, row: int, topic_id: TopicId, partition: int) -> int:
+        """A retired row for a new partition: its handle. The caller knows that nobody reads or
+        writes the row any more for the partition that had it."""
+        used = self._identity[_word(row, _IN_USE)]
+        assert row < self.row_count and not used & 1, "the row is in use"
+        begin = row * COLUMNS
+        for column in range(COLUMNS):
+            self.state[begin + column] = 0
+        return self._give(row, ((used >> 1) + 1) % GENERATIONS, topic_id, partition)
+
+    def _give(self, row: int, generation: int, topic_id: TopicId, partition: int) -> int:
+        assert len(topic_id) == 16
+        identity = self._identity
+        at = _word(row, 0)
+        self._memory[at * 8 : at * 8 + 16] = topic_id
+        identity[at + _PARTITION] = partition
+        identity[at + _IN_USE] = generation << 1 | 1
+        given = identity[_GIVEN]
+        identity[self._journal + given % self.rows] = row
+        identity[_GIVEN] = given + 1
+        return generation << ROW_BITS | row
 
     def retire(self, handle: int) -> None:
         """The partition was deleted: nobody finds the row any more."""
-        self._identity[_HEADER_WORDS + handle * _IDENTITY_WORDS + _IN_USE] = 0
+        self._identity[_word(handle & ROW_MASK, _IN_USE)] &= ~1
 
     def in_use(self, handle: int) -> bool:
         """Whether the row's partition exists."""
-        return (
-            0 <= handle < self.row_count
-            and self._identity[_HEADER_WORDS + handle * _IDENTITY_WORDS + _IN_USE] != 0
-        )
+        row = handle & ROW_MASK
+        used = (handle >> ROW_BITS) << 1 | 1
+        return handle >= 0 and row < self.row_count and self._identity[_word(row, _IN_USE)] == used
 
-    def identity(self, handle: int) -> Row:
-        """Topic id and partition of a row below `row_count`."""
-        assert 0 <= handle < self.row_count
-        at = _HEADER_WORDS + handle * _IDENTITY_WORDS
+    def _row(self, row: int) -> Row | None:
+        """Who has the row; None when nobody does, or when it changes hands just now."""
+        at = _word(row, 0)
+        used = self._identity[at + _IN_USE]
         topic_id = TopicId(bytes(self._memory[at * 8 : at * 8 + 16]))
-        return Row(Handle(handle), topic_id, self._identity[at + _PARTITION])
+        partition = self._identity[at + _PARTITION]
+        if not used & 1 or self._identity[at + _IN_USE] != used:
+            return None
+        return Row(Handle((used >> 1) << ROW_BITS | row), topic_id, partition)
 
-    def live_rows(self, start: int = 0) -> Iterator[Row]:
-        """Every partition that exists, from row `start` on. A successor of control finds its
-        handles so."""
-        for handle in range(start, self.row_count):
-            if self.in_use(handle):
-                yield self.identity(handle)
+    def live_rows(self) -> Iterator[Row]:
+        """Every partition that exists. A successor of control finds its handles so."""
+        for row in range(self.row_count):
+            found = self._row(row)
+            if found is not None:
+                yield found
+
+    def idle_rows(self) -> list[int]:
+        """Rows that no partition has any more."""
+        return [r for r in range(self.row_count) if not self._identity[_word(r, _IN_USE)] & 1]
+
+    @property
+    def given(self) -> int:
+        """How often a row was given to a partition."""
+        return self._identity[_GIVEN]
+
+    def given_since(self, seen: int) -> Iterator[Row]:
+        """Rows given to partitions since `given` was `seen`, those of them that exist."""
+        given = self.given
+        if given - seen > self.rows:
+            yield from self.live_rows()
+            return
+        for number in range(seen, given):
+            found = self._row(self._identity[self._journal + number % self.rows])
+            if found is not None:
+                yield found
 
     # State: the home ioproc writes ----------------------------------------------------------------
 
     def get(self, handle: int, column: int) -> int:
         """One column of one row."""
-        return self.state[handle * COLUMNS + column]
+        return self.state[(handle & ROW_MASK) * COLUMNS + column]
 
     def set(self, handle: int, column: int, value: int) -> None:
         """One column of one row; readers see the old or the new value."""
-        self.state[handle * COLUMNS + column] = value
+        self.state[(handle & ROW_MASK) * COLUMNS + column] = value
 
     def begin(self, handle: int) -> None:
         """Columns that belong together are about to change. A predecessor may have died in
         between."""
-        at = handle * COLUMNS + VERSION
+        at = (handle & ROW_MASK) * COLUMNS + VERSION
         version = self.state[at]
         self.state[at] = version + 1 + (version & 1)
 
     def end(self, handle: int) -> None:
         """They belong together again."""
-        at = handle * COLUMNS + VERSION
+        at = (handle & ROW_MASK) * COLUMNS + VERSION
         assert self.state[at] & 1, "end without begin"
         self.state[at] += 1
 
     def read_row(self, handle: int) -> list[int]:
         """All columns as they were at one moment. If the writer died between begin and end, each
         column is still a value that was true, only not all of them at the same moment."""
-        at = handle * COLUMNS
+        at = (handle & ROW_MASK) * COLUMNS
         state = self.state
         row: list[int] = []
         for _ in range(_TRIES):

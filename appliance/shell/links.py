@@ -73,7 +73,6 @@ class Links:
                     pair.into,
                     0,
                     capacity=seat.ring_slots,
-                    handles=seat.partitions.rows,
                     arena_bytes=len(seat.arenas[peer.index]) if peer.kind == NETPROC else 0,
                 ),
             )

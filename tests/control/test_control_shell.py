@@ -199,6 +199,27 @@ def test_validate_only_changes_nothing(appliance):
     assert appliance.memory.partitions.row_count == 0
 
 
+def test_rows_of_deleted_partitions_come_back_when_everybody_knows_of_the_deletion(appliance):
+    rows = appliance.memory.partitions.rows
+
+    def fill():
+        [topic] = create(appliance, {**new("a"), "num_partitions": rows}).topics
+        return topic.error_code
+
+    for _ in range(3):
+        assert fill() == 0
+        before = set(appliance.followed().handles.values())
+        assert len(before) == rows
+        [result] = appliance.ask(20, 5, topic_names=["a"], timeout=1000).responses
+        assert result.error_code == 0
+        assert fill() == errors.INVALID_PARTITIONS, "somebody may still speak of the old ones"
+        appliance.kill_control()
+        assert fill() == errors.INVALID_PARTITIONS, "a successor knows that too"
+        appliance.table.set_applied(NET, appliance.table.metadata_offset)
+    assert fill() == 0
+    assert not before & set(appliance.followed().handles.values())
+
+
 @pytest.mark.parametrize("version", range(1, 7))
 def test_delete_topics_in_every_version(appliance, version):
     [topic] = create(appliance, new("a")).topics

@@ -9,10 +9,13 @@ import pytest
 from appliance.base.ids import TopicId
 from appliance.ring.partition_table import (
     COLUMNS,
+    GENERATIONS,
     HIGH_WATERMARK,
     LOG_END,
     LOG_START,
     NO_HANDLE,
+    ROW_BITS,
+    ROW_MASK,
     VERSION,
     PartitionTable,
 )
@@ -100,19 +103,41 @@ def test_words_for_all():
     assert (table.cluster_ready, table.drain, table.was_clean) == (True, 2, True)
 
 
-def test_handles_count_up_and_are_never_reused():
+def test_rows_are_given_in_order_and_again_under_another_handle():
     table = partitions(4)
-    ids = [TopicId(os.urandom(16)) for _ in range(4)]
-    assert [table.add(topic_id, n * 7) for n, topic_id in enumerate(ids)] == [0, 1, 2, 3]
-    assert table.add(ids[0], 1) == NO_HANDLE
+    ids = [TopicId(os.urandom(16)) for _ in range(6)]
+    assert [table.add(topic_id, n * 7) for n, topic_id in enumerate(ids[:4])] == [0, 1, 2, 3]
+    assert table.add(ids[4], 1) == NO_HANDLE
+    with pytest.raises(AssertionError):
+        table.reuse(1, ids[4], 5)
+    seen = table.given
+    table.set(1, LOG_END, 77)
     table.retire(1)
-    assert not table.in_use(1)
-    assert not table.in_use(4)
-    assert not table.in_use(-1)
+    assert table.idle_rows() == [1]
+    assert not any(table.in_use(handle) for handle in (1, 4, -1))
     assert [(r.handle, r.topic_id, r.partition) for r in table.live_rows()] == [
         (n, ids[n], n * 7) for n in (0, 2, 3)
     ]
-    assert [r.handle for r in table.live_rows(3)] == [3]
+    handle = table.reuse(1, ids[4], 5)
+    assert (handle & ROW_MASK, handle >> ROW_BITS) == (1, 1)
+    assert table.in_use(handle) and not table.in_use(1), "the old handle names nobody"
+    assert table.get(handle, LOG_END) == 0
+    assert list(table.given_since(seen)) == [(handle, ids[4], 5)]
+    for _ in range(5):
+        table.retire(handle)
+        handle = table.reuse(1, ids[5], 6)
+    late = [(r.handle, r.topic_id) for r in table.given_since(0)]
+    assert late == [(0, ids[0]), (handle, ids[5]), (2, ids[2]), (3, ids[3])], "all, when it is late"
+
+
+def test_a_handle_comes_again_only_after_all_generations():
+    table = partitions(2)
+    handles = [table.add(TopicId(bytes(16)), 0)]
+    for _ in range(GENERATIONS):
+        table.retire(handles[-1])
+        handles.append(table.reuse(0, TopicId(bytes(16)), 0))
+    assert len(set(handles)) == GENERATIONS == len(handles) - 1
+    assert max(handles) < 1 << 32
 
 
 def test_columns_of_neighbouring_rows_are_apart():
