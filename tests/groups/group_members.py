@@ -18,14 +18,17 @@ class Member:
         self.got = []
         self.told = []
         self.losses = 0
+        new = settings.get("group_protocol") == "consumer"
+        session = {} if new else {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
         self.client = ck.Consumer({
             "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest",
-            "enable.auto.commit": False, "session.timeout.ms": 6000, "heartbeat.interval.ms": 200,
+            "enable.auto.commit": False, **session,
             "fetch.wait.max.ms": 50, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 200,
             "retry.backoff.ms": 20, "log_level": 0,
             **{name.replace("_", "."): value for name, value in settings.items()},
         })  # fmt: skip
-        self.eager = settings.get("partition_assignment_strategy") != "cooperative-sticky"
+        cooperative = settings.get("partition_assignment_strategy") == "cooperative-sticky"
+        self.eager = not new and not cooperative
         self.client.subscribe(
             [topic], on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose
         )

@@ -146,10 +146,17 @@ def test_commits_while_all_are_killed(one, group):
         committer.go_on()
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_the_coordinator_dies_in_the_middle_of_a_rebalance(one, group, strategy):
+KINDS = {
+    "range": {"partition_assignment_strategy": "range"},
+    "cooperative-sticky": {"partition_assignment_strategy": "cooperative-sticky"},
+    "consumer": {"group_protocol": "consumer"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_coordinator_dies_in_the_middle_of_a_rebalance(one, group, kind):
     fill(one.bootstrap, "t", 4, 5)
-    settings = {"partition_assignment_strategy": strategy}
+    settings = KINDS[kind]
     members = [Member(one.bootstrap, group, "t", **settings)]
     until(members, lambda: share(members, 4))
     for _ in range(2):
