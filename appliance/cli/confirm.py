@@ -26,19 +26,24 @@ def confirm(what: str, *, yes: bool) -> None:
         raise Failure("nothing was changed", name="CANCELLED")
 
 
-def confirm_names(what: str, names: list[str], *, yes: bool) -> None:
+def confirm_names(what: str, names: list[str], *, yes: bool, things: str = "topics") -> None:
     """T2: the one name, or how many there are, is typed. Raises Failure when it is not."""
     if yes:
         return
     _need_terminal(what)
     expected = names[0] if len(names) == 1 else str(len(names))
-    kind = "the name" if len(names) == 1 else "how many topics these are"
+    kind = "the name" if len(names) == 1 else f"how many {things} these are"
     if _ask(f"{what}. This cannot be undone. Type {kind} to go on: ") != expected:
         raise Failure("nothing was changed", name="CANCELLED")
 
 
+def at_terminal() -> bool:
+    """Whether there is somebody who can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def _need_terminal(what: str) -> None:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not at_terminal():
         raise usage(f"{what}: this needs --yes", "--dry-run shows what would be done")
 
 

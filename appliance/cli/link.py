@@ -124,14 +124,20 @@ def reach(bootstrap: str) -> None:
     )
 
 
-def _name(error: "KafkaError") -> str:
-    """Kafka's name of the error; librdkafka shortens some. Its own errors begin with `_`."""
+def name_of_code(code: int) -> str:
+    """Kafka's name of an error code; the number as text when we have no name for it."""
     from appliance.base import errors
 
-    for name, code in vars(errors).items():
-        if code == error.code() and name.isupper():
+    for name, known in vars(errors).items():
+        if known == code and name.isupper():
             return name
-    return str(error.name())
+    return str(code)
+
+
+def _name(error: "KafkaError") -> str:
+    """Kafka's name of the error; librdkafka shortens some. Its own errors begin with `_`."""
+    name = name_of_code(error.code())
+    return str(error.name()) if name == str(error.code()) else name
 
 
 def failure_of(error: "KafkaError") -> Failure:

@@ -1,4 +1,4 @@
-"""Rows to stdout in the form that was asked for: table, wide, json, jsonl, name, csv.
+"""Rows to stdout in the form that was asked for: table, wide, json, jsonl, yaml, name, csv.
 
 Rows are dictionaries with the same keys in the same order. Text that came from a broker is shown
 with control characters escaped, so that no name or value can paint the terminal.
@@ -6,7 +6,7 @@ with control characters escaped, so that no name or value can paint the terminal
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import click
@@ -14,7 +14,7 @@ import click
 from appliance.cli.root import OUTPUT_KEY
 
 Row = dict[str, Any]
-FORMATS: Final = ("table", "wide", "json", "jsonl", "name", "csv")
+FORMATS: Final = ("table", "wide", "json", "jsonl", "yaml", "name", "csv")
 
 
 def _remember(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
@@ -49,6 +49,8 @@ def emit(
     elif output == "jsonl":
         for row in rows:
             print(json.dumps(row, ensure_ascii=False))
+    elif output == "yaml":
+        print("\n".join(_yaml(rows, "")) or "[]")
     elif output == "name":
         for row in rows:
             print(plain(row[name]))
@@ -61,21 +63,22 @@ def emit(
         table(columns, rows)
 
 
-def table(columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Aligned columns, numbers to the right."""
+def table(columns: Sequence[str], rows: Iterable[Row], *, err: bool = False) -> None:
+    """Aligned columns, numbers to the right. err: on stderr, as narration."""
     cells = [[plain(row.get(column)) for column in columns] for row in rows]
     titles = [column.replace("_", " ").upper() for column in columns]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
-    right = [
-        bool(cells) and all(one[i].lstrip("-").isdigit() or one[i] == "-" for one in cells)
-        for i in range(len(columns))
-    ]
+    right = [bool(cells) and all(_is_number(one[i]) for one in cells) for i in range(len(columns))]
     for line in (titles, *cells):
         parts = (
             cell.rjust(width) if to_right else cell.ljust(width)
             for cell, width, to_right in zip(line, widths, right, strict=True)
         )
-        print("  ".join(parts).rstrip())
+        print("  ".join(parts).rstrip(), file=sys.stderr if err else sys.stdout)
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "-" or cell.lstrip("-").replace(".", "", 1).isdigit()
 
 
 def plain(value: object) -> str:
@@ -103,6 +106,33 @@ def _csv(rows: Sequence[Row]) -> None:
         for row in rows:
             cells = (json.dumps(v) if isinstance(v, dict | list) else v for v in row.values())
             writer.writerow(["" if cell is None else cell for cell in cells])
+
+
+def _yaml(value: object, indent: str) -> Iterator[str]:
+    """Lines of YAML's block style; its scalars are JSON's."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _yaml_item(f"{indent}{_scalar(key)}:", item, indent + "  ")
+    elif isinstance(value, list | tuple) and value:
+        for item in value:
+            lines = list(_yaml(item, indent + "  "))
+            yield f"{indent}- {lines[0].lstrip()}"
+            yield from lines[1:]
+    else:
+        yield indent + _scalar(value)
+
+
+def _yaml_item(head: str, value: object, indent: str) -> Iterator[str]:
+    if isinstance(value, dict | list | tuple) and value:
+        yield head
+        yield from _yaml(value, indent)
+    else:
+        yield f"{head} {_scalar(value)}"
+
+
+def _scalar(value: object) -> str:
+    # Everything beyond ASCII is escaped: YAML forbids some characters that JSON lets through.
+    return json.dumps(value)
 
 
 def say(text: str) -> None:

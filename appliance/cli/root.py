@@ -23,6 +23,7 @@ _COMMANDS: Final[Table] = {
     "up": ("appliance.cli.up", "Start an appliance in this terminal."),
     "demo": ("appliance.cli.demo", "Load real data into an appliance and read it back."),
     "topic": ("appliance.cli.topic", "Create, inspect, change and delete topics."),
+    "group": ("appliance.cli.group", "Inspect consumer groups, move their offsets."),
     "produce": ("appliance.cli.produce", "Write records: lines of stdin, or files."),
     "consume": ("appliance.cli.consume", "Read records: by offset, by time, from the end."),
     "log": ("appliance.cli.log", "Look into the files of a data folder."),

@@ -1,0 +1,36 @@
+"""-w/--watch: show it again and again until Ctrl-C.
+
+On a terminal each picture replaces the one before; into a pipe they follow each other, so that
+`-w -o jsonl` is a stream of rows.
+"""
+
+import functools
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+
+def watched(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds -w/--watch and --interval; the command draws one picture and is called for each."""
+
+    @click.option("-w", "--watch", is_flag=True, help="Show it again and again until Ctrl-C.")
+    @click.option(
+        "--interval", type=click.FloatRange(0.1, 3600), default=2.0, metavar="SECONDS",
+        help="Between two pictures.  [default: 2]",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def wrapped(*args: object, watch: bool, interval: float, **kwargs: object) -> object:
+        while True:
+            if watch and kwargs.get("output") in ("table", "wide") and sys.stdout.isatty():
+                # Home, then clear: without a flash between two pictures.
+                print(f"\x1b[H\x1b[J{time.strftime('%H:%M:%S')}, every {interval:g} s\n")
+            code = command(*args, **kwargs)
+            if not watch:
+                return code
+            sys.stdout.flush()
+            time.sleep(interval)
+
+    return wrapped
