@@ -132,6 +132,11 @@ class Job:
         return f"{self.name}.dlq"
 
     @property
+    def inputs(self) -> list[Source | Table]:
+        """Everything that it reads."""
+        return [*self.sources, *self.tables]
+
+    @property
     def files(self) -> list[Path]:
         """The job file and the Python file that it names."""
         return [self.path, *([self.path.parent / self.python[0]] if self.python else [])]

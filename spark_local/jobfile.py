@@ -35,8 +35,9 @@ _FILE_FORMATS: Final = ("json", "csv", "parquet")
 _PLAIN_COLUMNS: Final = {"string": "value STRING", "binary": "value BINARY"}
 
 
-def load(path: str | Path) -> Job:
-    """The job of a file. Raises JobFileError with all its mistakes."""
+def load(path: str | Path, base: Path | None = None) -> Job:
+    """The job of a file. base: the folder that its relative paths mean, when it is not its own.
+    Raises JobFileError with all its mistakes."""
     file = Path(path)
     try:
         text = file.read_text()
@@ -45,18 +46,18 @@ def load(path: str | Path) -> Job:
         raise _alone(file, "the file", f"it cannot be read: {reason}", "check the path") from None
     except UnicodeDecodeError:
         raise _alone(file, "the file", "it is not UTF-8", "save it as UTF-8") from None
-    return parse(text, file)
+    return parse(text, file, base)
 
 
-def parse(text: str, path: Path) -> Job:
-    """The job that `text` describes; `path` gives its default name and resolves its paths. Raises
-    JobFileError with all mistakes."""
+def parse(text: str, path: Path, base: Path | None = None) -> Job:
+    """The job that `text` describes; `path` gives its default name and, without `base`, resolves
+    its paths. Raises JobFileError with all mistakes."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise _alone(path, "the file", f"it is not TOML: {problem}", "see docs/jobs.md") from None
     out: list[Mistake] = []
-    job = _job(TableReader(path.name, "", content, out), path.absolute())
+    job = _job(TableReader(path.name, "", content, out), path.absolute(), base)
     if out:
         raise JobFileError(out)
     return job
@@ -66,7 +67,7 @@ def _alone(file: Path, key: str, problem: str, remedy: str) -> JobFileError:
     return JobFileError([Mistake(file.name, key, None, problem, remedy)])
 
 
-def _job(read: TableReader, path: Path) -> Job:
+def _job(read: TableReader, path: Path, base: Path | None) -> Job:
     name = read.checked("name", _job_name, None)
     if "name" not in read:
         try:
@@ -74,14 +75,14 @@ def _job(read: TableReader, path: Path) -> Job:
         except ValueError as wrong:
             read.wrong("name", f"the file's name {path.stem!r} is no name of a job", wrong.args[1])
     batch = read.flag("batch")
-    folder = path.parent
+    folder = base or path.parent
     sources = tuple(_source(n, r, folder, batch) for n, r in read.children("sources").items())
     tables = tuple(_table(n, r, folder) for n, r in read.children("tables").items())
     sink_table = read.table("sink", needed=True)
     sink = Sink(Place(topic="-")) if sink_table is None else _sink(sink_table, folder, batch)
     if not sources:
         read.wrong("sources", "the job reads nothing", "write a table [sources.NAME]")
-    sql, python = read.text("sql"), read.checked("python", _python(folder), None)
+    sql, python = read.text("sql"), read.checked("python", _python(path.parent), None)
     job = Job(
         name=name or "-",
         path=path,
@@ -109,7 +110,7 @@ def _cross(read: TableReader, job: Job) -> None:
         read.wrong("sql", "the job derives nothing", 'write sql = "SELECT …" or python = "f.py:f"')
     if "sql" in read and "python" in read:
         read.wrong("python", "there is sql too", "keep one of the two")
-    views = [one.name for one in job.sources] + [one.name for one in job.tables]
+    views = [one.name for one in job.inputs]
     for name in {name for name in views if views.count(name) > 1}:
         read.wrong(f"tables.{name}", "a source has the same name", "give it another name")
     for name in views if job.sql else ():

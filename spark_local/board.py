@@ -1,0 +1,91 @@
+"""How one job is, told to everybody who wants to know: its state.json, its log, the states' topic.
+
+Used by the thread of the job alone. States: starting, running, waiting (for the appliance or a
+topic), restarting, stopping, stopped, finished, failed.
+"""
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from spark_local.cause import JobError
+from spark_local.folder import JobFolder
+from spark_local.job import Job
+from spark_local.states import States
+
+_PACE_S: Final = 1.0
+ENDED: Final = ("stopped", "finished", "failed")
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Board:
+    """Of one job. states: None where nobody else is told."""
+
+    def __init__(self, place: JobFolder, states: States | None, wish: int) -> None:
+        self._place = place
+        self._states = states
+        self._wish = wish
+        self._told_at = 0.0
+        self.content: dict[str, Any] = {"job": place.name, "state": "starting", "since": now_ms()}
+        self.content |= {"wish": wish, "pid": os.getpid(), "cause": None, "remedy": None}
+
+    @property
+    def state(self) -> str:
+        return str(self.content["state"])
+
+    def describe(self, job: Job, master: str) -> None:
+        """What kind of job it is."""
+        kind = "batch" if job.batch else "once" if job.once else "stream"
+        reads = [one.place.text for one in job.inputs]
+        self.content |= {"kind": kind, "reads": reads, "writes": job.sink.place.text}
+        self.content |= {"delivery": job.sink.delivery, "master": master}
+
+    def set(self, state: str, cause: JobError | None = None, **more: Any) -> None:
+        """The job is in another state now."""
+        self.content |= {"state": state, "since": now_ms(), "pid": os.getpid(), **more}
+        self.content["cause"] = cause.problem if cause else None
+        self.content["remedy"] = (cause.remedy or None) if cause else None
+        if state in ENDED:
+            self.content |= {"next_attempt": None, "note": None}
+        self.log(f"{state}: {cause}" if cause else state)
+        self.tell()
+
+    def progress(self, told: dict[str, Any]) -> None:
+        """The job worked: published at once, or with what comes within a second."""
+        self.content["progress"] = told
+        if time.monotonic() - self._told_at >= _PACE_S:
+            self.tell()
+
+    def note(self, text: str | None) -> None:
+        """Something that a person should see although nothing is wrong."""
+        if self.content.get("note") != text:
+            self.content["note"] = text
+            if text:
+                self.log(text)
+            self.tell()
+
+    def pending(self) -> bool:
+        """Whether something was not published yet and is due."""
+        return time.monotonic() - self._told_at >= _PACE_S
+
+    def tell(self) -> None:
+        """Publish what there is."""
+        self._told_at = time.monotonic()
+        self.content["updated"] = now_ms()
+        if self._place.path.is_dir():
+            self._place.tell(self.content)
+        if self._states is not None:
+            self._states.write(self._place.name, self.content)
+
+    def log(self, text: str) -> None:
+        """One line in the job's log."""
+        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if self._place.path.is_dir():
+            with self._place.log_file.open("a") as file:
+                file.write(f"{moment} {json.dumps(text, ensure_ascii=False)[1:-1]}\n")

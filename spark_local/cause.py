@@ -1,0 +1,12 @@
+"""A failure with its remedy, as the command line tells it. Imports nothing of Spark's."""
+
+
+class JobError(Exception):
+    """Something about jobs cannot go on: `problem` is one sentence, `remedy` what to do. `final`:
+    trying again would not help."""
+
+    def __init__(self, problem: str, remedy: str = "", *, final: bool = True) -> None:
+        super().__init__(f"{problem}; {remedy}" if remedy else problem)
+        self.problem = problem
+        self.remedy = remedy
+        self.final = final

@@ -1,0 +1,241 @@
+"""One attempt to run a job: from views and query to its end. A job's thread makes them in turn.
+
+Everything of an attempt happens on that thread, except the writing of batches and the listener,
+which Spark calls; they hand over through the gate and the inbox.
+"""
+
+import json
+import queue
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from spark_local.board import Board, now_ms
+from spark_local.engine import progress, sinks
+from spark_local.engine.deadletters import EARLIEST, DeadLetters
+from spark_local.engine.derive import Derived, derive, session
+from spark_local.engine.listener import forward
+from spark_local.engine.offsets import GroupOffsets
+from spark_local.engine.tables import CachedTable, ends_of, watch
+from spark_local.folder import JobFolder
+from spark_local.job import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+STOP_LIMIT_S: Final = 45.0
+_LOOK_S: Final = 0.5
+_OFFSETS_PACE_S: Final = 1.0
+_NOTHING_S: Final = 10.0
+
+
+class Attempt:
+    """Ask for `run`, which returns at the end and raises what made it fail; `stop` from another
+    thread lets it return early."""
+
+    def __init__(
+        self, root: "SparkSession", job: Job, place: JobFolder, bootstrap: str, board: Board
+    ) -> None:
+        self._job = job
+        self._place = place
+        self._bootstrap = bootstrap
+        self._board = board
+        self._root = root
+        self._inbox: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        self._ended = threading.Event()
+        self._gate = sinks.Gate()
+        self._totals = progress.Totals()
+        self._batch = -1
+        self._positions: dict[tuple[str, str], int] = {}
+        self._offsets_at = 0.0
+        self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        """End after the batch that is being written."""
+        self._stopped.set()
+        self._inbox.put(None)
+
+    def run(self) -> None:
+        """Until a job that ends by itself has ended, or `stop`."""
+        job = self._job
+        self._root.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
+        spark = session(self._root, job)
+        sink = sinks.make(job, self._bootstrap)
+        keep = self._place.path / "schemas.json"
+        derived = derive(spark, job, self._bootstrap, streaming=not job.batch, keep=keep)
+        dead = self._place.path / "dead.json"
+        self._letters = DeadLetters(spark, job, derived.schemas, self._bootstrap, dead)
+        self._offsets = GroupOffsets(job.name, self._bootstrap)
+        for table in derived.tables:
+            self._changed(table)
+        sink.prepare()
+        try:
+            if job.batch:
+                self._batch_job(derived, sink)
+            else:
+                self._stream(spark, derived, sink)
+        finally:
+            self._ended.set()
+            for table in derived.tables:
+                table.close()
+
+    def _batch_job(self, derived: Derived, sink: sinks.Sink) -> None:
+        begins = {
+            one: ends_of(self._bootstrap, one.place.topic)
+            for one in self._job.sources
+            if one.place.topic
+        }
+        self._board.set("running")
+        sink.write(derived.rows, 0)
+        for source, ends in begins.items():
+            self._letters.saw(source, dict.fromkeys(ends, EARLIEST), ends, 1)
+        self._board.content["progress"] = {"dead_letters": self._letters.count}
+
+    def _stream(self, spark: "SparkSession", derived: Derived, sink: sinks.Sink) -> None:
+        listener = forward(spark, self._inbox)
+        try:
+            query = self._start(derived.rows, sink)
+            self._board.set("running")
+            if derived.tables and not self._job.once:
+                self._watch(derived.tables)
+            self._follow(query)
+        finally:
+            spark.streams.removeListener(listener)
+
+    def _start(self, rows: "DataFrame", sink: sinks.Sink) -> "StreamingQuery":
+        from pyspark.sql import functions as f
+
+        job = self._job
+        counted = rows.observe(progress.OUTPUT, f.count(f.lit(1)).alias("rows"))
+        writer = counted.writeStream.queryName(job.name).outputMode(job.sink.mode)
+        writer = writer.option("checkpointLocation", str(self._place.checkpoint))
+        if job.trigger_ms is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{job.trigger_ms} milliseconds")
+        if isinstance(sink, sinks.FileSink):
+            return writer.format(sink.format).options(**sink.options()).start()
+        if isinstance(sink, sinks.TopicSink):
+            sink.shaped(rows)  # a wrong key is told before anything is read
+        return writer.foreachBatch(lambda df, number: self._gate.write(sink, df, number)).start()
+
+    def _watch(self, tables: list[CachedTable]) -> None:
+        def trouble(table: CachedTable, problem: Exception) -> None:
+            first = (str(problem).splitlines() or [type(problem).__name__])[0]
+            self._board.log(f"table {table.table.name} stays as it is: {first}")
+
+        def run() -> None:
+            pool = f"{self._job.name}-tables"
+            self._root.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+            watch(tables, self._ended, self._changed, trouble)
+
+        threading.Thread(target=run, name=f"{self._job.name}-tables", daemon=True).start()
+
+    def _changed(self, table: CachedTable) -> None:
+        if table.refreshed > 1:
+            self._board.log(f"table {table.table.name} was read again")
+        with self._lock:
+            self._letters.table_letters(table.table.name, table.bad_records())
+
+    def _follow(self, query: "StreamingQuery") -> None:
+        began = time.monotonic()
+        while True:
+            self._take(_LOOK_S)
+            if self._stopped.is_set():
+                self._end(query)
+                break
+            if not query.isActive:
+                break
+            quiet = self._totals.rows_in == 0 and time.monotonic() - began > _NOTHING_S
+            quiet = quiet and not query.status["isDataAvailable"]
+            self._board.note(self._nothing() if quiet else None)
+        self._drain()
+        self._publish(last=True)
+        problem = None if self._stopped.is_set() else query.exception()
+        if problem is not None:
+            raise problem
+
+    def _nothing(self) -> str:
+        """Why a job may have read nothing yet."""
+        topics = [one for one in self._job.sources if one.place.topic]
+        late = [one.place.topic for one in topics if one.start == "latest"]
+        if late:
+            return (
+                f"it has read nothing yet: it waits for what is new in {', '.join(map(str, late))}"
+            )
+        names = ", ".join(one.place.text for one in self._job.sources)
+        return f"it has read nothing yet: nothing is to be read in {names}"
+
+    def _end(self, query: "StreamingQuery") -> None:
+        """Stop between two batches: the one that is being written is finished and committed."""
+        self._board.set("stopping")
+        until = time.monotonic() + STOP_LIMIT_S
+        last = self._gate.close(STOP_LIMIT_S)
+        while last is not None and self._batch < last and query.isActive:
+            self._take(0.1)
+            if time.monotonic() > until:
+                break
+        while self._job.sink.place.file and query.isActive and time.monotonic() < until:
+            if not query.status["isTriggerActive"]:
+                break
+            self._take(0.02)
+        query.stop()
+
+    def _take(self, limit_s: float) -> None:
+        """One account of the listener, or nothing."""
+        try:
+            told = self._inbox.get(timeout=limit_s)
+        except queue.Empty:
+            self._publish()
+            return
+        if told is not None:
+            self._account(json.loads(told))
+
+    def _drain(self) -> None:
+        """What the listener still has to tell."""
+        while True:
+            try:
+                told = self._inbox.get(timeout=0.2)
+            except queue.Empty:
+                return
+            if told is not None:
+                self._account(json.loads(told))
+
+    def _account(self, told: dict[str, Any]) -> None:
+        self._batch = max(self._batch, int(told.get("batchId") or 0))
+        account = progress.account(self._job, told, self._totals, now_ms())
+        for span in progress.spans(self._job, told):
+            begin = span.begin or initial(self._place.checkpoint, str(span.source.place.topic))
+            with self._lock:
+                found = self._letters.saw(span.source, begin, span.end, span.bad)
+            if found:
+                self._board.log(f"{found} records could not be read: {self._job.dead_letters}")
+            topic = str(span.source.place.topic)
+            self._positions |= {(topic, p): at for p, at in span.end.items()}
+        account["dead_letters"] = self._letters.count
+        self._board.progress(account)
+        self._publish()
+
+    def _publish(self, *, last: bool = False) -> None:
+        if last or time.monotonic() - self._offsets_at > _OFFSETS_PACE_S:
+            self._offsets_at = time.monotonic()
+            if self._positions:
+                self._offsets.publish(self._positions)
+                self._letters.keep()
+        if last or self._board.pending():
+            self._board.tell()
+
+
+def initial(checkpoint: Path, topic: str) -> dict[str, int]:
+    """Where a query that has no former batch began to read a topic; empty when that is not kept
+    here, which reads as: at the oldest record."""
+    for file in sorted(checkpoint.glob("sources/*/0")):
+        for line in file.read_text(errors="replace").splitlines():
+            if line.startswith("{"):
+                found = json.loads(line).get(topic)
+                if found is not None:
+                    return {str(p): int(at) for p, at in found.items()}
+    return {}

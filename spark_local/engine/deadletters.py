@@ -1,0 +1,156 @@
+"""Dead letters: records that a job could not read go to `<job>.dlq` as they were, and are counted.
+
+A stream tells only that a batch had some. The batch's offsets are then read once more, the bad
+records picked out and written with headers topic, partition, offset and error. How far each source
+has been seen through is kept beside the checkpoint, so that a crash loses none; one may then be
+written twice, with the same key. Used on the thread of one job.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Producer
+
+from spark_local.engine import sources, values
+from spark_local.engine.schemas import columns
+from spark_local.folder import read_json, write_json
+from spark_local.job import Job, Source
+from spark_local.states import create
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FLUSH_S: Final = 30.0
+EARLIEST: Final = -2  # as the connector writes it
+Offsets = dict[str, int]
+
+
+class DeadLetters:
+    """Of one job. `count` is how many there have been since the job's last reset."""
+
+    def __init__(
+        self, spark: "SparkSession", job: Job, schemas: dict[str, str], bootstrap: str, file: Path
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._schemas = schemas
+        self._bootstrap = bootstrap
+        self._file = file
+        kept = read_json(file)
+        self.count = int(kept.get("count", 0))
+        self._seen: dict[str, Offsets] = kept.get("seen", {})
+        self._producer: Producer | None = None
+
+    def saw(self, source: Source, begin: Offsets, end: Offsets, bad: int) -> int:
+        """A batch of `source` went from `begin` to `end` and had `bad` bad records: how many
+        letters were written. What came before `begin` and was not seen through is looked at too."""
+        seen = self._seen.setdefault(source.name, {})
+        since = {p: min(seen.get(p, begin.get(p, EARLIEST)), at) for p, at in end.items()}
+        if not bad and all(since[p] >= begin.get(p, EARLIEST) for p in end):
+            seen |= end
+            return 0
+        written = self._search(source, since, end)
+        seen |= end
+        self.count += written
+        self.keep()
+        return written
+
+    def table_letters(self, table: str, records: list[Any]) -> int:
+        """Bad records of a table that were not told before."""
+        seen = self._seen.setdefault(f"table {table}", {})
+        fresh = [one for one in records if one.offset >= seen.get(str(one.partition), 0)]
+        for one in fresh:
+            self._write(one, f"it does not fit the columns of table {table}")
+        self._flush(len(fresh))
+        for one in fresh:
+            seen[str(one.partition)] = max(seen.get(str(one.partition), 0), one.offset + 1)
+        if fresh:
+            self.count += len(fresh)
+            self.keep()
+        return len(fresh)
+
+    def keep(self) -> None:
+        """Remember how far was seen."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self._file, {"count": self.count, "seen": self._seen})
+
+    def _search(self, source: Source, begin: Offsets, end: Offsets) -> int:
+        raw = sources.raw_batch(self._spark, source, self._bootstrap, begin=begin, end=end)
+        written = 0
+        for one in self._bad(raw, source).toLocalIterator():
+            self._write(one, reason(source, one))
+            written += 1
+        self._flush(written)
+        return written
+
+    def _bad(self, raw: "DataFrame", source: Source) -> "DataFrame":
+        from pyspark.sql import functions as f
+
+        schema = self._schemas[source.name]
+        records = values.parsed(raw, source.format, schema).where(values.bad(source))
+        wrong: Any = f.array().cast("array<string>")
+        if source.format == "json":
+            text = f.col("value").cast("string")
+            fields = _fields(self._spark, schema)
+            wrong = f.array_compact(
+                f.array(*(f.when(_unfit(text, name, kind), name) for name, kind in fields))
+            )
+        corrupt = f.col(values.CORRUPT).isNotNull().alias("corrupt")
+        return records.select("key", "value", "topic", "partition", "offset", corrupt,
+                              wrong.alias("wrong"))  # fmt: skip
+
+    def _write(self, one: Any, error: str) -> None:
+        if self._producer is None:
+            create(self._bootstrap, self._job.dead_letters, 1, {})
+            config: dict[str, Any] = {"bootstrap.servers": self._bootstrap, "log_level": 0}
+            self._producer = Producer(config | {"enable.idempotence": True})
+        headers = {"topic": one.topic, "partition": one.partition, "offset": one.offset}
+        told = [(name, str(value).encode()) for name, value in headers.items()]
+        key = None if one.key is None else bytes(one.key)
+        self._producer.produce(
+            self._job.dead_letters,
+            bytes(one.value),
+            key=key,
+            headers=[*told, ("error", error.encode())],
+        )
+        self._producer.poll(0)
+
+    def _flush(self, written: int) -> None:
+        if written and self._producer is not None and self._producer.flush(_FLUSH_S):
+            self._producer.purge()
+            raise TimeoutError(f"{self._job.dead_letters} did not take its records")
+
+
+def reason(source: Source, one: Any) -> str:
+    """Why a record cannot be read, for a person."""
+    if source.format == "json":
+        try:
+            found = json.loads(bytes(one.value))
+        except ValueError as problem:
+            return f"it is not JSON: {problem}"
+        if not isinstance(found, dict):
+            return "it is no JSON object"
+        if one.wrong:
+            told = ", ".join(f"{name} = {json.dumps(found.get(name))}" for name in one.wrong)
+            return f"it does not fit the schema: {told}"[:1000]
+    if one.corrupt:
+        return "it does not fit the schema"
+    return f"it has no {source.event_time}, the event time"
+
+
+def _fields(spark: "SparkSession", schema: str) -> list[tuple[str, str]]:
+    from pyspark.sql.types import StructType
+
+    names = set(columns(spark, schema))
+    fields = [(f.name, f.dataType.simpleString()) for f in StructType.fromDDL(schema)]
+    return [pair for pair in fields if pair[0] in names]
+
+
+def _unfit(text: Any, name: str, kind: str) -> Any:
+    """Whether this field alone keeps the record from being read."""
+    from pyspark.sql import functions as f
+
+    schema = f"`{name}` {kind}, {values.CORRUPT} STRING"
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": values.CORRUPT}
+    return f.from_json(text, schema, options)[values.CORRUPT].isNotNull()

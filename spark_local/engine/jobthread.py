@@ -1,0 +1,108 @@
+"""One job from its start to its end: attempts, the waits between them, and when to give up.
+
+A thread of its own for each job, so that none waits for another.
+"""
+
+import threading
+import time
+import traceback
+from typing import TYPE_CHECKING
+
+from spark_local.board import Board, now_ms
+from spark_local.cause import JobError
+from spark_local.engine.attempt import Attempt
+from spark_local.engine.causes import translate, unreachable
+from spark_local.folder import JobFolder
+from spark_local.job import Job, Restart
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Patience:
+    """Counts failures: how long to wait after one, or that it is enough. Pure: time comes in."""
+
+    def __init__(self, policy: Restart) -> None:
+        self._policy = policy
+        self.failures = 0
+
+    def failed(self, ran_ms: int, *, counted: bool) -> int | None:
+        """Milliseconds to wait after an attempt that lasted `ran_ms`, None to give up. counted:
+        whether it is one of those that have a limit."""
+        if ran_ms >= self._policy.healthy_ms:
+            self.failures = 0
+        self.failures += 1
+        if counted and self.failures > self._policy.attempts:
+            return None
+        doubled = self._policy.first_ms << min(self.failures - 1, 30)
+        return min(doubled, self._policy.longest_ms)
+
+
+class JobThread:
+    """Runs `job` until it ends by itself, fails for good, or is stopped."""
+
+    def __init__(
+        self, root: "SparkSession", job: Job, place: JobFolder, bootstrap: str, board: Board
+    ) -> None:
+        self._thread = threading.Thread(target=self._run, name=job.name, daemon=True)
+        self._root = root
+        self._job = job
+        self._place = place
+        self._bootstrap = job.bootstrap or bootstrap
+        self._board = board
+        self._stopped = threading.Event()
+        self._attempt: Attempt | None = None
+        self.cause: JobError | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self, limit_s: float) -> None:
+        """Wait until it has ended, `limit_s` at most."""
+        self._thread.join(limit_s)
+
+    def stop(self) -> None:
+        """Ask it to end; `join` waits for it."""
+        self._stopped.set()
+        if self._attempt is not None:
+            self._attempt.stop()
+
+    def _run(self) -> None:
+        patience = Patience(self._job.restart)
+        while not self._stopped.is_set():
+            self._board.set("starting", attempt=patience.failures + 1, next_attempt=None)
+            began = time.monotonic()
+            self._attempt = Attempt(
+                self._root, self._job, self._place, self._bootstrap, self._board
+            )
+            if self._stopped.is_set():
+                break
+            try:
+                self._attempt.run()
+            except Exception as problem:  # a job's failure is told, and ends no other job
+                if self._stopped.is_set():
+                    break
+                if not self._again(problem, patience, time.monotonic() - began):
+                    return
+            else:
+                if not self._stopped.is_set():
+                    self._board.set("finished")
+                    return
+        self._board.set("stopped")
+
+    def _again(self, problem: Exception, patience: Patience, ran_s: float) -> bool:
+        """Wait for the next attempt: whether there is to be one."""
+        self.cause = cause = translate(problem, self._job.name)
+        self._board.log("".join(traceback.format_exception_only(problem))[:4000])
+        waits = unreachable(cause)
+        delay = None if cause.final else patience.failed(int(ran_s * 1000), counted=not waits)
+        if delay is None:
+            self._board.set("failed", cause)
+            return False
+        state = "waiting" if waits else "restarting"
+        self._board.set(state, cause, next_attempt=now_ms() + delay)
+        self._stopped.wait(delay / 1000)
+        return True

@@ -1,0 +1,32 @@
+"""Spark's listener of streaming queries → an inbox: JSON of every batch's account, None at the end.
+
+Spark calls it on a thread of its own, one call at a time for each session.
+"""
+
+import queue
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def forward(spark: "SparkSession", inbox: "queue.SimpleQueue[str | None]") -> Any:
+    """Listen to the queries of this session alone. Gives the listener, for removal."""
+    from pyspark.sql.streaming import StreamingQueryListener
+
+    class Forward(StreamingQueryListener):  # type: ignore[misc]
+        def onQueryStarted(self, event: Any) -> None:
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:
+            inbox.put(event.progress.json)
+
+        def onQueryIdle(self, event: Any) -> None:
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:
+            inbox.put(None)
+
+    listener = Forward()
+    spark.streams.addListener(listener)
+    return listener

@@ -1,0 +1,143 @@
+"""The runner: one Spark driver for all jobs of a folder. It makes what is so what the wishes say.
+
+Called by `penstock job serve`. The driver's JVM starts with the first job. When the JVM dies, the
+process begins again as itself, and the jobs go on from their checkpoints.
+"""
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+from spark_local.board import ENDED, Board
+from spark_local.cause import JobError
+from spark_local.engine import session
+from spark_local.engine.causes import translate
+from spark_local.engine.jars import need_jars
+from spark_local.engine.java import need_java
+from spark_local.engine.jobthread import JobThread
+from spark_local.folder import REMOVED, RUNNING, Folder, JobFolder, Wish
+from spark_local.states import States
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOK_S: Final = 0.5
+END_LIMIT_S: Final = 75.0
+
+
+class Runner:
+    """Of one folder."""
+
+    def __init__(self, folder: Folder, bootstrap: str, master: str, memory: str) -> None:
+        self._folder = folder
+        self._bootstrap = bootstrap
+        self._master = master
+        self._memory = memory
+        self._states = States(bootstrap)
+        self._spark: SparkSession | None = None
+        self._running: dict[str, tuple[JobThread, Wish]] = {}
+        self._done: dict[str, int] = {}
+        self._ending = threading.Event()
+
+    def run(self, ready: threading.Event | None = None) -> None:
+        """Until SIGTERM or SIGINT; every job then ends after its batch. Raises JobError when it
+        cannot work at all."""
+        need_java()
+        need_jars()
+        with self._folder.locked():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, self._signalled)
+            try:
+                while not self._ending.is_set():
+                    self.look()
+                    if ready is not None:
+                        ready.set()
+                    self._ending.wait(LOOK_S)
+                    if self._spark is not None and not _alive(self._spark):
+                        self._begin_again()
+            finally:
+                self.end()
+
+    def look(self) -> None:
+        """Compare wishes with what is so."""
+        for place in self._folder.jobs():
+            wish = place.wish()
+            thread, acted = self._running.get(place.name, (None, None))
+            if thread is not None and not thread.is_alive():
+                del self._running[place.name]
+                assert acted is not None
+                self._done[place.name] = acted.number
+                thread = None
+            if thread is not None:
+                if acted != wish:
+                    thread.stop()
+            elif self._done.get(place.name) != wish.number:
+                self._act(place, wish)
+
+    def end(self) -> None:
+        """Every job ends after its batch, then Spark."""
+        for thread, _ in self._running.values():
+            thread.stop()
+        for thread, _ in self._running.values():
+            thread.join(END_LIMIT_S)
+        self._running.clear()
+        if self._spark is not None and _alive(self._spark):
+            self._spark.stop()
+            self._spark = None
+        self._states.close()
+
+    def _act(self, place: JobFolder, wish: Wish) -> None:
+        if wish.state == REMOVED:
+            self._folder.drop(place.name)
+            self._states.write(place.name, None)
+            return
+        told = place.state()
+        board = Board(place, self._states, wish.number)
+        same = told.get("wish") == wish.number
+        if wish.state != RUNNING or (same and told.get("state") == "finished"):
+            self._done[place.name] = wish.number
+            if not same or told.get("state") not in ENDED:
+                board.content |= {k: told[k] for k in ("progress", "kind") if k in told}
+                board.set("stopped")
+            return
+        try:
+            self._begin(place, wish, board)
+        except Exception as problem:  # one job's trouble is its own
+            self._done[place.name] = wish.number
+            board.set("failed", translate(problem, place.name))
+
+    def _begin(self, place: JobFolder, wish: Wish, board: Board) -> None:
+        job = place.job()
+        if job.master not in (None, self._master):
+            remedy = f"penstock job serve --master {job.master} runs it"
+            raise JobError(f"it wants {job.master}, and this runner has {self._master}", remedy)
+        board.describe(job, self._master)
+        if self._spark is None:
+            runner = self._folder.runner
+            self._spark = session.start(self._master, runner, memory=self._memory)
+        thread = JobThread(self._spark, job, place, self._bootstrap, board)
+        self._running[place.name] = (thread, wish)
+        thread.start()
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self._ending.set()
+
+    def _begin_again(self) -> None:
+        """The JVM is gone, and PySpark cannot start a second one in the same process."""
+        cause = JobError("Spark's JVM ended", "the runner starts another one", final=False)
+        for name, (_, wish) in self._running.items():
+            Board(self._folder.at(name), self._states, wish.number).set("restarting", cause)
+        self._states.close()
+        self._ending.wait(1.0)
+        if not self._ending.is_set():
+            sys.stderr.flush()
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _alive(spark: "SparkSession") -> bool:
+    """Whether the JVM of the driver lives."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    return process is None or process.poll() is None

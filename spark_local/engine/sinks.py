@@ -1,0 +1,162 @@
+"""Sinks: how the rows of one micro-batch, or of a batch job, get where they go.
+
+A delivery is a sink of its own behind `write(rows, batch_id)`: exactly once will be one more,
+with no change of the job's file. `Gate` lets the writing of a batch end before the job is stopped.
+"""
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from spark_local.cause import JobError
+from spark_local.engine.sources import jdbc_options
+from spark_local.job import Job
+from spark_local.states import create
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_PRODUCER: Final = {
+    "kafka.compression.type": "lz4",
+    "kafka.linger.ms": "5",
+    "kafka.batch.size": "262144",
+    "kafka.client.id": "penstock-jobs",
+}
+
+
+class Stopping(Exception):
+    """The gate is closed: this batch is not begun."""
+
+
+class Gate:
+    """Every batch is written inside; once closed, none begins any more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+        self.last = -1
+
+    def write(self, sink: "Sink", rows: "DataFrame", batch_id: int) -> None:
+        """Raises Stopping when the gate is closed."""
+        with self._lock:
+            if self._closed:
+                raise Stopping
+            sink.write(rows, batch_id)
+            self.last = batch_id
+
+    def close(self, limit_s: float) -> int | None:
+        """Wait for the batch that is being written: its number, -1 when there was none, None when
+        it does not end in time."""
+        self._closed = True
+        if not self._lock.acquire(timeout=limit_s):
+            return None
+        self._lock.release()
+        return self.last
+
+
+class Sink:
+    """At least once: a batch that is written again adds the same rows again."""
+
+    def __init__(self, job: Job, bootstrap: str) -> None:
+        self._job = job
+        self._bootstrap = bootstrap
+
+    def prepare(self) -> None:
+        """Make what must be there before the first row. Raises JobError."""
+
+    def write(self, rows: "DataFrame", batch_id: int) -> None:
+        """Returns when the rows are where they belong."""
+        writer = self.shaped(rows).write.format(self.format).options(**self.options())
+        writer.mode("append").save()
+
+    format = ""
+
+    def shaped(self, rows: "DataFrame") -> "DataFrame":
+        """Rows as the destination has them."""
+        return rows
+
+    def options(self) -> dict[str, str]:
+        """Of Spark's writer."""
+        return {}
+
+
+class TopicSink(Sink):
+    """Values are JSON; the key is the text of one column, or an object of several."""
+
+    format = "kafka"
+
+    def prepare(self) -> None:
+        sink = self._job.sink
+        assert sink.place.topic is not None
+        try:
+            create(self._bootstrap, sink.place.topic, sink.partitions, sink.config)
+        except Exception as refused:
+            problem = f"topic {sink.place.topic} cannot be made: {refused.args[0].str()}"
+            raise JobError(problem, "correct partitions or config of the sink") from None
+
+    def shaped(self, rows: "DataFrame") -> "DataFrame":
+        from pyspark.sql import functions as f
+
+        missing = [name for name in self._job.sink.key if name not in rows.columns]
+        if missing:
+            has = ", ".join(rows.columns)
+            problem = (
+                f"what the job derives has no column {missing[0]!r}, which its sink's key names"
+            )
+            raise JobError(problem, f"it has {has}")
+        everything = f.to_json(f.struct(*(f.col(f"`{n}`") for n in rows.columns)), _NULLS)
+        return rows.select(self._key().alias("key"), everything.alias("value"))
+
+    def _key(self) -> "Column":
+        from pyspark.sql import functions as f
+
+        names = [f.col(f"`{name}`") for name in self._job.sink.key]
+        if not names:
+            return f.lit(None).cast("string")
+        if len(names) == 1:
+            return names[0].cast("string")
+        return f.to_json(f.struct(*names), _NULLS)
+
+    def options(self) -> dict[str, str]:
+        topic = self._job.sink.place.topic
+        assert topic is not None
+        return _PRODUCER | {"kafka.bootstrap.servers": self._bootstrap, "topic": topic}
+
+
+_NULLS: Final = {"ignoreNullFields": "false"}
+
+
+class JdbcSink(Sink):
+    """Rows are added to a table, which is made when it is not there."""
+
+    format = "jdbc"
+
+    def options(self) -> dict[str, str]:
+        return jdbc_options(self._job.sink.place.jdbc)
+
+
+class FileSink(Sink):
+    """Rows as files. A stream writes them through Spark's own sink, where each appears once."""
+
+    def __init__(self, job: Job, bootstrap: str) -> None:
+        super().__init__(job, bootstrap)
+        assert job.sink.place.file is not None
+        self.place = job.sink.place.file
+        self.format = self.place.format
+
+    def prepare(self) -> None:
+        if "://" not in self.place.path:
+            Path(self.place.path).parent.mkdir(parents=True, exist_ok=True)
+
+    def options(self) -> dict[str, str]:
+        return {**self.place.options, "path": self.place.path}
+
+
+def make(job: Job, bootstrap: str) -> Sink:
+    """The sink that a job file asks for."""
+    kinds: list[tuple[Any, type[Sink]]] = [
+        (job.sink.place.topic, TopicSink),
+        (job.sink.place.jdbc, JdbcSink),
+        (job.sink.place.file, FileSink),
+    ]
+    return next(kind for place, kind in kinds if place)(job, bootstrap)

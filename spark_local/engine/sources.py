@@ -1,0 +1,153 @@
+"""Sources of a job as views of its session: streams, or in a batch everything that is there.
+
+A stream counts its bad records and remembers the newest record's time while it flows (`observe`):
+that costs next to nothing, and only a batch that had a bad record is read again for dead letters.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from spark_local.engine import values
+from spark_local.engine.schemas import columns
+from spark_local.job import Job, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OBSERVED: Final = "source:"
+"""What the names of observations begin with; the source's name follows."""
+
+
+def connector(bootstrap: str, source: Source | None = None) -> dict[str, str]:
+    """Options of Spark's Kafka source that every reader of ours has."""
+    common = {
+        "kafka.bootstrap.servers": bootstrap,
+        "kafka.client.id": "penstock-jobs",
+        "fetchOffset.numRetries": "3",
+        "fetchOffset.retryIntervalMs": "500",
+    }
+    lost = source is None or source.on_loss == "stop"
+    return common | {"failOnDataLoss": str(lost).lower()}
+
+
+def stream(
+    spark: "SparkSession", job: Job, source: Source, schemas: dict[str, str], bootstrap: str
+) -> "DataFrame":
+    """The source as a stream, with its watermark."""
+    if source.place.file:
+        return _timed(_file_stream(spark, source, schemas), source)
+    assert source.place.topic is not None
+    options = connector(bootstrap, source) | {
+        "subscribe": source.place.topic,
+        "maxOffsetsPerTrigger": str(source.max_records),
+        "groupIdPrefix": f"{job.name}-spark",
+    }
+    raw = spark.readStream.format("kafka").options(**(options | _start(source))).load()
+    schema = schemas[source.name]
+    observed = values.parsed(raw, source.format, schema).observe(
+        OBSERVED + source.name, *_observations(source)
+    )
+    return _timed(values.rows(observed, source, columns(spark, schema)), source)
+
+
+def _observations(source: Source) -> "list[Any]":
+    from pyspark.sql import functions as f
+
+    return [
+        f.count(f.when(values.bad(source), 1)).alias("bad"),
+        f.count(f.when(f.col("value").isNull(), 1)).alias("tombstones"),
+        f.unix_millis(f.max("timestamp")).alias("newest"),
+    ]
+
+
+def raw_batch(
+    spark: "SparkSession",
+    source: Source,
+    bootstrap: str,
+    *,
+    begin: dict[str, int] | None = None,
+    end: dict[str, int] | None = None,
+) -> "DataFrame":
+    """Records of a topic as they are. begin, end: partition → offset; without: everything that its
+    `start` lets in."""
+    assert source.place.topic is not None
+    options = connector(bootstrap, source) | {"subscribe": source.place.topic}
+    options |= _start(source)
+    if begin is not None:
+        options.pop("startingTimestamp", None)
+        options["startingOffsets"] = json.dumps({source.place.topic: begin})
+    if end is not None:
+        options["endingOffsets"] = json.dumps({source.place.topic: end})
+    return spark.read.format("kafka").options(**options).load()
+
+
+def batch(
+    spark: "SparkSession", source: Source, schemas: dict[str, str], raw: "DataFrame | None"
+) -> "DataFrame":
+    """Everything that is there. raw: the records, of a source that is a topic."""
+    if raw is None:
+        return _timed(_rest(spark, source, schemas), source)
+    schema = schemas[source.name]
+    records = values.parsed(raw, source.format, schema)
+    return _timed(values.rows(records, source, columns(spark, schema)), source)
+
+
+def _rest(spark: "SparkSession", source: Source, schemas: dict[str, str]) -> "DataFrame":
+    if source.place.jdbc:
+        return jdbc(spark, source.place.jdbc)
+    assert source.place.file is not None
+    return files(spark, source.place.file, schemas.get(source.name))
+
+
+def files(spark: "SparkSession", place: Any, schema: str | None) -> "DataFrame":
+    """Files, all at once. A line that cannot be read ends the reading: it has no dead letter."""
+    reader = spark.read.format(place.format).options(**({"mode": "FAILFAST"} | place.options))
+    return (reader.schema(schema) if schema else reader).load(place.path)
+
+
+def jdbc(spark: "SparkSession", place: Any) -> "DataFrame":
+    """A table of a database."""
+    return spark.read.format("jdbc").options(**jdbc_options(place)).load()
+
+
+def jdbc_options(place: Any) -> dict[str, str]:
+    """Spark's options for a database; the password is read now."""
+    from pathlib import Path
+
+    options = {"url": place.url, "dbtable": place.table}
+    if place.user:
+        options["user"] = place.user
+    if place.password_file:
+        options["password"] = Path(place.password_file).read_text().strip()
+    if place.driver:
+        options["driver"] = place.driver
+    return options
+
+
+def _file_stream(spark: "SparkSession", source: Source, schemas: dict[str, str]) -> "DataFrame":
+    place = source.place.file
+    assert place is not None
+    schema = schemas.get(source.name)
+    if schema is None:  # Parquet says itself
+        found = spark.read.format(place.format).load(place.path).schema
+        reader = spark.readStream.schema(found)
+    else:
+        reader = spark.readStream.schema(schema)
+    options = {"mode": "FAILFAST", "maxFilesPerTrigger": "100"} | place.options
+    return reader.format(place.format).options(**options).load(place.path)
+
+
+def _timed(rows: "DataFrame", source: Source) -> "DataFrame":
+    if source.event_time and source.watermark_ms is not None:
+        return rows.withWatermark(source.event_time, f"{source.watermark_ms} milliseconds")
+    return rows
+
+
+def _start(source: Source) -> dict[str, str]:
+    if source.start.isdigit():
+        return {
+            "startingTimestamp": source.start,
+            "startingOffsetsByTimestampStrategy": "latest",
+        }
+    # A batch cannot begin at the end.
+    return {"startingOffsets": source.start}

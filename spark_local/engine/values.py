@@ -1,0 +1,61 @@
+"""Records of a topic → rows, and which of them cannot be read.
+
+The same expressions serve streams, tables, previews and the search for dead letters, so all of them
+agree on what a bad record is: a value that does not fit the columns, or no event time where
+the job names one. A record without a value is a tombstone and no row.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from spark_local.job import METADATA, Source, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+CORRUPT: Final = "__corrupt"
+_OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+
+
+def parsed(raw: "DataFrame", form: str, schema: str) -> "DataFrame":
+    """The connector's columns with `row` (a struct of the columns) and CORRUPT (text or null)."""
+    from pyspark.sql import functions as f
+
+    value = f.col("value")
+    if form in ("string", "binary"):
+        kind = "string" if form == "string" else "binary"
+        row: Any = f.struct(value.cast(kind).alias("value"))
+        return raw.withColumn("row", row).withColumn(CORRUPT, f.lit(None).cast("string"))
+    reader = f.from_json if form == "json" else f.from_csv
+    row = reader(value.cast("string"), f"{schema}, {CORRUPT} STRING", _OPTIONS)
+    broken = f.when(value.isNotNull(), f.coalesce(row[CORRUPT], _empty(row, form)))
+    return raw.withColumn("row", row).withColumn(CORRUPT, broken)
+
+
+def _empty(row: "Column", form: str) -> "Column":
+    """JSON that is no object (null, a blank) gives no row and no complaint."""
+    from pyspark.sql import functions as f
+
+    return f.when(row.isNull(), f.lit("")) if form == "json" else f.lit(None).cast("string")
+
+
+def bad(source: Source) -> "Column":
+    """Whether a parsed record of a source cannot be read."""
+    from pyspark.sql import functions as f
+
+    wrong = f.col(CORRUPT).isNotNull()
+    if source.event_time and source.event_time not in METADATA:
+        wrong = wrong | f.col("row").getField(source.event_time).isNull()
+    return f.col("value").isNotNull() & wrong
+
+
+def rows(records: "DataFrame", source: Source | Table, columns: list[str]) -> "DataFrame":
+    """Columns of the good records."""
+    from pyspark.sql import functions as f
+
+    chosen = [f.col("row").getField(name).alias(name) for name in columns]
+    if isinstance(source, Source) and source.metadata:
+        chosen += [f.col(name[1:]).alias(name) for name in METADATA]
+    good = f.col("value").isNotNull()
+    if isinstance(source, Source):
+        good = good & ~bad(source)
+    return records.where(good).select(*chosen)

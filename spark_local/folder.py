@@ -1,0 +1,193 @@
+"""The jobs folder: what jobs there are, what each should be doing, and what it did.
+
+    <folder>/<name>/job/        the job file and its Python file, as they were added
+    <folder>/<name>/wish.json   what the operator wants: running or stopped, and a number that grows
+    <folder>/<name>/state.json  what the runner last made of it, and which wish that was
+    <folder>/<name>/checkpoint  Spark's; with schemas.json and dead.json all that `forget` deletes
+    <folder>/<name>/job.log     what happened, one line each
+    <folder>/.runner/           the runner's lock, temporary files and Spark's log
+
+The command line writes wishes, the runner writes everything else. A file is replaced in one step,
+so a reader sees the old one or the new one. Why files: docs/decisions.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from spark_local.cause import JobError
+from spark_local.job import Job
+from spark_local.jobfile import load
+
+RUNNING: Final = "running"
+STOPPED: Final = "stopped"
+REMOVED: Final = "removed"
+_FORGOTTEN: Final = ("checkpoint", "schemas.json", "dead.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a job should be doing. `number` grows with every change."""
+
+    state: str
+    number: int
+
+
+class JobFolder:
+    """One job's part of the folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def log_file(self) -> Path:
+        return self.path / "job.log"
+
+    def job(self) -> Job:
+        """What its file says. Raises JobFileError."""
+        place = self.path / "job"
+        return load(place / f"{self.name}.toml", Path((place / "origin").read_text().strip()))
+
+    def wish(self) -> Wish:
+        """Stopped, with number 0, when nobody has said anything."""
+        found = read_json(self.path / "wish.json")
+        return Wish(str(found.get("state", STOPPED)), int(found.get("number", 0)))
+
+    def wish_for(self, state: str) -> Wish:
+        """Say what the job should be doing; also when it is said again."""
+        wish = Wish(state, self.wish().number + 1)
+        write_json(self.path / "wish.json", {"state": wish.state, "number": wish.number})
+        return wish
+
+    def state(self) -> dict[str, Any]:
+        """What the runner last said, empty when it never did."""
+        return read_json(self.path / "state.json")
+
+    def tell(self, state: dict[str, Any]) -> None:
+        """For the runner: say how the job is."""
+        write_json(self.path / "state.json", state)
+
+    def remembers(self) -> dict[str, int]:
+        """What `forget` would delete: name → bytes."""
+        found = {}
+        for name in _FORGOTTEN:
+            place = self.path / name
+            if place.exists():
+                files = [place] if place.is_file() else place.rglob("*")
+                found[name] = sum(f.stat().st_size for f in files if f.is_file())
+        return found
+
+    def forget(self) -> None:
+        """Delete the job's positions and state. Only while it does not run."""
+        for name in _FORGOTTEN:
+            place = self.path / name
+            if place.is_dir():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+
+
+class Folder:
+    """All jobs of one appliance."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+
+    @property
+    def runner(self) -> Path:
+        return self.path / ".runner"
+
+    def jobs(self) -> list[JobFolder]:
+        """By name."""
+        if not self.path.is_dir():
+            return []
+        found = [one for one in self.path.iterdir() if (one / "wish.json").exists()]
+        return [JobFolder(one) for one in sorted(found)]
+
+    def get(self, name: str) -> JobFolder:
+        """Raises JobError when there is none of that name."""
+        job = self.at(name)
+        if not (job.path / "wish.json").exists():
+            known = ", ".join(one.name for one in self.jobs()) or "none yet"
+            problem = f"there is no job {name!r} in {self.path}"
+            raise JobError(problem, f"penstock job add FILE makes one; known: {known}")
+        return job
+
+    def at(self, name: str) -> JobFolder:
+        """The part of a job, whether it is there or not."""
+        assert "/" not in name
+        assert not name.startswith(".")
+        return JobFolder(self.path / name)
+
+    def add(self, job: Job, *, state: str = RUNNING) -> JobFolder:
+        """Take in a job file, or its successor: the checkpoint of a job of that name is kept."""
+        place = self.at(job.name)
+        fresh, target = place.path / ".job", place.path / "job"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        for file in job.files:
+            shutil.copy2(file, fresh)
+        (fresh / job.path.name).rename(fresh / f"{job.name}.toml")
+        # Relative paths of the copy mean those next to where it was added from.
+        (fresh / "origin").write_text(f"{job.path.parent}\n")
+        shutil.rmtree(target, ignore_errors=True)
+        fresh.rename(target)
+        place.wish_for(state)
+        return place
+
+    def drop(self, name: str) -> None:
+        """Delete everything of a job. Only while it does not run."""
+        shutil.rmtree(self.at(name).path)
+
+    def runner_pid(self) -> int | None:
+        """Process id of the runner of this folder, None when there is none."""
+        with suppress(OSError), open(self.runner / "lock", "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = file.read().strip()
+                return int(text) if text.isdigit() else 0
+        return None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """For the runner: there is only one. Raises JobError."""
+        self.runner.mkdir(parents=True, exist_ok=True)
+        with open(self.runner / "lock", "a+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                problem = f"a runner works in {self.path} already, as process {self.runner_pid()}"
+                raise JobError(problem, "end that one first") from None
+            file.truncate(0)
+            file.write(str(os.getpid()).encode())
+            file.flush()
+            yield
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file, empty when there is none."""
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    assert isinstance(found, dict)
+    return found
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Replace a file in one step."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(json.dumps(content))
+    part.rename(path)

@@ -1,0 +1,102 @@
+"""What the world sees of jobs: the compacted topic __penstock_jobs, job name → its state as JSON.
+
+The runner writes it, `penstock job status` and consoles read it, so neither needs Spark. A state
+is written when it changes and, while a job works, at most once a second.
+"""
+
+import json
+from contextlib import suppress
+from typing import Any, Final
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+TOPIC: Final = "__penstock_jobs"
+CONFIG: Final = {
+    "cleanup.policy": "compact,delete",
+    "retention.ms": "86400000",
+    "segment.bytes": "1048576",
+    "segment.ms": "3600000",
+}
+_TIMEOUT_S: Final = 10.0
+_QUIET: Final[dict[str, Any]] = {"log_level": 0, "client.id": "penstock-jobs"}
+
+
+class States:
+    """The writing side. A state that cannot be written now is not waited for: the next one says
+    more."""
+
+    def __init__(self, bootstrap: str) -> None:
+        config = {"bootstrap.servers": bootstrap, "linger.ms": 5, "message.timeout.ms": 30_000}
+        self._config = _QUIET | config
+        self._producer = Producer(self._config)
+        self._made = False
+
+    def write(self, job: str, state: dict[str, Any] | None) -> None:
+        """state None: the job is no more."""
+        self._make()
+        value = None if state is None else json.dumps(state).encode()
+        with suppress(BufferError):
+            self._producer.produce(TOPIC, value, key=job.encode())
+        self._producer.poll(0)
+
+    def close(self) -> None:
+        """Wait a little until everything is written."""
+        self._producer.flush(5)
+
+    def _make(self) -> None:
+        if not self._made:
+            made = create(self._config["bootstrap.servers"], TOPIC, 1, CONFIG)
+            self._made = made is not None
+
+
+def create(bootstrap: str, topic: str, partitions: int, config: dict[str, str]) -> bool | None:
+    """Whether a topic was made now; False when it was there, None when nobody answers. Raises
+    KafkaException when the broker refuses it."""
+    admin = AdminClient(_QUIET | {"bootstrap.servers": bootstrap})
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=config)
+    answer = admin.create_topics([new], request_timeout=_TIMEOUT_S)[topic]
+    try:
+        answer.result(_TIMEOUT_S + 1)
+    except KafkaException as refused:
+        code = refused.args[0].code()
+        if code == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        if code < 0 or refused.args[0].retriable():
+            return None
+        raise
+    return True
+
+
+def read(bootstrap: str) -> dict[str, dict[str, Any]]:
+    """Job → its latest state; empty when no runner ever wrote one. Raises KafkaException."""
+    config = {"bootstrap.servers": bootstrap, "group.id": "penstock-jobs"}
+    consumer = Consumer(
+        _QUIET | config | {"enable.auto.commit": False, "enable.partition.eof": True}
+    )
+    found: dict[str, dict[str, Any]] = {}
+    try:
+        metadata = consumer.list_topics(TOPIC, timeout=_TIMEOUT_S)
+        if metadata.topics[TOPIC].error is not None:
+            return {}
+        consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
+        while (message := consumer.poll(_TIMEOUT_S)) is not None:
+            if (error := message.error()) is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    return found
+                raise KafkaException(error)
+            key, value = (message.key() or b"").decode(), message.value()
+            if value is None:
+                found.pop(key, None)
+            else:
+                found[key] = json.loads(value)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the states of jobs did not come"))
+    finally:
+        consumer.close()
