@@ -68,12 +68,15 @@ def command(
         except OSError:
             raise usage(f"--ready-fd {ready_fd} is not an open descriptor") from None
     broker = _load(config, listen, settings)
-    folder = _folder(data, broker)
-    return serve(broker, folder, ready_fd)
+    folder, *others = _folders(data, broker)
+    return serve(broker, folder, ready_fd, others)
 
 
-def serve(broker: BrokerConfig, folder: str, ready_fd: int | None) -> int:
-    """Be the appliance in `folder` until it ends: the exit code. Raises Failure."""
+def serve(
+    broker: BrokerConfig, folder: str, ready_fd: int | None, others: Sequence[str] = ()
+) -> int:
+    """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
+    code. Raises Failure."""
     _preload()
     from appliance.supervisor import CannotStart, run
 
@@ -91,8 +94,9 @@ def serve(broker: BrokerConfig, folder: str, ready_fd: int | None) -> int:
         return run(
             broker,
             data_dir=folder,
+            other_dirs=others,
             on_ready=ready,
-            prepare=lambda: said.extend(_open(folder, broker.int("node.id"))),
+            prepare=lambda: said.extend(_open([folder, *others], broker.int("node.id"))),
         )
     except ConfigError as problem:
         raise usage(str(problem)) from None
@@ -102,17 +106,24 @@ def serve(broker: BrokerConfig, folder: str, ready_fd: int | None) -> int:
         raise _unusable(folder, problem) from None
 
 
-def _open(folder: str, node_id: int) -> tuple[str, str]:
-    """Format the folder if it is empty, refuse it if it is not ours to serve, before anything else
-    is started: (what is to be said about it, its cluster id). Raises ConfigError, StorageFailed."""
+def _open(folders: Sequence[str], node_id: int) -> tuple[str, str]:
+    """Format the folders if they are empty, refuse one that is not ours to serve, before anything
+    else is started: (what is to be said about them, the cluster id). Raises ConfigError,
+    StorageFailed."""
     from appliance.base.os_disk import OsDisk
-    from appliance.control.format import check_metadata_is_there, open_or_format
+    from appliance.control.format import (
+        check_metadata_is_there,
+        format_log_dirs,
+        open_or_format,
+    )
 
     disk = OsDisk()
+    folder = folders[0]
     now_ms = time.time_ns() // 1_000_000
     identity, fresh = open_or_format(disk, folder, node_id, os.urandom, now_ms)
     check_metadata_is_there(disk, folder)
-    return f"{folder}{' (new)' if fresh else ''}", identity.cluster_id
+    format_log_dirs(disk, folders, identity, os.urandom)
+    return ", ".join([f"{folder}{' (new)' if fresh else ''}", *folders[1:]]), identity.cluster_id
 
 
 def _preload() -> None:
@@ -191,16 +202,27 @@ def _has_ipv6_loopback() -> bool:
     return True
 
 
-def _folder(data: str | None, broker: BrokerConfig) -> str:
-    """The data folder, made when it is missing: --data, else log.dirs, else log.dir, else ours."""
-    dirs = broker.list("log.dirs")
-    chosen = data or (dirs[0] if dirs else broker.get("log.dir")) or DEFAULT_DATA
-    folder = os.path.abspath(str(chosen))
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as problem:
-        raise _unusable(folder, problem) from None
-    return folder
+def _folders(data: str | None, broker: BrokerConfig) -> list[str]:
+    """The log folders, made when they are missing: --data, else log.dirs, else log.dir, else ours.
+    The first one holds the metadata, and must be usable."""
+    dirs = [os.path.abspath(path) for path in broker.list("log.dirs")]
+    chosen = [os.path.abspath(str(data or broker.get("log.dir") or DEFAULT_DATA))]
+    if len(dirs) > 1 and data is not None and dirs[0] != chosen[0]:
+        raise usage(
+            f"--data {data} is not the first of log.dirs ({dirs[0]})",
+            "leave --data out, or name that folder first: it holds the metadata",
+        )
+    if dirs and (data is None or len(dirs) > 1):
+        chosen = dirs
+    if len(set(chosen)) < len(chosen):
+        raise usage("log.dirs names a folder twice")
+    for folder in chosen:
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as problem:
+            if folder == chosen[0]:
+                raise _unusable(folder, problem) from None
+    return chosen
 
 
 def _unusable(folder: str, problem: OSError) -> Failure:

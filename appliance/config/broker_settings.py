@@ -78,7 +78,7 @@ _NETWORK = (
 
 _LOG = (
     Setting("log.dir", STRING, None, "The data folder; log.dirs wins."),
-    Setting("log.dirs", LIST, (), "The data folder. One folder for now."),
+    Setting("log.dirs", LIST, (), "The data folders: the first one holds the metadata, a new partition goes to the one with the fewest."),
     Setting("num.partitions", INT, 1, "Partitions of a topic when nobody says how many.", low=1),
     Setting("default.replication.factor", INT, 1, "Replicas of a topic when nobody says how many.", low=1),
     Setting("auto.create.topics.enable", BOOLEAN, True, "Whether a topic is created because a client asks for it."),

@@ -1,11 +1,14 @@
 """From files and the command line to a BrokerConfig, with everything worth a warning said once."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from appliance.base.errors import ConfigError
 from appliance.config.broker import COMMAND_LINE, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.properties import parse_properties
+
+_MOST_FOLDERS: Final = 254
 
 
 def load(
@@ -81,8 +84,8 @@ def _check(config: BrokerConfig, warnings: list[str]) -> None:
     names = [endpoint.name for endpoint in endpoints]
     if len(set(names)) < len(names):
         raise ConfigError("listeners: each listener needs a name of its own")
-    if len(config.list("log.dirs")) > 1:
-        raise ConfigError("log.dirs: one folder is served for now; name just one")
+    if len(config.list("log.dirs")) > _MOST_FOLDERS:
+        raise ConfigError(f"log.dirs: at most {_MOST_FOLDERS} folders can be served")
     if config.text("authorizer.class.name"):
         raise ConfigError(
             "authorizer.class.name: ACLs are not served yet, and nobody should believe that they"

@@ -6,7 +6,7 @@ was formatted half-way is formatted again. A folder of Apache Kafka is opened as
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from appliance.base.disk import Disk, write_file
@@ -17,6 +17,7 @@ from appliance.metadata.checkpoint import SnapshotId, VoterSet
 from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import META_PROPERTIES, Identity
 from appliance.metadata.image import MetadataImage
+from appliance.metadata.log_dirs import format_others
 from appliance.wire.uuids import format_uuid
 
 BOOTSTRAP: Final = "bootstrap.checkpoint"
@@ -39,10 +40,10 @@ def open_or_format(
                 " or choose another folder with --data"
             )
         return found, False
-    strangers = [name for name in disk.listdir(data_dir) if _PARTITION_FOLDER.match(name)]
-    if strangers:
+    stranger = _stranger(disk, data_dir)
+    if stranger:
         raise ConfigError(
-            f"{data_dir} holds {strangers[0]} but no {META_PROPERTIES}; restore that file,"
+            f"{data_dir} holds {stranger} but no {META_PROPERTIES}; restore that file,"
             " or choose an empty folder with --data"
         )
     new = Identity(format_uuid(identity.new_uuid(random)), node_id, identity.new_uuid(random))
@@ -50,6 +51,18 @@ def open_or_format(
     write_file(disk, f"{data_dir}/{BOOTSTRAP}", bootstrap(now_ms))
     write_file(disk, f"{data_dir}/{META_PROPERTIES}", identity.encode(new))
     return new, True
+
+
+def format_log_dirs(
+    disk: Disk, paths: Sequence[str], identity: Identity, random: Callable[[int], bytes]
+) -> list[tuple[str, str]]:
+    """Format those of the other log folders that are new: which are offline, and why. Raises
+    ConfigError."""
+    return format_others(disk, paths, identity, random, lambda path: _stranger(disk, path))
+
+
+def _stranger(disk: Disk, path: str) -> str:
+    return next((name for name in disk.listdir(path) if _PARTITION_FOLDER.match(name)), "")
 
 
 def bootstrap(now_ms: int) -> bytes:

@@ -18,7 +18,7 @@ from appliance.controller.decision import Record, Situation
 from appliance.controller.producer_ids import ProducerIds
 from appliance.handlers.admin import AdminContext, Quorum
 from appliance.metadata.changes import Change, PartitionAdded, TopicAdded, TopicRemoved
-from appliance.metadata.identity import new_uuid
+from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import NETPROC, READY, Peer
 from appliance.shell.answers import Answers
@@ -43,6 +43,7 @@ class Control:
         self._metadata: MetadataLog = started.metadata
         self._identity = started.identity
         self._rows = started.rows
+        self._dirs = started.dirs
         self._producer_ids = ProducerIds()
         self._requests = Requests(self._append, self._report)
         self._changes: list[Change] = []
@@ -140,6 +141,7 @@ class Control:
             directory_id=self._identity.directory_id,
             new_id=lambda: new_uuid(os.urandom),
             free_rows=0,
+            directories=self._directories(),
         )
         context = AdminContext(
             situation=situation,
@@ -147,7 +149,7 @@ class Control:
             partitions=self._seat.partitions,
             handles=self._rows.handles,
             quorum=Quorum(0, 0, 0, ()),
-            log_dir=os.path.abspath(self._seat.data_dir),
+            dirs=self._dirs,
             volume=self._volume,
             now_ms=0,
         )
@@ -159,12 +161,23 @@ class Control:
         metadata = self._metadata
         waiting = sum(isinstance(change, PartitionAdded) for change in self._changes)
         context.situation.free_rows = self._rows.free - waiting
+        context.situation.counts = None
         context.now_ms = self._clock.wall_ms()
         voters = metadata.quorum.voters(self._identity.node_id)
         context.quorum = Quorum(metadata.epoch, metadata.committed, metadata.end_offset, voters)
 
-    def _volume(self) -> tuple[int, int]:
-        space = self._disk.space(self._seat.data_dir)
+    def _directories(self) -> tuple[bytes, ...]:
+        """Ids of the folders that take new partitions: those that are there."""
+        found = [(self._dirs.ids[n], path) for n, path in self._dirs.online()]
+        if len(found) > 1:
+            found = [one for one in found if self._disk.exists(f"{one[1]}/{META_PROPERTIES}")]
+        return tuple(one for one, _ in found if one is not None)
+
+    def _volume(self, path: str) -> tuple[int, int] | None:
+        try:
+            space = self._disk.space(path)
+        except StorageFailed:
+            return None
         return space.total, space.free
 
 

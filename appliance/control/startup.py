@@ -3,6 +3,7 @@
 Every step may be cut off by a power cut or a kill and is simply done again by the next start.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +12,12 @@ from appliance.base.clock import Clock
 from appliance.base.disk import Disk, read_file
 from appliance.base.errors import ConfigError
 from appliance.config.broker import BrokerConfig
-from appliance.control.format import BOOTSTRAP, check_metadata_is_there, open_or_format
+from appliance.control.format import (
+    BOOTSTRAP,
+    check_metadata_is_there,
+    format_log_dirs,
+    open_or_format,
+)
 from appliance.control.metadata_log import Limits, MetadataLog, open_log
 from appliance.control.rows import PartitionRows
 from appliance.controller.decision import Record, Situation
@@ -26,9 +32,10 @@ from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.follower import Follower
 from appliance.metadata.identity import Identity, new_uuid
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
+from appliance.metadata.log_dirs import LogDirs, read_log_dirs
 from appliance.metadata.parts import Endpoint
 from appliance.ring.process_table import CONTROL, DOWN, ProcessTable
-from appliance.shell.log import NOTICE, WARNING, Log
+from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.seat import Seat
 from appliance.wire import kraft_records as kraft
 
@@ -43,6 +50,7 @@ class Started:
     metadata: MetadataLog
     identity: Identity
     rows: PartitionRows
+    dirs: LogDirs
 
 
 def start(
@@ -55,6 +63,9 @@ def start(
     identity, fresh = open_or_format(disk, data_dir, config.int("node.id"), random, now_ms)
     if fresh:
         log.event(NOTICE, "formatted", folder=data_dir, cluster=identity.cluster_id)
+    for path, cause in format_log_dirs(disk, seat.log_dirs, identity, random):
+        log.event(ERROR, "log-dir-offline", folder=path, cause=cause)
+    dirs = read_log_dirs(disk, [os.path.abspath(path) for path in seat.log_dirs])
     check_metadata_is_there(disk, data_dir)
     follower = Follower(disk, data_dir, seat.partitions)
     limits = _limits(config)
@@ -80,12 +91,13 @@ def start(
         directory_id=identity.directory_id,
         new_id=lambda: new_uuid(random),
         free_rows=0,
+        directories=tuple(one for one in dirs.ids if one is not None),
     )
     records = registration_records(situation, incarnation, metadata.end_offset)
     metadata.append(records, now_ms)
     rows = PartitionRows(seat.partitions, lambda: _applied(seat.processes))
     rows.reconcile(metadata.image, metadata.end_offset)
-    return Started(metadata, identity, rows)
+    return Started(metadata, identity, rows, dirs)
 
 
 def _applied(processes: ProcessTable) -> int:

@@ -21,8 +21,10 @@ Name = TypeVar("Name", bound=Hashable)
 class Situation:
     """What a decision may look at.
 
-    new_id: 16 fresh bytes, a topic's id. directory_id: of this node's log folder.
-    free_rows: how many more partitions fit into the shared partition table.
+    new_id: 16 fresh bytes, a topic's id. directory_id: of the folder of the metadata log.
+    free_rows: how many more partitions fit into the shared partition table. directories: ids of
+    this node's folders that take new partitions, when it has several. counts: how many partitions
+    each of them has, what was decided in this turn included; None: to be counted.
     """
 
     image: MetadataImage
@@ -31,6 +33,8 @@ class Situation:
     directory_id: bytes
     new_id: Callable[[], bytes]
     free_rows: int
+    directories: tuple[bytes, ...] = ()
+    counts: dict[bytes, int] | None = None
 
 
 @dataclass(slots=True, frozen=True)

@@ -10,6 +10,7 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Situation
 from appliance.metadata.image import MetadataImage
+from appliance.metadata.log_dirs import directory_of
 from appliance.metadata.parts import PartitionImage
 from appliance.metadata.snapshot import partition_record
 from appliance.wire import kraft_records as kraft
@@ -74,6 +75,28 @@ def check_assignment(
     return tuple(replicas)
 
 
+def place_directory(situation: Situation) -> bytes:
+    """The folder for a new partition: the one with the fewest, the first of several such."""
+    directories = situation.directories
+    if len(directories) < 2:
+        return directories[0] if directories else situation.directory_id
+    if situation.counts is None:
+        situation.counts = _count(situation)
+    counts = situation.counts
+    chosen = min(directories, key=lambda one: counts.get(one, 0))
+    counts[chosen] = counts.get(chosen, 0) + 1
+    return chosen
+
+
+def _count(situation: Situation) -> dict[bytes, int]:
+    counts: dict[bytes, int] = {}
+    for topic in situation.image.topics_by_name.values():
+        for partition in topic.partitions:
+            one = directory_of(partition, situation.node_id)
+            counts[one] = counts.get(one, 0) + 1
+    return counts
+
+
 def new_partition(
     situation: Situation, topic_id: bytes, index: int, replicas: tuple[int, ...]
 ) -> kraft.PartitionRecord:
@@ -93,7 +116,7 @@ def new_partition(
         replicas=replicas,
         isr=isr,
         directories=tuple(
-            situation.directory_id if broker == situation.node_id else UNASSIGNED_DIRECTORY
+            place_directory(situation) if broker == situation.node_id else UNASSIGNED_DIRECTORY
             for broker in replicas
         ),
     )

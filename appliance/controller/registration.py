@@ -59,7 +59,7 @@ def registration_records(
         endpoints=incarnation.endpoints,
         features=features,
         rack=incarnation.rack,
-        log_dirs=(situation.directory_id,),
+        log_dirs=situation.directories or (situation.directory_id,),
     )
     return [
         controller_record(controller),

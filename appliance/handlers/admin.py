@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from appliance.controller.decision import Record, Situation
 from appliance.controller.producer_ids import ProducerIds
+from appliance.metadata.log_dirs import LogDirs
 from appliance.ring.partition_table import PartitionTable
 
 Values = dict[str, Any]
@@ -35,7 +36,8 @@ class AdminContext:
     """What the answers are made from. Made anew for each request, over the same parts.
 
     handles: (topic id, partition) → row of the partition table.
-    volume: total and usable bytes of the volume that holds the log folder.
+    dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
+    holds a folder, None when it does not answer.
     """
 
     situation: Situation
@@ -43,8 +45,8 @@ class AdminContext:
     partitions: PartitionTable
     handles: Mapping[tuple[bytes, int], int]
     quorum: Quorum
-    log_dir: str
-    volume: Callable[[], tuple[int, int]]
+    dirs: LogDirs
+    volume: Callable[[str], tuple[int, int] | None]
     now_ms: int
 
 

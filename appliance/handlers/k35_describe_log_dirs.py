@@ -1,14 +1,28 @@
 """DescribeLogDirs, API key 35, versions 1 to 5.
 
 2: flexible. 3: a code for the whole answer. 4: size of the volume (KIP-827). 5: cordoned folders.
-There is one log folder; sizes are those that the homes of the partitions publish.
+Sizes are those that the homes of the partitions publish. A partition that moves is told in both of
+its folders, where it goes as a future one, with how far the copy is behind.
 """
 
 from collections.abc import Iterable
 
 from appliance.base import errors
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
-from appliance.ring.partition_table import HIGH_WATERMARK, LOG_END, SIZE_BYTES
+from appliance.metadata.log_dirs import directory_of
+from appliance.metadata.parts import TopicImage
+from appliance.ring.partition_table import (
+    DIRECTORY,
+    FUTURE,
+    FUTURE_BYTES,
+    HIGH_WATERMARK,
+    LOG_END,
+    OFFLINE,
+    SIZE_BYTES,
+    STATUS,
+)
+
+_UNKNOWN_VOLUME = (-1, -1)
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -19,39 +33,63 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         }
     else:
         asked = {topic.topic: dict.fromkeys(topic.partitions) for topic in request.topics}
-    topics = []
+    places: list[dict[str, list[Values]]] = [{} for _ in context.dirs.paths]
     for name, indexes in asked.items():
         topic = image.topics_by_name.get(name)
-        if topic is None:
-            continue
-        rows = [_partition(context, topic.topic_id, index) for index in indexes]
-        found = [row for row in rows if row is not None]
-        if found:
-            topics.append({"name": name, "partitions": found})
-    total, usable = context.volume()
-    broker = image.brokers.get(context.situation.node_id)
-    cordoned = bool(broker and context.situation.directory_id in (broker.cordoned_log_dirs or ()))
-    directory = {
-        "error_code": errors.NONE,
-        "log_dir": context.log_dir,
-        "topics": topics,
+        for index in indexes if topic is not None else ():
+            assert topic is not None
+            for number, row in _partition(context, topic, index):
+                places[number].setdefault(name, []).append(row)
+    results = [_directory(context, number, found) for number, found in enumerate(places)]
+    return Answer([], {"throttle_time": 0, "error_code": errors.NONE, "results": results})
+
+
+def _directory(context: AdminContext, number: int, found: dict[str, list[Values]]) -> Values:
+    path, directory_id = context.dirs.paths[number], context.dirs.ids[number]
+    volume = None if directory_id is None else context.volume(path)
+    total, usable = volume or _UNKNOWN_VOLUME
+    broker = context.situation.image.brokers.get(context.situation.node_id)
+    topics = [{"name": name, "partitions": rows} for name, rows in found.items()]
+    return {
+        "error_code": errors.NONE if volume is not None else errors.KAFKA_STORAGE_ERROR,
+        "log_dir": path,
+        "topics": topics if volume is not None else [],
         "total_bytes": total,
         "usable_bytes": usable,
-        "is_cordoned": cordoned,
+        "is_cordoned": bool(broker and directory_id in (broker.cordoned_log_dirs or ())),
     }
-    values = {"throttle_time": 0, "error_code": errors.NONE, "results": [directory]}
-    return Answer([], values)
 
 
-def _partition(context: AdminContext, topic_id: bytes, index: int) -> Values | None:
-    handle = context.handles.get((topic_id, index))
+def _partition(context: AdminContext, topic: TopicImage, index: int) -> list[tuple[int, Values]]:
+    """The partition as it is, and as it will be somewhere else: (number of the folder, row).
+
+    Nothing for one that could not be opened because its folder is offline."""
+    handle = context.handles.get((topic.topic_id, index))
     if handle is None:
-        return None
+        return []
     row = context.partitions.read_row(handle)
+    if row[STATUS] == OFFLINE and len(context.dirs.paths) > 1:
+        where = directory_of(topic.partitions[index], context.situation.node_id)
+        if context.dirs.number(where) < 0:
+            return []
+    rows = [(row[DIRECTORY], _values(index, row[SIZE_BYTES], row[LOG_END] - row[HIGH_WATERMARK]))]
+    future = row[FUTURE]
+    if future:
+        behind = row[LOG_END] - (future >> 8)
+        rows.append(
+            (
+                (future & 0xFF) - 1,
+                {**_values(index, row[FUTURE_BYTES], behind), "is_future_key": True},
+            )
+        )
+    return [one for one in rows if one[0] < len(context.dirs.paths)]
+
+
+def _values(index: int, size: int, behind: int) -> Values:
     return {
         "partition_index": index,
-        "partition_size": row[SIZE_BYTES],
-        "offset_lag": max(row[LOG_END] - row[HIGH_WATERMARK], 0),
+        "partition_size": size,
+        "offset_lag": max(behind, 0),
         "is_future_key": False,
     }
 

@@ -106,6 +106,7 @@ class Core:
         "purgatory",
         "refused",
         "space",
+        "spaces",
         "syncing",
     )
 
@@ -123,6 +124,7 @@ class Core:
         self.purgatory = Purgatory(PARKED_READS)
         self.syncing = syncing
         self.space = space
+        self.spaces = [space]  # by number of the log folder
         self.groups: Groups | None = None  # group coordinators; tests of other things have none
         self.fetch: Fetcher = self.partitions.get
         self._rows = rows
@@ -155,7 +157,7 @@ class Core:
         partition = self.partitions.get(handle) or self.fetch(handle)
         if partition is None:
             code = self._absent(handle)
-        elif partition.broken is not None or self.space.low:
+        elif partition.broken is not None or partition.space.low:
             code = errors.KAFKA_STORAGE_ERROR
         else:
             try:
@@ -168,7 +170,7 @@ class Core:
                 self.fail(partition, failure)
             else:
                 self._touched[partition] = None
-                self.space.wrote(length)
+                partition.space.wrote(length)
                 return
         asker.out.append(refusal(APPENDED, code, handle, token))
 
@@ -315,6 +317,7 @@ class Core:
     def add(self, partition: Partition, now_ns: int) -> None:
         """Serve a partition from now on."""
         assert partition.handle not in self.partitions
+        partition.space = self.spaces[partition.directory]
         self.partitions[partition.handle] = partition
         self._rows.publish(partition)
         self._rows.online(partition)
@@ -365,7 +368,7 @@ class Core:
             self.fail(partition, failure)
         else:
             self._touched[partition] = None
-            self.space.wrote(len(batch))
+            partition.space.wrote(len(batch))
 
     def publish(self, partition: Partition) -> None:
         """Something about the partition changed outside a turn's messages."""

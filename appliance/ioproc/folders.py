@@ -1,4 +1,4 @@
-"""The folders of partitions inside the data folder: whose they are, and what must not stay.
+"""The folders of partitions inside a log folder: whose they are, and what must not stay.
 
 Invariant: a folder is opened only when its `partition.metadata` names the topic id that the cluster
 gave to the partition; any other folder of that name is renamed away first, never written. Nothing
@@ -13,8 +13,10 @@ from appliance.base.home import home_of
 from appliance.base.ids import METADATA_TOPIC
 from appliance.logstore.files import DELETED_FOLDER, LOG
 from appliance.logstore.recovery import read_topic_id
+from appliance.metadata.log_dirs import LogDirs
 
 STRAY_FOLDER: Final = "-stray"
+FUTURE_FOLDER: Final = "-future"
 
 _NAME: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})\Z")
 
@@ -54,6 +56,23 @@ def move_away(disk: Disk, folder: str, unique: str) -> str:
     return stray
 
 
+def all_futures(disk: Disk, dirs: LogDirs) -> list[str]:
+    """Copies of partitions on their way to another log folder."""
+    if len(dirs.paths) == 1:
+        return []
+    return [
+        f"{path}/{name}"
+        for _, path in dirs.online()
+        for name in disk.listdir(path)
+        if name.endswith(FUTURE_FOLDER)
+    ]
+
+
+def of_future(path: str) -> str:
+    """The partition (`topic-0`) that a copy is to become."""
+    return path.rpartition("/")[2].rpartition(".")[0]
+
+
 def empty(disk: Disk, folder: str) -> None:
     """Remove a folder and the files in it."""
     for name in disk.listdir(folder):
@@ -61,10 +80,10 @@ def empty(disk: Disk, folder: str) -> None:
     disk.rmdir(folder)
 
 
-def deleted(disk: Disk, data_dir: str, me: int, ioprocs: int) -> list[str]:
+def deleted(disk: Disk, parent: str, me: int, ioprocs: int) -> list[str]:
     """Folders of deleted partitions whose removal was not finished and falls to this ioproc."""
     return [
-        f"{data_dir}/{name}"
-        for name in disk.listdir(data_dir)
+        f"{parent}/{name}"
+        for name in disk.listdir(parent)
         if name.endswith(DELETED_FOLDER) and home_of(name.encode(), 0, ioprocs) == me
     ]

@@ -31,6 +31,7 @@ from appliance.metadata.changes import (
 from appliance.metadata.effective import log_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
+from appliance.metadata.log_dirs import LogDirs, directory_of
 from appliance.metadata.parts import TopicImage
 from appliance.shell.log import ERROR, NOTICE
 from appliance.shell.log import Log as EventLog
@@ -49,6 +50,7 @@ class Home:
         self,
         seat: Seat,
         disk: Disk,
+        dirs: LogDirs,
         follower: Follower,
         core: Core,
         housekeeping: Housekeeping,
@@ -59,7 +61,8 @@ class Home:
         self._me = seat.index
         self._ioprocs = seat.ioprocs
         self._config: BrokerConfig = seat.config
-        self._data_dir = seat.data_dir
+        self._node_id = self._config.int("node.id")
+        self._dirs = dirs
         self._disk = disk
         self._follower = follower
         self._core = core
@@ -86,8 +89,19 @@ class Home:
             self._open(topic, index, now_ns, now_ms)
             self.opened += 1
             yield
-        self._move_strays()
-        for folder in folders.deleted(self._disk, self._data_dir, self._me, self._ioprocs):
+        for number, path in self._dirs.online():
+            try:
+                self._clean_up(path, now_ms)
+            except StorageFailed as failure:
+                if not number:
+                    raise
+                self._events.event(ERROR, "log-dir-failed", folder=path, cause=failure)
+        self._say_strays()
+
+    def _clean_up(self, parent: str, now_ms: int) -> None:
+        """Move away what belongs to nobody, remove what was deleted."""
+        self._move_strays(parent)
+        for folder in folders.deleted(self._disk, parent, self._me, self._ioprocs):
             self._housekeeping.remove_later(Removal(now_ms, (), folder))
 
     def apply(self, changes: list[Change], now_ns: int, now_ms: int) -> None:
@@ -140,28 +154,34 @@ class Home:
         rules = self._rules_of(self._follower.image, topic.name)
         epoch = topic.partitions[index].leader_epoch
         try:
-            log = self._opener.open(topic.name, index, topic.topic_id, handle, rules, now_ms)
+            where = directory_of(topic.partitions[index], self._node_id)
+            log, directory = self._opener.open(
+                topic.name, index, topic.topic_id, handle, rules, now_ms, where
+            )
             if log.recovery_point < log.end_offset:
                 log.sync_now()  # what is served from the start must outlive a power cut
             partition = Partition(handle, topic.name, index, topic.topic_id, log, epoch)
+            partition.directory = directory
         except StorageFailed as failure:
             self._core.refuse_row(handle)
             self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
             return
         self._core.add(partition, now_ns)
 
-    def _move_strays(self) -> None:
+    def _move_strays(self, parent: str) -> None:
         """Folders whose partition does not exist any more (a deletion was cut short) or never
         did."""
         image = self._follower.image
-        for name in self._disk.listdir(self._data_dir):
+        for name in self._disk.listdir(parent):
             parsed = folders.parse(name)
             if parsed is None or home_of(name.encode(), 0, self._ioprocs) != self._me:
                 continue
             if image.partition(*parsed) is None:
-                path = f"{self._data_dir}/{name}"
+                path = f"{parent}/{name}"
                 unique = (read_topic_id(self._disk, path) or bytes(16)).hex()
                 self._opener.strays.append(folders.move_away(self._disk, path, unique))
+
+    def _say_strays(self) -> None:
         for stray in self._opener.strays:
             self._events.event(NOTICE, "folder-moved-away", folder=stray)
         self._opener.strays.clear()
@@ -192,7 +212,7 @@ class Home:
                 self._housekeeping.remove_later(removal)
         if gone:
             try:
-                self._housekeeping.forget([(p.topic, p.index) for p in gone])
+                self._housekeeping.forget(gone)
             except StorageFailed as failure:
                 self._events.event(ERROR, "checkpoint-failed", cause=failure)
 

@@ -7,7 +7,7 @@ only `moved_log_start` waits, because DeleteRecords promises it. Called by the s
 """
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from time import monotonic_ns
 from typing import Final
@@ -21,11 +21,13 @@ from appliance.ioproc.core import Core
 from appliance.ioproc.flusher import Flusher
 from appliance.ioproc.partition import Partition
 from appliance.logstore.removal import Removal
+from appliance.metadata.log_dirs import LogDirs
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 
 _RECOVERY_MS: Final = "log.flush.offset.checkpoint.interval.ms"
 _WATERMARK_MS: Final = "replica.high.watermark.checkpoint.interval.ms"
+_FILES: Final = (checkpoints.LOG_START, checkpoints.RECOVERY_POINT, checkpoints.HIGH_WATERMARK)
 _RETAIN_NS: Final = (
     2_000_000  # of one turn at most, so that many partitions do not hold up the rest
 )
@@ -38,20 +40,20 @@ class Housekeeping:
         self,
         config: BrokerConfig,
         disk: Disk,
-        data_dir: str,
+        dirs: LogDirs,
         core: Core,
         chores: Flusher,
         events: EventLog,
     ) -> None:
         self._disk = disk
-        self._data_dir = data_dir
+        self._dirs = dirs
         self._core = core
         self._chores = chores
         self._events = events
         self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
         self._number = 0
-        self._writing: dict[str, None] = {}
-        self._watermarks: Offsets = {}  # as written last
+        self._writing: dict[tuple[str, int], None] = {}  # file, number of the log folder
+        self._watermarks: dict[Partition, int] = {}  # as written last
         self._next_recovery_ns = 0
         self._next_watermark_ns = 0
         self._next_retention_ns = 0
@@ -64,8 +66,9 @@ class Housekeeping:
     def tick(self, now_ns: int, now_ms: int) -> bool:
         """Do what is due; False when there is more of it for the next turn."""
         self._take()
-        if self._core.space.due(now_ns):
-            self.look_at_space(now_ns)
+        for number, path in self._dirs.online():
+            if self._core.spaces[number].due(now_ns):
+                self._look(number, path, now_ns)
         if now_ns >= self._next_recovery_ns:
             self._next_recovery_ns = now_ns + self._recovery_every_ns
             self._checkpoint_recovery_points()
@@ -80,18 +83,26 @@ class Housekeeping:
         return self._retaining is None or self._go_on_retaining()
 
     def look_at_space(self, now_ns: int) -> None:
-        """See how much room the disk has, and say so when that decides something."""
-        space = self._core.space
+        """See how much room the disks have, and say so when that decides something."""
+        for number, path in self._dirs.online():
+            self._look(number, path, now_ns)
+
+    def _look(self, number: int, path: str, now_ns: int) -> None:
+        space = self._core.spaces[number]
         try:
-            total, free = self._disk.space(self._data_dir)
+            total, free = self._disk.space(path)
         except StorageFailed as failure:
             self._events.event(WARNING, "disk-space-unknown", cause=failure)
             total, free = 0, space.free
         if space.look(now_ns, total, free):
             if space.low:
-                self._events.event(ERROR, "disk-nearly-full", free=free, action="refuse-produce")
+                self._events.event(
+                    ERROR, "disk-nearly-full", folder=path, free=free, action="refuse-produce"
+                )
             else:
-                self._events.event(NOTICE, "disk-has-room", free=free, action="take-produce")
+                self._events.event(
+                    NOTICE, "disk-has-room", folder=path, free=free, action="take-produce"
+                )
 
     def remove_later(self, removal: Removal) -> None:
         """Remove files when their time has come."""
@@ -103,58 +114,78 @@ class Housekeeping:
         StorageFailed."""
         key = (partition.topic, partition.index)
         changed = {key: partition.log.log_start_offset}
-        checkpoints.merge(self._disk, self._data_dir, checkpoints.LOG_START, changed)
+        checkpoints.merge(self._disk, self._path(partition), checkpoints.LOG_START, changed)
 
-    def forget(self, gone: Sequence[tuple[str, int]]) -> None:
+    def _path(self, partition: Partition) -> str:
+        return self._dirs.paths[partition.directory]
+
+    def forget(self, gone: Sequence[Partition]) -> None:
         """Drop what the checkpoints say of deleted partitions, before others of that name are
         created."""
         while self._writing:  # or a write under way would bring it back
             self._chores.wait()
             self._take()
-        for key in gone:
-            self._watermarks.pop(key, None)
-        for name in (checkpoints.LOG_START, checkpoints.RECOVERY_POINT, checkpoints.HIGH_WATERMARK):
-            checkpoints.merge(self._disk, self._data_dir, name, dict.fromkeys(gone))
+        for partition in gone:
+            self._watermarks.pop(partition, None)
+        for path, those in self._by_folder(gone):
+            keys = dict.fromkeys((p.topic, p.index) for p in those)
+            for name in _FILES:
+                checkpoints.merge(self._disk, path, name, keys)
+
+    def _by_folder(self, partitions: Iterable[Partition]) -> Iterator[tuple[str, list[Partition]]]:
+        """The partitions of each log folder."""
+        for number, path in self._dirs.online():
+            those = [p for p in partitions if p.directory == number]
+            if those:
+                yield path, those
 
     def close(self) -> None:
         """Write every checkpoint once more, after all logs were closed. Raises StorageFailed."""
         self._chores.close()
         sound = [p for p in self._core.partitions.values() if p.broken is None]
-        points = {(p.topic, p.index): p.log.recovery_point for p in sound}
-        marks = {(p.topic, p.index): p.high_watermark for p in sound}
-        checkpoints.merge(self._disk, self._data_dir, checkpoints.RECOVERY_POINT, points)
-        checkpoints.merge(self._disk, self._data_dir, checkpoints.HIGH_WATERMARK, marks)
+        for path, those in self._by_folder(sound):
+            points = {(p.topic, p.index): p.log.recovery_point for p in those}
+            marks = {(p.topic, p.index): p.high_watermark for p in those}
+            checkpoints.merge(self._disk, path, checkpoints.RECOVERY_POINT, points)
+            checkpoints.merge(self._disk, path, checkpoints.HIGH_WATERMARK, marks)
 
     # Checkpoints ----------------------------------------------------------------------------------
 
     def _checkpoint_recovery_points(self) -> None:
         moved = self._core.syncing.moved
-        if moved and checkpoints.RECOVERY_POINT not in self._writing:
-            points = {(p.topic, p.index): p.log.recovery_point for p in moved}
-            moved.clear()
-            self._write(checkpoints.RECOVERY_POINT, points)
+        for number, _ in self._dirs.online() if moved else ():
+            if (checkpoints.RECOVERY_POINT, number) not in self._writing:
+                those = [p for p in moved if p.directory == number]
+                points = {(p.topic, p.index): p.log.recovery_point for p in those}
+                for partition in those:
+                    del moved[partition]
+                self._write(checkpoints.RECOVERY_POINT, number, points)
 
     def _checkpoint_watermarks(self) -> None:
-        if checkpoints.HIGH_WATERMARK in self._writing:
-            return
         written = self._watermarks
-        marks = {}
+        marks: dict[int, Offsets] = {}
         for partition in self._core.partitions.values():
-            key = (partition.topic, partition.index)
-            if written.get(key) != partition.high_watermark:
-                marks[key] = partition.high_watermark
-        if marks:
-            written.update(marks)
-            self._write(checkpoints.HIGH_WATERMARK, marks)
+            number = partition.directory
+            if (
+                written.get(partition) != partition.high_watermark
+                and (checkpoints.HIGH_WATERMARK, number) not in self._writing
+            ):
+                written[partition] = partition.high_watermark
+                key = (partition.topic, partition.index)
+                marks.setdefault(number, {})[key] = partition.high_watermark
+        for number, offsets in marks.items():
+            self._write(checkpoints.HIGH_WATERMARK, number, offsets)
 
-    def _write(self, name: str, offsets: Offsets) -> None:
-        self._writing[name] = None
-        merge = partial(checkpoints.merge, self._disk, self._data_dir, name, offsets)
-        self._chores.submit((name,), merge)
+    def _write(self, name: str, number: int, offsets: Offsets) -> None:
+        if offsets:
+            self._writing[name, number] = None
+            path = self._dirs.paths[number]
+            merge = partial(checkpoints.merge, self._disk, path, name, offsets)
+            self._chores.submit((name, number), merge)
 
     def _take(self) -> None:
         for done in self._chores.take():
-            self._writing.pop(done.tag[0], None)
+            self._writing.pop(done.tag, None)  # a tag of two is a checkpoint's
             if done.failure is not None:
                 if not isinstance(done.failure, StorageFailed):
                     raise done.failure

@@ -29,6 +29,7 @@ from appliance.ioproc.space import SpaceGuard
 from appliance.ioproc.syncing import Syncing
 from appliance.metadata.changes import TopicRemoved
 from appliance.metadata.follower import Follower
+from appliance.metadata.log_dirs import LogDirs, read_log_dirs
 from appliance.ring.messages import Message
 from appliance.ring.process_table import DRAINING, NETPROC, READY, Peer
 from appliance.shell.links import Links
@@ -59,9 +60,13 @@ class IoProcess:
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
         self._held: list[tuple[Asker, list[Message]]] = []
         syncing = Syncing(self.syncs, lambda: not links.pending())
-        space = SpaceGuard(seat.config.int("penstock.disk.free.min.bytes"), KEEP_FREE_PERCENT)
+        keep = seat.config.int("penstock.disk.free.min.bytes")
+        alone = len(seat.log_dirs) == 1  # then nobody asks for ids
+        dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
+        spaces = [SpaceGuard(keep, KEEP_FREE_PERCENT) for _ in dirs.paths]
         rows = Rows(seat.partitions)
-        self.core = Core(rows, syncing, space, self._log_start_moved, self._offline)
+        self.core = Core(rows, syncing, spaces[0], self._log_start_moved, self._offline)
+        self.core.spaces = spaces
         for index, arena in enumerate(seat.arenas):
             self.core.askers[index] = Asker(index, arena, links.writer(NETPROC, index))
         self._groups = self.core.groups = Coordinating(
@@ -73,13 +78,12 @@ class IoProcess:
             lambda: os.urandom(16),
             events,
         )
-        self._housekeeping = Housekeeping(
-            seat.config, disk, seat.data_dir, self.core, Flusher(1), events
-        )
-        self._opener = Opener(disk, seat.data_dir, seat.partitions, clean=seat.clean)
+        self._housekeeping = Housekeeping(seat.config, disk, dirs, self.core, Flusher(1), events)
+        self._opener = Opener(disk, dirs, seat.partitions, clean=seat.clean)
         self._home = Home(
             seat,
             disk,
+            dirs,
             self._follower,
             self.core,
             self._housekeeping,

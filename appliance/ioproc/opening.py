@@ -2,64 +2,104 @@
 
 What needs no check: everything after an orderly end; everything below the recovery point; and, when
 only this process died, everything up to the end that its predecessor published in the partition
-table, because the bytes are in the page cache and only a power cut takes them from there. Called by
-`home.py`.
+table, because the bytes are in the page cache and only a power cut takes them from there.
+
+With several log folders a partition lies where its folder is found; the metadata says where that
+should be, and where a new one is made. Invariant: a partition that may have records in a folder
+that is offline is never made anew. Called by `home.py`.
 """
 
+import errno
+from typing import NamedTuple
+
 from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints, folders
 from appliance.ioproc.checkpoints import Offsets
 from appliance.logstore.log import Log
+from appliance.logstore.recovery import read_topic_id
+from appliance.metadata.log_dirs import UNASSIGNED, LogDirs, is_assigned
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import NOT_OPEN, PartitionTable
 
 
+class Opened(NamedTuple):
+    """A log and the number of the log folder that it lies in."""
+
+    log: Log
+    directory: int
+
+
 class Opener:
-    """Opens and creates logs in one data folder. clean: the appliance before ended in order."""
+    """Opens and creates logs in the log folders. clean: the appliance before ended in order.
+
+    strays: folders that were moved away; stale: copies of partitions that have moved elsewhere.
+    Both are for the caller to take."""
 
     __slots__ = (
         "_clean",
-        "_data_dir",
+        "_dirs",
         "_disk",
+        "_futures",
         "_log_starts",
         "_recovery_points",
         "_table",
+        "stale",
         "strays",
     )
 
-    def __init__(self, disk: Disk, data_dir: str, table: PartitionTable, *, clean: bool) -> None:
+    def __init__(self, disk: Disk, dirs: LogDirs, table: PartitionTable, *, clean: bool) -> None:
         self._disk = disk
-        self._data_dir = data_dir
+        self._dirs = dirs
         self._table = table
         self._clean = clean
         self._recovery_points = self._read(checkpoints.RECOVERY_POINT)
         self._log_starts = self._read(checkpoints.LOG_START)
+        self._futures = {folders.of_future(path) for path in folders.all_futures(disk, dirs)}
         self.strays: list[str] = []
+        self.stale: list[str] = []
 
-    def _read(self, name: str) -> Offsets:
-        return checkpoints.read(self._disk, self._data_dir, name)
+    def _read(self, name: str) -> dict[int, Offsets]:
+        found = {}
+        for number, path in self._dirs.online():
+            try:
+                found[number] = checkpoints.read(self._disk, path, name)
+            except StorageFailed:
+                if not number:
+                    raise
+                found[number] = {}
+        return found
 
     def open(
-        self, topic: str, index: int, topic_id: bytes, handle: int, config: LogConfig, now_ms: int
-    ) -> Log:
-        """The log of this partition, recovered if need be. Raises StorageFailed."""
-        path = f"{self._data_dir}/{topic}-{index}"
+        self,
+        topic: str,
+        index: int,
+        topic_id: bytes,
+        handle: int,
+        config: LogConfig,
+        now_ms: int,
+        wanted: bytes = UNASSIGNED,
+    ) -> Opened:
+        """The log of this partition, recovered if need be. wanted: id of the folder that the
+        metadata names for it. Raises StorageFailed."""
+        number = self._place(f"{topic}-{index}", topic_id, wanted)
+        path = f"{self._dirs.paths[number]}/{topic}-{index}"
         stray = folders.make_way(self._disk, path, topic_id, topic_id.hex())
         if stray:
             self.strays.append(stray)
         if not self._disk.exists(path):
-            self._forget((topic, index))
-            return Log.create(self._disk, path, topic_id, config, now_ms=now_ms)
-        recovery_point = self._recovery_points.get((topic, index), 0)
-        log_start = self._log_starts.get((topic, index), 0)
+            self._forget(number, (topic, index))
+            return Opened(Log.create(self._disk, path, topic_id, config, now_ms=now_ms), number)
+        recovery_point = self._recovery_points[number].get((topic, index), 0)
+        log_start = self._log_starts[number].get((topic, index), 0)
         row = self._table.read_row(handle)
         known_end = None
         if row[columns.STATUS] != NOT_OPEN and not row[columns.VERSION] & 1:
             known_end = row[columns.END_SEGMENT], row[columns.END_POSITION]
             recovery_point = max(recovery_point, row[columns.RECOVERY_POINT])
             log_start = max(log_start, row[columns.LOG_START])
-        return Log.open(
+        log = Log.open(
             self._disk,
             path,
             config,
@@ -69,12 +109,43 @@ class Opener:
             known_end=known_end,
             now_ms=now_ms,
         )
+        return Opened(log, number)
 
-    def _forget(self, key: tuple[str, int]) -> None:
+    def _place(self, name: str, topic_id: bytes, wanted: bytes) -> int:
+        """Which log folder the partition lies in, or is to be made in. Raises StorageFailed."""
+        if len(self._dirs.paths) == 1:
+            return 0
+        number = self._dirs.number(wanted)
+        found = self._found(name, topic_id)
+        if number in found or (number < 0 and len(found) == 1):
+            chosen = number if number in found else found[0]
+            if number in found:
+                self.stale += [f"{self._dirs.paths[n]}/{name}" for n in found if n != number]
+            return chosen
+        if len(found) == 1:
+            return found[0]  # it was to move when all ended: here is what was served
+        if found:
+            where = " and ".join(self._dirs.paths[n] for n in found)
+            raise StorageFailed(name, errno.EEXIST, f"it is in {where}: move one of them away")
+        if number < 0 and is_assigned(wanted):
+            raise StorageFailed(name, errno.ENOENT, "the log folder that holds it is offline")
+        if name in self._futures or (number < 0 and not self._dirs.all_online):
+            raise StorageFailed(name, errno.ENOENT, "it may be in a log folder that is offline")
+        return max(number, 0)
+
+    def _found(self, name: str, topic_id: bytes) -> list[int]:
+        found = []
+        for number, parent in self._dirs.online():
+            path = f"{parent}/{name}"
+            if self._disk.exists(path) and read_topic_id(self._disk, path) == topic_id:
+                found.append(number)
+        return found
+
+    def _forget(self, number: int, key: tuple[str, int]) -> None:
         """What the checkpoints say is of an older partition of this name."""
         for offsets, name in (
             (self._recovery_points, checkpoints.RECOVERY_POINT),
             (self._log_starts, checkpoints.LOG_START),
         ):
-            if offsets.pop(key, None) is not None:
-                checkpoints.merge(self._disk, self._data_dir, name, {key: None})
+            if offsets[number].pop(key, None) is not None:
+                checkpoints.merge(self._disk, self._dirs.paths[number], name, {key: None})

@@ -7,11 +7,13 @@ turns. With one replica the last stable offset is the high watermark. The core i
 """
 
 from collections import deque
+from typing import Final
 
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.asker import Asker, Nobody, refusal
 from appliance.ioproc.purgatory import ParkedRead
+from appliance.ioproc.space import SpaceGuard
 from appliance.logstore.log import Log
 from appliance.ring.messages import APPENDED
 from appliance.wire.batch import recompress, validate
@@ -23,8 +25,13 @@ Waiting = tuple[Asker | Nobody, int, int, int, int, bool]
 sync."""
 
 
+_UNGUARDED: Final = SpaceGuard(0, 0)
+
+
 class Partition:
-    """The home of one partition. handle: its row in the partition table."""
+    """The home of one partition. handle: its row in the partition table. directory: number of the
+    log folder that it lies in, space: the guard of that. future: while it moves, number + 1 of the
+    folder it moves to, log end of the copy, bytes of the copy."""
 
     __slots__ = (
         "_codec",
@@ -32,6 +39,8 @@ class Partition:
         "_stamps",
         "broken",
         "bytes_in",
+        "directory",
+        "future",
         "handle",
         "high_watermark",
         "index",
@@ -40,6 +49,7 @@ class Partition:
         "parked",
         "records_in",
         "rules",
+        "space",
         "staged",
         "synced",
         "syncing",
@@ -61,6 +71,9 @@ class Partition:
         self.syncing = False
         self.bytes_in = 0
         self.records_in = 0
+        self.directory = 0
+        self.future = (0, 0, 0)
+        self.space = _UNGUARDED
         self.broken: StorageFailed | None = None
         self.staged: list[Waiting] = []
         self.waiting: deque[Waiting] = deque()

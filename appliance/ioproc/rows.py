@@ -46,6 +46,10 @@ class Rows:
         state[at + columns.END_POSITION] = log.active_size
         state[at + columns.BYTES_IN] = partition.bytes_in
         state[at + columns.RECORDS_IN] = partition.records_in
+        state[at + columns.DIRECTORY] = partition.directory
+        to, end, size = partition.future
+        state[at + columns.FUTURE] = to and end << 8 | to
+        state[at + columns.FUTURE_BYTES] = size
         state[at] = version + 1
 
     def online(self, partition: Partition) -> None:

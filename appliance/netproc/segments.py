@@ -22,15 +22,16 @@ class OpenSegment:
 
 
 class Segments:
-    """At most `capacity` segments kept open, by (handle, base offset)."""
+    """At most `capacity` segments kept open, by (handle, base offset) and folder: a partition may
+    have moved to another one."""
 
     def __init__(self, capacity: int = 256) -> None:
         self._capacity = capacity
-        self._open: OrderedDict[tuple[int, int], OpenSegment] = OrderedDict()
+        self._open: OrderedDict[tuple[int, int, str], OpenSegment] = OrderedDict()
 
     def get(self, handle: int, base_offset: int, folder: str) -> OpenSegment | None:
         """The segment `base_offset` in `folder`; None when there is no such file (any more)."""
-        key = (handle, base_offset)
+        key = (handle, base_offset, folder)
         found = self._open.get(key)
         if found is not None:
             self._open.move_to_end(key)

@@ -33,6 +33,7 @@ from appliance.ring.arena import Arena
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import (
     COLUMNS,
+    DIRECTORY,
     HIGH_WATERMARK,
     LAST_STABLE,
     LOG_START,
@@ -73,6 +74,7 @@ class Server:
         self.cluster_id = follower.cluster_id
         self.routes = Routes(self.image, follower.handles, seat.ioprocs)
         self.segments = Segments()
+        self._log_dirs = seat.log_dirs
         slots = config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         self.handlers = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
         self.frame_limit = min(config.int("socket.request.max.bytes"), len(self.memory) // 2)
@@ -275,10 +277,10 @@ class Server:
         segment = cursors.segment(route.handle)
         if segment < 0:
             return None
-        file = self.segment(route, segment)
+        row = self.seat.partitions.read_row(route.handle)
+        file = self._segment(route, segment, row[DIRECTORY])  # the folder that the row is about
         if file is None:
             return None
-        row = self.seat.partitions.read_row(route.handle)
         return cursors.locate(route.handle, row, file.fd, offset, max_bytes)
 
     def remember(self, x: Exchange, route: Route, segment: int, position: int) -> None:
@@ -349,7 +351,11 @@ class Server:
         x.pending.clear()
 
     def segment(self, route: Route, base_offset: int) -> OpenSegment | None:
-        folder = f"{self.seat.data_dir}/{route.topic}-{route.partition}"
+        number = self.seat.partitions.get(route.handle, DIRECTORY)
+        return self._segment(route, base_offset, number)
+
+    def _segment(self, route: Route, base_offset: int, number: int) -> OpenSegment | None:
+        folder = f"{self._log_dirs[number]}/{route.topic}-{route.partition}"
         return self.segments.get(route.handle, base_offset, folder)
 
     def schedule(self, x: Exchange) -> None:

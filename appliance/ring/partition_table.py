@@ -42,6 +42,12 @@ check."""
 BYTES_IN: Final = 10
 RECORDS_IN: Final = 11
 STATUS: Final = 12
+DIRECTORY: Final = 13
+"""Number of the log folder that the partition lies in."""
+FUTURE: Final = 14
+"""While the partition moves to another folder: the log end of the copy there, times 256, and the
+number of that folder plus 1. Else 0."""
+FUTURE_BYTES: Final = 15
 COLUMNS: Final = 16  # two cache lines
 
 # Values of STATUS.

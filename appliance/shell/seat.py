@@ -48,12 +48,19 @@ class Seat:
     ioprocs: int
     netprocs: int
     ring_slots: int
+    other_dirs: Sequence[str] = ()
+    """The log folders besides `data_dir`, in the order of the settings."""
     listeners: Sequence[socket.socket] = ()
     """A netproc's own listening sockets, one per configured listener, non-blocking."""
     spin_us: int = 0
     quotas: QuotaTable | None = None
     """Counters of client quotas: netproc n counts in region n."""
     name: str = field(default="")
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """Every log folder; the first one is `data_dir`."""
+        return (self.data_dir, *self.other_dirs)
 
     @property
     def me(self) -> Peer:

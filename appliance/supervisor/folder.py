@@ -12,8 +12,11 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from appliance.shell.log import ERROR, Log
 from appliance.supervisor.layout import CannotStart
 
 LOCK_NAME: Final = ".lock"
@@ -95,6 +98,43 @@ class DataFolder:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+@dataclass(slots=True, frozen=True)
+class Folders:
+    """All log folders. first: the one of the metadata. others: those besides that could be locked.
+    paths: those besides, as the settings name them."""
+
+    first: DataFolder
+    others: tuple[DataFolder, ...]
+    paths: tuple[str, ...]
+
+    def take_clean_markers(self) -> bool:
+        """Whether the last appliance ended in order in every folder; the markers are gone."""
+        found = [one.take_clean_marker() for one in (self.first, *self.others)]
+        return all(found)
+
+    def write_clean_markers(self) -> None:
+        """The last thing an appliance does; the first folder's marker comes last."""
+        for one in (*self.others, self.first):
+            one.write_clean_marker()
+
+
+def lock_others(paths: Sequence[str], log: Log) -> list[DataFolder]:
+    """Lock what can be locked; a folder that refuses is offline, which its partitions are then
+    too. Raises FolderInUse."""
+    locked: list[DataFolder] = []
+    try:
+        for path in paths:
+            try:
+                locked.append(DataFolder(path))
+            except OSError as refused:
+                log.event(ERROR, "log-dir-offline", folder=path, cause=str(refused))
+    except BaseException:
+        for one in locked:
+            one.close()
+        raise
+    return locked
 
 
 def _alive(pid: str) -> bool:

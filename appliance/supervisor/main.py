@@ -28,7 +28,7 @@ from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.seat import Seat
 from appliance.supervisor.child import Child, Entry
 from appliance.supervisor.fleet import SECOND, Fleet
-from appliance.supervisor.folder import DataFolder
+from appliance.supervisor.folder import DataFolder, Folders, lock_others
 from appliance.supervisor.layout import Layout
 from appliance.supervisor.listening import Listeners
 from appliance.supervisor.memory import SharedMemory
@@ -42,14 +42,15 @@ def run(
     config: object,
     *,
     data_dir: str,
+    other_dirs: Sequence[str] = (),
     on_ready: OnReady,
     prepare: Callable[[], None] | None = None,
     layout: Layout | None = None,
     entries: Mapping[int, Entry] | None = None,
     log: Log | None = None,
 ) -> int:
-    """Be the supervisor of one appliance in `data_dir` until it ends: its exit code, 0 after an
-    orderly end.
+    """Be the supervisor of one appliance in `data_dir`, and in `other_dirs` for more partitions,
+    until it ends: its exit code, 0 after an orderly end.
 
     `config` goes to the children unseen. `prepare` is called while the folder is locked and nothing
     else has begun: the place for formatting it. `on_ready(addresses, seconds)` is called once, when
@@ -62,7 +63,9 @@ def run(
         assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
         layout = Layout.of(config)
     folder = DataFolder(data_dir)
+    others: list[DataFolder] = []
     try:
+        others += lock_others(other_dirs, log)
         if prepare is not None:
             prepare()
         _raise_file_limit()
@@ -77,12 +80,14 @@ def run(
         try:
             memory = SharedMemory(layout, log)
             entries = entries or _entries()
-            supervisor = Supervisor(config, folder, layout, listeners, memory, entries, log)
+            folders = Folders(folder, tuple(others), tuple(other_dirs))
+            supervisor = Supervisor(config, folders, layout, listeners, memory, entries, log)
             return supervisor.run(began, on_ready)
         finally:
             listeners.close()
     finally:
-        folder.close()
+        for one in (folder, *others):
+            one.close()
 
 
 def _raise_file_limit() -> None:
@@ -104,7 +109,7 @@ class Supervisor:
     def __init__(
         self,
         config: object,
-        folder: DataFolder,
+        folder: Folders,
         layout: Layout,
         listeners: Listeners,
         memory: SharedMemory,
@@ -137,7 +142,7 @@ class Supervisor:
         previous = {number: signal.signal(number, _noted) for number in _SIGNALS}
         previous_fd = signal.set_wakeup_fd(self._signal_pipe[1])
         try:
-            self._clean = self._folder.take_clean_marker()
+            self._clean = self._folder.take_clean_markers()
             self._memory.processes.set_was_clean(self._clean)
             gc.freeze()
             self._fleet.start_all(time.monotonic_ns())
@@ -186,7 +191,7 @@ class Supervisor:
             self._log.event(ERROR, "ended", cause="not everything was flushed; see above")
             return 1
         self._log.event(INFO, "ended", clean="yes")
-        self._folder.write_clean_marker()
+        self._folder.write_clean_markers()
         return 0
 
     def _check_ready(self, began: int, on_ready: OnReady) -> None:
@@ -227,7 +232,8 @@ class Supervisor:
             index=peer.index,
             generation=generation,
             config=self._config,
-            data_dir=self._folder.path,
+            data_dir=self._folder.first.path,
+            other_dirs=self._folder.paths,
             clean=self._clean,
             processes=memory.processes,
             partitions=memory.partitions,

@@ -73,7 +73,7 @@ def test_the_command_line_wins_over_the_file():
         ("listeners=PLAINTEXT://localhost:99999", ["listeners", "65535"]),
         ("listeners=SSL://localhost:9093", ["SSL", "PLAINTEXT"]),
         ("listeners=CONTROLLER://:9093", ["controller"]),
-        ("log.dirs=/a,/b", ["one folder"]),
+        ("log.dirs=" + "/a," * 300, ["log.dirs", "at most 254"]),
         ("authorizer.class.name=x.Y", ["authorizer.class.name", "ACLs are not served"]),
         ("max.connections.per.ip.overrides=ten", ["ADDRESS:NUMBER"]),
     ],

@@ -204,3 +204,25 @@ def test_a_list_grows_no_longer_than_a_string(cluster):
     more = Operation("max.connections.per.ip.overrides", APPEND, "1" + members.replace(",", ",1"))
     code, text = cluster.alter(BROKER, "", more)
     assert code == errors.INVALID_CONFIG and "32767" in text
+
+
+def test_new_partitions_go_to_the_folder_with_the_fewest(cluster):
+    first, second = b"d" * 16, b"e" * 16
+
+    def places(name):
+        found = cluster.image.topics_by_name[name].partitions
+        return [partition.directories[0] for partition in found]
+
+    def create(name, partitions):
+        cluster.situation.counts = None  # as at the beginning of every request
+        cluster.create(NewTopic(name, partitions))
+
+    assert places("t") == [first, first]
+    cluster.situation.directories = (first, second)
+    create("u", 5)
+    assert places("u") == [second, second, first, second, first]
+    create("v", 2)
+    assert places("v") == [second, first]
+    cluster.situation.directories = (second,)
+    create("w", 2)
+    assert places("w") == [second, second], "the other one is away, or takes no more"

@@ -11,6 +11,7 @@ from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
+from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPENDED
 from appliance.ring.partition_table import PartitionTable
@@ -47,10 +48,10 @@ class Story:
         world.table = self.table
         world.core._rows.__init__(self.table)
         world.quiet = self.rng.random() < 0.3
-        opener = Opener(self.disk, DATA, self.table, clean=False)
+        opener = Opener(self.disk, LogDirs.of(DATA), self.table, clean=False)
         for index in range(PARTITIONS):
             topic_id = b"t".ljust(16, b"\0")
-            log = opener.open("t", index, topic_id, index, LogConfig(**CONFIG), NOW_MS)
+            log, _ = opener.open("t", index, topic_id, index, LogConfig(**CONFIG), NOW_MS)
             if log.recovery_point < log.end_offset:
                 log.sync_now()
             world.core.add(Partition(index, "t", index, topic_id, log, 1), world.now_ns)

@@ -28,6 +28,7 @@ from appliance.metadata.changes import (
     TopicRemoved,
 )
 from appliance.metadata.image import TOPIC, MetadataImage
+from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.parts import PartitionImage, TopicImage
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import DELETE_RECORDS
@@ -62,7 +63,9 @@ class Chores:
 class Life:
     """One life of an ioproc over a folder; `table` given: its predecessor died alone."""
 
-    def __init__(self, folder, image, handles, table=None, clean=False, ioprocs=1, **settings):
+    def __init__(
+        self, folder, image, handles, table=None, clean=False, ioprocs=1, dirs=None, **settings
+    ):
         self.world = World(folder)
         if table is not None:
             self.world.table = table
@@ -75,11 +78,13 @@ class Life:
         disk = OsDisk()
         core = self.world.core
         self.chores = Chores()
-        self.keeping = Housekeeping(config, disk, str(folder), core, self.chores, events)
+        dirs = dirs or LogDirs.of(str(folder))
+        self.world.core.spaces = [self.world.space for _ in dirs.paths]
+        self.keeping = Housekeeping(config, disk, dirs, core, self.chores, events)
         core._checkpoint = self.keeping.moved_log_start
-        opener = Opener(disk, str(folder), self.world.table, clean=clean)
+        opener = Opener(disk, dirs, self.world.table, clean=clean)
         self.home = Home(
-            seat, disk, self.follower, core, self.keeping, opener, events, lambda: NOW_MS
+            seat, disk, dirs, self.follower, core, self.keeping, opener, events, lambda: NOW_MS
         )
         for _ in self.home.open_all(0, NOW_MS):
             pass
@@ -259,8 +264,8 @@ def test_a_partition_without_records_costs_no_sync_and_comes_back_after_a_power_
     disk.refusing = {}
     disk.power_cut()
     table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
-    opener = Opener(disk, "/data", table, clean=True)
-    again = opener.open("t", 0, topic_id("t"), 0, LogConfig(), NOW_MS)
+    opener = Opener(disk, LogDirs.of("/data"), table, clean=True)
+    again, _ = opener.open("t", 0, topic_id("t"), 0, LogConfig(), NOW_MS)
     assert (again.end_offset, again.failure) == (0, None)
 
 
