@@ -1,12 +1,14 @@
-"""python -m benchmarks --broker HOST:PORT --pid PID [--against HOST:PORT --against-pid PID]"""
+"""python -m benchmarks compare …, or --broker HOST:PORT --pid PID [--against HOST:PORT …]"""
 
 import argparse
 import platform
+import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks import raw
 from benchmarks.bare import BarePeer
+from benchmarks.compare import command
 from benchmarks.peer import Peer
 
 EXAMPLES = "rows: " + " ".join(raw.ROWS)
@@ -47,6 +49,9 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["compare"]:
+        command.main(sys.argv[2:])
+        return
     options = parse()
     names = raw.choose(options.rows)
     if not names:

@@ -64,12 +64,12 @@ def fill(peer: Peer) -> Data:
 class Reader:
     """One connection that fetches. The answer's records stay in the buffer until the next call."""
 
-    def __init__(self, wire: Wire, row: FetchRow, data: Data) -> None:
+    def __init__(self, wire: Wire, row: FetchRow, data: Data, partition: int = 0) -> None:
         self.wire = wire
         self.data = data
         self.row = row
         mark = 0x0102030405060708
-        raw = requests.fetch(data.topic, 0, mark, row.size, 7, row.version)
+        raw = requests.fetch(data.topic, partition, mark, row.size, 7, row.version)
         self.request = bytearray(raw)
         self.place = raw.index(mark.to_bytes(8, "big"))
         self.shape = requests.fetch_shape(data.topic, row.version)
@@ -96,6 +96,11 @@ class Reader:
         if self.offset + self.row.size // self.data.batch * self.data.records > self.end:
             self.offset = 0
         return length
+
+    def last(self, length: int) -> memoryview:
+        """The records of the last answer, `length` bytes as `once` returned them."""
+        at = self._records()[1]
+        return self.wire.view[at : at + length]
 
     def _records(self) -> tuple[int, int]:
         """Length and place of the records behind the fixed fields."""

@@ -1,0 +1,1 @@
+"""The comparison with Apache Kafka in one run: `python -m benchmarks compare`."""

@@ -1,0 +1,109 @@
+"""python -m benchmarks compare: run or go on with a comparison, and write its report."""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import kafka, tables
+from benchmarks.compare import charts, goals, report
+from benchmarks.compare.journal import Journal
+from benchmarks.compare.measure import Effort
+from benchmarks.compare.rows import ROWS, choose
+from benchmarks.compare.run import SYSTEMS, Plan, Run
+from benchmarks.compare.systems import HEAP, SETTINGS, version
+
+OUT = Path(__file__).parents[1] / "out"
+MODES = {"short": (2, Effort(1.0, 0.1), 3.0), "full": (5, Effort(5.0, 1.0), 20.0)}
+"""Rounds, effort, seconds of warm-up for each broker that is started."""
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks compare", description=__doc__)
+    parser.add_argument("--mode", choices=MODES, default="short")
+    parser.add_argument("--rows", nargs="+", default=[], help="names or shell patterns")
+    parser.add_argument("--list", action="store_true", help="name the rows and end")
+    parser.add_argument("--repeat", type=int, help="rounds (short: 2, full: 5)")
+    parser.add_argument("--seconds", type=float, help="of one timed measurement (1, 5)")
+    parser.add_argument("--share", type=float, help="of a counted load's records (0.1, 1)")
+    parser.add_argument("--folder", type=Path, help="for journal, report and charts")
+    parser.add_argument("--data", type=Path, help="for the brokers' files; its disk is measured")
+    parser.add_argument("--fresh", action="store_true", help="do not go on with what is there")
+    parser.add_argument("--report-only", action="store_true", help="only write the report again")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
+    rows = choose(options.mode, options.rows)
+    if options.list or not rows:
+        for row in rows or ROWS.values():
+            print(f"{row.name:24} {row.level:3} {row.workload:7} {row.title}")
+        raise SystemExit(0 if rows else f"no row matches {options.rows}")
+    rounds, effort, warm = MODES[options.mode]
+    effort = Effort(options.seconds or effort.seconds, options.share or effort.share)
+    folder = options.folder or OUT / f"compare-{options.mode}"
+    if options.fresh and folder.exists():
+        shutil.rmtree(folder)
+    data = options.data or folder / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    kafka.fetch()
+    journal = Journal(folder / "journal.jsonl")
+    facts = begin(folder, options.mode, options.repeat or rounds, effort, warm)
+    plan = Plan(rows, SYSTEMS, options.repeat or rounds, effort, warm, folder, data)
+    if not options.report_only:
+        carry_out(plan, journal, folder, facts)
+    charts.draw(folder, journal)
+    path = report.write(folder, journal, facts)
+    print(
+        tables.render(["goal", "ratios", "bound", ""], goals.lines(journal), markdown=False, left=4)
+    )
+    print(f"\nreport: {path}")
+
+
+def carry_out(plan: Plan, journal: Journal, folder: Path, facts: dict[str, object]) -> None:
+    """Run to the end, or say how to go on when it is interrupted."""
+    try:
+        Run(plan, journal).all()
+    except KeyboardInterrupt:
+        print("interrupted: the same command goes on from here", file=sys.stderr)
+    facts["load average at the end"] = load()
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1))
+
+
+def begin(folder: Path, mode: str, rounds: int, effort: Effort, warm: float) -> dict[str, object]:
+    """The facts of a run: kept from its start when it goes on. Refuses to mix two kinds of runs."""
+    path = folder / "facts.json"
+    how = (
+        f"{mode}: {rounds} rounds, {effort.seconds:g} s, share {effort.share:g}, warm-up {warm:g} s"
+    )
+    if path.exists():
+        facts: dict[str, object] = json.loads(path.read_text())
+        known = str(facts["mode"]).partition(" rounds, ")[2]
+        if known != how.partition(" rounds, ")[2]:
+            raise SystemExit(f"{folder} holds a run of another kind ({facts['mode']}); "
+                             "say --fresh, or another --folder")  # fmt: skip
+        return facts | {"mode": how}
+    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    facts = {
+        "mode": how,
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "penstock": version("penstock"),
+        "kafka": f"{version('kafka')}, -Xmx{HEAP}, G1, {said.stderr.splitlines()[0]}",
+        "machine": f"{os.cpu_count()} CPUs, {memory:.0f} GiB, Linux {platform.release()}; "
+                   "brokers and clients share it, loopback",
+        "load average at the start": load(),
+        "settings": {f"{name} {level}": pairs for (name, level), pairs in SETTINGS.items()},
+    }  # fmt: skip
+    path.write_text(json.dumps(facts, indent=1))
+    return facts
+
+
+def load() -> str:
+    return " ".join(f"{value:.2f}" for value in os.getloadavg())
