@@ -26,6 +26,7 @@ _COMMANDS: Final[Table] = {
     "group": ("appliance.cli.group", "Inspect consumer groups, move their offsets."),
     "produce": ("appliance.cli.produce", "Write records: lines of stdin, or files."),
     "consume": ("appliance.cli.consume", "Read records: by offset, by time, from the end."),
+    "job": ("appliance.cli.job.command", "Derived streams: jobs over topics, run by Spark."),
     "log": ("appliance.cli.log", "Look into the files of a data folder."),
     "version": ("appliance.cli.version", "Say which version this is."),
 }
