@@ -1,4 +1,4 @@
-"""Settings of parts that are not served here: tiered storage, quotas, other nodes, transactions, Kafka's
+"""Settings of parts that are not served here: tiered storage, other nodes, transactions, Kafka's
 inside. They are declared so that a Kafka user's server.properties loads and is checked.
 """
 
@@ -18,7 +18,8 @@ from appliance.config.setting import (
 )
 
 _NO_TIERS: Final = "nothing is tiered here"
-_NO_QUOTAS: Final = "quotas are not served yet"
+_NO_CALLBACK: Final = "quotas are decided by the appliance itself"
+_NOTHING_MOVES: Final = "one folder, no replicas: nothing is moved"
 _ONE: Final = "this appliance is a cluster of one"
 _NO_TRANSACTIONS: Final = "transactions are not served yet"
 _KAFKAS: Final = "it concerns the inside of Apache Kafka"
@@ -53,18 +54,14 @@ _TIERED = (
 )  # fmt: skip
 
 _QUOTAS = (
-    Setting("client.quota.callback.class", CLASS, None, "What decides on quotas.", inert=_NO_QUOTAS),
-    Setting("quota.window.num", INT, 11, "Windows in which the rates of clients are measured.", low=1, inert=_NO_QUOTAS),
-    Setting("quota.window.size.seconds", INT, 1, "Length of a window in which the rates of clients are measured, in s.", low=1, inert=_NO_QUOTAS),
-    Setting("controller.quota.window.num", INT, 11, "Windows in which changes of the metadata are measured.", low=1, inert=_NO_QUOTAS),
-    Setting("controller.quota.window.size.seconds", INT, 1, "Length of a window in which changes of the metadata are measured, in s.", low=1, inert=_NO_QUOTAS),
-    Setting("replication.quota.window.num", INT, 11, "Windows in which replication is measured.", low=1, inert=_NO_QUOTAS),
-    Setting("replication.quota.window.size.seconds", INT, 1, "Length of a window in which replication is measured, in s.", low=1, inert=_NO_QUOTAS),
-    Setting("alter.log.dirs.replication.quota.window.num", INT, 11, "Windows in which moves between folders are measured.", low=1, inert=_NO_QUOTAS),
-    Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, "Length of a window in which moves between folders are measured, in s.", low=1, inert=_NO_QUOTAS),
-    Setting("leader.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a leader sends, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NO_QUOTAS),
-    Setting("follower.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a follower reads, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NO_QUOTAS),
-    Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, "Limit of moves between folders, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NO_QUOTAS),
+    Setting("client.quota.callback.class", CLASS, None, "What decides on quotas.", inert=_NO_CALLBACK),
+    Setting("replication.quota.window.num", INT, 11, "Windows in which replication is measured.", low=1, inert=_NOTHING_MOVES),
+    Setting("replication.quota.window.size.seconds", INT, 1, "Length of a window in which replication is measured, in s.", low=1, inert=_NOTHING_MOVES),
+    Setting("alter.log.dirs.replication.quota.window.num", INT, 11, "Windows in which moves between folders are measured.", low=1, inert=_NOTHING_MOVES),
+    Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, "Length of a window in which moves between folders are measured, in s.", low=1, inert=_NOTHING_MOVES),
+    Setting("leader.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a leader sends, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NOTHING_MOVES),
+    Setting("follower.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a follower reads, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NOTHING_MOVES),
+    Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, "Limit of moves between folders, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NOTHING_MOVES),
 )  # fmt: skip
 
 _QUORUM = (

@@ -8,7 +8,7 @@ from typing import Final
 from appliance.base.errors import ConfigError
 from appliance.config.broker_settings import BROKER
 from appliance.config.listeners import Endpoint, parse_endpoint
-from appliance.config.setting import Setting, Value
+from appliance.config.setting import INT_MAX, Setting, Value
 
 DEFAULT: Final = "default"
 FILE: Final = "file"
@@ -77,6 +77,11 @@ class BrokerConfig:
         value = self.get(name)
         assert isinstance(value, builtins.int), f"{name} is not a number"
         return value
+
+    def limit(self, name: str) -> builtins.int | None:
+        """A number for which the greatest int stands for no limit (None)."""
+        value = self.int(name)
+        return None if value == INT_MAX else value
 
     def bool(self, name: str) -> builtins.bool:
         value = self.get(name)

@@ -8,6 +8,7 @@ from typing import Final
 
 from appliance.config.accepted_settings import ACCEPTED
 from appliance.config.group_settings import GROUPS
+from appliance.config.quota_settings import QUOTAS
 from appliance.config.security_settings import SECURITY
 from appliance.config.setting import (
     BOOLEAN,
@@ -69,7 +70,7 @@ _NETWORK = (
     Setting("max.connections", INT, INT_MAX, "Connections in all, per network process.", low=0, mode=CLUSTER_WIDE),
     Setting("max.connections.per.ip", INT, INT_MAX, "Connections of one address, per network process.", low=0, mode=CLUSTER_WIDE),
     Setting("max.connections.per.ip.overrides", LIST, (), "Other limits for some addresses: ADDRESS:NUMBER.", mode=CLUSTER_WIDE),
-    Setting("max.connection.creation.rate", INT, INT_MAX, "New connections per second.", low=0, mode=CLUSTER_WIDE, inert="quotas are not served yet"),
+    Setting("max.connection.creation.rate", INT, INT_MAX, "New connections per second; who comes faster waits.", low=0, mode=CLUSTER_WIDE),
     Setting("request.timeout.ms", INT, 30_000, "How long a client waits for an answer, in ms.", low=1),
     Setting("fetch.max.bytes", INT, 57_671_680, "Largest answer to a fetch, in bytes.", low=1024),
     Setting("max.incremental.fetch.session.cache.slots", INT, 1000, "Fetch sessions that are kept.", low=0),
@@ -150,7 +151,7 @@ BROKER: Final[dict[str, Setting]] = {
     setting.name: setting
     for setting in (
         *_IDENTITY, *_NETWORK, *_LOG, *BROKER_TOPIC_DEFAULTS.values(), *_CLEANER, *_PRODUCERS, *_GROUPS,
-        *GROUPS, *SECURITY, *_OTHER, *ACCEPTED, *_OWN,
+        *GROUPS, *QUOTAS, *SECURITY, *_OTHER, *ACCEPTED, *_OWN,
     )
 }  # fmt: skip
 """By name."""

@@ -12,6 +12,7 @@ from appliance.base.clock import OsClock
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.control.metadata_log import MetadataLog
+from appliance.control.mutations import Mutations
 from appliance.control.requests import Requests
 from appliance.control.startup import Started, start
 from appliance.controller.decision import Record, Situation
@@ -45,7 +46,8 @@ class Control:
         self._rows = started.rows
         self._dirs = started.dirs
         self._producer_ids = ProducerIds()
-        self._requests = Requests(self._append, self._report)
+        self._mutations = Mutations(seat, self._clock, self._metadata.image)
+        self._requests = Requests(self._append, self._report, self._mutations)
         self._changes: list[Change] = []
         self._pending: list[tuple[int, int, int, bytes]] = []
         self._answers = {
@@ -118,6 +120,7 @@ class Control:
         for change in changes:
             self._rows.apply(change, self._metadata.committed)
             self._tell(change)
+        self._mutations.follow(changes, self._metadata.image)
         table = self._seat.processes
         table.publish_metadata(self._metadata.committed, self._metadata.active_size)
         table.set_applied(self._seat.me, self._metadata.committed)
@@ -152,6 +155,7 @@ class Control:
             dirs=self._dirs,
             volume=self._volume,
             now_ms=0,
+            usage=self._mutations.usage,
         )
         self._refresh(context)
         return context

@@ -5,7 +5,7 @@ image: replaying its records does, live and at start-up alike. Chance comes in a
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from appliance.base import errors
@@ -17,16 +17,23 @@ Record = object
 Name = TypeVar("Name", bound=Hashable)
 
 
+def nothing_asked(partitions: int) -> None:
+    """The permit of whoever has no quota."""
+
+
 @dataclass(slots=True)
 class Situation:
     """What a decision may look at.
 
+    permit: asked before so many partitions are created or deleted; raises PeerError when the
+    client's quota forbids it.
     new_id: 16 fresh bytes, a topic's id. directory_id: of the folder of the metadata log.
     free_rows: how many more partitions fit into the shared partition table. directories: ids of
     this node's folders that take new partitions, when it has several. counts: how many partitions
     each of them has, what was decided in this turn included; None: to be counted.
     """
 
+    permit: Callable[[int], None] = field(default=nothing_asked, kw_only=True)
     image: MetadataImage
     config: BrokerConfig
     node_id: int

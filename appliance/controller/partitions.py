@@ -76,6 +76,7 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
         )
     else:
         placed = [check_assignment(image, replicas, factor) for replicas in item.assignments]
+    situation.permit(count)
     return [
         new_partition(situation, topic.topic_id, present + step, replicas)
         for step, replicas in enumerate(placed)

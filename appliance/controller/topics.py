@@ -128,6 +128,7 @@ def _create(
     records += config_records
     for index, replicas in enumerate(assignment):
         records.append(new_partition(situation, topic_id, index, replicas))
+    situation.permit(len(assignment))
     created = CreatedTopic(topic_id, len(assignment), len(assignment[0]), configs)
     return records, created
 
@@ -217,6 +218,7 @@ def delete_topics(
                     errors.INVALID_REQUEST,
                     "Duplicate topic: a request may name each topic once, by name or by id.",
                 )
+            situation.permit(len(topic.partitions))
         except PeerError as error:
             results.append((item, failed(error), None))
             continue

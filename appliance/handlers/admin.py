@@ -5,12 +5,13 @@ the answer depends on and the answer itself. Control replays and syncs the recor
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from appliance.controller.decision import Record, Situation
 from appliance.controller.producer_ids import ProducerIds
 from appliance.metadata.log_dirs import LogDirs
+from appliance.quotas.meters import Usage
 from appliance.ring.partition_table import PartitionTable
 
 Values = dict[str, Any]
@@ -35,11 +36,13 @@ class Quorum:
 class AdminContext:
     """What the answers are made from. Made anew for each request, over the same parts.
 
+    usage: how much of each quota is used now, by all processes together.
     handles: (topic id, partition) → row of the partition table.
     dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
     holds a folder, None when it does not answer.
     """
 
+    usage: Callable[[], list[Usage]] = field(default=list, kw_only=True)
     situation: Situation
     producer_ids: ProducerIds
     partitions: PartitionTable

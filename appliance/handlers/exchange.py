@@ -127,6 +127,11 @@ class Host(Protocol):
         """Ask control to create a topic with the defaults; completes with `index`."""
         ...
 
+    def fetch_room(self, x: Exchange) -> int | None:
+        """The most bytes that an answer to this client should have, None for no limit of its
+        own."""
+        ...
+
     def segment(self, route: Route, base_offset: int) -> SegmentFile | None:
         """The segment file, or None when it is gone."""
         ...

@@ -50,6 +50,9 @@ class FetchState:
 
 def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
     request = fetch.parse(host.memory, x.position, x.end, x.version)
+    room = host.fetch_room(x)
+    if room is not None and room < request.max_bytes:
+        request = request._replace(max_bytes=room, min_bytes=min(room, request.min_bytes))
     by_id = x.version >= fetch.FIRST_TOPIC_ID
     resolved = sessions.resolve(request, by_id)
     if resolved.error:

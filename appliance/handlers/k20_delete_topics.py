@@ -1,8 +1,8 @@
 """DeleteTopics, API key 20, versions 1 to 6.
 
 3: TOPIC_DELETION_DISABLED (INVALID_REQUEST before). 4: flexible. 5: error texts and quota errors.
-6: topics by name or by id. Not done: quotas. A topic is gone when the answer comes; its files
-follow after file.delete.delay.ms.
+6: topics by name or by id. A topic is gone when the answer comes; its files follow after
+file.delete.delay.ms.
 """
 
 from appliance.base import errors

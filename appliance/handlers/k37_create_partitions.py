@@ -1,7 +1,6 @@
 """CreatePartitions, API key 37, versions 0 to 3.
 
-2: flexible. 3: quota errors. Not done: quotas; the timeout is not used because nothing is waited
-for.
+2: flexible. 3: quota errors. The timeout is not used because nothing is waited for.
 """
 
 from appliance.controller.partitions import MorePartitions, create_partitions

@@ -1,12 +1,28 @@
-"""DescribeClientQuotas, API key 48, versions 0 and 1 (1: flexible), KIP-546."""
+"""DescribeClientQuotas, API key 48, versions 0 and 1 (1: flexible), KIP-546.
+
+A filter whose only component has the entity type `penstock-usage` (any name) asks something else:
+how much of each quota is used now, and who is throttled. One entity for each meter: `user`,
+`client-id` or `ip` of who is counted, `quota`, and `set-for`, the entity that has the limit. Its
+values: limit, rate, used (1.0: all of it), throttle-ms and throttled (how often). Apache Kafka
+answers UNSUPPORTED_VERSION to it, as to every entity type that it does not know.
+"""
+
+from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.quotas import Component, describe_quotas
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.quotas.limits import CONNECTION, entity_text
+from appliance.quotas.meters import Usage
+
+USAGE: Final = "penstock-usage"
+_ANY: Final = 2
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    if [(one.entity_type, one.match_type) for one in request.components] == [(USAGE, _ANY)]:
+        return Answer([], _values(errors.NONE, None, [_usage(one) for one in context.usage()]))
     components = [
         Component(one.entity_type, one.match_type, one.match) for one in request.components
     ]
@@ -22,6 +38,25 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         for entity, quotas in found
     ]
     return Answer([], _values(errors.NONE, None, rows))
+
+
+def _usage(one: Usage) -> dict[str, object]:
+    names = [("quota", one.kind), ("set-for", entity_text(one.entity) or "broker")]
+    if one.user:
+        names.append(("ip" if one.kind == CONNECTION else "user", one.user))
+    if one.client_id:
+        names.append(("client-id", one.client_id))
+    numbers = {
+        "limit": one.limit,
+        "rate": one.rate,
+        "used": one.used,
+        "throttle-ms": float(one.wait_ms),
+        "throttled": float(one.pauses),
+    }
+    return {
+        "entity": [{"entity_type": kind, "entity_name": name} for kind, name in names],
+        "values": [{"key": key, "value": value} for key, value in numbers.items()],
+    }
 
 
 def _values(code: int, text: str | None, rows: object) -> dict[str, object]:

@@ -63,6 +63,7 @@ class Connection:
         "server",
         "slab",
         "sock",
+        "spent_ns",
         "start",
     )
 
@@ -84,15 +85,20 @@ class Connection:
         self.closed = False
         self.cursors: Cursors | None = None  # made by its first fetch
         self.dirty = False
+        self.spent_ns = 0  # time of ours that is not billed yet (request_percentage)
 
     # In -------------------------------------------------------------------------------------------
 
     def ready(self, mask: int) -> None:
         """The loop says that the socket can be read or written."""
+        server = self.server
         if mask & WRITE:
-            self.server.mark_dirty(self)
+            server.mark_dirty(self)
         if mask & ~WRITE and not self.closed:
+            if server.watch.running:
+                server.watch.begin(self)
             self._receive()
+            server.watch.end()
 
     def _receive(self) -> None:
         slab = self.slab
@@ -207,7 +213,10 @@ class Connection:
             return
         self._watch(self.mask | READ)
         if self.slab is not None and self.end - self.start >= 4:
+            if self.server.watch.running:
+                self.server.watch.begin(self)
             self.consume()
+            self.server.watch.end()
 
     def rest(self) -> None:
         """Give the slab back when it holds nothing; called for connections that have been quiet."""

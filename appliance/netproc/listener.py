@@ -33,7 +33,8 @@ class Listener:
                 return
             address = str(peer[0])
             tune(sock, address, self.server.config)
-            self.server.admit(sock, address, self.number)
+            if not self.server.admit(sock, address, self.number):
+                return
 
 
 def advertised(config: BrokerConfig, sock: socket.socket, number: int) -> tuple[str, int]:

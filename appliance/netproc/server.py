@@ -20,6 +20,7 @@ from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.metadata.changes import ConfigChanged, QuotaChanged, TopicRemoved
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
+from appliance.netproc.arrivals import Arrivals
 from appliance.netproc.connection import Connection
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.limits import ConnectionLimits
@@ -82,6 +83,8 @@ class Server:
         self._idle_ns = config.int("connections.max.idle.ms") * 1_000_000
         self._no_progress_ns = config.int("penstock.connection.no.progress.ms") * 1_000_000
         self.limits = ConnectionLimits()
+        self._throttling = Throttling(seat, log, clock)
+        self.watch = self._throttling.watch
         self._set_limits()
         self.listeners = [Listener(self, n, sock) for n, sock in enumerate(seat.listeners)]
         self.connections: dict[int, Connection] = {}
@@ -90,9 +93,8 @@ class Server:
         self._dirty: list[Connection] = []
         self._exchanges: dict[int, Exchange] = {}
         self._next_number = 0
-        self._deaf: list[Listener] = []  # listeners that could not accept; tried again by the sweep
         self._deadlines: list[tuple[int, int]] = []
-        self._throttling = Throttling(seat, log, self.image.quotas)
+        self._arrivals = Arrivals(self._throttling.meters, loop)
         self._outbox = Outbox(links, seat.ioprocs)
         self._kept = self._outbox.kept
         self._lost: deque[tuple[Exchange, int]] = deque()
@@ -125,7 +127,10 @@ class Server:
                     x.handler.complete(self, x, index, message, message.payload)
                 continue
             if x.pending.pop(index, None) is not None:
+                if self.watch.running:
+                    self.watch.begin(x.connection)
                 self._complete(x, index, message)
+        self.watch.end()
 
     def turn(self, now_ns: int) -> int:
         """Metadata, timers and sending; answers how many ms the loop may wait, or STOP."""
@@ -138,6 +143,7 @@ class Server:
         if now_ns >= self._next_sweep_ns:
             self._sweep()
         self._throttling.unmute(now_ns)
+        self._arrivals.turn(now_ns)
         if self.starving:
             self._resume_starving()
         self.links.flush()
@@ -149,6 +155,7 @@ class Server:
         if self._kept or self.starving:
             return 1
         wait = self._throttling.wait_ms(now_ns, LONGEST_WAIT_MS)
+        wait = self._arrivals.wait_ms(now_ns, wait)
         if self._deadlines:
             return max(0, min(wait, -(-(self._deadlines[0][0] - now_ns) // 1_000_000)))
         return wait
@@ -163,10 +170,8 @@ class Server:
             self.routes.clear(self.image, self.follower.handles)
             if any(isinstance(change, TopicRemoved) for change in changes):
                 self._forget_files()
-            if any(isinstance(change, ConfigChanged) for change in changes):
+            if any(isinstance(change, ConfigChanged | QuotaChanged) for change in changes):
                 self._set_limits()
-            if any(isinstance(change, QuotaChanged) for change in changes):
-                self._throttling.configure(self.image.quotas)
             self.seat.processes.set_applied(self.seat.me, committed)
 
     def _forget_files(self) -> None:
@@ -176,13 +181,15 @@ class Server:
             connection.cursors = None
 
     def _set_limits(self) -> None:
-        """What may be changed while we run: how many connections there may be."""
+        """What may be changed while we run: quotas, and how many connections there may be."""
         config = broker_config(self.image, self.config)
         self.limits.set(
             config.int("max.connections"),
             config.int("max.connections.per.ip"),
             config.per_address("max.connections.per.ip.overrides"),
         )
+        arrivals = config.limit("max.connection.creation.rate")
+        self._throttling.configure(self.image.quotas, arrivals)
 
     def open_for_business(self) -> None:
         """Accept connections: control and every ioproc are ready."""
@@ -311,7 +318,8 @@ class Server:
     def forward(self, x: Exchange) -> None:
         position = x.position
         key = x.handler.key << 16 | x.version
-        caller = f"User:ANONYMOUS\0PLAINTEXT\0{x.connection.address}".encode()
+        caller = f"User:ANONYMOUS\0PLAINTEXT\0{x.connection.address}\0".encode()
+        caller += x.client_id or b""
         size = x.end - position
         fields = (messages.FORWARD, 0, 0, x.number << 32, position, key, size, 0)
         self._put(x, 0, CONTROL_HOME, fields, caller)
@@ -349,6 +357,9 @@ class Server:
             ):
                 self.choked = True
         x.pending.clear()
+
+    def fetch_room(self, x: Exchange) -> int | None:
+        return self._throttling.fetch_room(x)
 
     def segment(self, route: Route, base_offset: int) -> OpenSegment | None:
         number = self.seat.partitions.get(route.handle, DIRECTORY)
@@ -397,10 +408,9 @@ class Server:
     # Timers ---------------------------------------------------------------------------------------
 
     def out_of_files(self, listener: Listener, problem: OSError) -> None:
-        """No descriptor for a new connection: it waits in the backlog until the next sweep."""
+        """No descriptor for a new connection: it waits in the backlog for a second."""
         self.log.event_from(WARNING, "accept-failed", "any", why=str(problem))
-        self.loop.modify(listener.sock.fileno(), 0)
-        self._deaf.append(listener)
+        self._arrivals.shut(listener, self.clock.monotonic_ns() + _SWEEP_NS)
 
     def _expire(self) -> None:
         deadlines = self._deadlines
@@ -415,8 +425,6 @@ class Server:
         """Once a second: requests out of time, connections that are idle or make no progress."""
         now = self.now_ns
         self._next_sweep_ns = now + _SWEEP_NS
-        while self._deaf:
-            self.loop.modify(self._deaf.pop().sock.fileno(), select.EPOLLIN)
         for x in list(self._exchanges.values()):
             if x.deadline_ns and x.answer is None and x.deadline_ns <= now:
                 x.handler.expire(self, x)
@@ -434,6 +442,7 @@ class Server:
         """Whether everything asked is answered and sent, or the time for it is over."""
         if not self._drain_until_ns:
             self._drain_until_ns = self.now_ns + _DRAIN_NS
+            self._arrivals.close()
             for listener in self.listeners:
                 self.loop.unregister(listener.sock.fileno())
         for connection in list(self.connections.values()):
@@ -443,8 +452,16 @@ class Server:
 
     # Connections ----------------------------------------------------------------------------------
 
-    def admit(self, sock: socket.socket, address: str, listener: int) -> None:
-        """A client has connected."""
+    def admit(self, sock: socket.socket, address: str, listener: int) -> bool:
+        """A client has connected; whether the listener may accept the next one."""
+        now_ns = self.clock.monotonic_ns()
+        if self._arrivals.hold(sock, address, now_ns):
+            self.log.event_from(WARNING, "connection-throttled", address)
+            return True
+        self._admit(sock, address, listener)
+        return self._arrivals.came_in(self.listeners[listener], now_ns)
+
+    def _admit(self, sock: socket.socket, address: str, listener: int) -> None:
         refused = self.limits.admit(address)
         if refused is not None:
             self.log.event_from(WARNING, "connection-refused", address, why=refused)
@@ -476,7 +493,10 @@ class Server:
         self._dirty = []
         for connection in dirty:
             connection.dirty = False
+            if self.watch.running:
+                self.watch.begin(connection)
             connection.flush()
+        self.watch.end()
 
     def complain(self, connection: Connection, event: str, why: str) -> None:
         """One line about a peer, at most one a second for each event and address."""

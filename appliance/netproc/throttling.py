@@ -1,4 +1,4 @@
-"""Produce and Fetch against client quotas: what an answer costs its client, and how it is told.
+"""Answers against client quotas: what an answer costs its client, and how it is told.
 
 Invariant: a pause is in the answer before the server stops reading (KIP-219). A fetch over its
 quota is answered empty and not counted. Called by the server for every answer while a quota exists.
@@ -8,11 +8,15 @@ import heapq
 from collections.abc import Mapping
 from typing import Final
 
+from appliance.base.clock import Clock
 from appliance.handlers import k00_produce, k01_fetch
 from appliance.handlers.exchange import Exchange, Piece
+from appliance.netproc import throttle_field
 from appliance.netproc.connection import Connection
-from appliance.quotas.limits import FETCH, PRODUCE, Entity
+from appliance.netproc.stopwatch import Stopwatch
+from appliance.quotas.limits import FETCH, MUTATION, PRODUCE, REQUEST, Entity, entity_text
 from appliance.quotas.meters import Meters
+from appliance.quotas.mutations import STRICT_SINCE
 from appliance.quotas.window import Windows
 from appliance.shell.log import WARNING, Log
 from appliance.shell.seat import Seat
@@ -20,43 +24,65 @@ from appliance.shell.seat import Seat
 Quotas = Mapping[Entity, Mapping[str, float]]
 
 _USER: Final = "ANONYMOUS"
-_FIRST_FLEXIBLE_PRODUCE: Final = 9
+_PRODUCE_KEY: Final = k00_produce.HANDLER.key
 _FETCH_KEY: Final = 1
+_WARN_EVERY_NS: Final = 60_000_000_000
+_MOST_WARNED: Final = 1024
 
 
 class Throttling:
-    """The quotas as one network process applies them."""
+    """The quotas as one network process applies them.
 
-    __slots__ = ("_log", "_meters", "_muted", "active")
+    active: some client has a quota on what it sends, reads, asks or changes."""
 
-    def __init__(self, seat: Seat, log: Log, quotas: Quotas) -> None:
+    __slots__ = ("_log", "_meters", "_muted", "_warned", "active", "meters", "watch")
+
+    def __init__(self, seat: Seat, log: Log, clock: Clock) -> None:
         self._log = log
         self._muted: list[tuple[int, int, Connection]] = []  # until when, ties broken by number
-        table = seat.quotas
-        self._meters: Meters | None = None
-        if table is not None:
-            self._meters = Meters(table, seat.index, Windows(table.windows))
-        self.active = False  # some client has a quota on what it produces or fetches
-        self.configure(quotas)
+        self._warned: dict[tuple[str, Entity], int] = {}
+        size_ms = seat.config.int("quota.window.size.seconds") * 1000
+        self.meters = Meters(seat.quotas, seat.index, Windows(seat.quotas.windows, size_ms))
+        self.watch = Stopwatch(clock)
+        self.active = False
 
-    def configure(self, quotas: Quotas) -> None:
-        """The quotas of the image, whenever one has changed."""
-        meters = self._meters
-        if meters is not None:
-            meters.configure(quotas)
-            self.active = meters.limits(PRODUCE) or meters.limits(FETCH)
+    def configure(self, quotas: Quotas, arrivals: float | None) -> None:
+        """The quotas of the image, whenever one has changed; arrivals: connections per second."""
+        meters = self.meters
+        meters.configure(quotas, arrivals)
+        self.active = any(map(meters.limits, (PRODUCE, FETCH, REQUEST, MUTATION)))
+        self.watch.running = meters.limits(REQUEST)
 
     def apply(self, x: Exchange, pieces: list[Piece], now_ns: int) -> list[Piece]:
-        """The answer to send. Over its quota a client is told so first, then not read for so
-        long."""
-        pause_ms, pieces = self.charge(x, pieces, now_ns // 1_000_000)
-        if pause_ms and not x.connection.closed:
-            until = now_ns + pause_ms * 1_000_000
-            x.connection.mute(until)
-            heapq.heappush(self._muted, (until, x.number, x.connection))
-            why = f"{x.handler.name} is throttled for {pause_ms} ms"
-            self._log.event_from(WARNING, "quota-exceeded", _client(x)[:100], why=why)
+        """The answer to send, none for acks=0. Over its quota a client is told so first, then not
+        read for so long."""
+        now_ms = now_ns // 1_000_000
+        client = _client(x)
+        asked_ms = self._charge_time(x, client, now_ms) if self.watch.running and pieces else 0
+        key = x.handler.key
+        kind = REQUEST
+        pause_ms = 0
+        if key == _PRODUCE_KEY:
+            kind = PRODUCE
+            pause_ms = self.meters.charge(PRODUCE, _USER, client, x.end - x.position, now_ms)
+        elif key == _FETCH_KEY:
+            kind = FETCH
+            size = sum(len(one) if isinstance(one, bytes) else one.length for one in pieces)
+            held = asked_ms > 0
+            pause_ms = self.meters.charge_unless_over(FETCH, _USER, client, size, now_ms, held)
+        elif key in STRICT_SINCE and self.meters.limits(MUTATION):
+            kind = MUTATION
+            pause_ms = throttle_field.told(key, x.version, _joined(pieces))
+        if asked_ms or pause_ms:
+            kind = kind if pause_ms > asked_ms else REQUEST
+            pause_ms = max(pause_ms, asked_ms)
+            pieces = _telling(x, pieces, pause_ms)
+            self._mute(x, kind, client, pause_ms, now_ns)
         return pieces
+
+    def fetch_room(self, x: Exchange) -> int | None:
+        """The most bytes that one answer to this client may have, None for no limit."""
+        return self.meters.room(FETCH, _USER, _client(x)) if self.active else None
 
     def unmute(self, now_ns: int) -> None:
         """Go on reading whose pause is over."""
@@ -70,31 +96,48 @@ class Throttling:
             return longest_ms
         return max(0, min(longest_ms, -(-(self._muted[0][0] - now_ns) // 1_000_000)))
 
-    def charge(self, x: Exchange, pieces: list[Piece], now_ms: int) -> tuple[int, list[Piece]]:
-        """(pause in ms, the answer to send). pieces: the answer as planned, none for acks=0."""
-        meters = self._meters
-        assert meters is not None
-        key = x.handler.key
-        if key == k00_produce.HANDLER.key:
-            pause = meters.charge(PRODUCE, _USER, _client(x), x.end - x.position, now_ms)
-            if pause and pieces:
-                pieces = [_with_throttle_time(pieces, x.version, pause)]
-        elif key == _FETCH_KEY:
-            size = sum(len(one) if isinstance(one, bytes) else one.length for one in pieces)
-            pause = meters.charge_unless_over(FETCH, _USER, _client(x), size, now_ms)
-            if pause:
-                pieces = [k01_fetch.throttled(x, pause)]
-        else:
-            return 0, pieces
-        return pause, pieces
+    def _charge_time(self, x: Exchange, client: str, now_ms: int) -> int:
+        return self.meters.charge(REQUEST, _USER, client, self.watch.bill(x.connection), now_ms)
+
+    def _mute(self, x: Exchange, kind: str, client: str, pause_ms: int, now_ns: int) -> None:
+        if x.connection.closed:
+            return
+        until = now_ns + pause_ms * 1_000_000
+        x.connection.mute(until)
+        heapq.heappush(self._muted, (until, x.number, x.connection))
+        found = self.meters.told(kind, _USER, client)
+        if found is None:
+            return
+        limit, entity = found
+        if self._warned.get((kind, entity), now_ns) > now_ns:
+            return
+        if len(self._warned) >= _MOST_WARNED:
+            self._warned.clear()
+        self._warned[kind, entity] = now_ns + _WARN_EVERY_NS
+        self._log.event(
+            WARNING,
+            "quota-exceeded",
+            entity=entity_text(entity)[:200],
+            quota=kind,
+            limit=f"{limit:g}",
+            client=client[:100],
+            request=x.handler.name,
+            throttle_ms=pause_ms,
+        )
 
 
 def _client(x: Exchange) -> str:
     return (x.client_id or b"").decode(errors="replace")
 
 
-def _with_throttle_time(pieces: list[Piece], version: int, pause_ms: int) -> bytes:
-    """Produce's answer ends with it, and from version 9 on with the count of tagged fields."""
-    body = b"".join(one for one in pieces if isinstance(one, bytes))
-    end = len(body) - (1 if version >= _FIRST_FLEXIBLE_PRODUCE else 0)
-    return body[: end - 4] + pause_ms.to_bytes(4, "big") + body[end:]
+def _joined(pieces: list[Piece]) -> bytes:
+    return b"".join(one for one in pieces if isinstance(one, bytes))
+
+
+def _telling(x: Exchange, pieces: list[Piece], pause_ms: int) -> list[Piece]:
+    """The answer with the pause in it; a fetch's is an empty one."""
+    if not pieces:
+        return pieces
+    if x.handler.key == _FETCH_KEY:
+        return [k01_fetch.throttled(x, pause_ms)]
+    return [throttle_field.tell(x.handler.key, x.version, _joined(pieces), pause_ms)]

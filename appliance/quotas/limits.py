@@ -5,7 +5,7 @@ others say. Clients that share an entity's limit share a meter, except that a de
 each of its users or client ids on its own. Made anew from the image whenever a quota has changed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +18,10 @@ FETCH: Final = "consumer_byte_rate"
 REQUEST: Final = "request_percentage"
 MUTATION: Final = "controller_mutation_rate"
 CONNECTION: Final = "connection_creation_rate"
+ARRIVAL: Final = "max.connection.creation.rate"
+"""Not a quota but a setting of the broker; it is counted in the same way."""
 
-KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION, CONNECTION)
+KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION, CONNECTION, ARRIVAL)
 
 Entity = tuple[tuple[str, str | None], ...]
 """(type, name or None for the default) pairs, sorted by type, as the metadata image has them."""
@@ -29,12 +31,12 @@ Entity = tuple[tuple[str, str | None], ...]
 class Limit:
     """What holds for one client. meter: (user, client id) it is counted under, "" for all of them.
 
-    entity: where the limit is configured, for people.
+    level: where the limit is configured; `entity_of` tells the entity.
     """
 
     bound: float
     meter: tuple[str, str]
-    entity: Entity
+    level: int
 
 
 class Limits:
@@ -50,29 +52,57 @@ class Limits:
 
     def of(self, user: str, client_id: str) -> Limit | None:
         """The limit for requests of this user with this client id; None for no limit."""
-        for entity, meter in _levels(user, client_id):
-            bound = self._of.get(entity)
+        for level, (by_client, by_user) in enumerate(_LEVELS):
+            bound = self._of.get(_entity(by_client, by_user, user, client_id))
             if bound is not None:
-                return Limit(bound, meter, entity)
+                meter = (user if by_user else "", client_id if by_client else "")
+                return Limit(bound, meter, level)
         return None
 
     def of_ip(self, address: str) -> Limit | None:
         """The limit for connections from this address: its own, else the default one."""
-        for name in (address, None):
+        for level, name in ((_IP_LEVEL, address), (_IP_LEVEL + 1, None)):
             bound = self._of.get(((IP, name),))
             if bound is not None:
-                return Limit(bound, (address, ""), ((IP, name),))
+                return Limit(bound, (address, ""), level)
         return None
 
+    def at(self, entity: Entity) -> float | None:
+        """What is configured for exactly this entity."""
+        return self._of.get(entity)
 
-def _levels(user: str, client_id: str) -> Iterable[tuple[Entity, tuple[str, str]]]:
-    """The eight levels, the strongest first, and under whose name each is counted."""
-    both, by_user, by_client = (user, client_id), (user, ""), ("", client_id)
-    yield ((CLIENT_ID, client_id), (USER, user)), both
-    yield ((CLIENT_ID, None), (USER, user)), both
-    yield ((USER, user),), by_user
-    yield ((CLIENT_ID, client_id), (USER, None)), both
-    yield ((CLIENT_ID, None), (USER, None)), both
-    yield ((USER, None),), by_user
-    yield ((CLIENT_ID, client_id),), by_client
-    yield ((CLIENT_ID, None),), by_client
+
+def entity_of(level: int, user: str, client_id: str) -> Entity:
+    """The entity that holds a limit, from its level and the names that its meter counts for."""
+    if level >= _IP_LEVEL:
+        return ((IP, user if level == _IP_LEVEL else None),)
+    return _entity(*_LEVELS[level], user, client_id)
+
+
+def entity_text(entity: Entity) -> str:
+    """For people: `user=alice client-id=<default>`."""
+    return " ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
+
+
+def _entity(by_client: int, by_user: int, user: str, client_id: str) -> Entity:
+    parts: list[tuple[str, str | None]] = []
+    if by_client:
+        parts.append((CLIENT_ID, client_id if by_client == _EXACT else None))
+    if by_user:
+        parts.append((USER, user if by_user == _EXACT else None))
+    return tuple(parts)
+
+
+_NOT, _EXACT, _DEFAULT = range(3)
+_LEVELS: Final = (
+    (_EXACT, _EXACT),
+    (_DEFAULT, _EXACT),
+    (_NOT, _EXACT),
+    (_EXACT, _DEFAULT),
+    (_DEFAULT, _DEFAULT),
+    (_NOT, _DEFAULT),
+    (_EXACT, _NOT),
+    (_DEFAULT, _NOT),
+)
+"""How (client id, user) are named by an entity, the strongest first."""
+_IP_LEVEL: Final = len(_LEVELS)

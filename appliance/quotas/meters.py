@@ -1,26 +1,44 @@
 """What one process knows of everybody's use: charge a client, learn how long it must pause.
 
 Invariant: this process writes the rows of its own region alone; what it judges by is the sum of the
-meter's rows over all regions. A meter whose windows are empty everywhere is served whatever it
-asks.
+meter's rows over all regions. What can be withheld is given to whoever's windows are empty
+everywhere, however much it is.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from appliance.quotas.limits import CONNECTION, KINDS, Entity, Limit, Limits
+from appliance.quotas.bucket import Bucket
+from appliance.quotas.limits import (
+    ARRIVAL,
+    CONNECTION,
+    KINDS,
+    MUTATION,
+    PRODUCE,
+    REQUEST,
+    Entity,
+    Limit,
+    Limits,
+    entity_of,
+)
 from appliance.quotas.window import Windows
 from appliance.ring.quota_table import Meter, QuotaTable, Use, digest_of
 
 _MOST_KNOWN: Final = 4096
+_NS_OF_PERCENT: Final = 10_000_000
+"""request_percentage is percent of one second of one CPU, and is counted in ns."""
+_UNBOUND_MS: Final = 2**40
 
 
 @dataclass(slots=True)
 class _Known:
-    """A client's meter: my row, and those of the other regions as of `seen`."""
+    """A client's meter: my row, and those of the other regions as of `seen`. bound: in the unit
+    that is counted, per second."""
 
     limit: Limit
+    bound: float
+    most_ms: int
     digest: bytes
     mine: int
     others: list[int]
@@ -29,11 +47,16 @@ class _Known:
 
 @dataclass(slots=True, frozen=True)
 class Usage:
-    """A meter over all processes. used: share of the limit, 1.0 is all. wait_ms: still to pause."""
+    """A meter over all processes. used: share of the limit, 1.0 is all. wait_ms: still to pause.
+
+    user: the address for connections. entity: where the limit is configured, empty for a setting.
+    pauses: how often there was one, since the appliance started."""
 
     kind: str
     user: str
     client_id: str
+    entity: Entity
+    pauses: int
     limit: float
     rate: float
     used: float
@@ -43,20 +66,28 @@ class Usage:
 class Meters:
     """The meters of the process that owns `region` of the table."""
 
-    __slots__ = ("_kinds", "_known", "_limits", "_region", "_rows", "_table", "_windows")
+    __slots__ = ("_bucket", "_kinds", "_known", "_limits", "_region", "_rows", "_table", "_windows")
 
-    def __init__(self, table: QuotaTable, region: int, windows: Windows) -> None:
+    def __init__(
+        self, table: QuotaTable, region: int, windows: Windows, bucket: Bucket | None = None
+    ) -> None:
         assert table.windows == windows.count
         self._table = table
         self._region = region
         self._windows = windows
+        self._bucket = bucket or Bucket()
         self._kinds = {kind: number for number, kind in enumerate(KINDS)}
         self._limits: dict[str, Limits] = {}
         self._known: dict[tuple[str, str, str], _Known | None] = {}
         self._rows = table.names(region)  # a predecessor's too: what it counted still counts
 
-    def configure(self, quotas: Mapping[Entity, Mapping[str, float]]) -> None:
-        """The quotas of the image, at the start and whenever one has changed."""
+    def configure(
+        self, quotas: Mapping[Entity, Mapping[str, float]], arrivals: float | None = None
+    ) -> None:
+        """The quotas of the image, at the start and whenever one has changed. arrivals: the
+        setting max.connection.creation.rate, None for no limit."""
+        if arrivals is not None:
+            quotas = {**quotas, (): {ARRIVAL: arrivals}}
         limits = {kind: Limits(kind, quotas) for kind in KINDS}
         self._limits = {kind: of for kind, of in limits.items() if of}
         self._known.clear()
@@ -66,8 +97,8 @@ class Meters:
         return kind in self._limits
 
     def charge(self, kind: str, user: str, client_id: str, amount: int, now_ms: int) -> int:
-        """Count `amount` and answer the pause in ms, 0 when within the limit. For connections
-        `user` is the address and client_id is empty."""
+        """Count `amount` (bytes; ns for request_percentage) and answer the pause in ms, 0 when
+        within the limit. For connections `user` is the address and client_id is empty."""
         known = self._find(kind, user, client_id)
         if known is None:
             return 0
@@ -76,38 +107,90 @@ class Meters:
         return self._pause(known, self._total(known, slot), now_ms)
 
     def charge_unless_over(
-        self, kind: str, user: str, client_id: str, amount: int, now_ms: int
+        self, kind: str, user: str, client_id: str, amount: int, now_ms: int, hold: bool = False
     ) -> int:
         """As `charge`, for what can be withheld (a fetch's answer): when there is a pause nothing
-        was counted, and nothing must be sent."""
+        was counted, and nothing must be sent. hold: nothing is sent in any case."""
         known = self._find(kind, user, client_id)
         if known is None:
             return 0
         slot = self._windows.slot(now_ms)
         before = self._total(known, slot)
         pause = self._pause(known, before + amount, now_ms) if before else 0
-        if not pause:
+        if not pause and not hold:
             self._table.add(known.mine, slot, amount, now_ms)
         return pause
 
+    def take(
+        self, user: str, client_id: str, amount: int, now_ms: int, strict: bool
+    ) -> tuple[bool, int]:
+        """Take tokens for changes of the metadata: (whether they are allowed, pause in ms). Who is
+        not strict is always allowed, and paused for it."""
+        known = self._find(MUTATION, user, client_id)
+        if known is None:
+            return True, 0
+        bound = known.bound
+        tokens = self._bucket.filled(*self._table.bucket(known.mine), bound, now_ms)
+        allowed = not strict or tokens >= 0
+        if allowed:
+            tokens -= amount
+            self._table.add(known.mine, self._windows.slot(now_ms), amount, now_ms)
+        self._table.set_bucket(known.mine, tokens, now_ms)
+        pause = 0 if strict and allowed else self._bucket.wait_ms(tokens, bound)
+        if pause:
+            self._table.pause(known.mine, now_ms + pause)
+        return allowed, pause
+
+    def room(self, kind: str, user: str, client_id: str) -> int | None:
+        """The most that all windows but one may hold, None for no limit: no single answer should
+        be larger."""
+        known = self._find(kind, user, client_id)
+        if known is None:
+            return None
+        whole = max(1, self._windows.count - 1) * self._windows.size_ms
+        return max(1, int(known.bound * whole / 1000))
+
+    def told(self, kind: str, user: str, client_id: str) -> tuple[float, Entity] | None:
+        """(limit, the entity that has it) for the log."""
+        known = self._find(kind, user, client_id)
+        if known is None:
+            return None
+        return known.limit.bound, entity_of(known.limit.level, user, client_id)
+
     def usage(self, now_ms: int) -> list[Usage]:
-        """Every meter, summed over all processes."""
+        """Every meter that has a limit now, summed over all processes, by kind and name."""
         slot = self._windows.slot(now_ms)
         rows: dict[bytes, list[Use]] = {}
         for row in self._table.read(slot):
             rows.setdefault(row.digest, []).append(row)
-        return [self._summed(same, now_ms) for same in rows.values()]
+        found = (self._summed(same, now_ms) for same in rows.values())
+        every = [one for one in found if one is not None]
+        return sorted(every, key=lambda one: (one.kind, one.user, one.client_id))
 
-    def _summed(self, rows: list[Use], now_ms: int) -> Usage:
+    def _summed(self, rows: list[Use], now_ms: int) -> Usage | None:
         latest = max(rows, key=lambda row: row.used_ms)
+        kind = KINDS[latest.kind]
         user, _, client_id = latest.name.partition("\0")
-        rate = self._windows.rate(sum(row.total for row in rows), now_ms)
+        entity = () if kind == ARRIVAL else entity_of(latest.level, user, client_id)
+        limits = self._limits.get(kind)
+        limit = limits.at(entity) if limits is not None else None
+        if limit is None:
+            if limits is None or latest.whole:
+                return None  # counted under a limit that is gone
+            limit = latest.limit
+        unit = _NS_OF_PERCENT if kind == REQUEST else 1
+        rate = self._windows.rate(sum(row.total for row in rows), now_ms) / unit
+        used = rate / limit
+        if kind == MUTATION:
+            most = limit * self._bucket.seconds
+            left = self._bucket.filled(latest.tokens, latest.filled_ms, limit, now_ms)
+            used = 1 - left / most
         wait = max(0, max(row.until_ms for row in rows) - now_ms)
-        used = rate / latest.limit if latest.limit else 0.0
-        return Usage(KINDS[latest.kind], user, client_id, latest.limit, rate, used, wait)
+        pauses = sum(row.pauses for row in rows)
+        return Usage(kind, user, client_id, entity, pauses, limit, rate, used, wait)
 
     def _pause(self, known: _Known, total: int, now_ms: int) -> int:
-        pause = self._windows.throttle_ms(total, known.limit.bound, now_ms)
+        pause = self._windows.throttle_ms(total, known.bound, now_ms, known.most_ms)
         if pause:
             self._table.pause(known.mine, now_ms + pause)
         return pause
@@ -148,7 +231,7 @@ class Meters:
 
     def _enter(self, kind: str, user: str, client_id: str) -> _Known | None:
         limits = self._limits[kind]
-        limit = limits.of_ip(user) if kind == CONNECTION else limits.of(user, client_id)
+        limit = _limit(limits, kind, user, client_id)
         if limit is None:
             return None
         meter = Meter(self._kinds[kind], *limit.meter)
@@ -156,8 +239,17 @@ class Meters:
         mine = self._rows.get(digest)
         if mine is None:
             mine = self._claim(meter, digest)
-        self._table.set_limit(mine, limit.bound)
-        return _Known(limit, digest, mine, [], -1)
+        self._table.set_limit(mine, limit.bound, limit.level)
+        bound = limit.bound * (_NS_OF_PERCENT if kind == REQUEST else 1)
+        return _Known(limit, bound, self._most_ms(kind), digest, mine, [], -1)
+
+    def _most_ms(self, kind: str) -> int:
+        """The longest pause. What was produced is paid for however long that takes, as in Kafka; a
+        fetch need not wait longer than until its windows are empty."""
+        if kind == PRODUCE:
+            return _UNBOUND_MS
+        one_window = kind in (REQUEST, CONNECTION, ARRIVAL)
+        return self._windows.size_ms if one_window else self._windows.all_ms
 
     def _claim(self, meter: Meter, digest: bytes) -> int:
         """A row of mine for a new meter; whoever had it before is forgotten."""
@@ -167,3 +259,12 @@ class Meters:
             self._known.clear()
         self._rows[digest] = at
         return at
+
+
+def _limit(limits: Limits, kind: str, user: str, client_id: str) -> Limit | None:
+    if kind == CONNECTION:
+        return limits.of_ip(user)
+    if kind == ARRIVAL:
+        bound = limits.at(())
+        return None if bound is None else Limit(bound, ("", ""), 0)
+    return limits.of(user, client_id)

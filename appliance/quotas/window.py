@@ -31,9 +31,14 @@ class Windows:
         """Units per second."""
         return total * 1000.0 / self.span_ms(now_ms)
 
-    def throttle_ms(self, total: float, bound: float, now_ms: int) -> int:
-        """How long until `total` spread over span and pause is `bound` per second; 0 when it is
-        within the limit already. At most all windows together: by then they are empty."""
+    def throttle_ms(self, total: float, bound: float, now_ms: int, most_ms: int) -> int:
+        """How long until `total` spread over span and pause is `bound` per second, at most
+        `most_ms`; 0 when it is within the limit already."""
         assert bound > 0
         over = total * 1000.0 / bound - self.span_ms(now_ms)
-        return min(round(over), self.count * self.size_ms) if over > 0 else 0
+        return min(round(over), most_ms) if over > 0 else 0
+
+    @property
+    def all_ms(self) -> int:
+        """All windows together: after so long without traffic they are empty."""
+        return self.count * self.size_ms

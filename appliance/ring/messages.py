@@ -85,7 +85,7 @@ DELETED: Final = 37
 FORWARD: Final = 65
 """A whole request for control to answer. a: position in the netproc's arena, e: length (from the
 request header on, without the 4-byte frame length), b: API key << 16 | version. Payload: the caller
-as `principal \\0 listener \\0 peer address`. Answered by ANSWERED."""
+as `principal \\0 listener \\0 peer address \\0 client id`. Answered by ANSWERED."""
 
 ENSURE_TOPIC: Final = 66
 """Create a topic as broker defaults say because a client asked for it (auto.create.topics.enable).

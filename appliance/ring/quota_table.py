@@ -1,10 +1,11 @@
 """Counters of client quotas in shared memory: who has used how much in which window, and who waits.
 
 One region of rows per process that counts; only that process writes there, everybody reads all.
-A row is one meter: its kind and name, its limit, until when its clients are paused, and one
-(slot, amount) pair for each window. A meter's use is the sum of the rows of its name over all
-regions. A region's `changed` word moves whenever one of its rows was given to another meter, so a
-reader knows when to look for names again. A successor of a dead process goes on with its rows.
+A row is one meter: its kind and name, its limit, until when its clients are paused, a bucket of
+tokens for the kind that is counted so, and one (slot, amount) pair for each window. A meter's use
+is the sum of the rows of its name over all regions. A region's `changed` word moves whenever one of
+its rows was given to another meter, so a reader knows when to look for names again. A successor of
+a dead process goes on with its rows.
 
 Times are ms of the host's monotonic clock, limits in thousandths.
 """
@@ -14,9 +15,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 DEFAULT_ROWS: Final = 1024
-MOST_WINDOWS: Final = 64
-QUOTA_WINDOWS: Final = 11
-"""quota.window.num, until it is a setting."""
+MOST_WINDOWS: Final = 3600
 
 _HEADER: Final = 8  # one cache line per region
 _COUNT: Final = 0
@@ -29,7 +28,10 @@ _USED_MS: Final = 3
 _PAUSES: Final = 4
 _LENGTH: Final = 5  # of the name, bytes
 _DIGEST: Final = 6  # two words
-_SAMPLES: Final = 8
+_LEVEL: Final = 8
+_TOKENS: Final = 9  # thousandths
+_FILLED_MS: Final = 10
+_SAMPLES: Final = 11
 _NAME_BYTES: Final = 192
 
 NO_ROW: Final = -1
@@ -44,7 +46,8 @@ class Meter(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One meter in one region. limit: per second. name: for people, cut when it is long."""
+    """One meter in one region. limit: per second. name: for people, cut when it is long (whole
+    says whether it is not). level: which entity's limit. tokens: left in the bucket."""
 
     digest: bytes
     kind: int
@@ -54,6 +57,10 @@ class Use(NamedTuple):
     used_ms: int
     pauses: int
     total: int
+    level: int
+    whole: bool
+    tokens: float
+    filled_ms: int
 
 
 def digest_of(meter: Meter) -> bytes:
@@ -106,7 +113,7 @@ class QuotaTable:
         self._memory[name_at : name_at + len(name)] = name
         words[at + _LENGTH] = len(name)
         words[at + _KIND] = meter.kind
-        self._memory[(at + _DIGEST) * 8 : (at + _SAMPLES) * 8] = digest_of(meter)
+        self._memory[(at + _DIGEST) * 8 : (at + _LEVEL) * 8] = digest_of(meter)
         if count < self.rows:
             words[start + _COUNT] = count + 1
         words[start + _CHANGED] += 1
@@ -122,9 +129,19 @@ class QuotaTable:
         words[sample + 1] += amount
         words[at + _USED_MS] = now_ms
 
-    def set_limit(self, at: int, limit: float) -> None:
-        """What holds for this meter, per second."""
+    def set_limit(self, at: int, limit: float, level: int) -> None:
+        """What holds for this meter, per second, and whose limit that is."""
         self._words[at + _LIMIT] = min(int(limit * 1000), 2**63 - 1)
+        self._words[at + _LEVEL] = level
+
+    def bucket(self, at: int) -> tuple[float, int]:
+        """(tokens, when they were counted in ms; 0: never) of a meter that is counted so."""
+        return self._words[at + _TOKENS] / 1000, self._words[at + _FILLED_MS]
+
+    def set_bucket(self, at: int, tokens: float, now_ms: int) -> None:
+        """What is left in the bucket."""
+        self._words[at + _TOKENS] = max(-(2**62), min(round(tokens * 1000), 2**62))
+        self._words[at + _FILLED_MS] = now_ms
 
     def pause(self, at: int, until_ms: int) -> None:
         """Its client waits until then."""
@@ -167,6 +184,10 @@ class QuotaTable:
                     used_ms=words[at + _USED_MS],
                     pauses=words[at + _PAUSES],
                     total=self.total(at, slot),
+                    level=words[at + _LEVEL],
+                    whole=words[at + _LENGTH] < _NAME_BYTES,
+                    tokens=words[at + _TOKENS] / 1000,
+                    filled_ms=words[at + _FILLED_MS],
                 )
 
     def _at(self, region: int, row: int) -> int:
@@ -177,7 +198,7 @@ class QuotaTable:
         return (self._at(region, row) for row in range(count))
 
     def _digest(self, at: int) -> bytes:
-        return bytes(self._memory[(at + _DIGEST) * 8 : (at + _SAMPLES) * 8])
+        return bytes(self._memory[(at + _DIGEST) * 8 : (at + _LEVEL) * 8])
 
 
 def _row_words(windows: int) -> int:

@@ -39,6 +39,8 @@ class Seat:
     died)."""
     processes: ProcessTable
     partitions: PartitionTable
+    quotas: QuotaTable
+    """Counters of client quotas: netproc n counts in region n, control in the last one."""
     arenas: Sequence[memoryview]
     """One per netproc, in the order of their indexes."""
     doorbell: int
@@ -53,8 +55,6 @@ class Seat:
     listeners: Sequence[socket.socket] = ()
     """A netproc's own listening sockets, one per configured listener, non-blocking."""
     spin_us: int = 0
-    quotas: QuotaTable | None = None
-    """Counters of client quotas: netproc n counts in region n."""
     name: str = field(default="")
 
     @property

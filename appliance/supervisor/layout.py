@@ -46,6 +46,9 @@ class Layout:
     group_payload_bytes: int = MIB // 4
     """Payload area of each ring between a netproc and an ioproc: requests for groups, answers."""
     partition_rows: int = DEFAULT_ROWS
+    quota_windows: int = 11
+    """Windows in which the rates of clients are counted: one region for each netproc, the last one
+    for control."""
     spin_us: int = 50
     """How long a loaded loop looks again before it sleeps; 0 never. About what a wake-up takes."""
     confirm_seconds: float = 2.0
@@ -70,6 +73,7 @@ class Layout:
             backlog=config.int("socket.listen.backlog.size"),
             arena_bytes=config.int("penstock.arena.bytes"),
             partition_rows=config.int("penstock.partitions.max"),
+            quota_windows=config.int("quota.window.num"),
             spin_us=config.int("penstock.spin.us") if online_cpus() > 1 else 0,
         )
 

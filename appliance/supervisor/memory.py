@@ -15,7 +15,7 @@ import posix_ipc
 
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import CONTROL, Peer, ProcessTable, peers_of
-from appliance.ring.quota_table import QUOTA_WINDOWS, QuotaTable
+from appliance.ring.quota_table import QuotaTable
 from appliance.ring.ring import clear_ring, ring_bytes
 from appliance.shell.log import WARNING, Log
 from appliance.shell.seat import RingPair
@@ -43,7 +43,7 @@ class SharedMemory:
         cut = iter(_cut(plane, parts))
         self.processes = ProcessTable(next(cut), ioprocs=layout.ioprocs, netprocs=layout.netprocs)
         self.partitions = PartitionTable(next(cut), layout.partition_rows)
-        self.quotas = QuotaTable(next(cut), layout.netprocs, QUOTA_WINDOWS)
+        self.quotas = QuotaTable(next(cut), layout.netprocs + 1, layout.quota_windows)
         self._last_words = {peer: next(cut) for peer in self.peers}
         self._rings = {pair: next(cut) for pair in self._pairs()}
         self.arenas = tuple(_segment(arena_bytes) for _ in range(layout.netprocs))
@@ -80,7 +80,7 @@ class SharedMemory:
         layout = self.layout
         parts = [ProcessTable.bytes_needed(layout.ioprocs, layout.netprocs)]
         parts.append(PartitionTable.bytes_needed(layout.partition_rows))
-        parts.append(QuotaTable.bytes_needed(layout.netprocs, QUOTA_WINDOWS))
+        parts.append(QuotaTable.bytes_needed(layout.netprocs + 1, layout.quota_windows))
         parts += [_LAST_WORDS] * len(self.peers)
         for a, b in self._pairs():
             parts.append(ring_bytes(layout.ring_slots, _payload_bytes(layout, a, b)))

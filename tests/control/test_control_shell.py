@@ -65,6 +65,7 @@ class Appliance:
             ioprocs=1,
             netprocs=1,
             ring_slots=LAYOUT.ring_slots,
+            quotas=self.memory.quotas,
         )
 
     def start_control(self) -> None:

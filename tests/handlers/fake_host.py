@@ -44,6 +44,9 @@ class FakeHost:
     def row(self, handle):
         return self.rows.get(handle, (0, 0, 0))
 
+    def fetch_room(self, x):
+        return None
+
     def glance(self, x, route, offset, max_bytes):
         return self.places.get((route.handle, offset))
 

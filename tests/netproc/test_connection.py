@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from appliance.handlers.exchange import FileRange
 from appliance.netproc import connection as connection_module
 from appliance.netproc.connection import Connection
+from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.arena import UNIT, Arena
 
 
@@ -23,6 +24,7 @@ class FakeServer:
         self.frame_limit = arena_bytes // 2
         self.queued_limit = 1 << 20
         self.choked = False
+        self.watch = Stopwatch(None)
         self.now_ns = 0
         self.starving = {}
         self.frames = []

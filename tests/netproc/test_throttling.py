@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from appliance.config.broker import BrokerConfig
 from appliance.handlers import k00_produce, k01_fetch
 from appliance.handlers.exchange import Exchange, FileRange
 from appliance.netproc.connection import READ, Connection
+from appliance.netproc.stopwatch import Stopwatch
 from appliance.netproc.throttling import Throttling
 from appliance.quotas.limits import FETCH, PRODUCE
 from appliance.ring.arena import UNIT, Arena
@@ -26,6 +28,7 @@ class FakeServer:
         self.arena = Arena(64 * UNIT)
         self.frame_limit = self.queued_limit = 1 << 20
         self.choked = False
+        self.watch = Stopwatch(None)
         self.now_ns = 50 * SECOND
         self.starving = {}
         self.frames = []
@@ -59,11 +62,14 @@ def wired(server):
     theirs.close()
 
 
-def throttling(lines):
+def throttling(lines, quotas=QUOTAS, clock=None):
     memory = memoryview(bytearray(QuotaTable.bytes_needed(1, 11, 8)))
     table = QuotaTable(memory, 1, 11, 8)
-    log = SimpleNamespace(event_from=lambda *args, **fields: lines.append((args, fields)))
-    return Throttling(SimpleNamespace(quotas=table, index=0), log, QUOTAS)
+    log = SimpleNamespace(event=lambda *args, **fields: lines.append((args, fields)))
+    seat = SimpleNamespace(quotas=table, index=0, config=BrokerConfig())
+    one = Throttling(seat, log, clock)
+    one.configure(quotas, None)
+    return one
 
 
 def exchange(handler, version, connection, size, client=b"slow"):
@@ -89,11 +95,15 @@ def test_a_produce_over_its_quota_is_told_then_not_read(server, wired, version):
     assert decoded.throttle_time.total_seconds() == 0.5
     assert connection.muted_until_ns == server.now_ns + SECOND // 2
     assert not connection.mask & READ
-    assert lines[0][0][1:] == ("quota-exceeded", "slow")
+    [(event, fields)] = lines
+    assert event[1:] == ("quota-exceeded",)
+    assert (fields["entity"], fields["quota"]) == ("client-id=slow", PRODUCE)
     assert one.wait_ms(server.now_ns, 1000) == 500
     server.now_ns += SECOND // 2
     one.unmute(server.now_ns)
     assert connection.mask & READ and one.wait_ms(server.now_ns, 1000) == 1000
+    one.apply(x, [answer], server.now_ns)
+    assert len(lines) == 1, "one line for each entity, not for each answer"
 
 
 @pytest.mark.parametrize("version", [4, 7, 12, 18])
@@ -117,7 +127,7 @@ def test_others_are_left_alone(server, wired):
     x = exchange(k00_produce.HANDLER, 9, connection, 10**9, b"fast")
     assert one.apply(x, [b"answer"], server.now_ns) == [b"answer"]
     assert connection.muted_until_ns == 0 and connection.mask & READ
-    one.configure({})
+    one.configure({}, None)
     assert not one.active
 
 

@@ -1,6 +1,6 @@
 """Which limit holds: all eight levels, each taken away in turn."""
 
-from appliance.quotas.limits import FETCH, PRODUCE, Limits
+from appliance.quotas.limits import FETCH, PRODUCE, Limits, entity_of
 
 U, C = "user", "client-id"
 LEVELS = [
@@ -19,7 +19,8 @@ def test_the_most_specific_entity_that_has_the_kind_wins():
     quotas = {entity: {PRODUCE: float(10 + n)} for n, (entity, _) in enumerate(LEVELS)}
     for n, (entity, meter) in enumerate(LEVELS):
         found = Limits(PRODUCE, quotas).of("u", "c")
-        assert (found.bound, found.entity, found.meter) == (10.0 + n, entity, meter)
+        assert (found.bound, found.meter) == (10.0 + n, meter)
+        assert entity_of(found.level, *meter) == entity
         del quotas[entity]
         quotas[entity] = {FETCH: 1.0}  # of another kind: as if it were not there
     assert Limits(PRODUCE, quotas).of("u", "c") is None
@@ -39,3 +40,5 @@ def test_an_address_has_its_own_limit_or_the_default():
     assert limits.of_ip("10.0.0.1").bound == 9.0
     assert limits.of_ip("10.0.0.2").bound == 3.0
     assert limits.of_ip("10.0.0.2").meter == ("10.0.0.2", "")
+    assert entity_of(limits.of_ip("10.0.0.1").level, "10.0.0.1", "") == (("ip", "10.0.0.1"),)
+    assert entity_of(limits.of_ip("10.0.0.2").level, "10.0.0.2", "") == (("ip", None),)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.quotas.limits import FETCH, PRODUCE
+from appliance.quotas.bucket import Bucket
+from appliance.quotas.limits import FETCH, MUTATION, PRODUCE, REQUEST
 from appliance.quotas.meters import Meters
 from appliance.quotas.window import Windows
 from appliance.ring.quota_table import Meter, QuotaTable, digest_of
@@ -45,7 +46,7 @@ class Twin:
         start = now // self.size * self.size - (self.count - 1) * self.size
         span = max(now - start, self.size)
         if total * 1000 / span > self.bound:
-            pause = min(round(total * 1000 / self.bound - span), self.count * self.size)
+            pause = round(total * 1000 / self.bound - span)
         return pause
 
 
@@ -70,7 +71,7 @@ def test_after_the_pause_the_rate_is_within_the_limit():
         now, bound = rng.randrange(10**6, 10**7), rng.uniform(1, 1e7)
         span = windows.span_ms(now)
         total = bound * span / 1000 * rng.uniform(0.5, 1.8)
-        pause = windows.throttle_ms(total, bound, now)
+        pause = windows.throttle_ms(total, bound, now, 10**9)
         assert (pause == 0) == (total * 1000 / bound - span < 0.5) or pause <= 1
         assert total * 1000 / (span + pause + 1) <= bound * 1.0001
 
@@ -89,9 +90,61 @@ def test_a_quota_is_spent_at_once_then_held_and_given_back_as_windows_pass():
     assert usage.wait_ms == 0 and usage.used < 0.001
 
 
-def test_no_pause_is_longer_than_all_windows():
-    [meters] = meters_of(table_of(1, 3), Windows(3, 1000), 1.0)
-    assert meters.charge(PRODUCE, "u", "c", 10**12, 9_000) == 3000
+def test_what_was_sent_is_paid_for_and_what_is_withheld_waits_for_empty_windows():
+    """Kafka, too, lets a client that sent far too much wait until its average is right."""
+    windows = Windows(3, 1000)
+    [meters] = meters_of(table_of(1, 3), windows, 1.0)
+    assert meters.charge(PRODUCE, "u", "c", 10**6, 9_000) == 10**9 - 2000
+    [meters] = meters_of(table_of(1, 3), windows, 1.0, FETCH)
+    assert meters.charge_unless_over(FETCH, "u", "c", 10**6, 9_000) == 0
+    assert meters.charge_unless_over(FETCH, "u", "c", 10**6, 9_000) == 3000
+    [meters] = meters_of(table_of(1, 3), windows, 50.0, REQUEST)
+    assert meters.charge(REQUEST, "u", "c", 60 * 10**9, 9_000) == 1000, "one window at most"
+
+
+def test_requests_are_counted_in_percent_of_a_second():
+    [meters] = meters_of(table_of(1, 11), Windows(), 20.0, REQUEST)
+    assert meters.charge(REQUEST, "u", "c", 2 * 10**9, 50_000) == 0
+    assert meters.charge(REQUEST, "u", "c", 10**8, 50_000) == 500
+    [usage] = meters.usage(50_000)
+    assert (usage.rate, usage.limit, usage.used) == pytest.approx((21.0, 20.0, 1.05))
+
+
+def test_no_answer_should_be_larger_than_the_windows_hold():
+    [meters] = meters_of(table_of(1, 11), Windows(), 1000.0, FETCH)
+    assert meters.room(FETCH, "u", "c") == 10_000
+    assert meters.room(PRODUCE, "u", "c") is None
+
+
+def test_changes_take_tokens_and_nothing_is_allowed_in_debt():
+    table = table_of(2, 11)
+    meters = Meters(table, 1, Windows(), Bucket(11.0))
+    meters.configure({ANYONE: {MUTATION: 2.0}})
+    assert meters.take("u", "c", 20, 50_000, strict=True) == (True, 0)
+    assert meters.take("u", "c", 10, 50_000, strict=True) == (True, 0), "2 left: not in debt yet"
+    assert meters.take("u", "c", 1, 50_000, strict=True) == (False, 4000)
+    [usage] = meters.usage(51_000)
+    assert (usage.wait_ms, usage.pauses, usage.entity) == (3000, 1, ANYONE)
+    assert usage.used == pytest.approx(1 + 6 / 22)
+    assert meters.take("u", "c", 1, 53_999, strict=True)[0] is False
+    assert meters.take("u", "c", 1, 54_000, strict=True) == (True, 0)
+    assert meters.take("u", "c", 5, 54_000, strict=False) == (True, 3000), "told, not refused"
+    assert meters.take("u", "other", 5, 54_000, strict=True) == (True, 0)
+    assert meters.take("u", "c", 22, 10**7, strict=True) == (True, 0), "never more than it holds"
+    assert meters.take("u", "c", 1, 10**7, strict=False) == (True, 500)
+
+
+def test_what_is_counted_under_a_limit_that_is_gone_is_not_told():
+    [meters] = meters_of(table_of(1, 11), Windows(), 10.0)
+    meters.charge(PRODUCE, "u", "c", 100, 5_000)
+    assert meters.usage(5_000)[0].entity == ANYONE
+    meters.configure({(("client-id", "c"),): {PRODUCE: 5.0}})
+    assert not meters.usage(5_000)
+    meters.charge(PRODUCE, "u", "c", 1, 5_000)
+    [usage] = meters.usage(5_000)
+    assert (usage.limit, usage.entity) == (5.0, (("client-id", "c"),))
+    meters.configure({})
+    assert not meters.usage(5_000)
 
 
 def test_what_is_withheld_is_not_counted_and_one_large_answer_is_sent():

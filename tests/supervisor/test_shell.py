@@ -48,6 +48,7 @@ class Office:
             ioprocs=1,
             netprocs=1,
             ring_slots=LAYOUT.ring_slots,
+            quotas=self.memory.quotas,
             **options,
         )
 

@@ -1,0 +1,71 @@
+"""Control's side of quotas: who may change how much of the metadata, and what all quotas are used.
+
+Invariant: every request is decided with a permit of its own, made from the caller that its network
+process names. Called by `requests.py` for each request, by `main.py` when a quota has changed.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from appliance.base.clock import Clock
+from appliance.config.broker import BrokerConfig
+from appliance.metadata.changes import Change, ConfigChanged, QuotaChanged
+from appliance.metadata.effective import broker_config
+from appliance.metadata.image import MetadataImage
+from appliance.quotas.bucket import Bucket
+from appliance.quotas.meters import Meters, Usage
+from appliance.quotas.mutations import STRICT_SINCE, Permit
+from appliance.quotas.window import Windows
+from appliance.shell.seat import Seat
+
+_PRINCIPAL: Final = "User:"
+_ANYBODY: Final = "ANONYMOUS"
+_MOST_PARTS: Final = 3
+
+
+class Mutations:
+    """The meters of control, which counts in the last region of the table."""
+
+    __slots__ = ("_clock", "_config", "_meters")
+
+    def __init__(self, seat: Seat, clock: Clock, image: MetadataImage) -> None:
+        config = seat.config
+        windows = Windows(seat.quotas.windows, config.int("quota.window.size.seconds") * 1000)
+        size = config.int("controller.quota.window.size.seconds")
+        bucket = Bucket(config.int("controller.quota.window.num") * size)
+        self._clock = clock
+        self._config: BrokerConfig = config
+        self._meters = Meters(seat.quotas, seat.quotas.regions - 1, windows, bucket)
+        self._configure(image)
+
+    def follow(self, changes: Sequence[Change], image: MetadataImage) -> None:
+        """The image has changed; perhaps quotas have."""
+        if any(isinstance(change, QuotaChanged | ConfigChanged) for change in changes):
+            self._configure(image)
+
+    def _configure(self, image: MetadataImage) -> None:
+        config = broker_config(image, self._config)
+        self._meters.configure(image.quotas, config.limit("max.connection.creation.rate"))
+
+    def usage(self) -> list[Usage]:
+        """How much of each quota is used, by all processes together."""
+        return self._meters.usage(self._now_ms())
+
+    def permit(self, caller: bytes, key: int, version: int) -> Permit:
+        """For a forwarded request; caller: as FORWARD has it."""
+        principal, _, rest = caller.partition(b"\0")
+        client_id = rest.split(b"\0", _MOST_PARTS - 1)[-1]
+        user = principal.decode(errors="replace").removeprefix(_PRINCIPAL)
+        strict = version >= STRICT_SINCE.get(key, 0)
+        return self._permit(user, client_id, strict)
+
+    def permit_auto_create(self, client_id: bytes) -> Permit:
+        """For a topic that is created because somebody asks for it."""
+        return self._permit(_ANYBODY, client_id, strict=True)
+
+    def _permit(self, user: str, client_id: bytes, strict: bool) -> Permit:
+        client = client_id.decode(errors="replace")
+        return Permit(self._meters, user, client, strict, self._now_ms())
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // 1_000_000

@@ -1,0 +1,26 @@
+"""DescribeUserScramCredentials, API key 50, version 0 (flexible), KIP-554.
+
+Nobody logs in with SCRAM here, so no user has credentials: of all users there is none to tell, and
+each one asked for is not found. Kafka's kafka-configs asks this whenever it describes users.
+"""
+
+from appliance.base import errors
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+
+
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    names = [user.name for user in request.users or ()]
+    rows = [_row(name, names.count(name) > 1) for name in dict.fromkeys(names)]
+    values = {"throttle_time": 0, "error_code": errors.NONE, "error_message": None}
+    return Answer([], {**values, "results": rows})
+
+
+def _row(name: str, twice: bool) -> Values:
+    code = errors.DUPLICATE_RESOURCE if twice else errors.RESOURCE_NOT_FOUND
+    text = f"Attempt to describe a user credential that does not exist: {name[:100]}"
+    if twice:
+        text = f"Cannot describe SCRAM credentials for the same user twice: {name[:100]}"
+    return {"user": name, "error_code": code, "error_message": text, "credential_infos": []}
+
+
+API = Api(50, "DescribeUserScramCredentials", 0, 0, 0, decide)

@@ -1,0 +1,54 @@
+"""Where an encoded answer says how long its client should pause, to write it there afterwards.
+
+Nearly every response begins with throttle_time_ms; Produce ends with it, ApiVersions has it behind
+its list of APIs, and the oldest versions have none. Called only for clients over a quota.
+"""
+
+from functools import cache
+from struct import Struct
+from typing import Final
+
+from appliance.handlers import k00_produce, k18_api_versions
+from appliance.wire.messages import response_type
+from appliance.wire.varint import read_uvarint
+
+_MS: Final = Struct(">i")
+_COUNT: Final = Struct(">i").unpack_from
+_FIRST_FLEXIBLE_PRODUCE: Final = 9
+_FIRST_FLEXIBLE_API_VERSIONS: Final = 3
+_ERROR_CODE: Final = 2  # bytes before the list
+_API: Final = 6  # bytes of one of its entries; one more when it may have tagged fields
+
+PRODUCE: Final = k00_produce.HANDLER.key
+
+
+def told(key: int, version: int, answer: bytes) -> int:
+    """The pause in ms that an answer of plain bytes tells already, 0 when it cannot."""
+    at = _place(key, version, answer)
+    return 0 if at is None else int(_MS.unpack_from(answer, at)[0])
+
+
+def tell(key: int, version: int, answer: bytes, pause_ms: int) -> bytes:
+    """The answer with the pause in ms in its place; as it was when it has none."""
+    at = _place(key, version, answer)
+    if at is None:
+        return answer
+    return answer[:at] + _MS.pack(min(pause_ms, 2**31 - 1)) + answer[at + _MS.size :]
+
+
+def _place(key: int, version: int, answer: bytes) -> int | None:
+    if key == PRODUCE:
+        return len(answer) - _MS.size - (version >= _FIRST_FLEXIBLE_PRODUCE)
+    if not _has_one(key, version):
+        return None
+    if key != k18_api_versions.KEY:
+        return 0
+    if version < _FIRST_FLEXIBLE_API_VERSIONS:
+        return _ERROR_CODE + 4 + _API * int(_COUNT(answer, _ERROR_CODE)[0])
+    count, at = read_uvarint(memoryview(answer), _ERROR_CODE, len(answer))
+    return at + (_API + 1) * (count - 1)
+
+
+@cache
+def _has_one(key: int, version: int) -> bool:
+    return "throttle_time" in response_type(key, version).__dataclass_fields__  # type: ignore[attr-defined]
