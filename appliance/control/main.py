@@ -46,10 +46,10 @@ class Control:
         self._rows = started.rows
         self._dirs = started.dirs
         self._producer_ids = ProducerIds()
-        self._mutations = Mutations(seat, self._clock, self._metadata.image)
-        self._requests = Requests(self._append, self._report, self._mutations)
+        self._requests = Requests(self._append, self._report)
         self._changes: list[Change] = []
         self._pending: list[tuple[int, int, int, bytes]] = []
+        self._mutations = Mutations(seat, self._clock, self._metadata.image)
         self._answers = {
             index: Answers(links.writer(NETPROC, index)) for index in range(seat.netprocs)
         }
@@ -72,6 +72,7 @@ class Control:
             return
         context = self._context()
         for message in messages:
+            context.situation.permit = self._mutations.permit(message)
             if message.op == FORWARD:
                 arena = self._seat.arenas[peer.index]
                 code, body = self._requests.forwarded(message, arena, context)

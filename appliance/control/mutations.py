@@ -16,6 +16,7 @@ from appliance.quotas.bucket import Bucket
 from appliance.quotas.meters import Meters, Usage
 from appliance.quotas.mutations import STRICT_SINCE, Permit
 from appliance.quotas.window import Windows
+from appliance.ring.messages import FORWARD, Message
 from appliance.shell.seat import Seat
 
 _PRINCIPAL: Final = "User:"
@@ -51,21 +52,15 @@ class Mutations:
         """How much of each quota is used, by all processes together."""
         return self._meters.usage(self._now_ms())
 
-    def permit(self, caller: bytes, key: int, version: int) -> Permit:
-        """For a forwarded request; caller: as FORWARD has it."""
-        principal, _, rest = caller.partition(b"\0")
-        client_id = rest.split(b"\0", _MOST_PARTS - 1)[-1]
-        user = principal.decode(errors="replace").removeprefix(_PRINCIPAL)
-        strict = version >= STRICT_SINCE.get(key, 0)
-        return self._permit(user, client_id, strict)
-
-    def permit_auto_create(self, client_id: bytes) -> Permit:
-        """For a topic that is created because somebody asks for it."""
-        return self._permit(_ANYBODY, client_id, strict=True)
-
-    def _permit(self, user: str, client_id: bytes, strict: bool) -> Permit:
-        client = client_id.decode(errors="replace")
-        return Permit(self._meters, user, client, strict, self._now_ms())
+    def permit(self, message: Message) -> Permit:
+        """For what a netproc asks: FORWARD, or ENSURE_TOPIC."""
+        parts = message.payload.split(b"\0", _MOST_PARTS)
+        user, strict = _ANYBODY, True
+        if message.op == FORWARD:
+            user = parts[0].decode(errors="replace").removeprefix(_PRINCIPAL)
+            strict = message.b & 0xFFFF >= STRICT_SINCE.get(message.b >> 16, 0)
+        client_id = parts[-1].decode(errors="replace")
+        return Permit(self._meters, user, client_id, strict, self._now_ms())
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // 1_000_000

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
-from appliance.control.mutations import Mutations
-from appliance.controller.decision import Record, nothing_asked
+from appliance.controller.decision import NO_LIMIT, Record
 from appliance.controller.topics import NewTopic, create_topics, offsets_topic
 from appliance.handlers.admin import AdminContext, Answer
 from appliance.handlers.admin_apis import APIS
@@ -27,10 +26,9 @@ Report = Callable[[str, str], None]
 class Requests:
     """append: stages and replays records. report: logs what should not happen."""
 
-    __slots__ = ("_append", "_mutations", "_report")
+    __slots__ = ("_append", "_report")
 
-    def __init__(self, append: Append, report: Report, mutations: Mutations) -> None:
-        self._mutations = mutations
+    def __init__(self, append: Append, report: Report) -> None:
         self._append = append
         self._report = report
 
@@ -50,12 +48,10 @@ class Requests:
         except MalformedRequest as cause:
             self._report("malformed-request", f"{api.name}: {cause}")
             return errors.INVALID_REQUEST, b""
-        permit = self._mutations.permit(message.payload, key, version)
-        context.situation.permit = permit
         try:
             answer: Answer = api.decide(request, version, context)
-            if permit.pause_ms:
-                answer.values["throttle_time"] = permit.pause_ms
+            if context.situation.permit.pause_ms:
+                answer.values["throttle_time"] = context.situation.permit.pause_ms
             encoded = encode_response(response(key, version, answer.values))
         except Exception:  # nothing was changed yet: one request must not end the process
             self._report("bug", f"{api.name} v{version}: {traceback.format_exc()}")
@@ -66,12 +62,11 @@ class Requests:
 
     def ensure_topic(self, message: Message, context: AdminContext) -> tuple[int, bytes]:
         """Answer an ENSURE_TOPIC: (error code, the topic's name)."""
-        name, _, client = message.payload.partition(b"\0")
+        name = message.payload.partition(b"\0")[0]
         try:
             text = name.decode()
         except UnicodeDecodeError:
             return errors.INVALID_TOPIC_EXCEPTION, name
-        context.situation.permit = self._mutations.permit_auto_create(client)
         return self._ensure(text, context), name
 
     def _ensure(self, name: str, context: AdminContext) -> int:
@@ -80,7 +75,7 @@ class Requests:
             return errors.NONE
         if name == OFFSETS_TOPIC:  # groups need it, whatever is allowed to clients
             topic = offsets_topic(situation)
-            situation.permit = nothing_asked
+            situation.permit = NO_LIMIT
         elif name in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         else:

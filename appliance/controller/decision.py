@@ -6,7 +6,7 @@ image: replaying its records does, live and at start-up alike. Chance comes in a
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, Protocol, TypeVar
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
@@ -17,23 +17,39 @@ Record = object
 Name = TypeVar("Name", bound=Hashable)
 
 
-def nothing_asked(partitions: int) -> None:
-    """The permit of whoever has no quota."""
+class Permit(Protocol):
+    """A client's right to change the metadata. pause_ms: what its answer has to tell."""
+
+    @property
+    def pause_ms(self) -> int: ...
+
+    def __call__(self, partitions: int) -> None:
+        """Asked before so many partitions are created or deleted. Raises PeerError."""
+        ...
+
+
+class _NoLimit:
+    pause_ms = 0
+
+    def __call__(self, partitions: int) -> None:
+        """Whoever has no quota may change as much as it likes."""
+
+
+NO_LIMIT: Final[Permit] = _NoLimit()
 
 
 @dataclass(slots=True)
 class Situation:
     """What a decision may look at.
 
-    permit: asked before so many partitions are created or deleted; raises PeerError when the
-    client's quota forbids it.
+    permit: how much of it the client may change now.
     new_id: 16 fresh bytes, a topic's id. directory_id: of the folder of the metadata log.
     free_rows: how many more partitions fit into the shared partition table. directories: ids of
     this node's folders that take new partitions, when it has several. counts: how many partitions
     each of them has, what was decided in this turn included; None: to be counted.
     """
 
-    permit: Callable[[int], None] = field(default=nothing_asked, kw_only=True)
+    permit: Permit = field(default=NO_LIMIT, kw_only=True)
     image: MetadataImage
     config: BrokerConfig
     node_id: int

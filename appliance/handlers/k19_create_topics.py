@@ -1,8 +1,8 @@
 """CreateTopics, API key 19, versions 2 to 7.
 
 4: counts may be -1 for the defaults (taken in every version here). 5: flexible; counts and
-settings in the answer (KIP-525). 6: quota errors. 7: topic ids. The timeout is not used because
-nothing is waited for.
+settings in the answer (KIP-525). 6: quota errors. 7: topic ids. Not done: quotas; the timeout is
+not used because nothing is waited for.
 """
 
 from appliance.base.ids import ZERO_TOPIC_ID

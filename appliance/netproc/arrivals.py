@@ -12,8 +12,11 @@ import socket
 from itertools import count
 from typing import Final, Protocol
 
+from appliance.base.clock import Clock
+from appliance.netproc.limits import ConnectionLimits
 from appliance.quotas.limits import ARRIVAL, CONNECTION
 from appliance.quotas.meters import Meters
+from appliance.shell.log import WARNING, Log
 from appliance.shell.loop import Loop
 
 _MOST_HELD: Final = 1024
@@ -29,36 +32,49 @@ class Door(Protocol):
 class Arrivals:
     """Connections on their way in, of one network process."""
 
-    __slots__ = ("_closed", "_held", "_loop", "_meters", "_numbers")
+    __slots__ = ("_clock", "_closed", "_held", "_limits", "_log", "_loop", "_meters", "_numbers")
 
-    def __init__(self, meters: Meters, loop: Loop) -> None:
+    def __init__(
+        self, meters: Meters, limits: ConnectionLimits, loop: Loop, clock: Clock, log: Log
+    ) -> None:
         self._meters = meters
+        self._limits = limits
         self._loop = loop
+        self._clock = clock
+        self._log = log
         self._numbers = count()
         self._held: list[tuple[int, int, socket.socket]] = []
         self._closed: list[tuple[int, int, Door]] = []
 
-    def hold(self, sock: socket.socket, address: str, now_ns: int) -> int:
-        """Whether this address is too fast: the pause in ms after which its socket is closed, 0
-        when it may come in."""
-        now_ms = now_ns // _NS
-        pause_ms = self._meters.charge_unless_over(CONNECTION, address, "", 1, now_ms)
+    def let_in(self, sock: socket.socket, address: str) -> bool:
+        """Whether it becomes a connection, which is counted then; else it is closed, at once or
+        later."""
+        now_ns = self._clock.monotonic_ns()
+        pause_ms = self._meters.charge_unless_over(CONNECTION, address, "", 1, now_ns // _NS)
         if pause_ms:
+            why = f"{CONNECTION} of this address: it is hung up on in {pause_ms} ms"
+            self._log.event_from(WARNING, "connection-throttled", address, why=why)
             heapq.heappush(self._held, (now_ns + pause_ms * _NS, next(self._numbers), sock))
             if len(self._held) > _MOST_HELD:
                 heapq.heappop(self._held)[2].close()
-        return pause_ms
+            return False
+        refused = self._limits.admit(address)
+        if refused is not None:
+            self._log.event_from(WARNING, "connection-refused", address, why=refused)
+            sock.close()
+        return refused is None
 
-    def came_in(self, door: Door, now_ns: int) -> bool:
-        """One more has come by this listener; whether it accepts the next one."""
-        pause_ms = self._meters.charge(ARRIVAL, "", "", 1, now_ns // _NS)
+    def go_on(self, door: Door) -> bool:
+        """One more has come by this listener; whether it accepts the next one at once."""
+        pause_ms = self._meters.charge(ARRIVAL, "", "", 1, self._clock.monotonic_ns() // _NS)
         if pause_ms:
-            self.shut(door, now_ns + pause_ms * _NS)
+            self.shut(door, pause_ms * _NS)
         return not pause_ms
 
-    def shut(self, door: Door, until_ns: int) -> None:
-        """Accept nobody there before `until_ns`."""
+    def shut(self, door: Door, pause_ns: int) -> None:
+        """Accept nobody there for so long."""
         self._loop.modify(door.sock.fileno(), 0)
+        until_ns = self._clock.monotonic_ns() + pause_ns
         heapq.heappush(self._closed, (until_ns, next(self._numbers), door))
 
     def turn(self, now_ns: int) -> None:

@@ -94,7 +94,7 @@ class Server:
         self._exchanges: dict[int, Exchange] = {}
         self._next_number = 0
         self._deadlines: list[tuple[int, int]] = []
-        self._arrivals = Arrivals(self._throttling.meters, loop)
+        self._arrivals = Arrivals(self._throttling.meters, self.limits, loop, clock, log)
         self._outbox = Outbox(links, seat.ioprocs)
         self._kept = self._outbox.kept
         self._lost: deque[tuple[Exchange, int]] = deque()
@@ -410,7 +410,7 @@ class Server:
     def out_of_files(self, listener: Listener, problem: OSError) -> None:
         """No descriptor for a new connection: it waits in the backlog for a second."""
         self.log.event_from(WARNING, "accept-failed", "any", why=str(problem))
-        self._arrivals.shut(listener, self.clock.monotonic_ns() + _SWEEP_NS)
+        self._arrivals.shut(listener, _SWEEP_NS)
 
     def _expire(self) -> None:
         deadlines = self._deadlines
@@ -454,22 +454,11 @@ class Server:
 
     def admit(self, sock: socket.socket, address: str, listener: int) -> bool:
         """A client has connected; whether the listener may accept the next one."""
-        now_ns = self.clock.monotonic_ns()
-        if self._arrivals.hold(sock, address, now_ns):
-            self.log.event_from(WARNING, "connection-throttled", address)
-            return True
-        self._admit(sock, address, listener)
-        return self._arrivals.came_in(self.listeners[listener], now_ns)
-
-    def _admit(self, sock: socket.socket, address: str, listener: int) -> None:
-        refused = self.limits.admit(address)
-        if refused is not None:
-            self.log.event_from(WARNING, "connection-refused", address, why=refused)
-            sock.close()
-            return
-        connection = Connection(self, sock, address, listener)
-        self.connections[connection.fd] = connection
-        self.loop.register(connection.fd, select.EPOLLIN, connection)
+        if self._arrivals.let_in(sock, address):
+            connection = Connection(self, sock, address, listener)
+            self.connections[connection.fd] = connection
+            self.loop.register(connection.fd, select.EPOLLIN, connection)
+        return self._arrivals.go_on(self.listeners[listener])
 
     def forget(self, connection: Connection) -> None:
         """The connection is closing: its parked reads are cancelled, its answers go nowhere."""
