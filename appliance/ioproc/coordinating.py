@@ -33,8 +33,7 @@ from appliance.ring.ring import RingWriter
 from appliance.shell.answers import Answers
 from appliance.shell.log import ERROR, INFO
 from appliance.shell.log import Log as EventLog
-from appliance.wire.build import response
-from appliance.wire.messages import encode_response
+from appliance.wire.plain import encode
 
 SLICE_NS: Final = 2_000_000
 """How long loading may take of one turn."""
@@ -164,7 +163,7 @@ class Coordinating:
             return  # its netproc died
         key, version = asked.call.api_key, asked.call.version
         try:
-            body = encode_response(response(key, version, values))
+            body = encode(key, version, values)
         except Exception:
             cause = traceback.format_exc(limit=-4)
             self._events.event_from(ERROR, "bug", f"answer {key} v{version}", cause=cause)

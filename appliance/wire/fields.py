@@ -43,7 +43,7 @@ class Layout(NamedTuple):
     flexible: bool
 
 
-_FIXED: Final = {
+FIXED: Final = {
     "int8": Struct(">b"),
     "int16": Struct(">h"),
     "int32": Struct(">i"),
@@ -138,8 +138,8 @@ def _read_tags(
 def _field_reader(field: Field, flexible: bool) -> Reader:
     if field.nested is not None:
         read = reader(field.nested)
-    elif field.kind in _FIXED:
-        read = _fixed_reader(_FIXED[field.kind])
+    elif field.kind in FIXED:
+        read = _fixed_reader(FIXED[field.kind])
     else:
         read = _text_reader(field.kind, flexible, field.nullable and not field.array)
     if field.convert is not None:
@@ -237,8 +237,8 @@ def smallest(field: Field, flexible: bool) -> int:
     if field.nested is not None:
         inner = field.nested
         return max(1, inner.flexible + sum(_least(f, inner.flexible) for f in inner.fields))
-    if field.kind in _FIXED:
-        return _FIXED[field.kind].size
+    if field.kind in FIXED:
+        return FIXED[field.kind].size
     return 1 if flexible else 2 if field.kind == "string" else 4
 
 
@@ -257,9 +257,9 @@ def _least(field: Field, flexible: bool) -> int:
 
 def writer(layout: Layout) -> Writer:
     """The encoder of one struct: takes any object with the attributes that the fields name."""
-    plain = [(f.name, _field_writer(f, layout.flexible)) for f in layout.fields if f.tag < 0]
+    plain = [(f.name, field_writer(f, layout.flexible)) for f in layout.fields if f.tag < 0]
     tagged = sorted(
-        (f.tag, f.name, f.default, _field_writer(f, True)) for f in layout.fields if f.tag >= 0
+        (f.tag, f.name, f.default, field_writer(f, True)) for f in layout.fields if f.tag >= 0
     )
     flexible = layout.flexible
 
@@ -292,19 +292,19 @@ def _write_tags(
         out.append(encoded)
 
 
-def _field_writer(field: Field, flexible: bool) -> Writer:
+def field_writer(field: Field, flexible: bool) -> Writer:
     if field.nested is not None:
         write = writer(field.nested)
-    elif field.kind in _FIXED:
-        write = _fixed_writer(_FIXED[field.kind])
+    elif field.kind in FIXED:
+        write = _fixed_writer(FIXED[field.kind])
     else:
         write = _text_writer(field.kind, flexible, field.nullable and not field.array)
     if field.convert is not None:
         write = _converted_writer(write, field.convert[1])
     if field.array:
-        return _array_writer(write, flexible, field.nullable)
+        return array_writer(write, flexible, field.nullable)
     if field.nested is not None and field.nullable:
-        return _nullable_writer(write)
+        return nullable_writer(write)
     return write
 
 
@@ -345,7 +345,7 @@ def _converted_writer(write: Writer, convert: Callable[[Any], Any]) -> Writer:
     return write_converted
 
 
-def _nullable_writer(write: Writer) -> Writer:
+def nullable_writer(write: Writer) -> Writer:
     def write_nullable(out: list[bytes], value: object) -> None:
         out.append(b"\xff" if value is None else b"\x01")
         if value is not None:
@@ -354,7 +354,7 @@ def _nullable_writer(write: Writer) -> Writer:
     return write_nullable
 
 
-def _array_writer(write: Writer, flexible: bool, nullable: bool) -> Writer:
+def array_writer(write: Writer, flexible: bool, nullable: bool) -> Writer:
     null = b"\x00" if flexible else _I32.pack(-1)
 
     def write_array(out: list[bytes], values: Any) -> None:

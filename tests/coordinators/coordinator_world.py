@@ -17,6 +17,7 @@ from appliance.wire.messages import (
     encode_response,
     request_type,
 )
+from appliance.wire.plain import encode
 
 START_MS = 1_000_000
 
@@ -105,6 +106,7 @@ class World:
     def decoded(self, token: int, values):
         call = self.calls.pop(token)
         body = encode_response(response(call.api_key, call.version, values))
+        assert body == encode(call.api_key, call.version, values)
         return decode_response(call.api_key, call.version, body)
 
     def restart(self) -> None:
