@@ -51,7 +51,7 @@ class Row:
 
 
 def limits() -> Iterator[Row]:
-    yield Row("limit-memcpy", "limits", Limit("memcpy", 16 << 20), "mb_s", "-", True)
+    yield Row("limit-memcpy", "limits", Limit("memcpy", 256 << 20), "mb_s", "-", True)
     for size in (200, 16 << 10, 64 << 10, 1 << 20):
         load = Limit("fdatasync", size)
         yield Row(f"limit-sync-{size}", "limits", load, "requests_s", "-", True)
