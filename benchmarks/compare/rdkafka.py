@@ -125,7 +125,7 @@ class Performance:
             system, "-P", "-t", topic, "-s", str(self.size), "-c", str(count), "-a",
             str(self.acks), "-X", f"linger.ms={self.linger_ms}",
             "-X", "queue.buffering.max.kbytes=65536", "-X", "message.max.bytes=2097152",
-            "-u", *codec,
+            *codec,
         )  # fmt: skip
 
     def _reader(self, system: System, topic: str, count: int, number: int) -> subprocess.Popen[str]:
