@@ -19,7 +19,7 @@ from benchmarks.compare.run import SYSTEMS, Plan, Run
 from benchmarks.compare.systems import HEAP, SETTINGS, version
 
 OUT = Path(__file__).parents[1] / "out"
-MODES = {"short": (2, Effort(1.0, 0.1), 3.0), "full": (5, Effort(5.0, 1.0), 20.0)}
+MODES = {"short": (2, Effort(1.0, 0.25), 3.0), "full": (5, Effort(5.0, 1.0), 20.0)}
 """Rounds, effort, seconds of warm-up for each broker that is started."""
 
 
@@ -30,7 +30,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="name the rows and end")
     parser.add_argument("--repeat", type=int, help="rounds (short: 2, full: 5)")
     parser.add_argument("--seconds", type=float, help="of one timed measurement (1, 5)")
-    parser.add_argument("--share", type=float, help="of a counted load's records (0.1, 1)")
+    parser.add_argument("--share", type=float, help="of a counted load's records (0.25, 1)")
     parser.add_argument("--folder", type=Path, help="for journal, report and charts")
     parser.add_argument("--data", type=Path, help="for the brokers' files; its disk is measured")
     parser.add_argument("--fresh", action="store_true", help="do not go on with what is there")

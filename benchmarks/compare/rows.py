@@ -59,7 +59,7 @@ def limits() -> Iterator[Row]:
 
 def lives() -> Iterator[Row]:
     yield Row("w14", "W14", Recovering(), "all_ready_s")
-    yield Row("w14-small", "W14", Recovering(1000, 100), "all_ready_s", short=True)
+    yield Row("w14-small", "W14", Recovering(2000, 100), "all_ready_s", short=True)
     for partitions in (0, 1000, 10_000):
         load = Starting(partitions)
         yield Row(f"w15-{partitions}", "W15", load, "first_ack_s", short=not partitions)
@@ -87,7 +87,7 @@ def raws() -> Iterator[Row]:
 
 def most(size: int) -> int:
     """Records of a full run: a few seconds' worth at what such sizes reach here."""
-    return max(500, min(3_000_000, 500_000_000 // size))
+    return max(500, min(3_000_000, 600_000_000 // size))
 
 
 def producers() -> Iterator[Row]:
@@ -119,8 +119,8 @@ def clients() -> Iterator[Row]:
         yield Row(f"w4-linger0-{writers}p", "W4", load, "records_s")
     for readers, cold in product((1, 3), (False, True)):
         name = f"w5-{'cold' if cold else 'hot'}-{readers}"
-        yield Row(name, "W5", Consuming(100, 500, readers, cold=cold), "mb_s", short=not cold)
-    yield Row("w5-hot-1k", "W5", Consuming(1000, 1000), "mb_s")
+        yield Row(name, "W5", Consuming(100, 2000, readers, cold=cold), "mb_s", short=not cold)
+    yield Row("w5-hot-1k", "W5", Consuming(1000, 4000), "mb_s")
     for size, name in ((1000, "w9-1k"), (100, "w9-100")):
         yield Row(name, "W9", Both(Producing(size, most(size))), "mb_s", short=size == 1000)
     yield Row("w10", "W10", CatchingUp(), "read_mb_s")
