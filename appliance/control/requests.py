@@ -86,6 +86,18 @@ class Requests:
             return error.code
         if result.code == errors.NONE:
             self._append(records)
+            if name == OFFSETS_TOPIC:
+                self._say_fewer(topic, context)
         if result.code == errors.THROTTLING_QUOTA_EXCEEDED:
             return errors.UNKNOWN_TOPIC_OR_PARTITION  # a client that asks again will find it
         return result.code
+
+    def _say_fewer(self, topic: NewTopic, context: AdminContext) -> None:
+        """An internal topic never asks for more replicas than there can be."""
+        wanted = context.situation.config.int("offsets.topic.replication.factor")
+        if topic.replication_factor < wanted:
+            self._report(
+                "fewer-replicas",
+                f"{topic.name} has a replication factor of {topic.replication_factor}, not"
+                f" offsets.topic.replication.factor={wanted}: there are no more brokers",
+            )

@@ -327,6 +327,9 @@ def test_the_offsets_topic_is_created_for_those_who_need_it(tmp_path):
         "compression.type": "producer",
         "segment.bytes": "104857600",
     }
+    said = (tmp_path / "log").read_text()
+    assert "fewer-replicas" in said
+    assert "offsets.topic.replication.factor=3" in said
     appliance.close()
 
 

@@ -18,7 +18,13 @@ from appliance.controller.registration import (
     bootstrap_records,
     registration_records,
 )
-from appliance.controller.topics import NewTopic, TopicToDelete, create_topics, delete_topics
+from appliance.controller.topics import (
+    NewTopic,
+    TopicToDelete,
+    create_topics,
+    delete_topics,
+    offsets_topic,
+)
 from appliance.metadata import effective
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.record_versions import encode
@@ -208,6 +214,17 @@ def test_partitions_only_grow():
     assert cluster.grow(MorePartitions("b", 2))["b"][0] == errors.UNKNOWN_TOPIC_OR_PARTITION
     twice = cluster.grow(MorePartitions("a", 4), MorePartitions("a", 5))
     assert twice["a"][0] == errors.INVALID_REQUEST
+
+
+def test_the_offsets_topic_keeps_its_partitions():
+    """A group lives in a partition by its name and their number: growth would lose its offsets."""
+    cluster = Cluster()
+    cluster.create(offsets_topic(cluster.situation))
+    before = list(to_records(cluster.image))
+    code, text = cluster.grow(MorePartitions("__consumer_offsets", 60))["__consumer_offsets"]
+    assert code == errors.INVALID_REQUEST
+    assert "committed offsets" in text
+    assert list(to_records(cluster.image)) == before
 
 
 def test_delete_by_id_and_other_ways_to_name_a_topic():

@@ -150,10 +150,17 @@ def test_what_could_not_be_carried_out_is_refused() -> None:
 
 
 def test_settings_are_the_brokers() -> None:
-    config = BrokerConfig.of({"group.max.size": "7", "offsets.retention.minutes": "2"})
+    config = BrokerConfig.of({
+        "group.max.size": "7", "offsets.retention.minutes": "2",
+        "offsets.retention.check.interval.ms": "3000", "group.consumer.assignors": "range",
+        "group.coordinator.rebalance.protocols": "classic",
+    })  # fmt: skip
     settings = from_config(config, 3)
     assert (settings.partitions, settings.max_size) == (3, 7)
     assert settings.offsets_retention_ms == 120_000
+    assert settings.offsets_retention_check_interval_ms == 3000
+    assert settings.consumer_assignors == ("range",)
+    assert not settings.consumer_protocol
 
 
 def test_topics_of_a_subscription() -> None:
