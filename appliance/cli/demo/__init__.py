@@ -1,0 +1,1 @@
+"""`penstock demo`: real data into an appliance, jobs over it, and what came out compared."""

@@ -1,0 +1,101 @@
+"""`penstock demo`: an appliance, real data, jobs over it, and every derived figure compared.
+
+Without Java or PySpark the data goes in through one stock client and out through another instead.
+Narration and pictures go to stderr, the table of results to stdout.
+"""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from appliance.cli.demo import round_trip
+from appliance.cli.demo.data import folder
+from appliance.cli.demo.jobs import Jobs, unavailable
+from appliance.cli.demo.load import SILENCE_S, create
+from appliance.cli.demo.next_steps import next_steps, where_time_went
+from appliance.cli.exits import OK, Failure
+from appliance.cli.link import Link
+from appliance.cli.output import formatted, say
+from penstock.local import Appliance, ApplianceError
+
+
+@click.command("demo")
+@click.option("--data", metavar="DIR", help="Keep the data there.  [default: a temporary folder]")
+@click.option("--keep", is_flag=True, help="Leave appliance and jobs running afterwards.")
+@click.option("--no-jobs", is_flag=True, help="Without Spark: write, read back, compare.")
+@click.option(
+    "--speed", type=click.FloatRange(1, 1e9), metavar="N",
+    help="Replay the year N times as fast as it was, again and again, until Ctrl-C.",
+)  # fmt: skip
+@formatted
+def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, output: str) -> int:
+    """Start an appliance, load 336,776 flights and their weather, planes, airports and airlines,
+    run seven jobs over them on a local Spark, show what they derive, and compare it with the same
+    figures computed from the CSV files. Exit code 4 when something differs.
+
+    \b
+    penstock demo
+    penstock demo --data ./flights --keep
+    penstock demo --speed 3600                 an hour of flights every second
+    penstock demo --no-jobs                    needs no Java
+    """
+    began = time.monotonic()
+    source = folder()
+    reason = None if no_jobs else unavailable()
+    if speed and (no_jobs or reason):
+        raise Failure("--speed shows jobs, and there are none", reason or "leave --no-jobs out")
+    place = Path(data) if data else Path(tempfile.mkdtemp(prefix="penstock-demo-")) / "data"
+    appliance = Appliance(place.absolute(), own_session=True)
+    jobs: Jobs | None = None
+    done = False
+    try:
+        _start(appliance, began)
+        link = Link(appliance.bootstrap, {}, SILENCE_S)
+        create(link)
+        if reason or no_jobs:
+            code = round_trip.run(link, source, output)
+            if reason:
+                say(f"The jobs of the demo were left out: {reason}.")
+        else:
+            jobs = Jobs(place.absolute(), appliance.bootstrap)
+            code = _derive(link, source, jobs, began, speed, output)
+        done = code == OK
+        kept = place if data or keep else None
+        say(next_steps(appliance, jobs, kept, running=keep and done))
+        return code
+    finally:
+        if not (keep and done):
+            if jobs:
+                jobs.close()
+            appliance.close()
+            if not data:
+                shutil.rmtree(place.parent, ignore_errors=True)
+
+
+def _start(appliance: Appliance, began: float) -> None:
+    try:
+        appliance.start()
+    except (ApplianceError, OSError) as problem:
+        raise Failure(str(problem), name="CANNOT_START") from None
+    took_ms = round((time.monotonic() - began) * 1000)
+    say(
+        f"An appliance listens on {appliance.bootstrap}, ready in {took_ms} ms; "
+        f"its data: {appliance.data_dir}"
+    )
+
+
+def _derive(
+    link: Link, source: Path, jobs: Jobs, began: float, speed: float | None, output: str
+) -> int:
+    from appliance.cli.demo.derive import Derivation
+
+    jobs.start()
+    run = Derivation(link, source, jobs, began)
+    if speed:
+        return run.replay(speed)
+    code = run.run(output)
+    say(where_time_went(run.marks, time.monotonic() - began))
+    return code
