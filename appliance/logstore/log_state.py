@@ -28,7 +28,9 @@ _FARTHEST: Final = (1 << 31) - 1
 
 class LogState:
     """end_offset: log end offset, what the next record gets. (active_base, active_size): where the
-    log ends; what `Log.open` calls known_end. failure: why nothing works any more, or None."""
+    log ends; what `Log.open` calls known_end. failure: why nothing works any more, or None.
+    layout: moves when full segments are written anew: positions in them hold for one layout.
+    cleaning: its full segments are being compacted, so none of them is dropped."""
 
     __slots__ = (
         "_closed_size",
@@ -53,11 +55,13 @@ class LogState:
         "active",
         "active_base",
         "active_size",
+        "cleaning",
         "config",
         "end_offset",
         "epochs",
         "failure",
         "latest_epoch",
+        "layout",
         "log_start_offset",
         "path",
         "producers",
@@ -80,6 +84,8 @@ class LogState:
         self.producers = ProducerStates()
         self.snapshots = Snapshots(disk, path)
         self.failure: StorageFailed | None = None
+        self.layout = 0
+        self.cleaning = False
         self.active_base = self.active_size = self._position = self._closed_size = 0
         self._newest = self._newest_offset = -1
         self._since_index = self._roll_offset = self._roll_size = 0
@@ -117,10 +123,13 @@ class LogState:
     def _segment_ms(self) -> int:
         """How long a segment takes batches; its jitter is drawn from its name."""
         config = self.config
-        jitter = min(config.segment_jitter_ms, config.segment_ms)
+        most = config.segment_ms
+        if config.compact:  # what is in the active segment is not compacted
+            most = min(most, config.max_compaction_lag_ms)
+        jitter = min(config.segment_jitter_ms, most)
         if jitter <= 0:
-            return config.segment_ms
-        return config.segment_ms - crc32(self.active.stem.encode()) % jitter
+            return most
+        return most - crc32(self.active.stem.encode()) % jitter
 
     def _set_limits(self) -> None:
         """What a batch must not exceed to go into the active segment."""
@@ -236,6 +245,20 @@ class LogState:
         segment.rest()
         self._closed_size -= segment.size
         return segment
+
+    def exchange(self, first: int, old: list[Segment], new: Segment) -> None:
+        """`new` takes the place of `old`, from number `first` on; all are synced."""
+        for segment in old:
+            assert segment is not self.active and segment not in self._unsynced.rolled
+            if segment in self.resting:
+                self.resting.remove(segment)
+            segment.rest()
+        self.segments[first : first + len(old)] = [new]
+        self._closed_size += new.size - sum(segment.size for segment in old)
+
+    def is_synced(self, segment: Segment) -> bool:
+        """Whether a full segment is on the disk with all that belongs to it."""
+        return segment is not self.active and segment not in self._unsynced.rolled
 
     def let_go(self) -> None:
         """Close every file; every later call raises StorageFailed."""

@@ -217,10 +217,15 @@ def _record(
     segment: Segment, position: int, header: HeaderFields, timestamp: int, log_start: int
 ) -> tuple[int, int, int] | None:
     """The first record of a batch that is not older than `timestamp`."""
-    base, length, epoch, _, _, attributes, _, base_timestamp, *_ = header
-    if base >= log_start and (
-        attributes & LOG_APPEND_TIME_BIT
-        or (base_timestamp >= timestamp and not attributes & DELETE_HORIZON_BIT)
+    base, length, epoch, _, _, attributes, last_delta, base_timestamp, *_, count = header
+    whole = count == last_delta + 1  # compaction took none of its records
+    if (
+        base >= log_start
+        and whole
+        and (
+            attributes & LOG_APPEND_TIME_BIT
+            or (base_timestamp >= timestamp and not attributes & DELETE_HORIZON_BIT)
+        )
     ):
         newest = header[8]
         return (newest if attributes & LOG_APPEND_TIME_BIT else base_timestamp), base, epoch
@@ -236,3 +241,13 @@ def max_timestamp(log: LogState) -> tuple[int, int, int] | None:
     """What `Log.max_timestamp` does."""
     newest = max(newest_of(log, segment) for segment in log.segments)
     return offset_for_timestamp(log, newest, log.end_offset) if newest >= 0 else None
+
+
+def first_timestamp(log: LogState, segment: Segment) -> int:
+    """The newest timestamp of the first batch of a full segment, -1 when there is none."""
+    if segment.size < HEADER_SIZE:
+        return -1
+    _wake(log, segment)
+    assert segment.file is not None
+    newest: int = HEADER.unpack(segment.file.pread(HEADER_SIZE, 0))[8]
+    return newest

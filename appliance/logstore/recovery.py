@@ -22,6 +22,7 @@ from appliance.logstore.log_state import LogState
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.scan import Found, Scan
 from appliance.logstore.segment import Segment
+from appliance.logstore.swap import finish_swaps
 from appliance.wire.batch_header import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
 
 TAIL: Final = 4096
@@ -145,7 +146,7 @@ class Recovery:
     # What is there --------------------------------------------------------------------------------
 
     def _list_files(self) -> None:
-        names = self.disk.listdir(self.path)
+        names = finish_swaps(self.disk, self.path)
         bases = [files.offset_of(name, files.LOG) for name in names if name.endswith(files.LOG)]
         self.bases = sorted(base for base in bases if base >= 0)
         known = set(self.bases)

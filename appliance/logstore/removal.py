@@ -43,6 +43,8 @@ def retain(log: "Log", now_ms: int, high_watermark: int) -> list[Removal]:
     the active segment has expired it is rolled; the old one goes with the first call after its
     sync.
     """
+    if log.cleaning:
+        return []
     expired = list(_expired(log, now_ms))
     if len(expired) == len(log.segments) and log.active_size:
         log.roll(now_ms)
@@ -57,7 +59,7 @@ def retain(log: "Log", now_ms: int, high_watermark: int) -> list[Removal]:
     due_ms = now_ms + log.config.file_delete_delay_ms
     log.advance_log_start(log.segments[0].base)
     log.folders_changed(log.path)
-    return [Removal(due_ms, _rename(log.disk, segment)) for segment in dropped]
+    return [Removal(due_ms, rename_away(log.disk, segment)) for segment in dropped]
 
 
 def _expired(log: "Log", now_ms: int) -> Iterator[Segment]:
@@ -86,7 +88,8 @@ def _too_old(log: "Log", segment: Segment, now_ms: int) -> bool:
     return now_ms - newest > log.config.retention_ms
 
 
-def _rename(disk: Disk, segment: Segment) -> tuple[str, ...]:
+def rename_away(disk: Disk, segment: Segment) -> tuple[str, ...]:
+    """Mark the files of a segment as deleted; their new names."""
     renamed = []
     for suffix in files.SEGMENT_SUFFIXES:
         path = segment.stem + suffix

@@ -1,0 +1,97 @@
+"""Which part of a log may be compacted now, and whether it is worth it.
+
+Invariant: nothing above the high watermark, the last stable offset or the recovery point, never the
+active segment, nothing younger than min.compaction.lag.ms. Called by the I/O process now and then;
+costs a step per segment.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from appliance.config.log_config import NEVER
+from appliance.logstore import lookup
+from appliance.logstore.compaction import Work
+from appliance.logstore.segment import Segment
+
+if TYPE_CHECKING:
+    from appliance.logstore.log import Log
+
+
+class Cleanable(NamedTuple):
+    """segments: those that a cleaning may look at, oldest first. first_dirty: below it an earlier
+    one has been. upper: where the last of them ends. clean, dirty: bytes. late:
+    max.compaction.lag.ms is over."""
+
+    segments: list[Segment]
+    first_dirty: int
+    upper: int
+    clean: int
+    dirty: int
+    late: bool
+
+    @property
+    def ratio(self) -> float:
+        """The dirty part of all."""
+        return self.dirty / max(self.clean + self.dirty, 1)
+
+
+def look(log: "Log", cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
+    """What there is to clean. cleaned_to: end offset of the last cleaning. stable: the last stable
+    offset or the high watermark. Raises StorageFailed."""
+    first_dirty = cleaned_to if log.log_start_offset <= cleaned_to <= log.end_offset else 0
+    first_dirty = max(first_dirty, log.log_start_offset)
+    limit = min(stable, log.recovery_point)
+    clean = dirty = 0
+    upper = log.segments[0].base
+    segments: list[Segment] = []
+    oldest: Segment | None = None
+    for segment, following in zip(log.segments, log.segments[1:], strict=False):
+        behind = following.base
+        if behind > limit or not log.is_synced(segment):
+            break
+        if behind > first_dirty:
+            if _too_young(log, segment, now_ms):
+                break
+            dirty += segment.size
+            oldest = oldest or segment
+        else:
+            clean += segment.size
+        segments.append(segment)
+        upper = behind
+    late = oldest is not None and _is_late(log, oldest, now_ms)
+    return Cleanable(segments, first_dirty, upper, clean, dirty, late)
+
+
+def work(log: "Log", found: Cleanable, now_ms: int, memory: int, chunk: int) -> Work:
+    """A cleaning of all of it. memory: bytes for keys. chunk: bytes per read."""
+    config = log.config
+    producers = {
+        producer_id: (known.epoch, known.batches[-1][1] if known.batches else -1)
+        for producer_id, known in log.producers.producers.items()
+    }
+    return Work(
+        folder=log.path,
+        segments=[(segment.base, segment.size) for segment in found.segments],
+        first_dirty=found.first_dirty,
+        upper=found.upper,
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        producers=producers,
+        memory=memory,
+        chunk=chunk,
+    )
+
+
+def _too_young(log: "Log", segment: Segment, now_ms: int) -> bool:
+    lag = log.config.min_compaction_lag_ms
+    return lag > 0 and lookup.newest_of(log, segment) > now_ms - lag
+
+
+def _is_late(log: "Log", segment: Segment, now_ms: int) -> bool:
+    lag = log.config.max_compaction_lag_ms
+    if lag >= NEVER:
+        return False
+    first = lookup.first_timestamp(log, segment)
+    return 0 <= first < now_ms - lag
