@@ -89,7 +89,7 @@ class Peer:
                 raise WrongAnswer(f"CreateTopics answered error {code}")
         finally:
             wire.close()
-        self.wait_served(name, partitions)
+        self.wait_served(name, partitions, 10 + partitions / 10)
         return name
 
     def wait_served(self, topic: str, partitions: int = 1, limit_s: float = 10) -> None:

@@ -1,18 +1,21 @@
-"""One SVG for each workload: its rows' headline figures on both systems, as bars beside each other.
+"""One SVG for each workload: how many times better than Kafka each row's headline figure is.
 
-Bars are shares of Kafka's median on a logarithmic scale, because rows of one workload differ by
-orders of magnitude; whiskers are the ranges. Needs matplotlib (the extra `bench`).
+A bar starts at 1, where both are equal, and goes right where Penstock is ahead, left where it is
+behind; the scale is logarithmic, so that twice and half are equally long. The whisker is the range
+over the rounds, each compared with itself. Needs matplotlib (the extra `bench`).
 """
 
 import statistics
 from pathlib import Path
+from typing import Any
 
+from benchmarks import tables
 from benchmarks.compare.journal import Journal
 from benchmarks.compare.measure import FIGURES
 from benchmarks.compare.report import WORKLOADS, chart_name
 from benchmarks.compare.rows import ROWS, Row
 
-COLOURS = {"penstock": "#2a6f97", "kafka": "#b0a990"}
+AHEAD, BEHIND, INK = "#2a6f97", "#b5483a", "#333333"
 
 
 def draw(folder: Path, journal: Journal) -> list[Path]:
@@ -26,44 +29,51 @@ def draw(folder: Path, journal: Journal) -> list[Path]:
     made = []
     for workload, title in WORKLOADS.items():
         rows = [
-            row for row in ROWS.values() if row.workload == workload and _complete(journal, row)
+            row for row in ROWS.values() if row.workload == workload and advantages(journal, row)
         ]
         if rows:
             made.append(_chart(folder / chart_name(workload), title, rows, journal))
     return made
 
 
-def _complete(journal: Journal, row: Row) -> bool:
-    return all(journal.figures(row.name, name, row.headline) for name in COLOURS)
+def advantages(journal: Journal, row: Row) -> list[float]:
+    """How many times better Penstock was, round by round; below 1 where it was worse."""
+    ours, theirs = (
+        journal.by_round(row.name, name, row.headline) for name in ("penstock", "kafka")
+    )
+    ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()
+              if ours[number] and theirs[number]]  # fmt: skip
+    return ratios if FIGURES[row.headline].more_is_better else [1 / ratio for ratio in ratios]
 
 
 def _chart(path: Path, title: str, rows: list[Row], journal: Journal) -> Path:
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(9, 1.2 + 0.55 * len(rows)), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(9, 1.3 + 0.4 * len(rows)), layout="constrained")
     for place, row in enumerate(rows):
-        whole = statistics.median(journal.figures(row.name, "kafka", row.headline))
-        for number, (name, colour) in enumerate(COLOURS.items()):
-            values = journal.figures(row.name, name, row.headline)
-            middle = statistics.median(values)
-            spread = [[(middle - min(values)) / whole], [(max(values) - middle) / whole]]
-            at = place + (number - 0.5) * 0.38
-            axes.barh(at, middle / whole, 0.36, color=colour, xerr=spread, ecolor="#444444",
-                      label=name if not place else None)  # fmt: skip
-            axes.annotate(f" {middle:,.4g}", (middle / whole, at), va="center", fontsize=7)
-    better = {True: "more is better", False: "less is better"}
-    labels = [
-        f"{row.title} ({row.level})\n{FIGURES[row.headline].title}, "
-        f"{better[FIGURES[row.headline].more_is_better]}"
-        for row in rows
-    ]
-    axes.set_yticks(range(len(rows)), labels, fontsize=7)
+        _bar(axes, place, row, journal)
+    axes.set_yticks(range(len(rows)), [f"{row.title} ({row.level})" for row in rows], fontsize=7)
     axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.axvline(1, color="#888888", linewidth=0.8)
-    axes.set_xlabel("share of Kafka's median (log scale); figures beside the bars")
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.axvline(1, color=INK, linewidth=0.8)
+    axes.margins(x=0.25)
+    axes.set_xlabel("times better than Kafka (log scale); beside the bars: Penstock / Kafka")
     axes.set_title(title, fontsize=10)
-    axes.legend(fontsize=8)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
     return path
+
+
+def _bar(axes: Any, place: int, row: Row, journal: Journal) -> None:
+    found = advantages(journal, row)
+    middle = statistics.median(found)
+    colour = AHEAD if middle >= 1 else BEHIND
+    axes.barh(place, middle - 1, 0.6, left=1, color=colour)
+    axes.plot([min(found), max(found)], [place, place], color=INK, linewidth=1)
+    medians = [
+        tables.number(statistics.median(journal.figures(row.name, name, row.headline)))
+        for name in ("penstock", "kafka")
+    ]
+    text = f" {' / '.join(medians)} {FIGURES[row.headline].title} "
+    axes.annotate(text, (max(1.0, *found), place), va="center", fontsize=7, color=INK)

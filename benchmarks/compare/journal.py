@@ -43,11 +43,15 @@ class Journal:
 
     def figures(self, row: str, system: str, figure: str) -> list[float]:
         """The measured values of one figure, one for each round."""
-        return [
-            entry.figures[figure]
+        return list(self.by_round(row, system, figure).values())
+
+    def by_round(self, row: str, system: str, figure: str) -> dict[int, float]:
+        """Round → the measured value of one figure."""
+        return {
+            entry.round: entry.figures[figure]
             for entry in self.entries
             if (entry.row, entry.system) == (row, system) and figure in entry.figures
-        ]
+        }
 
     def reasons(self, row: str, system: str) -> list[str]:
         """Why the row has no figures on a system, or fewer than rounds; what was made up for
