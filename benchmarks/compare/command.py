@@ -35,6 +35,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="for the brokers' files; its disk is measured")
     parser.add_argument("--fresh", action="store_true", help="do not go on with what is there")
     parser.add_argument("--report-only", action="store_true", help="only write the report again")
+    parser.add_argument(
+        "--publish", type=Path, metavar="DOCS", help="copy report and charts to DOCS/comparison"
+    )
     return parser.parse_args(arguments)
 
 
@@ -64,6 +67,17 @@ def main(arguments: list[str]) -> None:
         tables.render(["goal", "ratios", "bound", ""], goals.lines(journal), markdown=False, left=4)
     )
     print(f"\nreport: {path}")
+    if options.publish:
+        publish(folder, options.publish)
+
+
+def publish(folder: Path, docs: Path) -> None:
+    """The report and its charts as part of the documentation."""
+    text = (folder / "report.md").read_text()
+    (docs / "comparison.md").write_text(text.replace("](", "](comparison/"))
+    (docs / "comparison").mkdir(exist_ok=True)
+    for chart in folder.glob("*.svg"):
+        shutil.copy(chart, docs / "comparison")
 
 
 def carry_out(plan: Plan, journal: Journal, folder: Path, facts: dict[str, object]) -> None:

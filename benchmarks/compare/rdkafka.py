@@ -56,8 +56,8 @@ def build() -> Path:
     subprocess.run(["tar", "xf", archive.name], cwd=work, check=True)
     tree = next(path for path in work.glob("librdkafka-*") if path.is_dir())
     compile_ = ["gcc", "-O2", "-I.", "-I../src", "-I..", "rdkafka_performance.c", "-o",
-                str(TARGET / "rdkafka_performance"), "-l:librdkafka.so.1", "-lpthread", "-lz", "-lm",
-                ]  # fmt: skip
+                str(TARGET / "rdkafka_performance"), "-l:librdkafka.so.1",
+                "-lpthread", "-lz", "-lm"]  # fmt: skip
     subprocess.run(["./configure"], cwd=tree, check=True, timeout=BUILD_LIMIT_S)
     subprocess.run(compile_, cwd=tree / "examples", check=True, timeout=BUILD_LIMIT_S)
     shutil.rmtree(work)
