@@ -12,6 +12,7 @@ _TABLE: Final[Table] = {
     ),
     "create": ("appliance.cli.topic_create", "Create topics."),
     "delete": ("appliance.cli.topic_delete", "Delete topics and their records."),
+    "undelete": ("appliance.cli.topic_undelete", "Bring deleted topics back."),
     "config": ("appliance.cli.topic_config", "Get, set and unset settings of a topic."),
     "add-partitions": ("appliance.cli.topic_partitions", "Give a topic more partitions."),
     "trim": ("appliance.cli.topic_trim", "Delete the oldest records of a topic."),

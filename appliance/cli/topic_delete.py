@@ -28,7 +28,8 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Delete topics with all of their records.
+    """Delete topics with all of their records. For a while, penstock topic undelete brings them
+    back.
 
     \b
     penstock topic delete orders

@@ -8,23 +8,36 @@ from appliance.cli.exits import OK, usage
 from appliance.cli.link import Link, connected
 from appliance.cli.offsets import bounds
 from appliance.cli.output import Row, emit, formatted
+from appliance.cli.topic_undelete import show_deleted
 
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("-r", "--regex", metavar="PATTERN", help="Only names that this expression finds.")
 @click.option("-i", "--internal", is_flag=True, help="The internal ones (__name) too.")
+@click.option("--deleted", is_flag=True, help="Those that can be brought back, and until when.")
 @formatted
 @connected
 def command(
-    link: Link, names: tuple[str, ...], regex: str | None, internal: bool, output: str
+    link: Link,
+    names: tuple[str, ...],
+    regex: str | None,
+    internal: bool,
+    deleted: bool,
+    output: str,
 ) -> int:
     """List topics. The form "wide" counts their records too.
 
     \b
     penstock topic list
     penstock topic list -r '^orders' -o wide
+    penstock topic list --deleted
     """
+    if deleted:
+        if regex or internal:
+            raise usage("--deleted goes with names alone")
+        show_deleted(link, names, output)
+        return OK
     chosen = choose(all_names(link), names, regex, internal)
     rows: list[Row] = [
         {"name": name, "partitions": len(partitions), "replicas": replicas}

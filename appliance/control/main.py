@@ -11,15 +11,19 @@ from typing import Final
 from appliance.base.clock import OsClock
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
+from appliance.config.broker import BrokerConfig
 from appliance.control.metadata_log import MetadataLog
 from appliance.control.mutations import Mutations
 from appliance.control.requests import Requests
 from appliance.control.startup import Started, start
+from appliance.control.topic_trash import TopicTrash
 from appliance.controller.decision import Record, Situation
 from appliance.controller.producer_ids import ProducerIds
 from appliance.handlers.admin import AdminContext, Quorum
+from appliance.metadata import effective
 from appliance.metadata.changes import Change, PartitionAdded, TopicAdded, TopicRemoved
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
+from appliance.ring import partition_table as columns
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import NETPROC, READY, Peer
 from appliance.shell.answers import Answers
@@ -27,6 +31,7 @@ from appliance.shell.links import Links
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
 from appliance.shell.seat import Seat
+from appliance.wire import kraft_records as kraft
 
 DRAIN_STAGE: Final = 3
 """The stage of the orderly end in which control stops (`ProcessTable.drain`)."""
@@ -46,7 +51,8 @@ class Control:
         self._rows = started.rows
         self._dirs = started.dirs
         self._producer_ids = ProducerIds()
-        self._requests = Requests(self._append, self._report)
+        self._trash = TopicTrash(self._disk, seat.log_dirs, log)
+        self._requests = Requests(self._append, self._report, self._blocked_ms)
         self._changes: list[Change] = []
         self._pending: list[tuple[int, int, int, bytes]] = []
         self._mutations = Mutations(seat, self._clock, self._metadata.image)
@@ -94,6 +100,8 @@ class Control:
         now_ms = self._clock.wall_ms()
         if self._metadata.snapshot_due(now_ms):
             self._snapshot(now_ms)
+        if self._trash.due(now_ms):
+            self._trash.tick(self._metadata.image, self._settings(), now_ms)
         if self._seat.processes.drain >= DRAIN_STAGE:
             return STOP
         return 1 if full else LONGEST_WAIT_MS
@@ -112,7 +120,24 @@ class Control:
         self._metadata.close()
 
     def _append(self, records: list[Record]) -> None:
-        self._changes += self._metadata.append(records, self._clock.wall_ms())
+        image, now_ms = self._metadata.image, self._clock.wall_ms()
+        if any(isinstance(one, kraft.TopicRecord | kraft.RemoveTopicRecord) for one in records):
+            self._trash.before(records, image, self._settings(), self._size, now_ms)
+        self._changes += self._metadata.append(records, now_ms)
+
+    def _settings(self) -> BrokerConfig:
+        """Those of the file with what was set while we run on top."""
+        return effective.broker_config(self._metadata.image, self._seat.config)
+
+    def _blocked_ms(self, name: str) -> int:
+        return self._trash.blocked_ms(name, self._settings, self._clock.wall_ms())
+
+    def _size(self, topic_id: bytes, index: int) -> tuple[int, int]:
+        handle = self._rows.handles.get((topic_id, index))
+        if handle is None:
+            return 0, 0
+        row = self._seat.partitions.read_row(handle)
+        return row[columns.SIZE_BYTES], row[columns.LOG_END] - row[columns.LOG_START]
 
     def _commit(self) -> None:
         """Make everything appended durable, then visible: rows first, then the offset."""
@@ -129,7 +154,9 @@ class Control:
 
     def _tell(self, change: Change) -> None:
         if isinstance(change, TopicAdded):
-            self._log.event_from(NOTICE, "topic-created", "all", topic=change.name)
+            back = change.topic_id in self._trash.view.topics
+            event = "topic-undeleted" if back else "topic-created"
+            self._log.event_from(NOTICE, event, "all", topic=change.name)
         elif isinstance(change, TopicRemoved):
             self._log.event_from(NOTICE, "topic-deleted", "all", topic=change.name)
 
@@ -155,6 +182,8 @@ class Control:
             quorum=Quorum(0, 0, 0, ()),
             dirs=self._dirs,
             volume=self._volume,
+            trash=self._trash.view,
+            missing=self._trash.missing,
             now_ms=0,
             usage=self._mutations.usage,
         )

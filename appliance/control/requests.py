@@ -24,13 +24,15 @@ Report = Callable[[str, str], None]
 
 
 class Requests:
-    """append: stages and replays records. report: logs what should not happen."""
+    """append: stages and replays records. report: logs what should not happen. blocked_ms: for how
+    long a name must not be created just because a client asks for it."""
 
-    __slots__ = ("_append", "_report")
+    __slots__ = ("_append", "_blocked_ms", "_report")
 
-    def __init__(self, append: Append, report: Report) -> None:
+    def __init__(self, append: Append, report: Report, blocked_ms: Callable[[str], int]) -> None:
         self._append = append
         self._report = report
+        self._blocked_ms = blocked_ms
 
     def forwarded(
         self, message: Message, arena: memoryview, context: AdminContext
@@ -62,14 +64,14 @@ class Requests:
 
     def ensure_topic(self, message: Message, context: AdminContext) -> tuple[int, bytes]:
         """Answer an ENSURE_TOPIC: (error code, the topic's name)."""
-        name = message.payload.partition(b"\0")[0]
+        name, _, asker = message.payload.partition(b"\0")
         try:
             text = name.decode()
         except UnicodeDecodeError:
             return errors.INVALID_TOPIC_EXCEPTION, name
-        return self._ensure(text, context), name
+        return self._ensure(text, asker, context), name
 
-    def _ensure(self, name: str, context: AdminContext) -> int:
+    def _ensure(self, name: str, asker: bytes, context: AdminContext) -> int:
         situation = context.situation
         if name in situation.image.topics_by_name:
             return errors.NONE
@@ -77,6 +79,9 @@ class Requests:
             topic = offsets_topic(situation)
             situation.permit = NO_LIMIT
         elif name in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
+            return errors.UNKNOWN_TOPIC_OR_PARTITION
+        elif blocked_ms := self._blocked_ms(name):
+            self._report("topic-not-created", _why_not(name, asker, blocked_ms))
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         else:
             topic = NewTopic(name)
@@ -101,3 +106,13 @@ class Requests:
                 f"{topic.name} has a replication factor of {topic.replication_factor}, not"
                 f" offsets.topic.replication.factor={wanted}: there are no more brokers",
             )
+
+
+def _why_not(name: str, asker: bytes, blocked_ms: int) -> str:
+    """asker: address, zero byte, client id."""
+    address, _, client = asker.partition(b"\0")
+    return (
+        f"{name} was deleted and {address.decode('utf-8', 'replace')} asks for it, client id"
+        f" {client.decode('utf-8', 'replace')[:200]!r}: it is not made by asking for another"
+        f" {-(-blocked_ms // 1000)} s, but CreateTopics makes it"
+    )

@@ -57,7 +57,13 @@ def _all_topics(turn: Turn, call: Call, group_id: str) -> list[dict[str, Any]]:
                 continue  # there is no id by which to tell of it
             named = {"topic_id": topic.topic_id}
         topic_id = None if topic is None else topic.topic_id
-        rows = [_row(index, value, topic_id) for index, value in partitions.items()]
+        rows = [
+            _row(index, value, topic_id)
+            for index, value in partitions.items()
+            if topic is not None or value.topic_id == bytes(16)
+        ]
+        if not rows:
+            continue
         found.append({**named, "partitions": rows})
     return found
 
@@ -83,8 +89,9 @@ def _asked_topic(turn: Turn, call: Call, group_id: str, asked: Any) -> dict[str,
 
 
 def _row(partition: int, value: OffsetCommitValue | None, topic_id: bytes | None) -> dict[str, Any]:
-    """A commit for an earlier topic of the same name counts as none."""
-    if value is None or (topic_id is not None and value.topic_id not in (topic_id, bytes(16))):
+    """A commit for an earlier topic of the same name counts as none, and so does one for a deleted
+    topic that may come back."""
+    if value is None or value.topic_id not in (topic_id, bytes(16)):
         return refused(partition, errors.NONE)
     return {
         "partition_index": partition,

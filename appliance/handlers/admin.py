@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from appliance.controller.decision import Record, Situation
 from appliance.controller.producer_ids import ProducerIds
 from appliance.metadata.log_dirs import LogDirs
+from appliance.metadata.trash import Buried, Trash
 from appliance.quotas.meters import Usage
 from appliance.ring.partition_table import PartitionTable
 
@@ -51,6 +52,8 @@ class AdminContext:
     dirs: LogDirs
     volume: Callable[[str], tuple[int, int] | None]
     now_ms: int
+    trash: Trash = field(default_factory=Trash)
+    missing: Callable[[Buried], str] = lambda _: ""
 
 
 class Answer(NamedTuple):

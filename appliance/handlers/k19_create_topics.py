@@ -2,12 +2,15 @@
 
 4: counts may be -1 for the defaults (taken in every version here). 5: flexible; counts and
 settings in the answer (KIP-525). 6: quota errors. 7: topic ids. Not done: quotas; the timeout is
-not used because nothing is waited for.
+not used because nothing is waited for. A topic with the setting penstock.undelete is brought back
+instead of made.
 """
 
+from appliance.base.errors import PeerError
 from appliance.base.ids import ZERO_TOPIC_ID
-from appliance.controller.decision import Result
+from appliance.controller.decision import OK, Record, Result, duplicates, failed
 from appliance.controller.topics import CreatedTopic, NewTopic, create_topics
+from appliance.controller.undelete import undelete, wants_undelete
 from appliance.handlers import described_configs
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
@@ -23,9 +26,24 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         )
         for topic in request.topics
     ]
-    records, results = create_topics(context.situation, wanted)
+    twice = duplicates([topic.name for topic in wanted])
+    back = [one for one in wanted if wants_undelete(one) and one.name not in twice]
+    records, results = create_topics(context.situation, [one for one in wanted if one not in back])
+    results += [_undelete(context, one, records) for one in back]
     rows = [_row(context, version, request.validate_only, *result) for result in results]
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "topics": rows})
+
+
+def _undelete(
+    context: AdminContext, topic: NewTopic, records: list[Record]
+) -> tuple[str, Result, CreatedTopic | None]:
+    try:
+        made, created = undelete(context.situation, context.trash, context.missing, topic)
+    except PeerError as error:
+        return topic.name, failed(error), None
+    context.situation.free_rows -= created.partitions
+    records += made
+    return topic.name, OK, created
 
 
 def _row(

@@ -2,7 +2,8 @@
 
 1: sources and synonyms. 3: types and documentation. 4: flexible. Resources are topics, groups, this
 broker, "" for what is set for all brokers dynamically, loggers, and subscriptions to the metrics of
-clients. Values of sensitive settings are null.
+clients. Values of sensitive settings are null. The topic `penstock:deleted`, a name that no topic can
+have, has a setting for each deleted topic that can be brought back.
 """
 
 from appliance.base import errors
@@ -12,6 +13,7 @@ from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.handlers.described_configs import described
 from appliance.metadata import effective, effective_groups
 from appliance.metadata.effective import Explained
+from appliance.handlers.deleted_topics import DELETED, explain_deleted
 from appliance.metadata.image import BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 
@@ -46,6 +48,8 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
 def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
     situation = context.situation
     image, config = situation.image, situation.config
+    if resource == Resource(TOPIC, DELETED):
+        return explain_deleted(context)
     check_resource(situation, resource)
     if resource.kind == TOPIC:
         return effective.explain_topic(image, config, image.config(TOPIC, resource.name))

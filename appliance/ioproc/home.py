@@ -19,6 +19,7 @@ from appliance.ioproc.core import Core
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.trash import Trash, key_of, read_mark
 from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.removal import Removal
 from appliance.metadata.changes import (
@@ -26,6 +27,7 @@ from appliance.metadata.changes import (
     ConfigChanged,
     PartitionAdded,
     PartitionChanged,
+    TopicAdded,
     TopicRemoved,
 )
 from appliance.metadata.effective import log_config
@@ -70,6 +72,7 @@ class Home:
         self._opener = opener
         self._events = events
         self._wall_ms = wall_ms
+        self._trash = Trash(disk, lambda: [p for _, p in dirs.online()], self._me, self._ioprocs)
         self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
         self.opened = 0
         self.total = 0
@@ -78,6 +81,7 @@ class Home:
     def open_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
         """Open everything that is ours, one partition per step; then move strays away."""
         image = self._follower.image
+        self._trash.find(image)
         ours = [
             (topic, partition.index)
             for topic in image.topics_by_name.values()
@@ -91,23 +95,26 @@ class Home:
             yield
         for number, path in self._dirs.online():
             try:
-                self._clean_up(path, now_ms)
+                self._clean_up(number, path, now_ms)
             except StorageFailed as failure:
                 if not number:
                     raise
                 self._events.event(ERROR, "log-dir-failed", folder=path, cause=failure)
         self._say_strays()
 
-    def _clean_up(self, parent: str, now_ms: int) -> None:
-        """Move away what belongs to nobody, remove what was deleted."""
-        self._move_strays(parent)
+    def _clean_up(self, number: int, parent: str, now_ms: int) -> None:
+        """Move away what belongs to nobody, remove what was deleted for good."""
+        self._move_strays(number, parent)
         for folder in folders.deleted(self._disk, parent, self._me, self._ioprocs):
-            self._housekeeping.remove_later(Removal(now_ms, (), folder))
+            if key_of(folder) is None:  # the others are the trash's
+                self._housekeeping.remove_later(Removal(now_ms, (), folder))
 
     def apply(self, changes: list[Change], now_ns: int, now_ms: int) -> None:
         """Follow what the metadata log says has changed."""
         image = self._follower.image
         reread: dict[str, None] = {}
+        if any(isinstance(change, TopicAdded | TopicRemoved) for change in changes):
+            self._trash.reread()
         for change in changes:
             if isinstance(change, PartitionAdded):
                 ours = home_of(change.topic_id, change.index, self._ioprocs) == self._me
@@ -126,6 +133,8 @@ class Home:
 
     def go_on(self, now_ns: int, now_ms: int) -> bool:
         """Open new partitions for a while; False when there are more."""
+        for folder in self._trash.look(self._follower.image, now_ns):
+            self._housekeeping.remove_later(Removal(now_ms, (), folder))
         until = monotonic_ns() + _OPENING_NS
         while self._waiting:
             handle = next(iter(self._waiting))
@@ -133,6 +142,15 @@ class Home:
             if monotonic_ns() >= until:
                 break
         return not self._waiting
+
+    def keeps(self, topic_id: bytes) -> bool:
+        """Whether this deleted topic may come back."""
+        return self._trash.keeps(topic_id)
+
+    def gone(self) -> list[tuple[str, bytes]]:
+        """Names and ids of deleted topics that can never come back, each once."""
+        found, self._trash.gone = self._trash.gone, []
+        return found
 
     def _fetch(self, handle: int) -> Partition | None:
         """Somebody asks for a partition that is not open: now is its time, if it is ours."""
@@ -154,6 +172,8 @@ class Home:
         rules = self._rules_of(self._follower.image, topic.name)
         epoch = topic.partitions[index].leader_epoch
         try:
+            self._make_way(name, topic.topic_id)
+            self._trash.bring_back(name, (topic.topic_id, index))
             where = directory_of(topic.partitions[index], self._node_id)
             log, directory = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
@@ -162,23 +182,49 @@ class Home:
                 log.sync_now()  # what is served from the start must outlive a power cut
             partition = Partition(handle, topic.name, index, topic.topic_id, log, epoch)
             partition.directory = directory
+            if read_mark(self._disk, log.path) is not None:
+                self._housekeeping.moved_log_start(partition)
+                self._trash.unmark(log.path)
         except StorageFailed as failure:
             self._core.refuse_row(handle)
             self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
             return
         self._core.add(partition, now_ns)
 
-    def _move_strays(self, parent: str) -> None:
+    def _make_way(self, name: str, topic_id: bytes) -> None:
+        """A deletion that was cut short may have left the folder of an earlier topic."""
+        for number, parent in self._dirs.online() if self._trash.keeps_some else ():
+            path = f"{parent}/{name}"
+            if self._disk.exists(path):
+                found = read_topic_id(self._disk, path)
+                if found and found != topic_id and self._trash.keeps(found):
+                    self._put_away(number, name, found)
+
+    def _put_away(self, number: int, name: str, topic_id: bytes) -> None:
+        parsed = folders.parse(name)
+        assert parsed is not None
+        mark = self._opener.known(number, parsed)
+        path = f"{self._dirs.paths[number]}/{name}"
+        self._trash.put_away(path, (topic_id, parsed[1]), mark)
+
+    def _move_strays(self, number: int, parent: str) -> None:
         """Folders whose partition does not exist any more (a deletion was cut short) or never
-        did."""
+        did. Only the home of a partition touches its folder: another ioproc may have made it just
+        now."""
         image = self._follower.image
         for name in self._disk.listdir(parent):
             parsed = folders.parse(name)
-            if parsed is None or home_of(name.encode(), 0, self._ioprocs) != self._me:
+            if parsed is None or image.partition(*parsed) is not None:
                 continue
-            if image.partition(*parsed) is None:
-                path = f"{parent}/{name}"
-                unique = (read_topic_id(self._disk, path) or bytes(16)).hex()
+            path = f"{parent}/{name}"
+            topic_id = read_topic_id(self._disk, path)
+            owner = (topic_id, parsed[1]) if topic_id else (name.encode(), 0)
+            if home_of(*owner, self._ioprocs) != self._me:
+                continue
+            if topic_id and self._trash.keeps(topic_id):
+                self._put_away(number, name, topic_id)
+            else:
+                unique = (topic_id or bytes(16)).hex()
                 self._opener.strays.append(folders.move_away(self._disk, path, unique))
 
     def _say_strays(self) -> None:
@@ -202,14 +248,21 @@ class Home:
         for handle in [h for h, key in self._waiting.items() if key[0] == change.topic_id]:
             del self._waiting[handle]
         gone = [p for p in self._core.partitions.values() if p.topic_id == change.topic_id]
+        kept = self._trash.deleted(change.name, change.topic_id)
         for partition in gone:
             self._core.remove(partition.handle, now_ns)
+            log = partition.log
             try:
-                removal = partition.log.delete(change.topic_id.hex(), now_ms)
+                if kept:
+                    self._trash.mark(log.path, (log.log_start_offset, log.recovery_point))
+                removal = log.delete(change.topic_id.hex(), now_ms)
             except StorageFailed as failure:
                 self._events.event(ERROR, "not-deleted", partition=partition, cause=failure)
             else:
-                self._housekeeping.remove_later(removal)
+                if kept:
+                    self._trash.hold((change.topic_id, partition.index), removal.folder)
+                else:
+                    self._housekeeping.remove_later(removal)
         if gone:
             try:
                 self._housekeeping.forget(gone)

@@ -130,6 +130,8 @@ class IoProcess:
             self._groups.drain()
         now_ms = self._clock.wall_ms()
         open_ = self._home.go_on(now_ns, now_ms)
+        for name, topic_id in self._home.gone():
+            self._groups.topic_deleted(name, topic_id, now_ms)
         rest_ms = self._groups.turn(now_ms)
         sent = self.core.finish(now_ns)
         idle = self._housekeeping.tick(now_ns, now_ms)
@@ -152,7 +154,7 @@ class IoProcess:
             self._groups.follow(self._follower.image)
             self._home.apply(changes, self._clock.monotonic_ns(), now_ms)
             for change in changes:
-                if isinstance(change, TopicRemoved):
+                if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
                     self._groups.topic_deleted(change.name, change.topic_id, now_ms)
             processes.set_applied(self._seat.me, committed)
 

@@ -17,6 +17,7 @@ from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints, folders
 from appliance.ioproc.checkpoints import Offsets
+from appliance.ioproc.trash import Mark, read_mark
 from appliance.logstore.log import Log
 from appliance.logstore.recovery import read_topic_id
 from appliance.metadata.log_dirs import UNASSIGNED, LogDirs, is_assigned
@@ -91,8 +92,8 @@ class Opener:
         if not self._disk.exists(path):
             self._forget(number, (topic, index))
             return Opened(Log.create(self._disk, path, topic_id, config, now_ms=now_ms), number)
-        recovery_point = self._recovery_points[number].get((topic, index), 0)
-        log_start = self._log_starts[number].get((topic, index), 0)
+        mark = read_mark(self._disk, path)
+        log_start, recovery_point = mark or self.known(number, (topic, index))
         row = self._table.read_row(handle)
         known_end = None
         if row[columns.STATUS] != NOT_OPEN and not row[columns.VERSION] & 1:
@@ -105,11 +106,15 @@ class Opener:
             config,
             recovery_point=recovery_point,
             log_start_offset=log_start,
-            clean=self._clean,
+            clean=self._clean and mark is None,
             known_end=known_end,
             now_ms=now_ms,
         )
         return Opened(log, number)
+
+    def known(self, number: int, key: tuple[str, int]) -> Mark:
+        """What the checkpoints of a log folder said of a partition when we began."""
+        return self._log_starts[number].get(key, 0), self._recovery_points[number].get(key, 0)
 
     def _place(self, name: str, topic_id: bytes, wanted: bytes) -> int:
         """Which log folder the partition lies in, or is to be made in. Raises StorageFailed."""

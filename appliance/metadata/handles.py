@@ -26,12 +26,15 @@ class Handles:
         """Take in new rows, and forget those of removed topics. Costs nothing for old rows."""
         given = self._table.given
         for row in self._table.given_since(self._seen):
-            self.rows[row.topic_id, row.partition] = row.handle
+            key = (row.topic_id, row.partition)
+            self.partitions.pop(self.rows.get(key, -1), None)  # deleted and brought back
+            self.rows[key] = row.handle
             self.partitions[row.handle] = (row.topic_id, row.partition)
         self._seen = given
         for change in changes:
             if isinstance(change, TopicRemoved):
                 for index in range(change.partitions):
-                    handle = self.rows.pop((change.topic_id, index), None)
-                    if handle is not None:
-                        del self.partitions[handle]
+                    key = (change.topic_id, index)
+                    handle = self.rows.get(key)
+                    if handle is not None and not self._table.in_use(handle):
+                        del self.rows[key], self.partitions[handle]

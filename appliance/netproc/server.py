@@ -337,9 +337,9 @@ class Server:
             self._put(x, index, route.home, fields, everything[at : at + size])
 
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
-        client = x.client_id or b""
+        asker = f"\0{x.connection.address}\0".encode() + (x.client_id or b"")
         fields = (messages.ENSURE_TOPIC, 0, 0, x.number << 32 | index, 0, 0, 0, 0)
-        self._put(x, index, CONTROL_HOME, fields, name.encode() + b"\0" + client)
+        self._put(x, index, CONTROL_HOME, fields, name.encode() + asker)
 
     def _put(
         self, x: Exchange, index: int, home: int, fields: tuple[int, ...], payload: bytes | None

@@ -1,0 +1,203 @@
+"""What control does about deleted topics: note them before they go, forget them when their time is
+over or the disk is full, and hold their names against clients that create what they poll.
+
+Invariant: control is the only writer of the file. A topic enters it before the record of its
+deletion is durable, and leaves it when it is back with all its folders or can never come back; so
+a crash at any step leaves a topic that is there, or one that can be brought back, or none.
+Called by `control/main.py`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.base.ids import INTERNAL_TOPICS
+from appliance.config.broker import BrokerConfig
+from appliance.logstore.files import DELETED_FOLDER
+from appliance.metadata import trash as trash_file
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, Trash
+from appliance.shell.log import NOTICE, WARNING, Log
+from appliance.wire import kraft_records as kraft
+
+_LOOK_EVERY_MS: Final = 1000
+_REST_MS: Final = 5000  # after making room: the I/O processes need a moment to remove the files
+_NAMES: Final = 10_000  # deleted names that are remembered at most
+_TOPICS: Final = 10_000
+KEEP_FREE_PERCENT: Final = 3
+KEEP_FREE_TIMES: Final = 3
+"""Of what `ioproc/space.py` keeps free: the trash goes before any produce is refused."""
+
+Sizes = Callable[[bytes, int], tuple[int, int]]
+"""(topic id, partition) → (bytes, records) of its log."""
+
+
+class TopicTrash:
+    """The trash of this appliance. view: what is in it; read it, never write it."""
+
+    def __init__(self, disk: Disk, dirs: Sequence[str], log: Log) -> None:
+        self._disk = disk
+        self._dirs = dirs
+        self._log = log
+        self._next_look_ms = 0
+        self._next_room_ms = 0
+        try:
+            self.view = trash_file.read(disk, dirs[0])
+        except (ValueError, StorageFailed) as cause:
+            log.event(WARNING, "topic-trash-unreadable", cause=str(cause))
+            self.view = Trash()
+
+    def before(
+        self,
+        records: Iterable[object],
+        image: MetadataImage,
+        config: BrokerConfig,
+        sizes: Sizes,
+        now_ms: int,
+    ) -> None:
+        """Take note of what these records, which are not appended yet, delete and create."""
+        changed = False
+        buried: list[bytes] = []
+        for record in records:
+            if isinstance(record, kraft.TopicRecord):
+                self.view.names.pop(record.name, None)
+            elif isinstance(record, kraft.RemoveTopicRecord):
+                topic = image.topics_by_id.get(record.topic_id)
+                if topic is None or topic.name in INTERNAL_TOPICS:
+                    continue
+                if config.int(NO_AUTO_CREATE_MS):
+                    self.view.names[topic.name] = now_ms
+                    changed = True
+                if config.int(RETENTION_MS):
+                    self._bury(image, topic.topic_id, sizes, now_ms)
+                    buried.append(topic.topic_id)
+                    changed = True
+        if changed and not self._write():
+            for topic_id in buried:  # what is not in the file is not kept
+                del self.view.topics[topic_id]
+
+    def _bury(self, image: MetadataImage, topic_id: bytes, sizes: Sizes, now_ms: int) -> None:
+        topic = image.topics_by_id[topic_id]
+        found = [sizes(topic_id, one.index) for one in topic.partitions]
+        size, records = sum(one[0] for one in found), sum(one[1] for one in found)
+        self.view.topics.pop(topic_id, None)
+        self.view.topics[topic_id] = trash_file.bury(
+            image, topic, now_ms, size=size, records=records
+        )
+        self._log.event_from(NOTICE, "topic-kept", "all", topic=topic.name, bytes=size)
+
+    def blocked_ms(self, name: str, config: Callable[[], BrokerConfig], now_ms: int) -> int:
+        """For how long the name must not be created just because somebody asks for it; 0: it
+        may."""
+        deleted_ms = self.view.names.get(name)
+        if deleted_ms is None:
+            return 0
+        return max(0, deleted_ms + config().int(NO_AUTO_CREATE_MS) - now_ms)
+
+    def missing(self, buried: Buried) -> str:
+        """The folder of a partition that had records and is not there any more, or ""."""
+        if not buried.records:
+            return ""
+        there: set[str] = set()
+        for path in self._dirs:
+            there.update(self._names_in(path))
+        kept = {found[1] for name in there if (found := _kept(name, buried.topic_id))}
+        for index in range(buried.partitions):
+            name = f"{buried.name}-{index}"
+            if str(index) not in kept and name not in there:
+                return f"the folder of {name}"
+        return ""
+
+    def due(self, now_ms: int) -> bool:
+        """Whether `tick` should be called."""
+        if not self.view.topics and not self.view.names:
+            return False
+        # The wall clock may be set back: then it is time, too.
+        return not self._next_look_ms - 2 * _LOOK_EVERY_MS < now_ms < self._next_look_ms
+
+    def tick(self, image: MetadataImage, config: BrokerConfig, now_ms: int) -> None:
+        """Now and then: let go of what is over, of what is back, and of what there is no room
+        for."""
+        self._next_look_ms = now_ms + _LOOK_EVERY_MS
+        changed = self._forget_names(config, now_ms)
+        for buried in list(self.view.topics.values()):
+            if buried.topic_id in image.topics_by_id:
+                if not self._is_back(buried):
+                    continue
+            elif buried.deleted_ms + config.int(RETENTION_MS) > now_ms:
+                continue
+            else:
+                self._tell_gone(buried, "time")
+            del self.view.topics[buried.topic_id]
+            changed = True
+        changed = self._make_room(image, config, now_ms) or changed
+        if changed:
+            self._write()
+
+    def _forget_names(self, config: BrokerConfig, now_ms: int) -> bool:
+        names = self.view.names
+        delay_ms = config.int(NO_AUTO_CREATE_MS)
+        over = [name for name, deleted_ms in names.items() if deleted_ms + delay_ms <= now_ms]
+        over += list(names)[: max(0, len(names) - _NAMES)]
+        for name in over:
+            names.pop(name, None)
+        return bool(over)
+
+    def _is_back(self, buried: Buried) -> bool:
+        """No folder of it is in the trash."""
+        return not any(
+            _kept(name, buried.topic_id) for path in self._dirs for name in self._names_in(path)
+        )
+
+    def _make_room(self, image: MetadataImage, config: BrokerConfig, now_ms: int) -> bool:
+        lacking = self._lacking(config) if now_ms >= self._next_room_ms else 0
+        dead = [one for one in self.view.topics.values() if one.topic_id not in image.topics_by_id]
+        went = False
+        for number, buried in enumerate(dead):
+            if lacking <= 0 and len(dead) - number <= _TOPICS:
+                break
+            self._tell_gone(buried, "space")
+            del self.view.topics[buried.topic_id]
+            lacking -= buried.size
+            went = True
+        if went:
+            self._next_room_ms = now_ms + _REST_MS
+        return went
+
+    def _lacking(self, config: BrokerConfig) -> int:
+        """How many bytes more should be free on the fullest disk."""
+        keep = KEEP_FREE_TIMES * config.int("penstock.disk.free.min.bytes")
+        most = 0
+        for path in self._dirs:
+            try:
+                total, free = self._disk.space(path)
+            except StorageFailed:
+                continue
+            most = max(most, max(keep, total * KEEP_FREE_PERCENT // 100) - free)
+        return most
+
+    def _tell_gone(self, buried: Buried, cause: str) -> None:
+        self._log.event_from(
+            NOTICE, "topic-trash-emptied", cause, topic=buried.name, bytes=buried.size, cause=cause
+        )
+
+    def _names_in(self, path: str) -> list[str]:
+        try:
+            return self._disk.listdir(path)
+        except StorageFailed:
+            return []
+
+    def _write(self) -> bool:
+        try:
+            trash_file.write(self._disk, self._dirs[0], self.view)
+        except StorageFailed as failure:  # a full disk is a reason to delete, not to refuse it
+            self._log.event(WARNING, "topic-trash-not-written", cause=str(failure))
+            return False
+        return True
+
+
+def _kept(name: str, topic_id: bytes) -> re.Match[str] | None:
+    """Whether this is the folder of a deleted partition of the topic; group 1 is the partition."""
+    return re.search(rf"-(\d+)\.{topic_id.hex()}{DELETED_FOLDER}\Z", name)

@@ -1,0 +1,186 @@
+"""Folders of deleted partitions: kept while their topic can be brought back, then removed, or
+renamed back.
+
+A deleted partition's folder is renamed as Kafka does it (`NAME-P.ID-delete`), with the topic's id
+for ID; the list of what is to be kept is control's (`metadata/trash.py`). Beside the records lies a
+mark with what the checkpoints said of the log, because those are forgotten. Invariant: a folder is
+removed only when its topic is neither in the list nor in the metadata, and then it can never come
+back; a folder that came back is served with its mark's numbers, whatever a later topic of the same
+name has left in the checkpoints. Called by `home.py`.
+"""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from appliance.base.disk import Disk, read_file, write_file
+from appliance.base.errors import StorageFailed
+from appliance.base.home import home_of
+from appliance.logstore import files
+from appliance.logstore.recovery import read_topic_id
+from appliance.metadata import trash as trash_file
+from appliance.metadata.image import MetadataImage
+
+MARK: Final = "penstock-deleted"
+LOOK_EVERY_NS: Final = 1_000_000_000
+_NAME: Final = re.compile(rf"-(\d{{1,10}})\.([0-9a-f]{{32}}){files.DELETED_FOLDER}\Z")
+
+Mark = tuple[int, int]
+"""Log start offset and recovery point of a log when its topic was deleted."""
+Key = tuple[bytes, int]
+"""Topic id and partition."""
+
+
+def key_of(name: str) -> Key | None:
+    """Whose folder of a deleted partition this is; None for every other name."""
+    found = _NAME.search(name)
+    return found and (bytes.fromhex(found[2]), int(found[1]))
+
+
+def read_mark(disk: Disk, folder: str) -> Mark | None:
+    """What is known of a log that came back; None for every other one. Raises StorageFailed."""
+    path = f"{folder}/{MARK}"
+    if not disk.exists(path):
+        return None
+    try:
+        version, numbers = read_file(disk, path).split(b"\n", 1)
+        start, recovered = numbers.split()
+        return (int(start), int(recovered)) if version == b"0" else (0, 0)
+    except ValueError:
+        return 0, 0
+
+
+class Trash:
+    """What this ioproc keeps. dirs: the log folders that are online, the first one with the list.
+    gone: name and id of topics that can never come back, for the caller to take."""
+
+    __slots__ = (
+        "_dead",
+        "_dirs",
+        "_disk",
+        "_folders",
+        "_ids",
+        "_ioprocs",
+        "_left_behind",
+        "_me",
+        "_next_look_ns",
+        "gone",
+    )
+
+    def __init__(self, disk: Disk, dirs: Callable[[], list[str]], me: int, ioprocs: int) -> None:
+        self._disk = disk
+        self._dirs = dirs
+        self._me = me
+        self._ioprocs = ioprocs
+        self._ids: frozenset[bytes] = frozenset()
+        self._folders: dict[Key, str] = {}
+        self._dead: dict[bytes, str] = {}
+        self._left_behind: list[str] = []
+        self.gone: list[tuple[str, bytes]] = []
+        self._next_look_ns = 0
+
+    def find(self, image: MetadataImage) -> None:
+        """At the start: which folders there are, and which topics are to be kept."""
+        for topic_id, name in self.reread().items():
+            if topic_id not in image.topics_by_id:
+                self._dead[topic_id] = name
+        for parent in self._dirs():
+            for name in self._disk.listdir(parent):
+                key = key_of(name)
+                if key is not None and home_of(*key, self._ioprocs) == self._me:
+                    self._folders[key] = f"{parent}/{name}"
+
+    def reread(self) -> dict[bytes, str]:
+        """Look again which topics are to be kept: id → name. A list that cannot be read keeps
+        everything that it kept."""
+        try:
+            found = trash_file.read(self._disk, self._dirs()[0]).topics
+        except (ValueError, StorageFailed):
+            return {}
+        self._ids = frozenset(found)
+        return {one.topic_id: one.name for one in found.values()}
+
+    def keeps(self, topic_id: bytes) -> bool:
+        """Whether the topic is to be kept, or is on its way back."""
+        return topic_id in self._ids
+
+    @property
+    def keeps_some(self) -> bool:
+        """Whether any topic is to be kept."""
+        return bool(self._ids)
+
+    def deleted(self, name: str, topic_id: bytes) -> bool:
+        """A topic went, wherever its partitions are. Whether it is to be kept."""
+        if topic_id not in self._ids:
+            return False
+        self._dead[topic_id] = name
+        return True
+
+    def put_away(self, folder: str, key: Key, mark: Mark) -> None:
+        """Keep a folder that still has its name; nothing of it is open. Raises StorageFailed."""
+        self.mark(folder, mark)
+        away = files.deleted_folder(folder, key[0].hex())
+        self._disk.rename(folder, away)
+        self._disk.sync_dir(folder.rpartition("/")[0])
+        self.hold(key, away)
+
+    def mark(self, folder: str, mark: Mark) -> None:
+        """Write into a folder that is about to be renamed what is known of its log. A full disk
+        must not keep it from going: it is searched from its begin then."""
+        with suppress(StorageFailed):
+            write_file(self._disk, f"{folder}/{MARK}", b"0\n%d %d\n" % mark)
+
+    def hold(self, key: Key, folder: str) -> None:
+        """The folder was renamed: remove it when its time is over."""
+        self._folders[key] = folder
+
+    def bring_back(self, name: str, key: Key) -> None:
+        """Give a partition that is to be opened its folder again, if that is in the trash and not a
+        copy that was left behind. Raises StorageFailed."""
+        folder = self._folders.pop(key, "")
+        if not folder and key[0] in self._ids:
+            folder = self._look_for(key)
+        if not folder or not self._disk.exists(folder):
+            return
+        for parent in self._dirs():
+            path = f"{parent}/{name}"
+            if self._disk.exists(path) and read_topic_id(self._disk, path) == key[0]:
+                self._left_behind.append(folder)
+                return
+        parent = folder.rpartition("/")[0]
+        assert not self._disk.exists(f"{parent}/{name}"), f"another is in the way of {folder}"
+        self._disk.rename(folder, f"{parent}/{name}")
+        self._disk.sync_dir(parent)
+
+    def _look_for(self, key: Key) -> str:
+        """The ioproc that put it away may have been another one."""
+        for parent in self._dirs():
+            for name in self._disk.listdir(parent):
+                if key_of(name) == key:
+                    return f"{parent}/{name}"
+        return ""
+
+    def unmark(self, folder: str) -> None:
+        """The checkpoints know of the log again. Raises StorageFailed."""
+        self._disk.unlink(f"{folder}/{MARK}")
+
+    def look(self, image: MetadataImage, now_ns: int) -> list[str]:
+        """Now and then: the folders that are to be removed. Topics that are over go to `gone`."""
+        left, self._left_behind = self._left_behind, []
+        if now_ns < self._next_look_ns or not (self._folders or self._dead):
+            return left
+        self._next_look_ns = now_ns + LOOK_EVERY_NS
+        self.reread()
+        for topic_id, name in list(self._dead.items()):
+            back = topic_id in image.topics_by_id
+            if back or topic_id not in self._ids:
+                del self._dead[topic_id]
+                if not back:
+                    self.gone.append((name, topic_id))
+        over = [
+            key
+            for key in self._folders
+            if key[0] not in self._ids and key[0] not in image.topics_by_id
+        ]
+        return left + [self._folders.pop(key) for key in over]

@@ -1,0 +1,128 @@
+"""Deleted topics that can be brought back, and names that were deleted lately: one small file.
+
+Control alone writes it (`control/topic_trash.py`), before the record of the deletion is written;
+the I/O processes read it to know which folders of deleted partitions they must keep. Invariant: the
+file is whole or absent, and a topic that is in it has all its folders.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from appliance.base.disk import Disk, read_file, write_file
+from appliance.base.errors import PeerError
+from appliance.metadata.image import TOPIC, MetadataImage
+from appliance.metadata.parts import TopicImage
+from appliance.metadata.snapshot import partition_record
+from appliance.wire import kraft_records as kraft
+
+TRASH_FILE: Final = "penstock-topic-trash.json"
+"""At the root of the first log folder."""
+_VERSION: Final = 1
+
+RETENTION_MS: Final = "penstock.topic.trash.retention.ms"
+NO_AUTO_CREATE_MS: Final = "penstock.topic.deleted.auto.create.delay.ms"
+
+
+@dataclass(slots=True, frozen=True)
+class Buried:
+    """One deleted topic. deleted_ms: wall clock. size, records: of all partitions when it went.
+    values: the metadata records that would make it again, encoded, the topic's own first."""
+
+    name: str
+    topic_id: bytes
+    deleted_ms: int
+    partitions: int
+    size: int
+    records: int
+    values: tuple[bytes, ...]
+
+
+@dataclass(slots=True)
+class Trash:
+    """topics: by topic id, the oldest deletion first. names: deleted name → when, wall clock ms."""
+
+    topics: dict[bytes, Buried] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+
+    def newest(self, name: str) -> Buried | None:
+        """The topic of this name that was deleted last."""
+        return next((one for one in reversed(self.topics.values()) if one.name == name), None)
+
+
+def bury(
+    image: MetadataImage, topic: TopicImage, now_ms: int, *, size: int, records: int
+) -> Buried:
+    """What must be known to bring a topic back as it is in the image now."""
+    made: list[object] = [kraft.TopicRecord(name=topic.name, topic_id=topic.topic_id)]
+    made += [
+        kraft.ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=key, value=value)
+        for key, value in image.config(TOPIC, topic.name).items()
+    ]
+    made += [partition_record(topic.topic_id, one) for one in topic.partitions]
+    values = tuple(kraft.encode(one) for one in made)
+    count = len(topic.partitions)
+    return Buried(topic.name, topic.topic_id, now_ms, count, size, records, values)
+
+
+def encode(trash: Trash) -> bytes:
+    """The file's bytes."""
+    topics = [
+        {
+            "name": one.name,
+            "id": one.topic_id.hex(),
+            "deleted_ms": one.deleted_ms,
+            "partitions": one.partitions,
+            "bytes": one.size,
+            "records": one.records,
+            "metadata": [b64encode(value).decode() for value in one.values],
+        }
+        for one in trash.topics.values()
+    ]
+    return json.dumps({"version": _VERSION, "topics": topics, "names": trash.names}).encode()
+
+
+def decode(data: bytes) -> Trash:
+    """The file's content. Raises ValueError when it is not one."""
+    try:
+        found: Any = json.loads(data)
+        if found["version"] != _VERSION:
+            raise ValueError(f"version {found['version']!r} is not {_VERSION}")
+        trash = Trash(names={str(name): int(at) for name, at in found["names"].items()})
+        for one in found["topics"]:
+            buried = _buried(one)
+            trash.topics[buried.topic_id] = buried
+    except (KeyError, TypeError, AttributeError, NotBase64, PeerError) as wrong:
+        raise ValueError(f"not a list of deleted topics: {wrong!r}") from None
+    return trash
+
+
+def _buried(one: Any) -> Buried:
+    values = tuple(b64decode(value, validate=True) for value in one["metadata"])
+    topic_id = bytes.fromhex(one["id"])
+    made = [kraft.decode(value) for value in values]
+    first = made[0] if made else None
+    if not isinstance(first, kraft.TopicRecord) or first.topic_id != topic_id:
+        raise ValueError("its first record is not that of the topic")
+    return Buried(
+        first.name,
+        topic_id,
+        int(one["deleted_ms"]),
+        int(one["partitions"]),
+        int(one["bytes"]),
+        int(one["records"]),
+        values,
+    )
+
+
+def read(disk: Disk, data_dir: str) -> Trash:
+    """What is in the file; nothing when there is none. Raises ValueError, StorageFailed."""
+    path = f"{data_dir}/{TRASH_FILE}"
+    return decode(read_file(disk, path)) if disk.exists(path) else Trash()
+
+
+def write(disk: Disk, data_dir: str, trash: Trash) -> None:
+    """Replace the file durably. Raises StorageFailed."""
+    write_file(disk, f"{data_dir}/{TRASH_FILE}", encode(trash))

@@ -1,0 +1,303 @@
+"""A deleted topic in the hands of an ioproc and of control's list, over a disk that loses power at
+every step: it is there, or it can be brought back whole, or it was given up on purpose."""
+
+import os
+import types
+from random import Random
+
+import pytest
+from core_world import NOW_MS, World, batch
+from sim.disk import PowerCut, SimDisk
+from test_home import Chores
+
+from appliance.config.broker import BrokerConfig
+from appliance.control.topic_trash import TopicTrash
+from appliance.controller.decision import Situation
+from appliance.controller.topics import NewTopic
+from appliance.controller.undelete import UNDELETE, undelete
+from appliance.ioproc.home import Home
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.opening import Opener
+from appliance.ioproc.trash import LOOK_EVERY_NS, MARK
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.log_dirs import LogDirs
+from appliance.shell.log import Log as EventLog
+from appliance.wire import kraft_records as kraft
+
+DATA = "/data"
+RECORDS = 6
+HOUR_MS = 3_600_000
+OLD, NEW = b"old".ljust(16, b"\0"), b"new".ljust(16, b"\0")
+SILENT = EventLog("test", fd=os.open(os.devnull, os.O_WRONLY), journal=False)
+
+
+class Machine:
+    """Control's list and one ioproc over a disk. `log` is the metadata log: a commit is atomic."""
+
+    def __init__(self, disk=None):
+        self.disk = disk or SimDisk()
+        self.log = []
+        self.config = BrokerConfig.of({"node.id": "1"})
+        self.now_ms = NOW_MS
+        self.now_ns = 0
+        if not self.disk.exists(DATA):
+            self.disk.mkdir(DATA)
+            self.disk.sync_dir("/")
+        self.start()
+
+    def start(self, clean=False):
+        self.image = MetadataImage()
+        self.handles = {}
+        self.number = 0
+        for record in self.log:
+            self.apply(record)
+        self.trash = TopicTrash(self.disk, [DATA], SILENT)
+        self.world = World(DATA, disk=self.disk)
+        self.chores = Chores()
+        dirs = LogDirs.of(DATA)
+        core = self.world.core
+        core.spaces = [self.world.space]
+        keeping = Housekeeping(self.config, self.disk, dirs, core, self.chores, SILENT)
+        core._checkpoint = keeping.moved_log_start
+        self.keeping = keeping
+        opener = Opener(self.disk, dirs, self.world.table, clean=clean)
+        seat = types.SimpleNamespace(index=0, ioprocs=1, config=self.config, data_dir=DATA)
+        self.follower = types.SimpleNamespace(image=self.image, handles=self.handles)
+        self.home = Home(
+            seat, self.disk, dirs, self.follower, core, keeping, opener, SILENT, lambda: NOW_MS
+        )
+        for _ in self.home.open_all(self.now_ns, self.now_ms):
+            pass
+
+    def apply(self, record):
+        changes = self.image.apply(0, record)
+        if isinstance(record, kraft.PartitionRecord):
+            self.handles[record.topic_id, record.partition_id] = self.number
+            self.number += 1
+        return changes
+
+    def commit(self, *records):
+        """As control does it: the list first, then the log, then the ioproc hears of it."""
+        self.trash.before(records, self.image, self.config, lambda *_: (600, RECORDS), self.now_ms)
+        self.disk.change("/metadata", "commit")
+        self.log += records
+        changes = [change for record in records for change in self.apply(record)]
+        self.home.apply(changes, self.now_ns, self.now_ms)
+        self.turn()
+
+    def turn(self, ms=1001):
+        self.now_ms += ms
+        self.now_ns += ms * 1_000_000
+        if self.trash.due(self.now_ms):
+            self.trash.tick(self.image, self.config, self.now_ms)
+        while not self.home.go_on(self.now_ns, self.now_ms):
+            pass
+        self.keeping.tick(self.now_ns, self.now_ms)
+
+    def create(self, topic_id, name="t"):
+        self.commit(
+            kraft.TopicRecord(name=name, topic_id=topic_id),
+            kraft.ConfigRecord(
+                resource_type=2, resource_name=name, name="retention.ms", value="-1"
+            ),
+            kraft.PartitionRecord(
+                partition_id=0, topic_id=topic_id, replicas=(1,), isr=(1,), leader=1,
+                leader_epoch=0, partition_epoch=0,
+            ),
+        )  # fmt: skip
+
+    def delete(self, topic_id):
+        self.commit(kraft.RemoveTopicRecord(topic_id=topic_id))
+
+    def undelete(self, which="true"):
+        situation = Situation(
+            image=self.image, config=self.config, node_id=1, directory_id=bytes(16),
+            new_id=lambda: bytes(16), free_rows=10,
+        )  # fmt: skip
+        asked = NewTopic("t", configs={UNDELETE: which})
+        records, created = undelete(situation, self.trash.view, self.trash.missing, asked)
+        self.commit(*records)
+        return created
+
+    def partition(self, topic_id):
+        return self.world.core.partitions.get(self.handles.get((topic_id, 0), -1))
+
+    def fill(self, topic_id):
+        """Six records, the first two deleted, all on the disk."""
+        partition = self.partition(topic_id)
+        for _ in range(RECORDS):
+            self.world.append(partition.handle, batch(topic_id), acks=1)
+            self.world.turn()
+        partition.log.sync_now()
+        partition.log.advance_log_start(2)
+        self.keeping.moved_log_start(partition)
+
+    def check(self, topic_id):
+        partition = self.partition(topic_id)
+        assert partition is not None
+        assert partition.broken is None
+        assert (partition.log.log_start_offset, partition.log.end_offset) == (2, RECORDS)
+        found = partition.log.locate(2, 1 << 20, RECORDS)
+        assert found is not None
+        assert not self.disk.exists(f"{partition.log.path}/{MARK}")
+        data = self.disk.open(f"{partition.log.path}/{0:020d}.log")
+        assert topic_id in data.pread(data.size(), 0)
+        data.close()
+
+    def names(self):
+        return [n for n in self.disk.listdir(DATA) if n.startswith("t-0")]
+
+
+def filled():
+    machine = Machine()
+    machine.create(OLD)
+    machine.fill(OLD)
+    return machine
+
+
+def test_a_topic_comes_back_with_its_records_its_log_start_and_its_settings():
+    machine = filled()
+    machine.delete(OLD)
+    assert machine.names() == [f"t-0.{OLD.hex()}-delete"]
+    assert machine.partition(OLD) is None
+    created = machine.undelete()
+    assert (created.topic_id, created.configs) == (OLD, {"retention.ms": "-1"})
+    machine.check(OLD)
+    assert machine.image.topics_by_name["t"].partitions[0].leader_epoch == 1
+    machine.turn()
+    assert not machine.trash.view.topics, "it is back, so it is not in the trash"
+    machine.start()
+    machine.check(OLD)
+
+
+def test_what_a_later_topic_of_the_name_left_does_not_matter():
+    machine = filled()
+    machine.delete(OLD)
+    machine.create(NEW)
+    machine.fill(NEW)
+    machine.delete(NEW)
+    assert machine.trash.view.newest("t").topic_id == NEW
+    machine.start()
+    assert set(machine.names()) == {f"t-0.{one.hex()}-delete" for one in (OLD, NEW)}
+    machine.undelete()
+    machine.check(NEW)
+    machine.delete(NEW)
+    machine.undelete()
+    machine.check(NEW)
+
+
+def test_its_time_is_over():
+    machine = filled()
+    machine.delete(OLD)
+    machine.turn(HOUR_MS - 10_000)
+    assert machine.names()
+    machine.turn(20_000)
+    machine.turn()
+    machine.turn()
+    assert machine.names() == []
+    assert machine.home.gone() == [("t", OLD)]
+    with pytest.raises(Exception, match="time in the trash is over"):
+        machine.undelete()
+
+
+def test_what_was_over_while_nobody_looked_goes_after_the_start():
+    machine = filled()
+    machine.delete(OLD)
+    machine.now_ms += 2 * HOUR_MS
+    machine.start()
+    for _ in range(3):
+        machine.turn()
+    assert machine.names() == []
+
+
+def test_folders_of_apache_kafka_that_wait_for_removal_go_at_the_start():
+    machine = filled()
+    machine.disk.mkdir(f"{DATA}/x-0.0123456789abcdef0123456789abcdef-delete")
+    machine.disk.mkdir(f"{DATA}/y-0.other-delete")
+    machine.start()
+    machine.turn()
+    machine.turn()
+    assert [name for name in machine.disk.listdir(DATA) if name.endswith("-delete")] == []
+    machine.check(OLD)
+
+
+def test_the_list_of_what_is_kept_goes_before_the_deletion_is_committed():
+    machine = filled()
+    machine.disk.crash_at = -1
+    steps = machine.disk.steps
+    machine.delete(OLD)
+    assert machine.disk.steps > steps
+    assert machine.trash.view.topics[OLD].partitions == 1
+
+
+def steps_of(action):
+    machine = filled()
+    action(machine, False)
+    before = machine.disk.steps
+    action(machine, True)
+    return machine.disk.steps - before
+
+
+def delete(machine, now):
+    if now:
+        machine.delete(OLD)
+
+
+def delete_and_create(machine, now):
+    if now:
+        machine.delete(OLD)
+        machine.create(NEW)
+
+
+def bring_back(machine, now):
+    if now:
+        machine.undelete()
+    else:
+        machine.delete(OLD)
+
+
+def bring_back_after_another(machine, now):
+    if now:
+        machine.delete(NEW)
+        machine.undelete(OLD.hex())
+    else:
+        machine.delete(OLD)
+        machine.create(NEW)
+        machine.fill(NEW)
+
+
+@pytest.mark.parametrize(
+    "action", [delete, delete_and_create, bring_back, bring_back_after_another]
+)
+@pytest.mark.parametrize("power", [False, True])
+def test_an_end_at_any_step_leaves_it_whole(action, power):
+    steps = steps_of(action)
+    assert steps > 3
+    for step in range(1, steps + 1):
+        machine = filled()
+        action(machine, False)
+        machine.disk.crash_at = machine.disk.steps + step
+        with pytest.raises(PowerCut):
+            action(machine, True)
+        if power:
+            machine.disk.power_cut(Random(step))
+        else:
+            machine.disk.process_death()
+        machine.start()
+        machine.turn()
+        if NEW in machine.image.topics_by_id:
+            machine.delete(NEW)
+        if OLD not in machine.image.topics_by_id:
+            machine.undelete(OLD.hex())
+        machine.check(OLD)
+        machine.start()
+        machine.check(OLD)
+
+
+def test_a_start_after_the_look_is_over_finds_nothing_to_hurt():
+    machine = filled()
+    machine.delete(OLD)
+    machine.undelete()
+    for _ in range(4):
+        machine.turn(LOOK_EVERY_NS // 1_000_000 + 1)
+    machine.check(OLD)
