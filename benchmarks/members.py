@@ -236,8 +236,11 @@ class Crowd:
             self._poll.unregister(member.socket.fileno())
 
     def settled(self) -> bool:
-        """Everybody is in the same generation, and each partition has one owner."""
+        """Everybody is in the same generation and owns something (there are enough partitions),
+        and each partition has one owner."""
         if any(member.generation < 0 or member.leaving for member in self.members):
+            return False
+        if not all(member.owned for member in self.members):
             return False
         owned = sorted(p for member in self.members for p in member.owned)
         same = len({member.generation for member in self.members}) == 1
