@@ -7,17 +7,14 @@ values: limit, rate, used (1.0: all of it), throttle-ms and throttled (how often
 answers UNSUPPORTED_VERSION to it, as to every entity type that it does not know.
 """
 
-from typing import Final
-
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.quotas import Component, describe_quotas
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
-from appliance.quotas.limits import CONNECTION, entity_text
+from appliance.quotas.limits import CONNECTION, USAGE, entity_text
 from appliance.quotas.meters import Usage
 
-USAGE: Final = "penstock-usage"
-_ANY: Final = 2
+_ANY = 2
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:

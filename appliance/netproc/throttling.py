@@ -20,6 +20,7 @@ from appliance.quotas.mutations import STRICT_SINCE
 from appliance.quotas.window import Windows
 from appliance.shell.log import WARNING, Log
 from appliance.shell.seat import Seat
+from appliance.wire.request_head import FIRST_FLEXIBLE
 
 Quotas = Mapping[Entity, Mapping[str, float]]
 
@@ -28,6 +29,7 @@ _PRODUCE_KEY: Final = k00_produce.HANDLER.key
 _FETCH_KEY: Final = 1
 _WARN_EVERY_NS: Final = 60_000_000_000
 _MOST_WARNED: Final = 1024
+_HEADER_BYTES: Final = 10  # without the client id and tagged fields
 
 
 class Throttling:
@@ -64,7 +66,7 @@ class Throttling:
         pause_ms = 0
         if key == _PRODUCE_KEY:
             kind = PRODUCE
-            pause_ms = self.meters.charge(PRODUCE, _USER, client, x.end - x.position, now_ms)
+            pause_ms = self.meters.charge(PRODUCE, _USER, client, _request_size(x), now_ms)
         elif key == _FETCH_KEY:
             kind = FETCH
             size = sum(len(one) if isinstance(one, bytes) else one.length for one in pieces)
@@ -119,7 +121,7 @@ class Throttling:
             "quota-exceeded",
             entity=entity_text(entity)[:200],
             quota=kind,
-            limit=f"{limit:g}",
+            limit=f"{limit:.12g}",
             client=client[:100],
             request=x.handler.name,
             throttle_ms=pause_ms,
@@ -128,6 +130,12 @@ class Throttling:
 
 def _client(x: Exchange) -> str:
     return (x.client_id or b"").decode(errors="replace")
+
+
+def _request_size(x: Exchange) -> int:
+    """With its header, as Kafka counts."""
+    tags = x.version >= FIRST_FLEXIBLE[_PRODUCE_KEY]
+    return x.end - x.position + _HEADER_BYTES + len(x.client_id or b"") + tags
 
 
 def _joined(pieces: list[Piece]) -> bytes:

@@ -21,6 +21,9 @@ CONNECTION: Final = "connection_creation_rate"
 ARRIVAL: Final = "max.connection.creation.rate"
 """Not a quota but a setting of the broker; it is counted in the same way."""
 
+USAGE: Final = "penstock-usage"
+"""The entity type by which DescribeClientQuotas tells how much of the quotas is used."""
+
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION, CONNECTION, ARRIVAL)
 
 Entity = tuple[tuple[str, str | None], ...]

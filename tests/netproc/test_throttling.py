@@ -89,7 +89,7 @@ def test_a_produce_over_its_quota_is_told_then_not_read(server, wired, version):
     assert one.active
     request = ProduceRequest(None, -1, 1000, [], [])
     answer = encode(request, [], version, 0)
-    x = exchange(k00_produce.HANDLER, version, connection, 10_500)
+    x = exchange(k00_produce.HANDLER, version, connection, 10_500 - 14 - (version >= 9))
     pieces = one.apply(x, [answer], server.now_ns)
     decoded = decode_response(0, version, pieces[0])
     assert decoded.throttle_time.total_seconds() == 0.5

@@ -1,0 +1,114 @@
+"""`penstock quota …` as a shell script sees it, and who is throttled, in one call."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from quota_peer import QuotaPeer
+
+PENSTOCK = [sys.executable, "-m", "appliance.cli", "quota"]
+
+
+@pytest.fixture(scope="module")
+def run(appliance):
+    env = os.environ | {"PENSTOCK_BOOTSTRAP": appliance.bootstrap}
+
+    def call(*args, code=0):
+        done = subprocess.run(
+            [*PENSTOCK, *args], capture_output=True, text=True, env=env, timeout=60, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == code, (args, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return call
+
+
+def rows(done):
+    return json.loads(done.stdout)
+
+
+def test_quotas_are_planned_set_described_and_unset(run):
+    planned = run("set", "--client-id", "a", "produce=10MB/s", "--dry-run", "-o", "json")
+    assert rows(planned)[0]["status"] == "would be changed"
+    assert "--yes" in run("set", "--client-id", "a", "produce=10MB/s", code=2).stderr
+    assert rows(run("list", "-o", "json")) == []
+    run("set", "--client-id", "a", "produce=10MB/s", "request=50%", "--yes")
+    run("set", "--default", "client-id", "fetch=2MiB", "--yes")
+    again = rows(run("set", "--client-id", "a", "produce=10MB", "--yes", "-o", "json"))
+    assert [row["status"] for row in again] == ["as it was"]
+    listed = rows(run("ls", "-o", "json"))
+    assert [(row["entity"], row["quota"], row["value"]) for row in listed] == [
+        ("client-id=a", "producer_byte_rate", 10e6),
+        ("client-id=a", "request_percentage", 50.0),
+        ("client-id=<default>", "consumer_byte_rate", 2.0 * 1024 * 1024),
+    ]
+    found = rows(run("describe", "--client-id", "a", "-o", "json"))
+    assert {row["quota"]: row["set_for"] for row in found} == {
+        "producer_byte_rate": "client-id=a",
+        "consumer_byte_rate": "client-id=<default>",
+        "request_percentage": "client-id=a",
+        "controller_mutation_rate": None,
+    }
+    assert "10 MB/s" in run("list", "--client-id", "a").stdout
+    run("unset", "--client-id", "a", "--all", "--yes")
+    run("unset", "--default", "client-id", "fetch", "--yes")
+    assert run("list", "-o", "name").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("set", "produce=1MB"), "whose quota"),
+        (("set", "--user", "u", "--default", "user", "produce=1MB"), "one of the two"),
+        (("set", "--user", "u", "produce=fast"), "10MB/s"),
+        (("set", "--user", "u", "produce=5%"), "not a value"),
+        (("set", "--user", "u", "request=5MB"), "not a value"),
+        (("set", "--user", "u", "mutations=5k"), "not a value"),
+        (("set", "--user", "u", "produce=0"), "greater than 0"),
+        (("set", "--user", "u", "speed=1"), "not a quota"),
+        (("set", "--user", "u", "--ip", "10.0.0.1", "produce=1"), "alone"),
+        (("unset", "--user", "u"), "--all"),
+    ],
+)
+def test_what_is_mistyped_is_usage(run, args, said):
+    assert said in run(*args, code=2).stderr
+
+
+def test_the_broker_has_the_last_word(run):
+    refused = run("set", "--ip", "10.0.0", "connections=5", "--yes", "-o", "json", code=1)
+    assert rows(refused)["error"]["code"] == "INVALID_REQUEST"
+    assert run("list", "-b", "127.0.0.1:1", code=3)
+
+
+def test_who_is_throttled_by_what_and_for_how_long_is_read_in_one_call(run, appliance, topic_of):
+    run("set", "--default", "client-id", "produce=1kB/s", "--yes")
+    with QuotaPeer(appliance.bootstrap, "greedy") as one:
+        told = one.produce(topic_of, 100_000)
+    with QuotaPeer(appliance.bootstrap, "modest") as two:
+        assert two.produce(topic_of, 100) == 0
+    assert 80_000 < told < 95_000
+    greedy, modest = rows(run("usage", "-o", "json"))
+    assert (greedy["who"], greedy["client_id"]) == ("client-id=greedy", "greedy")
+    assert greedy["set_for"] == "client-id=<default>" and greedy["limit"] == 1000
+    assert greedy["used_percent"] > 100 and greedy["throttled"] == 1
+    assert 0 < greedy["throttle_ms"] <= told
+    assert (modest["who"], modest["throttle_ms"]) == ("client-id=modest", 0)
+    assert run("usage", "--throttled", "-o", "name").stdout == "client-id=greedy\n"
+    log = appliance.log_text()
+    assert log.count("quota-exceeded") == 1 and 'entity="client-id=<default>"' in log
+    run("unset", "--default", "client-id", "produce", "--yes")
+    assert rows(run("usage", "-o", "json")) == []
+
+
+@pytest.fixture
+def topic_of(appliance):
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": appliance.bootstrap})
+    for made in admin.create_topics([NewTopic("throttled", 1, 1)]).values():
+        made.result()
+    return "throttled"
