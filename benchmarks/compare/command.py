@@ -1,6 +1,7 @@
 """python -m benchmarks compare: run or go on with a comparison, and write its report."""
 
 import argparse
+import fcntl
 import json
 import os
 import platform
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 from benchmarks import kafka, tables
 from benchmarks.compare import charts, goals, report
@@ -56,6 +58,7 @@ def main(arguments: list[str]) -> None:
     data = options.data or folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     kafka.fetch()
+    lock = only_one(folder)
     journal = Journal(folder / "journal.jsonl")
     facts = begin(folder, options.mode, options.repeat or rounds, effort, warm)
     plan = Plan(rows, SYSTEMS, options.repeat or rounds, effort, warm, folder, data)
@@ -67,6 +70,7 @@ def main(arguments: list[str]) -> None:
         tables.render(["goal", "ratios", "bound", ""], goals.lines(journal), markdown=False, left=4)
     )
     print(f"\nreport: {path}")
+    lock.close()
     if options.publish:
         publish(folder, options.publish)
 
@@ -78,6 +82,16 @@ def publish(folder: Path, docs: Path) -> None:
     (docs / "comparison").mkdir(exist_ok=True)
     for chart in folder.glob("*.svg"):
         shutil.copy(chart, docs / "comparison")
+
+
+def only_one(folder: Path) -> IO[str]:
+    """Hold the folder until the file is closed. Raises SystemExit when another run has it."""
+    lock = (folder / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SystemExit(f"another comparison runs in {folder}; name another --folder") from None
+    return lock
 
 
 def carry_out(plan: Plan, journal: Journal, folder: Path, facts: dict[str, object]) -> None:

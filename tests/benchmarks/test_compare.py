@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import batches
-from benchmarks.compare import check, goals, java_loads, rdkafka, report
+from benchmarks.compare import check, command, goals, java_loads, rdkafka, report
 from benchmarks.compare.journal import Entry, Journal
 from benchmarks.compare.measure import FIGURES, Effort
 from benchmarks.compare.rows import ROWS, choose
@@ -111,3 +111,12 @@ def test_figures_are_read_off_the_tools():
         java_loads.consumed(line, 901)
     with pytest.raises(WrongAnswer, match="not all delivered"):
         rdkafka._wrote("", 5)
+
+
+def test_two_runs_never_share_a_folder(tmp_path):
+    with (
+        command.only_one(tmp_path),
+        pytest.raises(SystemExit, match="another comparison runs"),
+    ):
+        command.only_one(tmp_path)
+    command.only_one(tmp_path).close()
