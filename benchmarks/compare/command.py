@@ -90,6 +90,7 @@ def only_one(folder: Path) -> IO[str]:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        lock.close()
         raise SystemExit(f"another comparison runs in {folder}; name another --folder") from None
     return lock
 
