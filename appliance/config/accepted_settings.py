@@ -61,7 +61,7 @@ _QUOTAS = (
     Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, "Length of a window in which moves between folders are measured, in s.", low=1, inert=_NOTHING_MOVES),
     Setting("leader.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a leader sends, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NOTHING_MOVES),
     Setting("follower.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a follower reads, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NOTHING_MOVES),
-    Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, "Limit of moves between folders, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NOTHING_MOVES),
+    Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, "Limit of moves between folders, in bytes per second, for each I/O process.", low=0, mode=CLUSTER_WIDE),
 )  # fmt: skip
 
 _QUORUM = (

@@ -18,14 +18,15 @@ from appliance.control.requests import Requests
 from appliance.control.startup import Started, start
 from appliance.control.topic_trash import TopicTrash
 from appliance.controller.decision import Record, Situation
+from appliance.controller.placement import assign_directory
 from appliance.controller.producer_ids import ProducerIds
 from appliance.handlers.admin import AdminContext, Quorum
 from appliance.metadata import effective
 from appliance.metadata.changes import Change, PartitionAdded, TopicAdded, TopicRemoved
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.ring import partition_table as columns
-from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
-from appliance.ring.process_table import NETPROC, READY, Peer
+from appliance.ring.messages import ASSIGN, ENSURE_TOPIC, FORWARD, Message
+from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
 from appliance.shell.answers import Answers
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
@@ -74,6 +75,9 @@ class Control:
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Decide on what one netproc asks; answered when the turn's sync is done."""
+        if peer.kind == IOPROC:
+            for message in messages:
+                self._assign(message)
         if peer.kind != NETPROC:
             return
         context = self._context()
@@ -88,6 +92,17 @@ class Control:
                 continue
             self._pending.append((peer.index, message.token, code, body))
             self._refresh(context)
+
+    def _assign(self, message: Message) -> None:
+        """A partition has moved, or nearly so: write down the folder that it is in."""
+        found = self._seat.partitions.holder(message.handle)
+        if message.op == ASSIGN and found is not None and 0 <= message.a < len(self._dirs.ids):
+            directory_id = self._dirs.ids[message.a]
+            node_id, image = self._identity.node_id, self._metadata.image
+            topic = image.topics_by_id.get(found.topic_id)
+            if topic is not None and directory_id is not None:
+                partition = topic.partitions[found.partition]
+                self._append(assign_directory(topic.topic_id, partition, node_id, directory_id))
 
     def turn(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.controller.decision import Situation
+from appliance.controller.decision import Record, Situation
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import directory_of
 from appliance.metadata.parts import PartitionImage
@@ -121,3 +121,20 @@ def new_partition(
         ),
     )
     return partition_record(topic_id, partition)
+
+
+def assign_directory(
+    topic_id: bytes, partition: PartitionImage, node_id: int, directory_id: bytes
+) -> list[Record]:
+    """The record of a replica of this node that lies in another folder now; none when that is
+    known."""
+    places = dict(zip(partition.replicas, partition.directories, strict=False))
+    if node_id not in partition.replicas or places.get(node_id) == directory_id:
+        return []
+    places[node_id] = directory_id
+    directories = tuple(places.get(one, UNASSIGNED_DIRECTORY) for one in partition.replicas)
+    return [
+        kraft.PartitionChangeRecord(
+            partition_id=partition.index, topic_id=topic_id, directories=directories
+        )
+    ]

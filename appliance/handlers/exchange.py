@@ -73,6 +73,7 @@ class Host(Protocol):
     image: MetadataImage
     config: BrokerConfig
     cluster_id: str
+    log_dirs: tuple[str, ...]  # absolute paths of the log folders
     now_ns: int  # monotonic, read once per turn
 
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:

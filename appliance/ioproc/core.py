@@ -18,6 +18,7 @@ from appliance.ioproc.purgatory import ParkedRead, Purgatory
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.space import SpaceGuard
 from appliance.ioproc.syncing import Synced, Syncing
+from appliance.logstore.log import Log
 from appliance.ring.messages import (
     APPEND,
     APPENDED,
@@ -30,6 +31,8 @@ from appliance.ring.messages import (
     FOUND,
     LIST_OFFSET,
     LISTED,
+    MOVE,
+    MOVED,
     READ,
     Message,
 )
@@ -42,6 +45,7 @@ _ANSWERS: Final = {
     LIST_OFFSET: LISTED,
     EPOCH_END: EPOCH_ENDED,
     DELETE_RECORDS: DELETED,
+    MOVE: MOVED,
 }
 
 Report = Callable[[Partition, StorageFailed], None]
@@ -50,8 +54,15 @@ Report = Callable[[Partition, StorageFailed], None]
 Fetcher = Callable[[int], Partition | None]
 """Opens the partition of a row at once if it is still to be opened; None: there is none here."""
 
+Mover = Callable[[Partition, int, int], int]
+"""(partition, number of a log folder, now in ms): begins to move it there; Kafka's error code."""
+
 Checkpoint = Callable[[Partition], None]
 """Makes a new log start offset durable. Raises StorageFailed."""
+
+
+def _stays(partition: Partition, number: int, now_ms: int) -> int:
+    return errors.NONE if number == partition.directory else errors.LOG_DIR_NOT_FOUND
 
 
 class Groups(Protocol):
@@ -102,6 +113,7 @@ class Core:
         "askers",
         "fetch",
         "groups",
+        "mover",
         "partitions",
         "purgatory",
         "refused",
@@ -127,6 +139,7 @@ class Core:
         self.spaces = [space]  # by number of the log folder
         self.groups: Groups | None = None  # group coordinators; tests of other things have none
         self.fetch: Fetcher = self.partitions.get
+        self.mover: Mover = _stays
         self._rows = rows
         self._checkpoint = checkpoint
         self._report = report
@@ -150,7 +163,7 @@ class Core:
                     self.fetch(message[2])
                     self.groups.take(asker, message, now_ms)
             elif op in _ANSWERS:
-                self._ask(asker, op, message)
+                self._ask(asker, op, message, now_ms)
 
     def _append(self, asker: Asker, message: Message, now_ms: int) -> None:
         _, _, handle, token, position, _, _, _, _, _, _, _, length, acks, _ = message
@@ -174,7 +187,7 @@ class Core:
                 return
         asker.out.append(refusal(APPENDED, code, handle, token))
 
-    def _ask(self, asker: Asker, op: int, message: Message) -> None:
+    def _ask(self, asker: Asker, op: int, message: Message, now_ms: int) -> None:
         _, _, handle, token, *_ = message
         partition = self.partitions.get(handle) or self.fetch(handle)
         if partition is None:
@@ -186,7 +199,7 @@ class Core:
             asker.out.append(refusal(_ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token))
             return
         try:
-            answer = self._answer(asker, partition, message)
+            answer = self._answer(asker, partition, message, now_ms)
         except StorageFailed as failure:
             self.fail(partition, failure)
             answer = refusal(_ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token)
@@ -201,7 +214,9 @@ class Core:
             return errors.KAFKA_STORAGE_ERROR
         return errors.UNKNOWN_TOPIC_OR_PARTITION
 
-    def _answer(self, asker: Asker, partition: Partition, message: Message) -> Completion | None:
+    def _answer(
+        self, asker: Asker, partition: Partition, message: Message, now_ms: int
+    ) -> Completion | None:
         op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
         if op == READ:
             answer = reading.find(partition, token, flags, a, b, e, f)
@@ -215,6 +230,8 @@ class Core:
             return reading.list_offset(partition, token, a, b)
         if op == EPOCH_END:
             return reading.epoch_end(partition, token, a, b)
+        if op == MOVE:
+            return refusal(MOVED, self.mover(partition, a, now_ms), partition.handle, token)
         answer, moved = reading.delete_records(partition, token, a)
         if moved:
             self._checkpoint(partition)
@@ -330,10 +347,7 @@ class Core:
         Returns once no thread works on its files, so that its log can be closed or deleted.
         """
         partition = self.partitions.pop(handle)
-        while partition.syncing:
-            self.syncing.wait()
-            for synced in self.syncing.ended(now_ns):
-                self._conclude(synced)
+        self._let_syncs_end(partition, now_ns)
         self._touched.pop(partition, None)
         self._changed.pop(partition, None)
         self.syncing.forget(partition)
@@ -343,6 +357,39 @@ class Core:
         if self.groups is not None:
             self.groups.close(partition)
         return partition
+
+    def quiesce(self, partition: Partition, now_ns: int) -> None:
+        """Commit and sync all that the partition has; no thread works on its files at return."""
+        self._commit(partition)
+        self._touched.pop(partition, None)
+        if partition.waiting:
+            self.syncing.want(partition)
+        self._let_syncs_end(partition, now_ns)
+
+    def _let_syncs_end(self, partition: Partition, now_ns: int) -> None:
+        """Those that are wanted too: one that ends may want another for what came meanwhile."""
+        while partition.syncing:
+            for synced in self.syncing.start(now_ns):
+                self._conclude(synced)
+            if partition.syncing:
+                self.syncing.wait()
+            for synced in self.syncing.ended(now_ns):
+                self._conclude(synced)
+
+    def replace(self, partition: Partition, log: Log, directory: int) -> None:
+        """The partition lies in another log folder now; `quiesce` came before."""
+        assert not (partition.syncing or partition.waiting or partition.staged)
+        self.syncing.forget(partition)
+        partition.log = log
+        partition.synced = log.recovery_point
+        partition.directory = directory
+        partition.future = (0, 0, 0)
+        partition.space = self.spaces[directory]
+        partition.set_rules(partition.rules)
+        self._rows.publish(partition)
+        if self.groups is not None:
+            self.groups.close(partition)
+            self.groups.open(partition)
 
     def settle(self, now_ns: int) -> None:
         """Finish all that is under way: every sync ends, everybody is answered."""

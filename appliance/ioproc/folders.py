@@ -68,9 +68,11 @@ def all_futures(disk: Disk, dirs: LogDirs) -> list[str]:
     ]
 
 
-def of_future(path: str) -> str:
-    """The partition (`topic-0`) that a copy is to become."""
-    return path.rpartition("/")[2].rpartition(".")[0]
+def of_future(disk: Disk, path: str) -> tuple[bytes, int]:
+    """Topic id and index of the partition that a copy is to become; (b"", -1): none."""
+    index = path.rpartition(".")[0].rpartition("-")[2]
+    topic_id = read_topic_id(disk, path)
+    return (topic_id, int(index)) if topic_id is not None and index.isdecimal() else (b"", -1)
 
 
 def empty(disk: Disk, folder: str) -> None:

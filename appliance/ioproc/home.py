@@ -20,6 +20,7 @@ from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.trash import Trash, key_of, read_mark
+from appliance.logstore.files import deleted_folder
 from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.removal import Removal
 from appliance.metadata.changes import (
@@ -43,10 +44,15 @@ _OPENING_NS: Final = 5_000_000
 """Of one turn at most, so that many new partitions do not hold up the rest."""
 
 
+def _nothing(partition: Partition, now_ms: int) -> None:
+    """Nobody has to know that it goes."""
+
+
 class Home:
     """The partitions of the ioproc in this seat.
 
-    New partitions are opened some in each turn, and at once when somebody asks for them."""
+    New partitions are opened some in each turn, and at once when somebody asks for them. leaving:
+    told of a partition, and the time in ms, before it goes."""
 
     def __init__(
         self,
@@ -76,6 +82,7 @@ class Home:
         self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
         self.opened = 0
         self.total = 0
+        self.leaving: Callable[[Partition, int], None] = _nothing
         core.fetch = self._fetch
 
     def open_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
@@ -190,6 +197,17 @@ class Home:
             self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
             return
         self._core.add(partition, now_ns)
+        while self._opener.stale:  # a move had come so far that the other copy counts
+            self._drop(self._opener.stale.pop(), topic.topic_id.hex(), now_ms)
+
+    def _drop(self, folder: str, unique: str, now_ms: int) -> None:
+        try:
+            gone = deleted_folder(folder, unique)
+            self._disk.rename(folder, gone)
+        except StorageFailed as failure:
+            self._events.event(ERROR, "not-deleted", folder=folder, cause=failure)
+        else:
+            self._housekeeping.remove_later(Removal(now_ms, (), gone))
 
     def _make_way(self, name: str, topic_id: bytes) -> None:
         """A deletion that was cut short may have left the folder of an earlier topic."""
@@ -250,6 +268,7 @@ class Home:
         gone = [p for p in self._core.partitions.values() if p.topic_id == change.topic_id]
         kept = self._trash.deleted(change.name, change.topic_id)
         for partition in gone:
+            self.leaving(partition, now_ms)
             self._core.remove(partition.handle, now_ns)
             log = partition.log
             try:

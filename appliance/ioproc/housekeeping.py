@@ -119,6 +119,17 @@ class Housekeeping:
     def _path(self, partition: Partition) -> str:
         return self._dirs.paths[partition.directory]
 
+    def write_down(self, partition: Partition, number: int) -> None:
+        """The partition is about to lie in this log folder, all of it synced. Raises
+        StorageFailed."""
+        log, path = partition.log, self._dirs.paths[number]
+        key = (partition.topic, partition.index)
+        for name, offset in (
+            (checkpoints.RECOVERY_POINT, log.end_offset),
+            (checkpoints.LOG_START, log.log_start_offset),
+        ):
+            checkpoints.merge(self._disk, path, name, {key: offset})
+
     def forget(self, gone: Sequence[Partition]) -> None:
         """Drop what the checkpoints say of deleted partitions, before others of that name are
         created."""

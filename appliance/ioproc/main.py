@@ -9,7 +9,7 @@ again.
 import os
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from appliance.base.clock import OsClock
@@ -22,16 +22,18 @@ from appliance.ioproc.core import Core
 from appliance.ioproc.flusher import Flusher
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.space import SpaceGuard
 from appliance.ioproc.syncing import Syncing
 from appliance.metadata.changes import TopicRemoved
+from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
-from appliance.metadata.log_dirs import LogDirs, read_log_dirs
-from appliance.ring.messages import Message
-from appliance.ring.process_table import DRAINING, NETPROC, READY, Peer
+from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
+from appliance.ring.messages import ASSIGN, Message
+from appliance.ring.process_table import CONTROL, DRAINING, NETPROC, READY, Peer
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, INFO, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
@@ -91,6 +93,20 @@ class IoProcess:
             events,
             self._clock.wall_ms,
         )
+        self.copies = Flusher(1)
+        self._moves = Moves(
+            disk,
+            dirs,
+            self.core,
+            self._housekeeping,
+            self.copies,
+            self._assign,
+            self._assigned(dirs),
+            self._copy_limit,
+            lambda: os.urandom(16).hex(),
+            events,
+        )
+        self._home.leaving = self._moves.give_up
         self._opening: Iterator[None] | None = None
         self._open = False
         self._began_ns = self._said_ns = self._clock.monotonic_ns()
@@ -119,6 +135,7 @@ class IoProcess:
     def ready(self, mask: int) -> None:
         """A sync ended: the turn that follows takes the result."""
         self.syncs.hush()
+        self.copies.hush()
 
     def turn(self, now_ns: int) -> int:
         """Everything else; answers how long the loop may wait in ms, or STOP."""
@@ -134,14 +151,15 @@ class IoProcess:
             self._groups.topic_deleted(name, topic_id, now_ms)
         rest_ms = self._groups.turn(now_ms)
         sent = self.core.finish(now_ns)
-        idle = self._housekeeping.tick(now_ns, now_ms)
+        idle = self._housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
         if draining and not self._links.pending():
             return STOP
         if not open_:
             return 0
         if not sent or not idle:
             return _BUSY_MS
-        return min(rest_ms, _CHORES_MS if self.core.syncing.dirty else LONGEST_WAIT_MS)
+        chores = self.core.syncing.dirty or self._moves.under_way
+        return min(rest_ms, _CHORES_MS if chores else LONGEST_WAIT_MS)
 
     # Metadata and opening -------------------------------------------------------------------------
 
@@ -173,6 +191,7 @@ class IoProcess:
                 self._say_progress(now_ns)
                 return 0
         self._open = True
+        self._moves.resume(self._clock.wall_ms())
         self._housekeeping.look_at_space(now_ns)
         took_ms = (self._clock.monotonic_ns() - self._began_ns) // 1_000_000
         if self._home.total:
@@ -191,6 +210,25 @@ class IoProcess:
                 INFO, "opening-logs", opened=self._home.opened, partitions=self._home.total
             )
 
+    # Moves between log folders --------------------------------------------------------------------
+
+    def _assign(self, handle: int, number: int) -> None:
+        """Asked again when it was lost: the ring may be full, or control about to come back."""
+        self._links.writer(CONTROL, 0).push(ASSIGN, 0, handle, 0, number, 0)
+
+    def _assigned(self, dirs: LogDirs) -> Callable[[Partition], int]:
+        node_id = self._seat.config.int("node.id")
+
+        def number(partition: Partition) -> int:
+            found = self._follower.image.partition(partition.topic, partition.index)
+            return -1 if found is None else dirs.number(directory_of(found, node_id))
+
+        return number
+
+    def _copy_limit(self) -> int:
+        config = broker_config(self._follower.image, self._seat.config)
+        return config.int("replica.alter.log.dirs.io.max.bytes.per.second")
+
     # What the core reports ------------------------------------------------------------------------
 
     def _log_start_moved(self, partition: Partition) -> None:
@@ -207,6 +245,7 @@ class IoProcess:
         if not self._open:
             return False
         self.core.settle(self._clock.monotonic_ns())
+        self.copies.close()
         clean = self._close_logs()
         try:
             self._housekeeping.close()
@@ -242,6 +281,7 @@ def run(seat: Seat) -> int:
     links = Links(seat, events)
     loop = Loop(seat, links)
     process = IoProcess(seat, links, OsDisk(), events)
-    loop.register(process.syncs.fd, select.EPOLLIN, process)
+    for fd in (process.syncs.fd, process.copies.fd):
+        loop.register(fd, select.EPOLLIN, process)
     loop.run(process)
     return 0 if process.close() else 1

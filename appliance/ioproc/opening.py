@@ -57,7 +57,7 @@ class Opener:
         self._clean = clean
         self._recovery_points = self._read(checkpoints.RECOVERY_POINT)
         self._log_starts = self._read(checkpoints.LOG_START)
-        self._futures = {folders.of_future(path) for path in folders.all_futures(disk, dirs)}
+        self._futures = {folders.of_future(disk, path) for path in folders.all_futures(disk, dirs)}
         self.strays: list[str] = []
         self.stale: list[str] = []
 
@@ -134,7 +134,8 @@ class Opener:
             raise StorageFailed(name, errno.EEXIST, f"it is in {where}: move one of them away")
         if number < 0 and is_assigned(wanted):
             raise StorageFailed(name, errno.ENOENT, "the log folder that holds it is offline")
-        if name in self._futures or (number < 0 and not self._dirs.all_online):
+        moves = (topic_id, int(name.rpartition("-")[2])) in self._futures
+        if (moves or number < 0) and not self._dirs.all_online:
             raise StorageFailed(name, errno.ENOENT, "it may be in a log folder that is offline")
         return max(number, 0)
 

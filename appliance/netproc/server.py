@@ -75,7 +75,7 @@ class Server:
         self.cluster_id = follower.cluster_id
         self.routes = Routes(self.image, follower.handles, seat.ioprocs)
         self.segments = Segments()
-        self._log_dirs = seat.log_dirs
+        self.log_dirs = seat.log_dirs
         slots = config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         self.handlers = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
         self.frame_limit = min(config.int("socket.request.max.bytes"), len(self.memory) // 2)
@@ -366,7 +366,7 @@ class Server:
         return self._segment(route, base_offset, number)
 
     def _segment(self, route: Route, base_offset: int, number: int) -> OpenSegment | None:
-        folder = f"{self._log_dirs[number]}/{route.topic}-{route.partition}"
+        folder = f"{self.log_dirs[number]}/{route.topic}-{route.partition}"
         return self.segments.get(route.handle, base_offset, folder)
 
     def schedule(self, x: Exchange) -> None:

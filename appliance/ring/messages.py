@@ -58,6 +58,10 @@ start of the first piece, 0 in later ones. Payload: a piece of the caller as `cl
 id` and the request body (header excluded). Answered by ANSWERED, for which JoinGroup and SyncGroup
 may wait long: that is why nothing here lies in the arena."""
 
+MOVE: Final = 8
+"""Move the partition to another log folder. a: its number. Answered by MOVED at once; the move goes
+on (`ioproc/moving.py`)."""
+
 READ_WAIT: Final = 1
 READ_COMMITTED: Final = 2
 
@@ -80,6 +84,14 @@ EPOCH_ENDED: Final = 36
 DELETED: Final = 37
 """a: the new low watermark (log start offset)."""
 
+MOVED: Final = 38
+"""The move has begun, or need not begin."""
+
+# ioproc → control ---------------------------------------------------------------------------------
+
+ASSIGN: Final = 67
+"""The partition is about to lie in log folder a: control writes that down, which is the answer."""
+
 # netproc → control --------------------------------------------------------------------------------
 
 FORWARD: Final = 65
@@ -101,9 +113,9 @@ body (header excluded)."""
 
 OPERATIONS: Final = frozenset(
     (
-        *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE),
-        *(FORWARD, ENSURE_TOPIC),
-        *(APPENDED, FOUND, LISTED, EPOCH_ENDED, DELETED, ANSWERED),
+        *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE),
+        *(FORWARD, ENSURE_TOPIC, ASSIGN),
+        *(APPENDED, FOUND, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
 )
 WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED))

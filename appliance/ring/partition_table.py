@@ -151,6 +151,10 @@ class PartitionTable:
         used = (handle >> ROW_BITS) << 1 | 1
         return handle >= 0 and row < self.row_count and self._identity[_word(row, _IN_USE)] == used
 
+    def holder(self, handle: int) -> Row | None:
+        """Who has the row under this handle, None: nobody any more."""
+        return self._row(handle & ROW_MASK) if self.in_use(handle) else None
+
     def _row(self, row: int) -> Row | None:
         """Who has the row; None when nobody does, or when it changes hands just now."""
         at = _word(row, 0)

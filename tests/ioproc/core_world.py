@@ -48,7 +48,8 @@ class HeldThreads:
         return len(self.jobs) + len(self.done)
 
     def wait(self):
-        self.run_one()
+        if self.jobs and not self.done:
+            self.run_one()
 
 
 class World:
@@ -117,7 +118,8 @@ class World:
 
     def bytes_of(self, answer, partition):
         """The batches a FOUND names."""
-        path = f"{self.folder}/{partition}/{answer.d:020d}.log"
+        folder = partition.log.path if isinstance(partition, Partition) else ""
+        path = f"{folder or f'{self.folder}/{partition}'}/{answer.d:020d}.log"
         file = self.disk.open(path)
         try:
             return file.pread(answer.e, answer.g)

@@ -491,6 +491,17 @@ def test_answers_to_a_dead_netproc_are_not_sent_to_its_successor(world):
     assert world.turn() == []
 
 
+def test_a_partition_that_waits_for_a_second_sync_can_be_removed(world):
+    """What came while the first one was under way wants another one: it has to be begun."""
+    p = world.add()
+    for token in (1, 2):
+        world.append(p.handle, batch(b"a"), acks=-1, token=token)
+        world.turn()
+    assert len(world.threads.jobs) == 1
+    world.core.remove(p.handle, world.now_ns)
+    assert {m.token: m.flags for m in world.turn()} == {1: 0, 2: 0}
+
+
 def test_removing_a_partition_ends_its_sync_and_tells_who_waits(world):
     p = world.add()
     world.append(p.handle, batch(b"a"), acks=-1, token=1)

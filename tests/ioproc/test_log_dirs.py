@@ -2,6 +2,7 @@
 not do to them."""
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,14 +92,11 @@ def test_what_may_be_in_a_folder_that_is_away_is_never_made_anew(cluster):
 def test_one_partition_in_two_folders_is_served_where_the_metadata_says(cluster):
     topic = cluster.topic("t", [B])
     produce(cluster.live(), 0, 2)
-    os.mkdir(f"{cluster.paths[0]}/t-0")
-    for name in ("partition.metadata", f"{0:020d}.log"):
-        with open(f"{cluster.paths[1]}/t-0/{name}", "rb") as file:
-            data = file.read()
-        with open(f"{cluster.paths[0]}/t-0/{name}", "wb") as file:
-            file.write(data)
+    shutil.copytree(f"{cluster.paths[1]}/t-0", f"{cluster.paths[0]}/t-0")
     life = cluster.live()
     assert life.world.core.partitions[0].directory == 1
+    assert not os.path.exists(f"{cluster.paths[0]}/t-0"), "what a move left behind is removed"
+    shutil.copytree(f"{cluster.paths[1]}/t-0", f"{cluster.paths[0]}/t-0")
     cluster.move(topic, 0)
     assert not cluster.live().world.core.partitions, "which of them is meant nobody knows"
 

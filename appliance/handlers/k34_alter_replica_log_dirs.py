@@ -1,0 +1,62 @@
+"""AlterReplicaLogDirs, API key 34, versions 1 and 2 (2: flexible), KIP-113.
+
+Each partition's home begins the move and answers at once; DescribeLogDirs shows how far it is. Of a
+partition that is named twice the last folder counts. Folders are named as DescribeLogDirs shows
+them; a partition that does not exist yet cannot be given a folder beforehand.
+"""
+
+from dataclasses import dataclass
+
+from appliance.base import errors
+from appliance.handlers import gather
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.ring.messages import MOVE, Message
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(slots=True)
+class Moving:
+    """asked: in the order of the completions. codes: how each one went."""
+
+    asked: list[Place]
+    codes: dict[Place, int]
+
+
+def begin(host: Host, x: Exchange) -> None:
+    request = gather.decode(host, x)
+    wanted: dict[Place, str] = {}
+    for folder in request.dirs:
+        for topic in folder.topics:
+            wanted |= {(topic.name, index): folder.path for index in topic.partitions}
+    state = x.state = Moving(list(wanted), dict.fromkeys(wanted, errors.NONE))
+    for number, (place, path) in enumerate(wanted.items()):
+        route = host.route(place[0].encode(), place[1], by_id=False)
+        if path not in host.log_dirs:
+            state.codes[place] = errors.LOG_DIR_NOT_FOUND
+        elif route is None:
+            state.codes[place] = errors.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            host.ask(x, number, route, MOVE, 0, host.log_dirs.index(path), -1, 0, 0)
+    if not x.pending:
+        _finish(host, x)
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
+    state: Moving = x.state
+    code = errors.NOT_LEADER_OR_FOLLOWER if message is None else message.flags - 1
+    state.codes[state.asked[index]] = code
+    if not x.pending:
+        _finish(host, x)
+
+
+def _finish(host: Host, x: Exchange) -> None:
+    topics: dict[str, list[gather.Values]] = {}
+    for (name, index), code in x.state.codes.items():
+        topics.setdefault(name, []).append({"partition_index": index, "error_code": code})
+    rows = [{"topic_name": name, "partitions": found} for name, found in topics.items()]
+    gather.reply(host, x, {"throttle_time": 0, "results": rows})
+
+
+HANDLER = Handler(34, "AlterReplicaLogDirs", 1, 2, begin, complete)

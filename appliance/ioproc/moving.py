@@ -1,0 +1,330 @@
+"""Moving partitions of this ioproc from one log folder to another while they are in use (KIP-113).
+
+A copy is made beside, in `<topic>-<partition>.<unique>-future`, as Apache Kafka calls it, until it
+is nearly level; then control writes down the new place, and in one turn the rest is copied, synced,
+and the copy takes the partition's name before the old folder loses it. Invariant: at every moment
+what was acknowledged is in a folder with the partition's name, which is the one that is served; an
+end in the middle of it all leaves the old one, and the next start begins the copy again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.ioproc import copying, folders
+from appliance.ioproc.core import Core
+from appliance.ioproc.flusher import Done
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.syncing import Threads
+from appliance.logstore import files
+from appliance.logstore.log import Log
+from appliance.logstore.recovery import write_metadata
+from appliance.logstore.removal import Removal
+from appliance.logstore.segment import Segment
+from appliance.metadata.log_dirs import LogDirs
+from appliance.shell.log import ERROR, NOTICE
+from appliance.shell.log import Log as EventLog
+
+NEAR: Final = 1 << 20
+"""Bytes that may be missing when the copy takes over: they are copied and synced in one turn."""
+
+_ASK_AGAIN_NS: Final = 1_000_000_000
+
+Assign = Callable[[int, int], None]
+"""(row, number of the log folder): control is to write down that the partition lies there."""
+Assigned = Callable[[Partition], int]
+"""Number of the log folder that the metadata names for the partition."""
+
+
+@dataclass(slots=True, eq=False)
+class Move:
+    """One partition on its way to log folder `number`; `folder` is the copy.
+
+    copied: base offset → bytes. closed: base offset → size and time of a segment that takes no
+    more batches, as it is copied. sealed: those of them that were copied whole, and synced. synced:
+    base offset of the active segment whose copy was synced.
+    """
+
+    partition: Partition
+    number: int
+    folder: str
+    copied: dict[int, int] = field(default_factory=dict)
+    closed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    sealed: set[int] = field(default_factory=set)
+    synced: int = -1
+    ask_ns: int = 0
+
+    def have(self, segment: Segment) -> int:
+        """Bytes of a segment that were copied."""
+        return self.copied.get(segment.base, 0)
+
+
+class Moves:
+    """The moves of one ioproc, one after the other. threads: one thread for copying.
+
+    limit: bytes per second of copying, now. unique: hex digits that no other copy has.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        dirs: LogDirs,
+        core: Core,
+        housekeeping: Housekeeping,
+        threads: Threads,
+        assign: Assign,
+        assigned: Assigned,
+        limit: Callable[[], int],
+        unique: Callable[[], str],
+        events: EventLog,
+    ) -> None:
+        self._disk = disk
+        self._dirs = dirs
+        self._core = core
+        self._housekeeping = housekeeping
+        self._threads = threads
+        self._assign = assign
+        self._assigned = assigned
+        self._limit = limit
+        self._unique = unique
+        self._events = events
+        self._moves: dict[Partition, Move] = {}
+        self._next_ns = 0
+        self._finished: list[Done] = []
+        core.mover = self.begin
+
+    @property
+    def under_way(self) -> bool:
+        """Whether there is any."""
+        return bool(self._moves)
+
+    # What is asked --------------------------------------------------------------------------------
+
+    def begin(self, partition: Partition, number: int, now_ms: int) -> int:
+        """Move the partition to this log folder: Kafka's error code. To the one that it lies in
+        means that a move that is under way is given up."""
+        if not 0 <= number < len(self._dirs.paths):
+            return errors.LOG_DIR_NOT_FOUND
+        if self._dirs.ids[number] is None or partition.broken is not None:
+            return errors.KAFKA_STORAGE_ERROR
+        known = self._moves.get(partition)
+        if known is not None and known.number == number:
+            return errors.NONE
+        self.give_up(partition, now_ms)
+        if number == partition.directory:
+            return errors.NONE
+        tail = f"-{partition.index}.{self._unique()}{folders.FUTURE_FOLDER}"
+        folder = f"{self._dirs.paths[number]}/{partition.topic[: 255 - len(tail)]}{tail}"
+        try:
+            self._disk.mkdir(folder)
+            write_metadata(self._disk, folder, partition.topic_id, sync=False)
+        except StorageFailed as failure:
+            self._events.event(ERROR, "move-failed", partition=partition, cause=failure)
+            return errors.KAFKA_STORAGE_ERROR
+        self._moves[partition] = move = Move(partition, number, folder)
+        self._show(move)
+        return errors.NONE
+
+    def resume(self, now_ms: int) -> None:
+        """After a start: begin again what was under way, remove what is left of the rest."""
+        known = {(p.topic_id, p.index): p for p in self._core.partitions.values()}
+        for path in folders.all_futures(self._disk, self._dirs):
+            partition = known.get(folders.of_future(self._disk, path))
+            if partition is None:
+                continue  # of another ioproc, or of a partition that is offline
+            self._remove(path, now_ms)
+            number = self._dirs.number_of(path.rpartition("/")[0])
+            if self._assigned(partition) in (number, partition.directory):
+                self.begin(partition, number, now_ms)
+        for partition in known.values():
+            number = self._assigned(partition)
+            if number >= 0 and number != partition.directory:
+                self.begin(partition, number, now_ms)
+
+    def give_up(self, partition: Partition, now_ms: int) -> None:
+        """Forget a move; nothing works on the copy when this returns."""
+        move = self._moves.pop(partition, None)
+        if move is None:
+            return
+        while self._threads.outstanding():
+            self._threads.wait()
+            self._finished += self._threads.take()
+        partition.future = (0, 0, 0)
+        self._core.publish(partition)
+        self._remove(move.folder, now_ms)
+
+    def _remove(self, folder: str, now_ms: int) -> None:
+        try:
+            gone = files.deleted_folder(folder.removesuffix(folders.FUTURE_FOLDER), self._unique())
+            self._disk.rename(folder, gone)
+        except StorageFailed as failure:
+            self._events.event(ERROR, "not-deleted", folder=folder, cause=failure)
+        else:
+            self._housekeeping.remove_later(Removal(now_ms, (), gone))
+
+    # The clock ------------------------------------------------------------------------------------
+
+    def tick(self, now_ns: int, now_ms: int) -> bool:
+        """Go on with the oldest move; False when the next turn should come soon."""
+        finished, self._finished = self._finished + self._threads.take(), []
+        for done in finished:
+            move: Move = done.tag[0]
+            if done.failure is not None and self._moves.get(move.partition) is move:
+                if not isinstance(done.failure, StorageFailed):
+                    raise done.failure
+                self._failed(move, done.failure, now_ms)
+            self._next_ns = now_ns + done.tag[1] * 1_000_000_000 // max(self._limit(), 1)
+        if not self._moves or self._threads.outstanding() or now_ns < self._next_ns:
+            return True
+        move = next(iter(self._moves.values()))
+        if move.partition.broken is not None:
+            self.give_up(move.partition, now_ms)
+            return False
+        try:
+            return self._go_on(move, now_ns, now_ms)
+        except StorageFailed as failure:
+            self._failed(move, failure, now_ms)
+            return False
+
+    def _failed(self, move: Move, failure: StorageFailed, now_ms: int) -> None:
+        self._events.event(ERROR, "move-failed", partition=move.partition, cause=failure)
+        self.give_up(move.partition, now_ms)
+
+    def _go_on(self, move: Move, now_ns: int, now_ms: int) -> bool:
+        """The next step of a move: a piece on the thread, a question to control, or the change."""
+        log = move.partition.log
+        for segment in log.segments:
+            if segment is log.active:
+                break
+            if not self._is_sealed(move, segment):
+                self._next_piece(move, segment, segment.size)
+                return True
+        if log.active_size - move.have(log.active) > NEAR or not move.have(log.active):
+            if log.active_size:
+                self._next_piece(move, log.active, log.active_size)
+                return True
+        elif move.synced != log.active_base:
+            move.synced = log.active_base
+            path = f"{move.folder}/{log.active_base:020d}{files.LOG}"
+            self._submit(move, 0, partial(copying.sync_file, self._disk, path))
+            return True
+        if self._assigned(move.partition) != move.number:
+            if now_ns >= move.ask_ns:
+                move.ask_ns = now_ns + _ASK_AGAIN_NS
+                self._assign(move.partition.handle, move.number)
+            return True
+        self._change(move, now_ns, now_ms)
+        return False
+
+    def _is_sealed(self, move: Move, segment: Segment) -> bool:
+        """Whether a full segment was copied as it is now; compaction may have made it anew."""
+        now = segment.size, self._disk.modified_ms(segment.path)
+        known = move.closed.get(segment.base)
+        if known != now:
+            move.closed[segment.base] = now
+            move.sealed.discard(segment.base)
+            if known is not None or move.partition.rules.compact:
+                move.copied[segment.base] = 0
+        return segment.base in move.sealed
+
+    def _next_piece(self, move: Move, segment: Segment, size: int) -> None:
+        have = move.have(segment)
+        target = f"{move.folder}/{segment.base:020d}"
+        if have > size or not have:
+            have = 0
+        length = min(size - have, copying.PIECE)
+        if length:
+            move.copied[segment.base] = have + length
+            job = partial(
+                copying.copy_piece, self._disk, segment.path, target + files.LOG, have, length
+            )
+        else:
+            move.sealed.add(segment.base)
+            job = partial(copying.seal, self._disk, segment.stem, target)
+        self._submit(move, length, job)
+        self._show(move)
+
+    def _submit(self, move: Move, length: int, job: Callable[[], None]) -> None:
+        self._threads.submit((move, length), job)
+
+    def _show(self, move: Move) -> None:
+        """How far the copy is: for DescribeLogDirs. Of a segment that is half there the batches
+        are not counted."""
+        log = move.partition.log
+        end = log.log_start_offset
+        for segment in log.segments:
+            whole = move.have(segment) >= segment.size and segment is not log.active
+            if not whole:
+                end = max(end, segment.base)
+                break
+        size = sum(move.copied.values())
+        move.partition.future = (move.number + 1, end, size)
+        self._core.publish(move.partition)
+
+    # The change -----------------------------------------------------------------------------------
+
+    def _change(self, move: Move, now_ns: int, now_ms: int) -> None:
+        """Copy the rest, and let the copy be the partition. Raises StorageFailed while the old
+        folder still is; what fails later takes the partition offline."""
+        partition = move.partition
+        self._core.quiesce(partition, now_ns)
+        log = partition.log
+        if partition.broken is not None or log.active_size - move.have(log.active) > 8 * NEAR:
+            return
+        if not all(self._is_sealed(move, one) for one in log.segments if one is not log.active):
+            return
+        self._copy_rest(move)
+        old = partition.log
+        new_path = f"{self._dirs.paths[move.number]}/{partition}"
+        folders.make_way(self._disk, new_path, partition.topic_id, self._unique())
+        self._housekeeping.write_down(partition, move.number)
+        self._disk.rename(move.folder, new_path)
+        del self._moves[partition]
+        try:
+            self._disk.sync_dir(self._dirs.paths[move.number])
+            self._open(partition, move.number, new_path, now_ms)
+            removal = old.delete(self._unique(), now_ms)
+        except StorageFailed as failure:
+            self._core.fail(partition, failure)
+            return
+        self._housekeeping.remove_later(removal)
+        where = self._dirs.paths[move.number]
+        self._events.event(NOTICE, "partition-moved", partition=partition, folder=where)
+
+    def _copy_rest(self, move: Move) -> None:
+        disk, log = self._disk, move.partition.log
+        active = log.active
+        have = move.have(active)
+        target = f"{move.folder}/{active.base:020d}{files.LOG}"
+        if have < log.active_size or not have:
+            copying.copy_piece(disk, active.path, target, have, log.active_size - have)
+            move.copied[active.base] = log.active_size
+        copying.sync_file(disk, target)
+        active.write_indexes(disk)
+        log.snapshots.write(log.end_offset, log.producers)
+        copying.copy_small(disk, log.path, move.folder, f"{active.base:020d}")
+        copying.drop_others(disk, move.folder, [segment.base for segment in log.segments])
+        copying.sync_file(disk, f"{move.folder}/{files.PARTITION_METADATA}")
+        disk.sync_dir(move.folder)
+
+    def _open(self, partition: Partition, number: int, path: str, now_ms: int) -> None:
+        """Serve the log that lies at `path` now, and no longer the old one."""
+        old = partition.log
+        new = Log.open(
+            self._disk,
+            path,
+            old.config,
+            recovery_point=old.end_offset,
+            log_start_offset=old.log_start_offset,
+            clean=False,
+            known_end=(old.active_base, old.active_size),
+            now_ms=now_ms,
+        )
+        assert new.end_offset == old.end_offset, (path, new.end_offset, old.end_offset)
+        self._housekeeping.forget([partition])  # in the old folder's checkpoints
+        self._core.replace(partition, new, number)

@@ -1,0 +1,300 @@
+"""Partitions that move between log folders while they are in use: nothing acknowledged is lost,
+whatever ends the process, and what a person asks for while a move is under way."""
+
+from random import Random
+
+import pytest
+from core_world import NOW_MS, World, batch
+from sim.disk import PowerCut, SimDisk
+from test_acknowledged import CONFIG, DATA, PARTITIONS, Story, fresh_table
+
+from appliance.base import errors
+from appliance.base.errors import StorageFailed
+from appliance.config.broker import BrokerConfig
+from appliance.config.log_config import LogConfig
+from appliance.ioproc import moving
+from appliance.ioproc.flusher import run
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.moving import Moves
+from appliance.ioproc.opening import Opener
+from appliance.ioproc.partition import Partition
+from appliance.metadata.log_dirs import LogDirs
+from appliance.ring import partition_table as columns
+from appliance.ring.messages import MOVE, MOVED
+from appliance.shell.log import Log as EventLog
+
+IDS = (b"a" * 16, b"b" * 16)
+DIRS = LogDirs((f"{DATA}/a", f"{DATA}/b"), IDS)
+TOPIC_ID = b"t".ljust(16, b"\0")
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch):
+    monkeypatch.setattr(moving, "NEAR", 2000)
+    monkeypatch.setattr(moving.copying, "PIECE", 700)
+
+
+class Jobs:
+    """The threads of chores and of copying: one job at a time, when it is taken."""
+
+    def __init__(self):
+        self.jobs, self.done = [], []
+
+    def submit(self, tag, job):
+        self.jobs.append((tag, job))
+
+    def run(self):
+        while self.jobs:
+            self.done.append(run(*self.jobs.pop(0)))
+
+    wait = run
+
+    def take(self):
+        self.run()
+        done, self.done = self.done, []
+        return done
+
+    def outstanding(self):
+        return len(self.jobs) + len(self.done)
+
+
+class Control:
+    """What the metadata says of where partitions are; it is told of changes, and may be slow."""
+
+    def __init__(self):
+        self.places = dict.fromkeys(range(PARTITIONS), 0)
+        self.asked = []
+        self.awake = True
+
+    def assign(self, handle, number):
+        if self.awake:
+            self.places[handle] = number
+        else:
+            self.asked.append((handle, number))
+
+
+def life(disk, control, table, tmp_log, ids=IDS):
+    """An ioproc with all partitions open: (world, moves)."""
+    dirs = LogDirs(DIRS.paths, ids)
+    world = World(DATA, disk=disk)
+    world.table = table
+    world.core._rows.__init__(table)
+    world.core.spaces = [world.space, world.space]
+    config = BrokerConfig.of({"node.id": "1"})
+    keeping = Housekeeping(config, disk, dirs, world.core, Jobs(), tmp_log)
+    opener = Opener(disk, dirs, table, clean=False)
+    for index in range(PARTITIONS):
+        rules, wanted = LogConfig(**CONFIG), DIRS.ids[control.places[index]]
+        log, number = opener.open("t", index, TOPIC_ID, index, rules, NOW_MS, wanted)
+        if log.recovery_point < log.end_offset:
+            log.sync_now()
+        partition = Partition(index, "t", index, TOPIC_ID, log, 1)
+        partition.directory = number
+        world.core.add(partition, world.now_ns)
+    for stale in opener.stale:
+        disk.rename(stale, f"{stale}-gone")
+    moves = Moves(
+        disk,
+        dirs,
+        world.core,
+        keeping,
+        Jobs(),
+        control.assign,
+        lambda partition: control.places[partition.index],
+        lambda: 1 << 62,
+        iter(f"{n:032x}" for n in range(disk.steps * 1000, 1 << 60)).__next__,
+        tmp_log,
+    )
+    moves.resume(NOW_MS)
+    return world, moves, keeping
+
+
+@pytest.fixture
+def tmp_log(tmp_path):
+    with (tmp_path / "events").open("w") as file:
+        yield EventLog("ioproc-0", fd=file.fileno(), journal=False)
+
+
+def fresh_disk(rng):
+    disk = SimDisk(rng)
+    for path in (DATA, *DIRS.paths):
+        disk.mkdir(path)
+        disk.sync_dir(path.rpartition("/")[0] or "/")
+    return disk
+
+
+class MovingStory(Story):
+    """The story of what is acknowledged, with partitions that go to and fro."""
+
+    def __init__(self, seed, tmp_log):
+        super().__init__(seed)
+        self.disk = fresh_disk(self.rng)
+        self.control = Control()
+        self.tmp_log = tmp_log
+        self.changes = 0
+
+    def open(self):
+        self.world, self.moves, self.keeping = life(
+            self.disk, self.control, self.table, self.tmp_log
+        )
+        self.world.quiet = self.rng.random() < 0.3
+        self.places = {i: p.directory for i, p in self.world.core.partitions.items()}
+
+    def live(self, steps):
+        for _ in range(steps):
+            if self.rng.random() < 0.2:
+                index = self.rng.randrange(PARTITIONS)
+                partition = self.world.core.partitions[index]
+                assert self.moves.begin(partition, self.rng.randrange(2), NOW_MS) == 0
+            super().live(1)
+            for _ in range(self.rng.randint(0, 4)):
+                self.moves.tick(self.world.now_ns, NOW_MS)
+            self.keeping.tick(self.world.now_ns, NOW_MS + self.rng.choice([0, 10**6]))
+            for index, partition in self.world.core.partitions.items():
+                assert partition.broken is None
+                self.changes += partition.directory != self.places[index]
+                self.places[index] = partition.directory
+
+
+def test_nothing_acknowledged_is_lost_whatever_ends_a_move(tmp_log):
+    changes = 0
+    for seed in range(40):
+        story = MovingStory(seed, tmp_log)
+        for _ in range(5):
+            story.disk.crash_at = story.disk.steps + story.rng.randint(1, 900)
+            try:
+                story.open()
+                story.live(25)
+            except PowerCut:
+                story.disk.power_cut()
+                story.table = fresh_table()
+                safe = story.power_safe
+            else:
+                story.disk.process_death()
+                safe = story.process_safe
+                if story.rng.random() < 0.5:
+                    story.table = fresh_table()
+            story.disk.crash_at = -1
+            story.asked.clear()
+            story.open()
+            story.check(safe)
+            story.disk.process_death()
+            story.table = fresh_table()
+            story.process_safe = dict(story.process_safe)
+        changes += story.changes
+    assert changes > 100, "the partitions hardly ever moved"
+
+
+@pytest.fixture
+def moved(tmp_log):
+    """(world, moves, control) with ten batches in partition 0."""
+    control, disk = Control(), fresh_disk(Random(1))
+    world, moves, _ = life(disk, control, fresh_table(), tmp_log)
+    for n in range(10):
+        world.append(0, batch(b"v" * 200), acks=-1, token=n)
+        world.turn()
+        world.threads.run_all()
+        world.turn()
+    return world, moves, control
+
+
+def finish(world, moves):
+    for _ in range(200):
+        moves.tick(world.now_ns, NOW_MS)
+        world.turn(ms=1100)
+    assert not moves.under_way
+
+
+def futures(world):
+    return [n for path in DIRS.paths for n in world.disk.listdir(path) if n.endswith("-future")]
+
+
+def test_a_move_is_asked_for_shown_and_done(moved):
+    world, moves, control = moved
+    world.ask(MOVE, 0, token=1, a=1)
+    assert [(m.op, m.flags) for m in world.turn()] == [(MOVED, 0)]
+    assert len(futures(world)) == 1
+    row = world.table.read_row(0)
+    assert (row[columns.DIRECTORY], row[columns.FUTURE] & 0xFF) == (0, 2)
+    finish(world, moves)
+    row = world.table.read_row(0)
+    assert (row[columns.DIRECTORY], row[columns.FUTURE], control.places[0]) == (1, 0, 1)
+    assert row[columns.LOG_END] == 10
+    assert not futures(world)
+    names = [n for n in world.disk.listdir(DIRS.paths[0]) if n.startswith("t-0")]
+    assert [name.rpartition("-")[2] for name in names] == ["delete"]
+    world.append(0, batch(b"w"), acks=1, token=7)
+    assert [(m.token, m.flags, m.a) for m in world.turn()] == [(7, 0, 10)]
+
+
+def test_where_it_lies_or_goes_already_changes_nothing(moved):
+    world, moves, _ = moved
+    partition = world.core.partitions[0]
+    assert moves.begin(partition, 0, NOW_MS) == 0
+    assert not moves.under_way
+    for _ in range(2):
+        assert moves.begin(partition, 1, NOW_MS) == 0
+        assert len(futures(world)) == 1
+    assert moves.begin(partition, 7, NOW_MS) == errors.LOG_DIR_NOT_FOUND
+    assert moves.begin(partition, 0, NOW_MS) == 0, "back where it lies: the move is given up"
+    assert not futures(world) and not moves.under_way
+    assert world.table.get(0, columns.FUTURE) == 0 or world.turn() == []
+
+
+def test_control_decides_when_the_copy_takes_over(moved):
+    world, moves, control = moved
+    control.awake = False
+    assert moves.begin(world.core.partitions[0], 1, NOW_MS) == 0
+    for _ in range(100):
+        moves.tick(world.now_ns, NOW_MS)
+        world.turn(ms=100)
+    assert world.core.partitions[0].directory == 0
+    assert 2 < len(control.asked) < 15, "asked again, now and then"
+    assert set(control.asked) == {(0, 1)}
+    control.places[0] = 1
+    finish(world, moves)
+    assert world.core.partitions[0].directory == 1
+
+
+def test_a_folder_that_refuses_ends_the_move_and_nothing_else(moved):
+    world, moves, _ = moved
+    world.disk.refusing[f"{DIRS.paths[1]}/t-0", "write"] = 28
+    assert moves.begin(world.core.partitions[0], 1, NOW_MS) in (0, errors.KAFKA_STORAGE_ERROR)
+    finish(world, moves)
+    assert world.core.partitions[0].directory == 0
+    assert world.core.partitions[0].broken is None
+    world.disk.refusing.clear()
+    assert moves.begin(world.core.partitions[0], 1, NOW_MS) == 0
+    finish(world, moves)
+    assert world.core.partitions[0].directory == 1
+
+
+def test_a_partition_that_is_deleted_takes_its_copy_along(moved):
+    world, moves, _ = moved
+    partition = world.core.partitions[0]
+    moves.begin(partition, 1, NOW_MS)
+    moves.tick(world.now_ns, NOW_MS)
+    moves.give_up(partition, NOW_MS)
+    world.core.remove(0, world.now_ns)
+    moves.tick(world.now_ns, NOW_MS)
+    assert not futures(world) and not moves.under_way
+
+
+def test_a_partition_whose_live_folder_is_away_is_not_taken_from_its_copy(moved, tmp_log):
+    world, moves, control = moved
+    control.awake = False
+    moves.begin(world.core.partitions[0], 1, NOW_MS)
+    for _ in range(100):
+        moves.tick(world.now_ns, NOW_MS)
+        world.turn(ms=10)
+    control.places[0] = 1  # written down, and then all ended
+    world.disk.process_death()
+    dirs = LogDirs(DIRS.paths, (None, IDS[1]))
+    opener = Opener(world.disk, dirs, fresh_table(), clean=False)
+    with pytest.raises(StorageFailed, match="offline"):
+        opener.open("t", 0, TOPIC_ID, 0, LogConfig(**CONFIG), NOW_MS, IDS[1])
+    again, moves, _ = life(world.disk, control, fresh_table(), tmp_log)
+    assert again.core.partitions[0].directory == 0
+    finish(again, moves)
+    assert again.core.partitions[0].directory == 1
+    assert again.core.partitions[0].log.end_offset == 10
