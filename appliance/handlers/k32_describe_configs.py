@@ -2,18 +2,18 @@
 
 1: sources and synonyms. 3: types and documentation. 4: flexible. Resources are topics, groups, this
 broker, "" for what is set for all brokers dynamically, loggers, and subscriptions to the metrics of
-clients. Values of sensitive settings are null. The topic `penstock:deleted`, a name that no topic can
-have, has a setting for each deleted topic that can be brought back.
+clients. Values of sensitive settings are null. The topic `penstock:deleted`, a name that no topic
+can have, has a setting for each deleted topic that can be brought back.
 """
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.config_resources import Resource, check_resource
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+from appliance.handlers.deleted_topics import DELETED, explain_deleted
 from appliance.handlers.described_configs import described
 from appliance.metadata import effective, effective_groups
 from appliance.metadata.effective import Explained
-from appliance.handlers.deleted_topics import DELETED, explain_deleted
 from appliance.metadata.image import BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 

@@ -26,9 +26,9 @@ class Handles:
         """Take in new rows, and forget those of removed topics. Costs nothing for old rows."""
         given = self._table.given
         for row in self._table.given_since(self._seen):
-            key = (row.topic_id, row.partition)
-            self.partitions.pop(self.rows.get(key, -1), None)  # deleted and brought back
-            self.rows[key] = row.handle
+            before = self.rows.get((row.topic_id, row.partition), -1)
+            self.partitions.pop(before, None)  # deleted and brought back
+            self.rows[row.topic_id, row.partition] = row.handle
             self.partitions[row.handle] = (row.topic_id, row.partition)
         self._seen = given
         for change in changes:
