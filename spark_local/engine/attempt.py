@@ -15,7 +15,7 @@ from spark_local.board import Board, now_ms
 from spark_local.engine import progress, sinks
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
 from spark_local.engine.derive import Derived, derive, session
-from spark_local.engine.listener import forward
+from spark_local.engine.listener import IDLE, forward
 from spark_local.engine.offsets import GroupOffsets
 from spark_local.engine.tables import CachedTable, ends_of, watch
 from spark_local.folder import JobFolder
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 STOP_LIMIT_S: Final = 45.0
 _LOOK_S: Final = 0.5
 _OFFSETS_PACE_S: Final = 1.0
-_NOTHING_S: Final = 10.0
 
 
 class Attempt:
@@ -49,6 +48,7 @@ class Attempt:
         self._gate = sinks.Gate()
         self._totals = progress.Totals()
         self._batch = -1
+        self._idle = False
         self._positions: dict[tuple[str, str], int] = {}
         self._offsets_at = 0.0
         self._lock = threading.Lock()
@@ -141,7 +141,6 @@ class Attempt:
             self._letters.table_letters(table.table.name, table.bad_records())
 
     def _follow(self, query: "StreamingQuery") -> None:
-        began = time.monotonic()
         while True:
             self._take(_LOOK_S)
             if self._stopped.is_set():
@@ -149,8 +148,7 @@ class Attempt:
                 break
             if not query.isActive:
                 break
-            quiet = self._totals.rows_in == 0 and time.monotonic() - began > _NOTHING_S
-            quiet = quiet and not query.status["isDataAvailable"]
+            quiet = self._idle and self._totals.rows_in == 0
             self._board.note(self._nothing() if quiet else None)
         self._drain()
         self._publish(last=True)
@@ -191,7 +189,12 @@ class Attempt:
         except queue.Empty:
             self._publish()
             return
-        if told is not None:
+        self._take_in(told)
+
+    def _take_in(self, told: str | None) -> None:
+        if told == IDLE:
+            self._idle = True
+        elif told is not None:
             self._account(json.loads(told))
 
     def _drain(self) -> None:
@@ -201,8 +204,7 @@ class Attempt:
                 told = self._inbox.get(timeout=0.2)
             except queue.Empty:
                 return
-            if told is not None:
-                self._account(json.loads(told))
+            self._take_in(told)
 
     def _account(self, told: dict[str, Any]) -> None:
         self._batch = max(self._batch, int(told.get("batchId") or 0))

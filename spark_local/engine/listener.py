@@ -4,10 +4,14 @@ Spark calls it on a thread of its own, one call at a time for each session.
 """
 
 import queue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+IDLE: Final = "idle"
+"""In the inbox: there is nothing to read, for ten seconds."""
 
 
 def forward(spark: "SparkSession", inbox: "queue.SimpleQueue[str | None]") -> Any:
@@ -22,7 +26,7 @@ def forward(spark: "SparkSession", inbox: "queue.SimpleQueue[str | None]") -> An
             inbox.put(event.progress.json)
 
         def onQueryIdle(self, event: Any) -> None:
-            pass
+            inbox.put(IDLE)
 
         def onQueryTerminated(self, event: Any) -> None:
             inbox.put(None)

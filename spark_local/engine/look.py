@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,17 +9,20 @@ from spark_local.engine import derive, sinks
 from spark_local.job import Job
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _STATEFUL: Final = {
-    "StateStoreSave": "aggregation: one row for each group{until}",
-    "StreamingSymmetricHashJoin": "join of streams: rows that may still find a partner{until}",
-    "StreamingDeduplicate": "deduplication: each key that was seen{until}",
-    "SessionWindowStateStoreSave": "session windows: one row for each open session{until}",
-    "StreamingGlobalLimit": "limit: how many rows there were",
+    "Aggregate": "aggregation: one row for each group{until}",
+    "Distinct": "distinct rows: each that was seen{until}",
+    "Deduplicate": "deduplication: each key that was seen{until}",
+    "DeduplicateWithinWatermark": "deduplication: each key that was seen{until}",
+    "GlobalLimit": "limit: how many rows there were",
     "TransformWithState": "your own state",
+    "TransformWithStateInPandas": "your own state",
     "FlatMapGroupsWithState": "your own state",
+    "FlatMapGroupsInPandasWithState": "your own state",
 }
+_JOIN: Final = "join of streams: rows that may still find a partner{until}"
 
 
 @dataclass(slots=True)
@@ -48,28 +50,42 @@ def explain(root: "SparkSession", job: Job, bootstrap: str) -> dict[str, Any]:
     """Plan, what state it keeps, and how a repeated batch looks to readers."""
     spark = derive.session(root, job)
     found = derive.derive(spark, job, bootstrap, streaming=not job.batch)
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        found.rows.explain(mode="simple")
-    plan = said.getvalue().strip()
+    analyzed = found.rows._jdf.queryExecution().analyzed()
+    plan = _physical(found.rows) if job.batch else str(analyzed.toString()).strip()
     return {
         "job": job.name,
         "schemas": found.schemas,
         "columns": {f.name: f.dataType.simpleString() for f in found.rows.schema.fields},
-        "state": [] if job.batch else state(job, plan),
+        "state": [] if job.batch else state(job, nodes(analyzed)),
         "repeated": repeated(job),
         "plan": plan,
     }
 
 
-def state(job: Job, plan: str) -> list[str]:
+def _physical(rows: "DataFrame") -> str:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        rows.explain(mode="simple")
+    return said.getvalue().strip()
+
+
+def nodes(plan: Any) -> list[str]:
+    """Names of a plan's nodes that work on streams, a join of two of them as `Join`."""
+    children = [plan.children().apply(i) for i in range(plan.children().size())]
+    streams = [child for child in children if child.isStreaming()]
+    name = str(plan.nodeName())
+    found = [name] if streams and (name != "Join" or len(streams) == 2) else []
+    return found + [one for child in streams for one in nodes(child)]
+
+
+def state(job: Job, names: list[str]) -> list[str]:
     """What the job remembers between batches, one line for each place that does."""
     marks = [one for one in job.sources if one.watermark_ms is not None]
     until = ", until the watermark passes it" if marks else ", for ever: no source has a watermark"
     if job.sink.mode == "complete":
         until = ", for ever: mode complete shows all of them"
-    names = re.findall(r"^[\s:+\-*()\d]*(\w+)", plan, re.MULTILINE)
-    return [_STATEFUL[name].format(until=until) for name in names if name in _STATEFUL]
+    told = [_STATEFUL.get(name) or (_JOIN if name == "Join" else None) for name in names]
+    return [one.format(until=until) for one in told if one]
 
 
 def repeated(job: Job) -> str:

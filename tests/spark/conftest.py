@@ -1,0 +1,145 @@
+"""One Spark session, one appliance and one runner for all tests of jobs; skipped without Java."""
+
+import gc
+import json
+import threading
+import time
+import uuid
+import warnings
+
+import pytest
+
+from spark_local.cause import JobError
+from spark_local.engine import jars, java
+from spark_local.folder import Folder
+
+pytest.importorskip("pyspark")
+LIMIT_S = 180  # a first batch on a busy machine
+
+
+def reason():
+    if found := java.unavailable():
+        return found
+    try:
+        jars.fetch()
+    except JobError as problem:
+        return str(problem)
+    return None
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    """An appliance for all tests of jobs; each takes topics of its own."""
+    from penstock.local import Appliance
+
+    with Appliance(tmp_path_factory.mktemp("jobs-appliance") / "data") as appliance:
+        yield appliance
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    if why := reason():
+        pytest.skip(why)
+    from spark_local.engine import session
+
+    place = tmp_path_factory.mktemp("spark")
+    found = session.start("local[2]", place, memory="768m")
+    yield found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # py4j leaves its sockets to the collector
+        found.stop()
+        gc.collect()
+
+
+class Bench:
+    """A jobs folder with a runner in this process, and topics with names of their own."""
+
+    def __init__(self, spark, broker, path):
+        import penstock
+        from spark_local.engine.runner import Runner
+
+        self.broker = broker
+        self.link = penstock.connect(broker.bootstrap)
+        self.path = path
+        self.folder = Folder(path / "jobs")
+        self.folder.path.mkdir()
+        self.spark = spark
+        self._runner = Runner(self.folder, broker.bootstrap, "local[2]", "768m")
+        self._runner._spark = spark
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        self.mark = uuid.uuid4().hex[:6]
+
+    def _look(self):
+        while not self._ended.wait(0.1):
+            self._runner.look()
+
+    def close(self):
+        self._ended.set()
+        self._thread.join(30)
+        self._runner._spark = None  # it stays for the next test
+        self._runner.end()
+
+    def topic(self, name, partitions=1, **config):
+        from confluent_kafka.admin import NewTopic
+
+        full = f"{name}-{self.mark}"
+        config = {key.replace("_", "."): str(value) for key, value in config.items()}
+        admin = self.link.admin()
+        new = NewTopic(full, num_partitions=partitions, replication_factor=1, config=config)
+        admin.create_topics([new])[full].result(30)
+        return full
+
+    def write(self, topic, *values, key=None):
+        with self.link.producer(linger_ms=0) as producer:
+            for value in values:
+                raw = value if isinstance(value, bytes | None) else json.dumps(value).encode()
+                producer.produce(topic, raw, key=None if key is None else key.encode())
+
+    def read(self, topic):
+        return list(self.link.read(topic))
+
+    def rows(self, topic):
+        """Key → latest value."""
+        return {(m.key() or b"").decode(): json.loads(m.value()) for m in self.read(topic)}
+
+    def add(self, name, text, **files):
+        from spark_local.jobfile import load
+
+        place = self.path / "files"
+        place.mkdir(exist_ok=True)
+        for file, content in files.items():
+            (place / f"{file}.py").write_text(content)
+        (place / f"{name}.toml").write_text(text)
+        return self.folder.add(load(place / f"{name}.toml"))
+
+    def until(self, place, ready, limit_s=LIMIT_S):
+        """Until `ready` of the job's state; fails with the job's log."""
+        end = time.monotonic() + limit_s
+        while not ready(told := place.state()):
+            if time.monotonic() > end:
+                log = place.log_file.read_text() if place.log_file.exists() else ""
+                raise AssertionError(f"{told}\n{log}")
+            time.sleep(0.05)
+        return told
+
+    def state(self, place, *wanted):
+        """Until it is in one of these states, for the newest wish."""
+        number = place.wish().number
+        return self.until(
+            place, lambda told: told.get("wish") == number and told.get("state") in wanted
+        )
+
+    def read_rows(self, place, count):
+        """Until so many rows were read since it started."""
+        return self.until(
+            place, lambda told: (told.get("progress") or {}).get("rows_in", 0) >= count
+        )
+
+
+@pytest.fixture
+def bench(spark, broker, tmp_path):
+    found = Bench(spark, broker, tmp_path)
+    yield found
+    found.close()

@@ -1,0 +1,164 @@
+"""The parts of the runner that decide, without Spark."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from spark_local.board import Board
+from spark_local.cause import JobError
+from spark_local.engine import causes, jars, progress
+from spark_local.engine.jobthread import Patience
+from spark_local.folder import Folder
+from spark_local.job import Restart
+from spark_local.jobfile import load, parse
+
+TEXT = """
+sql = "SELECT a FROM events"
+[sources.events]
+topic = "events"
+schema = "a STRING"
+[sink]
+topic = "out"
+"""
+
+
+def test_waits_double_and_have_an_end():
+    patience = Patience(Restart(first_ms=100, longest_ms=500, attempts=4, healthy_ms=1000))
+    waits = [patience.failed(10, counted=True) for _ in range(5)]
+    assert waits == [100, 200, 400, 500, None]
+    patience = Patience(Restart(first_ms=100, longest_ms=500, attempts=2, healthy_ms=1000))
+    assert [patience.failed(10, counted=False) for _ in range(5)][-1] == 500
+    assert patience.failed(1000, counted=True) == 100  # it had been well
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "final"),
+    [
+        (
+            "Partition events-0's offset was changed from 10 to 25, some data may have been missed",
+            "records 10 to 24 of topic events, partition 0, were deleted before the job read them",
+            True,
+        ),
+        (
+            "x\nCaused by: org.apache.kafka.common.errors.TimeoutException: Call(callName=x)",
+            "the appliance cannot be reached",
+            False,
+        ),
+        ("org.x.UnknownTopicOrPartitionException: y", "a topic that the job needs is not", False),
+        ("a\n\tat b\nCaused by: java.lang.ArithmeticException: / by zero", "ArithmeticEx", False),
+        ("[MALFORMED_RECORD_IN_PARSING] Malformed records are detected", "a file has a", True),
+    ],
+)
+def test_a_failure_is_one_sentence(text, said, final):
+    found = causes.translate(RuntimeError(text), "j")
+    assert said in found.problem
+    assert found.remedy
+    assert found.final == final
+    assert "\n" not in found.problem
+
+
+def test_lag_is_counted_and_aged():
+    job = parse(TEXT, Path("/x/events.toml"))
+    told = {
+        "batchId": 3,
+        "numInputRows": 10,
+        "inputRowsPerSecond": 5.0,
+        "processedRowsPerSecond": float("nan"),
+        "durationMs": {"triggerExecution": 90, "addBatch": 50},
+        "observedMetrics": {
+            "source:events": {"bad": 2, "tombstones": 1, "newest": 1000},
+            "output": {"rows": 7},
+        },
+        "sources": [
+            {
+                "description": "KafkaV2[Subscribe[events]]",
+                "startOffset": {"events": {"0": 5, "1": 0}},
+                "endOffset": {"events": {"0": 10, "1": 5}},
+                "latestOffset": {"events": {"0": 30, "1": 5}},
+            }
+        ],
+        "stateOperators": [
+            {"numRowsTotal": 4, "memoryUsedBytes": 9, "numRowsDroppedByWatermark": 2}
+        ],
+    }
+    totals = progress.Totals()
+    found = progress.account(job, told, totals, now_ms=3500)
+    assert (found["lag_records"], found["lag_s"]) == (20, 2.5)
+    assert (found["rows_in"], found["rows_out"], found["late_rows"]) == (10, 7, 2)
+    assert (found["batch_ms"], found["phases_ms"]) == (90, {"addBatch": 50})
+    assert (found["rows_per_s"], found["processed_per_s"]) == (5.0, None)
+    (span,) = progress.spans(job, told)
+    assert (span.begin, span.end, span.bad) == ({"0": 5, "1": 0}, {"0": 10, "1": 5}, 2)
+    assert json.dumps(found)
+
+
+def test_the_folder_keeps_wishes_states_and_the_file(tmp_path):
+    (tmp_path / "events.toml").write_text(TEXT)
+    folder = Folder(tmp_path / "jobs")
+    assert folder.jobs() == []
+    with pytest.raises(JobError, match="there is no job 'events'"):
+        folder.get("events")
+    place = folder.add(load(tmp_path / "events.toml"))
+    (tmp_path / "events.toml").unlink()
+    assert [one.name for one in folder.jobs()] == ["events"]
+    assert place.job().sources[0].place.topic == "events"
+    first = place.wish()
+    second = place.wish_for("stopped")
+    assert (first.state, second.state) == ("running", "stopped")
+    assert second.number > first.number
+    board = Board(place, None, second.number)
+    board.set("failed", JobError("no", "do"))
+    assert place.state()["cause"] == "no"
+    assert "failed: no; do" in place.log_file.read_text()
+    place.checkpoint.mkdir()
+    (place.checkpoint / "x").write_text("abc")
+    assert place.remembers() == {"checkpoint": 3}
+    place.forget()
+    assert place.remembers() == {}
+    folder.drop("events")
+    assert folder.jobs() == []
+
+
+def test_one_runner_for_a_folder(tmp_path):
+    folder = Folder(tmp_path)
+    assert folder.runner_pid() is None
+    with folder.locked():
+        assert folder.runner_pid() == os.getpid()
+        with pytest.raises(JobError, match="a runner works in"), Folder(tmp_path).locked():
+            pass
+    assert folder.runner_pid() is None
+
+
+def test_mirrors_come_from_the_hosts_own_settings(tmp_path, monkeypatch):
+    for name in ("PENSTOCK_IVY_SETTINGS", "PENSTOCK_MAVEN_REPOSITORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert jars._repositories() == {}
+    (tmp_path / ".m2").mkdir()
+    (tmp_path / ".m2" / "settings.xml").write_text(
+        "<settings xmlns='http://maven.apache.org/SETTINGS/1.0.0'><mirrors><mirror>"
+        "<mirrorOf>central</mirrorOf><url>https://mirror.example/maven</url></mirror>"
+        "<mirror><mirrorOf>other</mirrorOf><url>https://no.example</url></mirror>"
+        "</mirrors></settings>"
+    )
+    assert jars._repositories() == {"spark.jars.repositories": "https://mirror.example/maven"}
+    monkeypatch.setenv("PENSTOCK_MAVEN_REPOSITORY", "https://own.example")
+    assert jars._repositories() == {"spark.jars.repositories": "https://own.example"}
+    monkeypatch.setenv("PENSTOCK_IVY_SETTINGS", "/etc/ivy.xml")
+    assert jars._repositories() == {"spark.jars.ivySettings": "/etc/ivy.xml"}
+
+
+def test_missing_java_is_one_sentence(tmp_path, monkeypatch):
+    from spark_local.engine import java
+
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JobError, match=r"Java is not installed.*apt install") as told:
+        java.need_java()
+    assert "\n" not in str(told.value)
+    old = tmp_path / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    old.chmod(0o755)
+    assert "is Java 11, not 17 or newer" in java.unavailable()
