@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -60,7 +61,8 @@ def main(arguments: list[str]) -> None:
     kafka.fetch()
     lock = only_one(folder)
     journal = Journal(folder / "journal.jsonl")
-    facts = begin(folder, options.mode, options.repeat or rounds, effort, warm)
+    how = f"{options.mode}: {effort.seconds:g} s, share {effort.share:g}, warm-up {warm:g} s"
+    facts = begin(folder, how, reading=options.report_only)
     plan = Plan(rows, SYSTEMS, options.repeat or rounds, effort, warm, folder, data)
     if not options.report_only:
         carry_out(plan, journal, folder, facts)
@@ -97,6 +99,7 @@ def only_one(folder: Path) -> IO[str]:
 
 def carry_out(plan: Plan, journal: Journal, folder: Path, facts: dict[str, object]) -> None:
     """Run to the end, or say how to go on when it is interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         Run(plan, journal).all()
     except KeyboardInterrupt:
@@ -105,22 +108,30 @@ def carry_out(plan: Plan, journal: Journal, folder: Path, facts: dict[str, objec
     (folder / "facts.json").write_text(json.dumps(facts, indent=1))
 
 
-def begin(folder: Path, mode: str, rounds: int, effort: Effort, warm: float) -> dict[str, object]:
-    """The facts of a run: kept from its start when it goes on. Refuses to mix two kinds of runs."""
+def begin(folder: Path, how: str, *, reading: bool) -> dict[str, object]:
+    """The facts of a run: kept from its start when it goes on. Refuses to mix two kinds of runs.
+
+    how: the effort in words. reading: nothing will be measured, so anything may be there.
+    """
     path = folder / "facts.json"
-    how = (
-        f"{mode}: {rounds} rounds, {effort.seconds:g} s, share {effort.share:g}, warm-up {warm:g} s"
-    )
-    if path.exists():
-        facts: dict[str, object] = json.loads(path.read_text())
-        known = str(facts["mode"]).partition(" rounds, ")[2]
-        if known != how.partition(" rounds, ")[2]:
-            raise SystemExit(f"{folder} holds a run of another kind ({facts['mode']}); "
+    if not path.exists():
+        facts = facts_of_now(how)
+        path.write_text(json.dumps(facts, indent=1))
+        return facts
+    facts = json.loads(path.read_text())
+    now = {"mode": how, "penstock": version("penstock")}
+    for key, value in now.items():
+        if facts[key] != value and not reading:
+            raise SystemExit(f"{folder} holds a run with {key} {facts[key]}, this is {value}; "
                              "say --fresh, or another --folder")  # fmt: skip
-        return facts | {"mode": how}
+    return facts
+
+
+def facts_of_now(how: str) -> dict[str, object]:
+    """What the report says about this machine and what is compared on it."""
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    facts = {
+    return {
         "mode": how,
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "penstock": version("penstock"),
@@ -130,8 +141,6 @@ def begin(folder: Path, mode: str, rounds: int, effort: Effort, warm: float) -> 
         "load average at the start": load(),
         "settings": {f"{name} {level}": pairs for (name, level), pairs in SETTINGS.items()},
     }  # fmt: skip
-    path.write_text(json.dumps(facts, indent=1))
-    return facts
 
 
 def load() -> str:

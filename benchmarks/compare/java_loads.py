@@ -9,14 +9,14 @@ import subprocess
 from dataclasses import dataclass
 
 from benchmarks import batches, kafka
-from benchmarks.compare import check
+from benchmarks.compare import check, tools
 from benchmarks.compare.measure import Effort, size_text
 from benchmarks.compare.systems import NotObtainable, System
+from benchmarks.compare.tools import finish
 from benchmarks.peer import Peer, WrongAnswer
 from benchmarks.produce import Flow, ProduceRow
 
 TOOLS = "org.apache.kafka.tools."
-LIMIT_S = 300.0
 MIB = 1.048576
 _PRODUCED = re.compile(
     r"([\d.]+) records/sec \(([\d.]+) MB/sec\), ([\d.]+) ms avg latency, ([\d.]+) ms max latency, "
@@ -26,23 +26,7 @@ _PRODUCED = re.compile(
 
 def begin(tool: str, *arguments: str) -> subprocess.Popen[str]:
     """Start a tool with the heap that Kafka's own scripts give it."""
-    return subprocess.Popen(
-        kafka.java(TOOLS + tool, *arguments, heap="512m"), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-
-
-def finish(process: subprocess.Popen[str], limit_s: float = LIMIT_S) -> str:
-    """What it printed. Raises WrongAnswer when it failed or took too long."""
-    try:
-        said = process.communicate(timeout=limit_s)[0]
-    except subprocess.TimeoutExpired:
-        process.kill()
-        said = process.communicate()[0]
-        raise WrongAnswer(f"not done after {limit_s:g} s: {said[-300:]}") from None
-    if process.returncode:
-        raise WrongAnswer(f"exit code {process.returncode}: {said[-300:]}")
-    return said
+    return tools.begin(kafka.java(TOOLS + tool, *arguments, heap="512m"))
 
 
 @dataclass(frozen=True)

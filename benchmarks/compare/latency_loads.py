@@ -1,12 +1,10 @@
 """Latency at a fixed rate by the open-loop client, at a rate given or at a share of the most."""
 
 import json
-import subprocess
 import sys
 from dataclasses import dataclass
 
-from benchmarks.compare import check
-from benchmarks.compare.java_loads import finish
+from benchmarks.compare import check, tools
 from benchmarks.compare.measure import Effort, size_text
 from benchmarks.compare.systems import System
 from benchmarks.peer import WrongAnswer
@@ -68,8 +66,7 @@ class OpenLoop:
         command = [sys.executable, "-m", "benchmarks.compare.openloop"]
         command += [part for key, value in options.items() for part in (f"--{key}", str(value))]
         try:
-            said = finish(subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT))  # fmt: skip
+            said = tools.finish(tools.begin(command))
             found = json.loads(said.splitlines()[-1])
             if not isinstance(found, dict):
                 raise WrongAnswer(f"no figures in: {said[-300:]}")

@@ -16,14 +16,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.compare import check, java_loads
+from benchmarks.compare import check, tools
 from benchmarks.compare.measure import Effort, size_text
 from benchmarks.compare.systems import NotObtainable, System
 from benchmarks.peer import WrongAnswer
 
 TARGET = Path(__file__).parents[1] / "out" / "rdkafka"
 BUILD_LIMIT_S = 900
-LIMIT_S = 300.0
 _PRODUCED = re.compile(r"(\d+) messages produced .* (\d+) delivered .* (\d+) failed\) in (\d+)ms")
 _CONSUMED = re.compile(r"(\d+) messages \((\d+) bytes\) consumed in (\d+)ms")
 
@@ -65,11 +64,7 @@ def build() -> Path:
 
 
 def begin(system: System, *arguments: str) -> subprocess.Popen[str]:
-    command = [str(program()), "-b", system.bootstrap, *arguments]
-    return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True,
-    )  # fmt: skip
+    return tools.begin([str(program()), "-b", system.bootstrap, *arguments])
 
 
 @dataclass(frozen=True)
@@ -106,8 +101,8 @@ class Performance:
             begun = time.monotonic()
             readers = [self._reader(system, topic, records, i) for i in range(self.consumers)]
             writers = [self._writer(system, topic, each) for _ in range(self.producers)]
-            wrote = [_wrote(java_loads.finish(writer, LIMIT_S), each) for writer in writers]
-            read = [_read(java_loads.finish(reader, LIMIT_S), records) for reader in readers]
+            wrote = [_wrote(tools.finish(writer), each) for writer in writers]
+            read = [_read(tools.finish(reader), records) for reader in readers]
             passed = time.monotonic() - begun
             if self.acks:
                 check.whole(system.peer, topic, self.partitions, records)

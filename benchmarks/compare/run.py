@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import raw
+from benchmarks.compare import tools
 from benchmarks.compare.journal import Entry, Journal
 from benchmarks.compare.life_loads import Limit
 from benchmarks.compare.measure import FIGURES, Effort, measure
@@ -121,6 +122,8 @@ class Run:
         except FAILURES as error:
             text = f"{type(error).__name__}: {error}"[:500]
             entry = Entry(number, row.name, system, failed=text)
+        finally:
+            tools.reap()
         self.journal.add(entry)
         self.progress.say(entry, row.headline)
         return not entry.failed

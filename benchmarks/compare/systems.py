@@ -138,7 +138,7 @@ def version(name: str) -> str:
         return "Apache Kafka " + jar.stem.removeprefix("kafka-clients-")
     where = Path(__file__).parent
     said = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=where, capture_output=True, text=True,
+        ["git", "describe", "--always", "--dirty"], cwd=where, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     python = sys.version.split()[0]

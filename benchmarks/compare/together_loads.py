@@ -4,9 +4,10 @@ import time
 from dataclasses import dataclass
 
 from benchmarks.compare import check, java_loads
-from benchmarks.compare.java_loads import Producing, consumed, finish, produced
+from benchmarks.compare.java_loads import Producing, consumed, produced
 from benchmarks.compare.measure import Effort
 from benchmarks.compare.systems import System
+from benchmarks.compare.tools import finish
 
 RATE_MB_S = 50
 
