@@ -175,3 +175,8 @@ class StorageFailed(Exception):
 
 class ConfigError(Exception):
     """A setting is wrong; the text names the key, the value, the range and the remedy."""
+
+
+class CannotServe(Exception):
+    """What a process finds at its start makes serving impossible, and starting it again would find
+    the same: the text goes to the operator as the cause of the end."""

@@ -13,6 +13,7 @@ from appliance.base.disk import Disk, write_file
 from appliance.base.ids import TopicId
 from appliance.config.log_config import NEVER, LogConfig
 from appliance.control import quorum_state
+from appliance.control.damage import refuse_damage
 from appliance.logstore.log import Log
 from appliance.logstore.recovery import write_metadata
 from appliance.metadata import checkpoint, files
@@ -172,9 +173,17 @@ def _first_level(records: Sequence[object]) -> int:
 
 
 def open_log(
-    disk: Disk, data_dir: str, node_id: int, follower: Follower, limits: Limits, now_ms: int
+    disk: Disk,
+    data_dir: str,
+    node_id: int,
+    follower: Follower,
+    limits: Limits,
+    now_ms: int,
+    *,
+    clean: bool = False,
 ) -> MetadataLog:
-    """Open or create the log and replay it into the follower's image.
+    """Open or create the log and replay it into the follower's image. clean: the last shutdown was
+    orderly, so nothing can be torn.
 
     Raises StorageFailed, MetadataUnreadable."""
     folder = f"{data_dir}/{LOG_FOLDER}"
@@ -191,6 +200,7 @@ def open_log(
     if not bases:
         bases = [durable]
         _make_folder(disk, data_dir, folder, durable)
+    refuse_damage(disk, folder, bases, durable=durable, clean=clean)
     log = Log.open(
         disk,
         folder,

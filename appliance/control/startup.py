@@ -10,7 +10,7 @@ from typing import Final
 
 from appliance.base.clock import Clock
 from appliance.base.disk import Disk, read_file
-from appliance.base.errors import ConfigError
+from appliance.base.errors import CannotServe, ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.control.format import (
     BOOTSTRAP,
@@ -29,7 +29,7 @@ from appliance.controller.registration import (
 )
 from appliance.metadata import checkpoint
 from appliance.metadata.checkpoint import CheckpointBroken
-from appliance.metadata.follower import Follower
+from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.identity import Identity, new_uuid
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.log_dirs import LogDirs, read_log_dirs
@@ -56,7 +56,19 @@ class Started:
 def start(
     seat: Seat, disk: Disk, clock: Clock, random: Callable[[int], bytes], log: Log
 ) -> Started:
-    """Raises ConfigError, StorageFailed, MetadataUnreadable: nothing can be served then."""
+    """Raises CannotServe at the first start of a run; later ConfigError, StorageFailed and
+    MetadataUnreadable, which may pass."""
+    try:
+        return _start(seat, disk, clock, random, log)
+    except (ConfigError, StorageFailed, MetadataUnreadable) as cause:
+        if seat.generation > 1:
+            raise
+        raise CannotServe(str(cause)) from cause
+
+
+def _start(
+    seat: Seat, disk: Disk, clock: Clock, random: Callable[[int], bytes], log: Log
+) -> Started:
     config: BrokerConfig = seat.config
     now_ms = clock.wall_ms()
     data_dir = seat.data_dir
@@ -69,7 +81,8 @@ def start(
     check_metadata_is_there(disk, data_dir)
     follower = Follower(disk, data_dir, seat.partitions)
     limits = _limits(config)
-    metadata = open_log(disk, data_dir, identity.node_id, follower, limits, now_ms)
+    clean = seat.clean and seat.generation == 1
+    metadata = open_log(disk, data_dir, identity.node_id, follower, limits, now_ms, clean=clean)
     _check_features(metadata.image, data_dir)
     if metadata.image.skipped:
         log.event(WARNING, "metadata-records-unknown", records=metadata.image.skipped)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import multiprocess
 
+from appliance.base.errors import CannotServe
 from appliance.ring.process_table import NETPROC, Peer
 from appliance.shell.seat import Seat
 from appliance.supervisor.memory import SharedMemory
@@ -33,6 +34,9 @@ ISOLATED: Final = 4
 """Died too often; not started again."""
 ENDED: Final = 5
 """Ended while draining."""
+
+HOPELESS: Final = 78
+"""Exit code (EX_CONFIG of sysexits.h) of a child that would find the same when started again."""
 
 _PR_SET_PDEATHSIG: Final = 1
 _fork: Any = multiprocess.get_context("fork")
@@ -118,6 +122,9 @@ def _run(
     try:
         settle(seat)
         code = entry(seat)
+    except CannotServe as found:
+        memory.say_last_words(seat.me, str(found))
+        code = HOPELESS
     except BaseException as bug:
         cause = f"{type(bug).__name__}: {bug}".replace("\n", " ")
         memory.say_last_words(seat.me, cause)

@@ -28,6 +28,7 @@ from appliance.shell.seat import Seat
 from appliance.supervisor.child import (
     DISCARDING,
     ENDED,
+    HOPELESS,
     ISOLATED,
     RUNNING,
     WAITING,
@@ -137,7 +138,11 @@ class Fleet:
                 self._log.event(WARNING, "child-died", child=str(child.peer), cause=cause)
             return
         self._begin_discard(child, now)
-        self._plan_restart(child, now, cause)
+        if child.exit_code == HOPELESS:
+            child.start_at = -1
+            self.fatal = f"{child.peer}: {words}"
+        else:
+            self._plan_restart(child, now, cause)
 
     def _begin_discard(self, child: Child, now: int) -> None:
         self._table.vacate(child.peer)

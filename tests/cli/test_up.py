@@ -186,3 +186,18 @@ def test_partitions_without_an_identity_are_not_formatted_over(tmp_path):
 def test_a_descriptor_that_is_not_open_is_refused(tmp_path):
     assert "77" in up(tmp_path, "--ready-fd", "77").stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_damaged_metadata_ends_the_start_with_the_cause(fresh_appliance):
+    one = fresh_appliance()
+    one.stop()
+    (segment,) = (one.data_dir / "__cluster_metadata-0").glob("*.log")
+    damaged = bytearray(segment.read_bytes())
+    damaged[-5] ^= 1
+    segment.write_bytes(damaged)
+    done = up(one.data_dir.parent, "--listen", "127.0.0.1:0")
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert "damaged at byte" in last
+    assert "restore the folder from a copy" in last
+    assert segment.read_bytes() == damaged

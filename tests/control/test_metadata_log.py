@@ -28,9 +28,9 @@ def follower(path) -> Follower:
     return Follower(OsDisk(), str(path), table)
 
 
-def opened(path, now_ms=1000):
+def opened(path, now_ms=1000, *, clean=False):
     open_or_format(OsDisk(), str(path), 1, os.urandom, now_ms)
-    log = open_log(OsDisk(), str(path), 1, follower(path), LIMITS, now_ms)
+    log = open_log(OsDisk(), str(path), 1, follower(path), LIMITS, now_ms, clean=clean)
     log.lead(now_ms)
     if not log.image.metadata_version:
         log.append(bootstrap_records(), now_ms)
@@ -236,3 +236,51 @@ def test_kafka_reads_our_log_and_our_snapshots(tmp_path):
         assert '"name":"flights"' in text and "CONFIG_RECORD" in text
     assert "SnapshotFooter" in dumped(snapshot)
     assert "FEATURE_LEVEL_RECORD" in dumped(tmp_path / "bootstrap.checkpoint")
+
+
+def damage(path, *, from_end):
+    """Flip a bit so many bytes before the end of the only segment; its bytes before that."""
+    (segment,) = (path / "__cluster_metadata-0").glob("*.log")
+    good = segment.read_bytes()
+    bad = bytearray(good)
+    bad[-from_end] ^= 1
+    segment.write_bytes(bad)
+    return segment, good
+
+
+def test_a_torn_tail_is_cut_off(tmp_path):
+    log = opened(tmp_path)
+    log.append([setting(1)], 1000)
+    log.sync()
+    before = log.end_offset
+    log.append([setting(2)], 1000)
+    log.close()
+    damage(tmp_path, from_end=3)
+    again = opened(tmp_path)
+    assert again.image.config(4, "") == {"log.retention.ms": "1"}
+    assert again.committed == before + 1  # the record of the new leader
+
+
+def test_after_an_orderly_end_nothing_is_torn(tmp_path):
+    log = opened(tmp_path)
+    log.append([setting(1)], 1000)
+    log.sync()
+    log.close()
+    segment, _ = damage(tmp_path, from_end=3)
+    damaged = segment.read_bytes()
+    with pytest.raises(StorageFailed, match=r"damaged at byte \d+: the CRC32C"):
+        opened(tmp_path, clean=True)
+    assert segment.read_bytes() == damaged, "nothing is changed: a copy may still be made"
+
+
+def test_what_an_earlier_leader_wrote_was_synced(tmp_path):
+    log = opened(tmp_path)
+    log.append([setting(1)], 1000)
+    log.sync()
+    end = log.active_size
+    log.close()
+    again = opened(tmp_path)
+    damage(tmp_path, from_end=again.active_size - end + 3)
+    again.close()
+    with pytest.raises(StorageFailed, match="restore the folder from a copy"):
+        opened(tmp_path)
