@@ -223,7 +223,7 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
         state[column] = value
     fd = os.open(bench.path, os.O_RDONLY)
     cursors = Cursors()
-    cursors.remember(0, log.active_base, 0)
+    cursors.remember(0, log.active_base, 0, 0)
     file = SimpleNamespace(fd=fd)
     request = _fetch_v12(size)
     memory = memoryview(request)

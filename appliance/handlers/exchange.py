@@ -41,8 +41,8 @@ class FileRange(NamedTuple):
 
 Piece = bytes | FileRange
 
-Place = tuple[int, int, int, int]
-"""(base offset of the segment, position, length, length of the first batch), in bytes."""
+Place = tuple[int, int, int, int, int]
+"""(base offset of the segment, position, length, length of the first batch, layout), in bytes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +90,7 @@ class Host(Protocol):
         partition's home."""
         ...
 
-    def remember(self, x: Exchange, route: Route, segment: int, position: int) -> None:
+    def remember(self, x: Exchange, route: Route, segment: int, position: int, layout: int) -> None:
         """The home said that a batch begins there: what `glance` starts from for this
         connection."""
         ...
@@ -133,8 +133,8 @@ class Host(Protocol):
         own."""
         ...
 
-    def segment(self, route: Route, base_offset: int) -> SegmentFile | None:
-        """The segment file, or None when it is gone."""
+    def segment(self, route: Route, base_offset: int, layout: int) -> SegmentFile | None:
+        """The segment file in the layout that a place was told for, or None when it is gone."""
         ...
 
     def schedule(self, x: Exchange) -> None:

@@ -33,6 +33,7 @@ class Found:
     position: int = 0
     length: int = 0
     first: int = 0
+    layout: int = 0
 
 
 @dataclass(slots=True)
@@ -112,12 +113,13 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
             message.g,
             message.e,
             message.f,
+            message.i,
         )
         state.total += message.e
         if message.e:
             route = state.routes[index]
             assert route is not None
-            host.remember(x, route, message.d, message.g)
+            host.remember(x, route, message.d, message.g, message.i)
     if state.found[index].error:
         state.failed = True
     if not x.pending or (state.parked and _enough(state)):
@@ -214,9 +216,9 @@ def _rows(host: Host, state: FetchState) -> list[tuple[PartitionData, FileRange 
         records = None
         if length > 0 and not code:
             assert route is not None
-            file = host.segment(route, found.segment)
+            file = host.segment(route, found.segment, found.layout)
             if file is None:
-                code = errors.NOT_LEADER_OR_FOLLOWER  # deleted meanwhile; the client asks again
+                code = errors.NOT_LEADER_OR_FOLLOWER  # deleted or compacted: the client asks again
             else:
                 records = FileRange(file, found.position, length)
                 left -= length

@@ -336,6 +336,7 @@ class Core:
         assert partition.handle not in self.partitions
         partition.space = self.spaces[partition.directory]
         self.partitions[partition.handle] = partition
+        self._rows.take_over(partition)
         self._rows.publish(partition)
         self._rows.online(partition)
         if self.groups is not None:
@@ -420,6 +421,15 @@ class Core:
     def publish(self, partition: Partition) -> None:
         """Something about the partition changed outside a turn's messages."""
         self._changed.setdefault(partition, False)
+
+    def new_layout(self, partition: Partition) -> None:
+        """Full segments are about to be replaced: readers are told first."""
+        partition.log.layout += 1
+        self._rows.publish(partition)
+
+    def cleaned(self, partition: Partition, cleaned_to: int, failures: int) -> None:
+        """Say how compaction goes."""
+        self._rows.cleaned(partition, cleaned_to, failures)
 
     def refuse_row(self, handle: int) -> None:
         """The partition of this row could not be opened."""

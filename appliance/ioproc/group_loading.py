@@ -26,7 +26,7 @@ def load(partition: Partition, replay: Replay) -> Iterator[None]:
     """
     log = partition.log
     offset = log.log_start_offset
-    base, file = -1, None
+    at, file = (-1, -1), None
     try:
         while offset < log.end_offset:
             found = log.locate(offset, CHUNK, partition.high_watermark)
@@ -34,10 +34,10 @@ def load(partition: Partition, replay: Replay) -> Iterator[None]:
                 yield  # what follows is not committed yet
                 continue
             segment, position, length, _ = found
-            if file is None or segment != base:
+            if file is None or (segment, log.layout) != at:
                 if file is not None:
                     file.close()
-                base, file = segment, log.disk.open(stem(log.path, segment) + LOG)
+                at, file = (segment, log.layout), log.disk.open(stem(log.path, segment) + LOG)
             for after in _batches(file, position, length, replay):
                 offset = after
                 yield

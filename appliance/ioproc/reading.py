@@ -60,7 +60,7 @@ def find(
         segment,
         position,
         partition.leader_epoch,
-        0,
+        log.layout,
         0,
         length,
         first,

@@ -46,11 +46,21 @@ class Rows:
         state[at + columns.END_POSITION] = log.active_size
         state[at + columns.BYTES_IN] = partition.bytes_in
         state[at + columns.RECORDS_IN] = partition.records_in
+        state[at + columns.LAYOUT] = log.layout
         state[at + columns.DIRECTORY] = partition.directory
         to, end, size = partition.future
         state[at + columns.FUTURE] = to and end << 8 | to
         state[at + columns.FUTURE_BYTES] = size
         state[at] = version + 1
+
+    def take_over(self, partition: Partition) -> None:
+        """The partition was opened: what a predecessor said of positions holds no more."""
+        partition.log.layout = self._table.get(partition.handle, columns.LAYOUT) + 1
+
+    def cleaned(self, partition: Partition, cleaned_to: int, failures: int) -> None:
+        """How compaction goes: up to where, and how often in a row it failed."""
+        self._table.set(partition.handle, columns.CLEANED_TO, cleaned_to)
+        self._table.set(partition.handle, columns.UNCLEANABLE, failures)
 
     def online(self, partition: Partition) -> None:
         """The partition is served."""

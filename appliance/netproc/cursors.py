@@ -13,6 +13,7 @@ from appliance.ring.partition_table import (
     END_POSITION,
     END_SEGMENT,
     HIGH_WATERMARK,
+    LAYOUT,
     LOG_END,
     LOG_START,
     ONLINE,
@@ -26,21 +27,22 @@ assert _HEAD.size == _HEAD_BYTES
 _LENGTH_PREFIX = 12  # base offset and length are not counted in the length
 _MOST_STEPS = 32  # then asking is cheaper
 
-Place = tuple[int, int, int, int]
-"""(base offset of the segment, position, length, length of the first batch), as FOUND says it."""
+Place = tuple[int, int, int, int, int]
+"""(base offset of the segment, position, length, length of the first batch, layout), as FOUND says
+it."""
 
 
 class Cursors:
-    """One connection's places: partition handle → (segment, position of a batch)."""
+    """One connection's places: partition handle → (segment, position of a batch, layout)."""
 
     __slots__ = ("_places",)
 
     def __init__(self) -> None:
-        self._places: dict[int, tuple[int, int]] = {}
+        self._places: dict[int, tuple[int, int, int]] = {}
 
-    def remember(self, handle: int, segment: int, position: int) -> None:
-        """The home said that a batch begins at `position` of `segment`."""
-        self._places[handle] = (segment, position)
+    def remember(self, handle: int, segment: int, position: int, layout: int) -> None:
+        """The home said that a batch begins at `position` of `segment` in this layout."""
+        self._places[handle] = (segment, position, layout)
 
     def segment(self, handle: int) -> int:
         """The segment that the last fetch was in, -1 when there was none."""
@@ -52,9 +54,9 @@ class Cursors:
     ) -> Place | None:
         """The bytes from `offset` on; None: ask the home. row: of the partition table. fd: the
         remembered segment."""
-        segment, position = self._places[handle]
+        segment, position, layout = self._places[handle]
         limit = _readable(row, segment, fd)
-        if limit < 0 or not row[LOG_START] <= offset < row[HIGH_WATERMARK]:
+        if limit < 0 or row[LAYOUT] != layout or not row[LOG_START] <= offset < row[HIGH_WATERMARK]:
             return None
         start = position
         for _ in range(_MOST_STEPS):
@@ -65,11 +67,11 @@ class Cursors:
                 return None  # the consumer went back
             first: int = length + _LENGTH_PREFIX
             if base + delta >= offset:
-                self._places[handle] = (segment, position)
+                self._places[handle] = (segment, position, layout)
                 room = limit - position
                 if first > room:
                     return None
-                return segment, position, max(first, min(max_bytes, room)), first
+                return segment, position, max(first, min(max_bytes, room)), first, layout
             position += first
         return None
 

@@ -37,6 +37,7 @@ from appliance.ring.partition_table import (
     DIRECTORY,
     HIGH_WATERMARK,
     LAST_STABLE,
+    LAYOUT,
     LOG_START,
     ROW_MASK,
 )
@@ -74,7 +75,7 @@ class Server:
         self.image = follower.image
         self.cluster_id = follower.cluster_id
         self.routes = Routes(self.image, follower.handles, seat.ioprocs)
-        self.segments = Segments()
+        self.segments = Segments(seat.partitions)
         self.log_dirs = seat.log_dirs
         slots = config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         self.handlers = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
@@ -285,15 +286,15 @@ class Server:
         if segment < 0:
             return None
         row = self.seat.partitions.read_row(route.handle)
-        file = self._segment(route, segment, row[DIRECTORY])  # the folder that the row is about
+        file = self._segment(route, segment, row[DIRECTORY], row[LAYOUT])  # what the row is about
         if file is None:
             return None
         return cursors.locate(route.handle, row, file.fd, offset, max_bytes)
 
-    def remember(self, x: Exchange, route: Route, segment: int, position: int) -> None:
+    def remember(self, x: Exchange, route: Route, segment: int, position: int, layout: int) -> None:
         if x.connection.cursors is None:
             x.connection.cursors = Cursors()
-        x.connection.cursors.remember(route.handle, segment, position)
+        x.connection.cursors.remember(route.handle, segment, position, layout)
 
     def ask(
         self,
@@ -361,13 +362,13 @@ class Server:
     def fetch_room(self, x: Exchange) -> int | None:
         return self._throttling.fetch_room(x)
 
-    def segment(self, route: Route, base_offset: int) -> OpenSegment | None:
+    def segment(self, route: Route, base_offset: int, layout: int) -> OpenSegment | None:
         number = self.seat.partitions.get(route.handle, DIRECTORY)
-        return self._segment(route, base_offset, number)
+        return self._segment(route, base_offset, number, layout)
 
-    def _segment(self, route: Route, base_offset: int, number: int) -> OpenSegment | None:
+    def _segment(self, route: Route, base: int, number: int, layout: int) -> OpenSegment | None:
         folder = f"{self.log_dirs[number]}/{route.topic}-{route.partition}"
-        return self.segments.get(route.handle, base_offset, folder)
+        return self.segments.get(route.handle, base, folder, layout)
 
     def schedule(self, x: Exchange) -> None:
         heapq.heappush(self._deadlines, (x.deadline_ns, x.number))

@@ -73,7 +73,7 @@ APPENDED: Final = 33
 FOUND: Final = 34
 """a: high watermark, b: last stable offset, c: log start offset, d: base offset of the segment, g:
 position in the segment file, e: length in bytes (0: nothing there), f: length of the first batch,
-h: current leader epoch."""
+h: current leader epoch, i: layout of the segments for which d and g hold."""
 
 LISTED: Final = 35
 """a: timestamp in ms, b: offset, c: leader epoch."""

@@ -48,7 +48,14 @@ FUTURE: Final = 14
 """While the partition moves to another folder: the log end of the copy there, times 256, and the
 number of that folder plus 1. Else 0."""
 FUTURE_BYTES: Final = 15
-COLUMNS: Final = 16  # two cache lines
+LAYOUT: Final = 16
+"""Moves before full segments are replaced by compacted ones: a position in a segment that was named
+for another layout means nothing, and a file that was opened for it may be either."""
+CLEANED_TO: Final = 17
+"""Of a compacted log: end offset of what was compacted."""
+UNCLEANABLE: Final = 18
+"""How often in a row the log could not be compacted."""
+COLUMNS: Final = 24  # three cache lines
 
 # Values of STATUS.
 NOT_OPEN: Final = 0

@@ -50,7 +50,7 @@ class FakeHost:
     def glance(self, x, route, offset, max_bytes):
         return self.places.get((route.handle, offset))
 
-    def remember(self, x, route, segment, position):
+    def remember(self, x, route, segment, position, layout):
         self.remembered.append((route.handle, segment, position))
 
     def ask(self, x, index, route, op, flags, a, b, e, f):
@@ -64,7 +64,7 @@ class FakeHost:
     def schedule(self, x):
         self.scheduled.append(x.deadline_ns)
 
-    def segment(self, route, base_offset):
+    def segment(self, route, base_offset, layout):
         return FakeFile() if self.files else None
 
     def finish(self, x, pieces):

@@ -28,6 +28,7 @@ def row(end, size, segment=0, high=None, log_start=0):
     found = [0] * columns.COLUMNS
     found[columns.STATUS] = columns.ONLINE
     found[columns.LOG_START] = log_start
+    found[columns.LAYOUT] = 3
     found[columns.HIGH_WATERMARK] = end if high is None else high
     found[columns.LOG_END] = end
     found[columns.END_SEGMENT] = segment
@@ -48,13 +49,13 @@ def test_a_glance_is_what_a_scan_finds_or_nothing(tmp_path_factory, counts, know
     fd = os.open(path, os.O_RDONLY)
     try:
         cursors = Cursors()
-        cursors.remember(5, 0, start[2])
+        cursors.remember(5, 0, start[2], 3)
         found = cursors.locate(5, row(end, size), fd, ask, max_bytes)
         if ask >= end or ask < start[0]:
             assert found is None
             return
         _, _, position, length = next(batch for batch in batches if batch[1] > ask)
-        expected = (0, position, max(length, min(max_bytes, size - position)), length)
+        expected = (0, position, max(length, min(max_bytes, size - position)), length, 3)
         assert found == expected
         assert cursors.locate(5, row(end, size), fd, ask, max_bytes) == expected, "from there again"
     finally:
@@ -69,15 +70,16 @@ def test_a_glance_is_what_a_scan_finds_or_nothing(tmp_path_factory, counts, know
         {columns.HIGH_WATERMARK: 5},
         {columns.LOG_START: 4},
         {columns.END_SEGMENT: 40},
+        {columns.LAYOUT: 4},
     ],
-    ids=["offline", "being written", "watermark behind", "deleted", "segment not wholly readable"],
+    ids=["offline", "being written", "watermark behind", "deleted", "segment not wholly readable", "compacted"],
 )
 def test_what_is_not_plain_is_left_to_the_home(tmp_path, changes):
     _, end, size = write(tmp_path / "log", [3, 3])
     fd = os.open(tmp_path / "log", os.O_RDONLY)
     try:
         cursors = Cursors()
-        cursors.remember(0, 0, 0)
+        cursors.remember(0, 0, 0, 3)
         found = row(end, size)
         assert cursors.locate(0, found, fd, 1, 100) is not None
         for column, value in changes.items():
@@ -92,7 +94,7 @@ def test_an_older_segment_below_the_watermark_is_readable_to_its_end(tmp_path):
     fd = os.open(tmp_path / "log", os.O_RDONLY)
     try:
         cursors = Cursors()
-        cursors.remember(0, 0, 0)
+        cursors.remember(0, 0, 0, 3)
         found = cursors.locate(0, row(50, 10, segment=end), fd, 0, 10_000)
         assert found is not None
         assert found[2] == size
