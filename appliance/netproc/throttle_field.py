@@ -1,14 +1,15 @@
 """Where an encoded answer says how long its client should pause, to write it there afterwards.
 
-Nearly every response begins with throttle_time_ms; Produce ends with it, ApiVersions has it behind
-its list of APIs, and the oldest versions have none. Called only for clients over a quota.
+Nearly every response begins with throttle_time_ms; Produce ends with it, OffsetDelete has it behind
+its error code, ApiVersions behind its list of APIs, and the oldest versions have none. Called only
+for clients over a quota.
 """
 
 from functools import cache
 from struct import Struct
 from typing import Final
 
-from appliance.handlers import k00_produce, k18_api_versions
+from appliance.handlers import k00_produce, k18_api_versions, k47_offset_delete
 from appliance.wire.messages import response_type
 from appliance.wire.varint import read_uvarint
 
@@ -16,7 +17,8 @@ _MS: Final = Struct(">i")
 _COUNT: Final = Struct(">i").unpack_from
 _FIRST_FLEXIBLE_PRODUCE: Final = 9
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
-_ERROR_CODE: Final = 2  # bytes before the list
+_OFFSET_DELETE: Final = k47_offset_delete.HANDLER.key
+_ERROR_CODE: Final = 2  # bytes of what comes first there and in ApiVersions
 _API: Final = 6  # bytes of one of its entries; one more when it may have tagged fields
 
 PRODUCE: Final = k00_produce.HANDLER.key
@@ -41,6 +43,8 @@ def _place(key: int, version: int, answer: bytes) -> int | None:
         return len(answer) - _MS.size - (version >= _FIRST_FLEXIBLE_PRODUCE)
     if not _has_one(key, version):
         return None
+    if key == _OFFSET_DELETE:
+        return _ERROR_CODE
     if key != k18_api_versions.KEY:
         return 0
     if version < _FIRST_FLEXIBLE_API_VERSIONS:
