@@ -1,0 +1,163 @@
+"""Apache Kafka's own tools at the rest of the Admin API, on a node with two log folders."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks import kafka
+from tests.broker_process import KAFKA, Broker
+
+TOOLS = "org.apache.kafka.tools."
+pytestmark = [
+    pytest.mark.skipif(bool(kafka.unavailable()), reason=str(kafka.unavailable())),
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    base = tmp_path_factory.mktemp("folders")
+    return [base / "data", base / "more"]
+
+
+@pytest.fixture(scope="module")
+def broker(folders):
+    """Names of Kafka's own log folders differ: it puts the first one below its data folder."""
+    if KAFKA:
+        pytest.skip("the tests look into folders of ours")
+    settings = {"log.dirs": ",".join(map(str, folders)), "log.segment.bytes": "1048576"}
+    with Broker(folders[0], settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bootstrap(broker):
+    return broker.bootstrap
+
+
+@pytest.fixture
+def tool(bootstrap):
+    def run(name, *arguments, code=0, stdin=None, option="--bootstrap-server"):
+        name = name if name.startswith(("kafka.", "org.")) else TOOLS + name
+        done = kafka.tool(name, option, bootstrap, *arguments, stdin=stdin, timeout_s=120)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    return run
+
+
+def log_dirs(tool, topic):
+    """Folder → {partition: (size, lag, is future)} as kafka-log-dirs shows it."""
+    said = tool("LogDirsCommand", "--describe", "--topic-list", topic)
+    (broker,) = json.loads(said.strip().splitlines()[-1])["brokers"]
+    return {
+        one["logDir"]: {
+            p["partition"]: (p["size"], p["offsetLag"], p["isFuture"]) for p in one["partitions"]
+        }
+        for one in broker["logDirs"]
+    }
+
+
+def test_new_partitions_are_spread_over_the_folders(tool, new_topic, folders):
+    topic = new_topic(4)
+    found = log_dirs(tool, topic)
+    assert set(found) == set(map(str, folders))
+    assert [len(partitions) for partitions in found.values()] == [2, 2]
+    for path, partitions in found.items():
+        for name in partitions:
+            assert (Path(path) / name / "partition.metadata").exists()
+
+
+def test_kafka_reassign_partitions_moves_a_replica_between_folders(
+    tool, new_topic, folders, tmp_path
+):
+    topic = new_topic()
+    ((here, _),) = [(path, found) for path, found in log_dirs(tool, topic).items() if found]
+    (there,) = [str(path) for path in folders if str(path) != here]
+    tool("ConsoleProducer", "--topic", topic, stdin="".join(f"line {n}\n" for n in range(2000)))
+    described = tool("TopicCommand", "--describe", "--topic", topic)
+    node = int(re.search(r"Leader: (\d+)", described)[1])
+    row = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": [there]}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [row]}))
+    said = tool("reassign.ReassignPartitionsCommand", "--reassignment-json-file", str(plan),
+                "--execute")  # fmt: skip
+    assert f"to {there} for replica {topic}-0 with broker {node}" in said
+    for _ in range(20):
+        said = tool("reassign.ReassignPartitionsCommand", "--reassignment-json-file", str(plan),
+                    "--verify")  # fmt: skip
+        if "completed successfully" in said:
+            break
+    assert f"Reassignment of replica {topic}-0-{node} completed successfully" in said
+    found = log_dirs(tool, topic)
+    assert list(found[there]) == [f"{topic}-0"] and not found[here]
+    read = ["--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "2000"]
+    got = tool("consumer.ConsoleConsumer", *read)
+    assert got.splitlines() == [f"line {n}" for n in range(2000)]
+
+
+def test_kafka_reassign_partitions_lists_and_refuses(tool, topic, tmp_path):
+    assert "No partition reassignments found" in tool(
+        "reassign.ReassignPartitionsCommand", "--list"
+    )
+    row = {"topic": topic, "partition": 0, "replicas": [7]}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [row]}))
+    said = tool("reassign.ReassignPartitionsCommand", "--reassignment-json-file", str(plan),
+                "--execute", code=1)  # fmt: skip
+    assert "7" in said
+
+
+def test_kafka_leader_election(tool, topic):
+    one = ["--election-type", "PREFERRED", "--topic", topic, "--partition", "0"]
+    said = tool("LeaderElectionCommand", *one)
+    assert f"Valid replica already elected for partitions {topic}-0" in said
+    tool("LeaderElectionCommand", "--election-type", "UNCLEAN", "--all-topic-partitions")
+    unknown = ["--election-type", "PREFERRED", "--topic", "not-there", "--partition", "0"]
+    assert "UnknownTopicOrPartition" in tool("LeaderElectionCommand", *unknown, code=1)
+
+
+def config(tool, *words, code=0):
+    return tool("kafka.admin.ConfigCommand", *words, code=code)
+
+
+def test_kafka_configs_of_groups(tool, fresh):
+    place = ["--entity-type", "groups", "--entity-name", fresh()]
+    config(tool, "--alter", *place, "--add-config", "consumer.session.timeout.ms=50000")
+    said = config(tool, "--describe", *place)
+    assert "consumer.session.timeout.ms=50000" in said
+    assert "DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=50000" in said
+    assert place[3] in config(tool, "--describe", "--entity-type", "groups")
+    config(tool, "--alter", *place, "--delete-config", "consumer.session.timeout.ms")
+    wrong = ["--add-config", "consumer.session.timeout.ms=5"]
+    assert "group.consumer.min.session.timeout.ms" in config(
+        tool, "--alter", *place, *wrong, code=1
+    )
+
+
+def test_kafka_configs_of_loggers_and_client_metrics(tool, broker):
+    loggers = ["--entity-type", "broker-loggers", "--entity-name", "1"]
+    assert "root=INFO" in config(tool, "--describe", *loggers)
+    metrics = ["--entity-type", "client-metrics", "--entity-name", "m"]
+    said = config(tool, "--alter", *metrics, "--add-config", "interval.ms=1000", code=1)
+    assert "not collected" in said
+
+
+def test_a_broker_setting_is_in_force_at_once_or_refused(tool):
+    place = ["--entity-type", "brokers", "--entity-name", "1"]
+    change = ["--add-config", "log.retention.ms=7777777"]
+    config(tool, "--alter", *place, *change)
+    said = config(tool, "--describe", *place)
+    assert "log.retention.ms=7777777 sensitive=false" in said
+    assert "DYNAMIC_BROKER_CONFIG:log.retention.ms=7777777" in said
+    config(tool, "--alter", *place, "--delete-config", "log.retention.ms")
+    for setting, words in (("num.io.threads=9", "num.io.threads"), ("node.id=9", "node.id")):
+        assert words in config(tool, "--alter", *place, "--add-config", setting, code=1)
+    everything = config(tool, "--describe", "--all", *place)
+    assert "log.retention.hours=168" in everything
+    assert re.search(r"ssl\.keystore\.password=null sensitive=true", everything)
