@@ -152,8 +152,8 @@ class Shard:
         """Decide a request. request: the decoded message (`wire.messages.decode_request`).
 
         A request for several groups (DescribeGroups, DeleteGroups, OffsetFetch from version 8 on,
-        ListGroups) goes to every shard concerned as it is: each answers for its own groups, and
-        `routing.merge` makes one answer of them.
+        ListGroups) comes to every shard concerned: each answers for its own groups, and
+        `routing.splice` makes one answer of them.
         """
         turn = Turn(self, now_ms)
         code = self._refused(call, request)

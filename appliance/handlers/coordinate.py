@@ -2,13 +2,12 @@
 back.
 
 A request that names one group goes to one home as it came; only the group's id is looked at here.
-One that names several, or asks for all, goes to every partition concerned, and the answers are
-merged. The request is kept until it is answered: a home that dies is answered for here, with an
-error upon which clients look for their coordinator again.
+One that names several, or asks for all, is split among the partitions concerned, and the answers
+are spliced. The request is kept until it is answered: a home that dies is answered for here, with
+an error upon which clients look for their coordinator again.
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 from struct import Struct
 from typing import Any, Final
 
@@ -44,13 +43,12 @@ _SEVERAL: Final = frozenset(
 class Coordinated:
     """One request under way. count: partitions of the topic; 0: there is no such topic.
 
-    shards: the partitions that were asked; `complete` names them by their index here. answers:
-    encoded, in the same order, in pieces.
+    asked: the partitions and what each was asked; `complete` names them by their index here.
+    answers: encoded, in the same order, in pieces.
     """
 
-    body: bytes
     count: int
-    shards: list[int]
+    asked: list[tuple[int, bytes]]
     answers: list[list[bytes]] = field(default_factory=list)
 
 
@@ -59,14 +57,14 @@ def begin(host: Host, x: Exchange) -> None:
     body = bytes(host.memory[x.position : x.end])
     topic = host.image.topics_by_name.get(OFFSETS_TOPIC)
     count = 0 if topic is None else len(topic.partitions)
-    shards = _shards(x.handler.key, x.version, body, count) if count else [0]
-    state = x.state = Coordinated(body, count, shards, [[] for _ in shards])
-    for index, shard in enumerate(shards):
+    asked = _asked(x.handler.key, x.version, body, count) if count else [(0, body)]
+    state = x.state = Coordinated(count, asked, [[] for _ in asked])
+    for index, (shard, part) in enumerate(asked):
         route = host.route(_TOPIC, shard, by_id=False) if count else None
         if route is None:
-            state.answers[index] = [_refused(x, state, shard)]
+            state.answers[index] = [_refused(x, state, index)]
         else:
-            host.coordinate(x, index, route, body)
+            host.coordinate(x, index, route, part)
     if not x.pending:
         _finish(host, x)
 
@@ -75,7 +73,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     """A piece of one partition's answer. message None: its home died."""
     state: Coordinated = x.state
     if message is None:
-        state.answers[index] = [_refused(x, state, state.shards[index])]
+        state.answers[index] = [_refused(x, state, index)]
     elif message.flags == 1:
         state.answers[index].append(payload)
     else:
@@ -85,11 +83,14 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         _finish(host, x)
 
 
-def _shards(key: int, version: int, body: bytes, count: int) -> list[int]:
-    if key in _SEVERAL or (key == routing.OFFSET_FETCH and version >= 8):
-        request = messages.decode_request(key, version, body)
-        return routing.shards(key, version, request, count)
-    return [routing.shard_of(group_id(key, version, body), count)]
+def _asked(key: int, version: int, body: bytes, count: int) -> list[tuple[int, bytes]]:
+    if key not in _SEVERAL and not (key == routing.OFFSET_FETCH and version >= 8):
+        return [(routing.shard_of(group_id(key, version, body), count), body)]
+    request = messages.decode_request(key, version, body)
+    return [
+        (shard, body if part is request else messages.encode_request(part))
+        for shard, part in routing.split(key, request, count).items()
+    ]
 
 
 def group_id(key: int, version: int, body: bytes) -> str:
@@ -110,13 +111,14 @@ def group_id(key: int, version: int, body: bytes) -> str:
         raise MalformedRequest(f"the group id is not UTF-8: {cause}") from cause
 
 
-def _refused(x: Exchange, state: Coordinated, shard: int) -> bytes:
+def _refused(x: Exchange, state: Coordinated, index: int) -> bytes:
     """What a partition that nobody serves answers: there is no topic yet, or its home died."""
     key, version = x.handler.key, x.version
     code = errors.NOT_COORDINATOR
     if key == routing.LIST_GROUPS:  # nobody's in particular: without the topic there are no groups
         code = errors.COORDINATOR_NOT_AVAILABLE if state.count else errors.NONE
-    values = refusal(key, version, state.body, code, shard, max(state.count, 1))
+    shard, body = state.asked[index]
+    values = refusal(key, version, body, code, shard, max(state.count, 1))
     return messages.encode_response(response(key, version, values))
 
 
@@ -135,9 +137,8 @@ def _finish(host: Host, x: Exchange) -> None:
     if len(state.answers) == 1:
         host.finish(x, list(state.answers[0]))
         return
-    decode = partial(messages.decode_response, x.handler.key, x.version)
-    merged = routing.merge([decode(b"".join(pieces)) for pieces in state.answers])
-    host.finish(x, [messages.encode_response(merged)])
+    answers = [b"".join(pieces) for pieces in state.answers]
+    host.finish(x, [routing.splice(x.handler.key, x.version, answers)])
 
 
 def handler(key: int, name: str, lowest: int, highest: int) -> Handler:

@@ -9,7 +9,7 @@ from appliance.base import errors
 from appliance.coordinators import find
 from appliance.coordinators.call import NEVER, Call
 from appliance.coordinators.records import OffsetCommitKey, decode
-from appliance.coordinators.routing import merge, shard_of, shards
+from appliance.coordinators.routing import shard_of, splice, split
 from appliance.wire.build import build, response
 from appliance.wire.messages import (
     decode_request,
@@ -17,6 +17,7 @@ from appliance.wire.messages import (
     encode_request,
     encode_response,
     request_type,
+    request_versions,
 )
 
 T_ID = b"t".ljust(16, b".")
@@ -257,34 +258,79 @@ def request(api: int, version: int, **fields):
 
 
 def test_requests_for_several_groups_go_to_their_shards() -> None:
-    names = ("a", "b", "test")
+    names = ("a", "b", "test", "a")
     wanted = sorted({shard_of(name, 50) for name in names})
-    assert shards(42, 2, request(42, 2, groups_names=names), 50) == wanted
+    parts = split(42, request(42, 2, groups_names=names), 50)
+    assert list(parts) == wanted
+    assert parts[shard_of("a", 50)].groups_names == ("a", "a")
     groups = [{"group_id": name, "topics": None} for name in names]
-    assert shards(9, 9, request(9, 9, groups=groups), 50) == wanted
-    assert shards(9, 5, request(9, 5, group_id="a", topics=None), 50) == [97 % 50]
-    assert shards(16, 5, request(16, 5), 50) == list(range(50))
-    assert shards(42, 2, request(42, 2, groups_names=()), 50) == [0]
+    asked = split(9, request(9, 9, groups=groups), 50)
+    assert [one.group_id for one in asked[shard_of("a", 50)].groups] == ["a", "a"]
+    everywhere = request(16, 5)
+    assert split(16, everywhere, 50) == dict.fromkeys(range(50), everywhere)
+    nobody = request(42, 2, groups_names=())
+    assert split(42, nobody, 50) == {0: nobody}
+
+
+ROWS = {
+    9: {"group_id": "{}", "error_code": 16, "topics": [
+        {"name": "t", "topic_id": T_ID, "partitions": [
+            {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1,
+             "metadata": None, "error_code": 0}]}]},
+    15: {"error_code": 0, "error_message": None, "group_id": "{}", "group_state": "Dead",
+         "protocol_type": "", "protocol_data": "", "members": [], "authorized_operations": -1},
+    16: {"group_id": "{}", "protocol_type": "consumer", "group_state": "Empty",
+         "group_type": "classic"},
+    42: {"group_id": "{}", "error_code": 69},
+    69: {"error_code": 69, "error_message": "no", "group_id": "{}", "group_state": "",
+         "group_epoch": 0, "assignment_epoch": 0, "assignor_name": "", "members": [],
+         "authorized_operations": -1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ROWS)
+def test_answers_are_spliced_as_if_they_were_one(key: int) -> None:
+    """Held to what decoding them all and encoding the whole gives."""
+    field = "results" if key == 42 else "groups"
+    for version in request_versions(key):
+        if key == 9 and version < 8:
+            continue
+        counts = (3, 0, 200, 1)
+
+        def answer(rows: list, version: int = version) -> bytes:
+            values = {"throttle_time": 0, "error_code": 0, field: rows}
+            return encode_response(response(key, version, values))
+
+        parts = [
+            [{**ROWS[key], "group_id": f"g{part}-{n}"} for n in range(count)]
+            for part, count in enumerate(counts)
+        ]
+        whole = answer([row for part in parts for row in part])
+        assert splice(key, version, [answer(part) for part in parts]) == whole, version
 
 
 def test_each_shard_answers_for_its_own_and_together_for_all() -> None:
     names = ("a", "b", "test")
-    message = request(42, 2, groups_names=names)
     parts = []
-    for partition in shards(42, 2, message, 50):
+    for partition, part in split(42, request(42, 2, groups_names=names), 50).items():
         world = World(partitions=50)
         shard = world.new_shard(partition)
         shard.activate(world.now)
-        ((_, values),) = shard.handle(Call(42, 2, 1), message, world.now).responses
-        parts.append(decode_response(42, 2, encode_response(response(42, 2, values))))
-    merged = merge(parts)
+        ((_, values),) = shard.handle(Call(42, 2, 1), part, world.now).responses
+        parts.append(encode_response(response(42, 2, values)))
+    merged = decode_response(42, 2, splice(42, 2, parts))
     assert sorted(one.group_id for one in merged.results) == sorted(names)
 
 
 def test_a_part_of_the_groups_is_not_all_of_them() -> None:
-    good = response(16, 5, {"throttle_time": 0, "error_code": 0, "groups": ()})
-    bad = response(16, 5, {"throttle_time": 0, "error_code": 14, "groups": ()})
-    assert merge([good, bad, good]).error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
+    for version in (0, 5):
+        good, bad = (
+            encode_response(
+                response(16, version, {"throttle_time": 0, "error_code": code, "groups": ()})
+            )
+            for code in (0, errors.COORDINATOR_LOAD_IN_PROGRESS)
+        )
+        assert splice(16, version, [good, bad, good]) == bad
 
 
 def test_a_shard_refuses_what_is_not_its_own() -> None:
