@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.board import Board, now_ms
 from spark_local.engine import progress, sinks
+from spark_local.engine.causes import translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
 from spark_local.engine.derive import Derived, derive, session
 from spark_local.engine.listener import IDLE, forward
@@ -124,8 +125,8 @@ class Attempt:
 
     def _watch(self, tables: list[CachedTable]) -> None:
         def trouble(table: CachedTable, problem: Exception) -> None:
-            first = (str(problem).splitlines() or [type(problem).__name__])[0]
-            self._board.log(f"table {table.table.name} stays as it is: {first}")
+            cause = translate(problem, self._job.name).problem
+            self._board.log(f"table {table.table.name} stays as it is: {cause}")
 
         def run() -> None:
             pool = f"{self._job.name}-tables"
