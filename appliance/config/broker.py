@@ -78,6 +78,11 @@ class BrokerConfig:
         assert isinstance(value, builtins.int), f"{name} is not a number"
         return value
 
+    def float(self, name: str) -> builtins.float:
+        value = self.get(name)
+        assert isinstance(value, builtins.float | builtins.int), f"{name} is not a number"
+        return value
+
     def limit(self, name: str) -> builtins.int | None:
         """A number for which the greatest int stands for no limit (None)."""
         value = self.int(name)

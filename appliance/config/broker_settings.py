@@ -30,7 +30,7 @@ _ONE: Final = "this appliance is a cluster of one"
 _PROCESSES: Final = "processes are counted by penstock.net.processes and penstock.io.processes"
 _NO_GROUPS: Final = "share groups are not served yet"
 _NO_TRANSACTIONS: Final = "transactions are not served yet"
-_NO_CLEANER: Final = "compaction is not served yet"
+_CLEANERS: Final = "each I/O process compacts one log at a time"
 _NO_JVM: Final = "there is no JVM here"
 
 _IDENTITY = (
@@ -96,13 +96,13 @@ _LOG = (
 )  # fmt: skip
 
 _CLEANER = (
-    Setting("log.cleaner.enable", BOOLEAN, True, "Whether compacted topics are compacted.", inert=_NO_CLEANER),
-    Setting("log.cleaner.threads", INT, 1, "How many logs are compacted at a time.", low=0, mode=CLUSTER_WIDE, inert=_NO_CLEANER),
-    Setting("log.cleaner.dedupe.buffer.size", LONG, 134_217_728, "Memory for the keys of logs being compacted, in bytes.", mode=CLUSTER_WIDE, inert=_NO_CLEANER),
-    Setting("log.cleaner.io.buffer.size", INT, 524_288, "Memory for reading and writing while compacting, in bytes.", low=0, mode=CLUSTER_WIDE, inert=_NO_CLEANER),
-    Setting("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, "How full the memory for keys may get, 1 is full.", mode=CLUSTER_WIDE, inert=_NO_CLEANER),
-    Setting("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.797e308, "Limit of reading and writing while compacting, in bytes per second.", mode=CLUSTER_WIDE, inert=_NO_CLEANER),
-    Setting("log.cleaner.backoff.ms", LONG, 15_000, "Wait when there was nothing to compact, in ms.", low=0, mode=CLUSTER_WIDE, inert=_NO_CLEANER),
+    Setting("log.cleaner.enable", BOOLEAN, True, "Whether compacted topics are compacted."),
+    Setting("log.cleaner.threads", INT, 1, "How many logs are compacted at a time.", low=0, mode=CLUSTER_WIDE, inert=_CLEANERS),
+    Setting("log.cleaner.dedupe.buffer.size", LONG, 134_217_728, "Memory for the keys of logs being compacted, in bytes.", mode=CLUSTER_WIDE),
+    Setting("log.cleaner.io.buffer.size", INT, 524_288, "Memory for reading and writing while compacting, in bytes.", low=0, mode=CLUSTER_WIDE),
+    Setting("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, "How full the memory for keys may get, 1 is full.", mode=CLUSTER_WIDE),
+    Setting("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.797e308, "Limit of reading and writing while compacting, in bytes per second.", mode=CLUSTER_WIDE),
+    Setting("log.cleaner.backoff.ms", LONG, 15_000, "Wait when there was nothing to compact, in ms.", low=0, mode=CLUSTER_WIDE),
 )  # fmt: skip
 
 _PRODUCERS = (

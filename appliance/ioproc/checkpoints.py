@@ -1,4 +1,4 @@
-"""The three files at the root of the data folder that hold one offset per partition, in Kafka's
+"""The four files at the root of the data folder that hold one offset per partition, in Kafka's
 format.
 
 Every I/O process writes its own partitions into the same files: it reads, merges and replaces a
@@ -16,6 +16,9 @@ RECOVERY_POINT: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK: Final = "replication-offset-checkpoint"
 LOG_START: Final = "log-start-offset-checkpoint"
 """Only partitions whose log start offset lies within a segment, because records were deleted."""
+
+CLEANER: Final = "cleaner-offset-checkpoint"
+"""Of compacted logs: end offset of what was compacted."""
 
 Offsets = dict[tuple[str, int], int]
 """(topic, partition) → offset."""

@@ -27,7 +27,12 @@ from appliance.shell.log import Log as EventLog
 
 _RECOVERY_MS: Final = "log.flush.offset.checkpoint.interval.ms"
 _WATERMARK_MS: Final = "replica.high.watermark.checkpoint.interval.ms"
-_FILES: Final = (checkpoints.LOG_START, checkpoints.RECOVERY_POINT, checkpoints.HIGH_WATERMARK)
+_FILES: Final = (
+    checkpoints.LOG_START,
+    checkpoints.RECOVERY_POINT,
+    checkpoints.HIGH_WATERMARK,
+    checkpoints.CLEANER,
+)
 _RETAIN_NS: Final = (
     2_000_000  # of one turn at most, so that many partitions do not hold up the rest
 )

@@ -17,6 +17,8 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.ioproc.asker import Asker
+from appliance.ioproc.cleaner_link import CleanerLink
+from appliance.ioproc.cleaning import Cleaning
 from appliance.ioproc.coordinating import Coordinating
 from appliance.ioproc.core import Core
 from appliance.ioproc.flusher import Flusher
@@ -81,6 +83,17 @@ class IoProcess:
             events,
         )
         self._housekeeping = Housekeeping(seat.config, disk, dirs, self.core, Flusher(1), events)
+        self._cleaning = Cleaning(
+            lambda: broker_config(self._follower.image, seat.config),
+            disk,
+            dirs,
+            self.core,
+            Flusher(1),
+            CleanerLink(),
+            self._housekeeping.remove_later,
+            events,
+            seat.ioprocs,
+        )
         self._opener = Opener(disk, dirs, seat.partitions, clean=seat.clean)
         self._home = Home(
             seat,
@@ -152,7 +165,9 @@ class IoProcess:
         rest_ms = self._groups.turn(now_ms)
         sent = self.core.finish(now_ns)
         idle = self._housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
-        if draining and not self._links.pending():
+        if not draining:
+            self._cleaning.tick(now_ns, now_ms)
+        elif not self._links.pending():
             return STOP
         if not open_:
             return 0
@@ -244,6 +259,7 @@ class IoProcess:
         self._links.set_state(DRAINING)
         if not self._open:
             return False
+        self._cleaning.stop()
         self.core.settle(self._clock.monotonic_ns())
         self.copies.close()
         clean = self._close_logs()
