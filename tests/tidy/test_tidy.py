@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "appliance").rglob("*.py")) + sorted((ROOT / "penstock").rglob("*.py"))
+SOURCES = sorted(
+    path
+    for name in ("appliance", "penstock", "spark_local")
+    for path in (ROOT / name).rglob("*.py")
+)
 ROOMS = sorted(
     folder
     for folder in (ROOT / "appliance").iterdir()
