@@ -83,17 +83,7 @@ class IoProcess:
             events,
         )
         self._housekeeping = Housekeeping(seat.config, disk, dirs, self.core, Flusher(1), events)
-        self._cleaning = Cleaning(
-            lambda: broker_config(self._follower.image, seat.config),
-            disk,
-            dirs,
-            self.core,
-            Flusher(1),
-            CleanerLink(),
-            self._housekeeping.remove_later,
-            events,
-            seat.ioprocs,
-        )
+        self._cleaning = self._cleaner(disk, dirs)
         self._opener = Opener(disk, dirs, seat.partitions, clean=seat.clean)
         self._home = Home(
             seat,
@@ -123,6 +113,20 @@ class IoProcess:
         self._opening: Iterator[None] | None = None
         self._open = False
         self._began_ns = self._said_ns = self._clock.monotonic_ns()
+
+    def _cleaner(self, disk: Disk, dirs: LogDirs) -> Cleaning:
+        seat = self._seat
+        return Cleaning(
+            lambda: broker_config(self._follower.image, seat.config),
+            disk,
+            dirs,
+            self.core,
+            Flusher(1),
+            CleanerLink(),
+            self._housekeeping.remove_later,
+            self._events,
+            seat.ioprocs,
+        )
 
     # The loop's turn ------------------------------------------------------------------------------
 
