@@ -52,7 +52,7 @@ class Control:
         self._rows = started.rows
         self._dirs = started.dirs
         self._producer_ids = ProducerIds()
-        self._trash = TopicTrash(self._disk, seat.log_dirs, log)
+        self._trash = TopicTrash(self._disk, seat.log_dirs, self._rows.everyone_has, log)
         self._requests = Requests(self._append, self._report, self._blocked_ms)
         self._changes: list[Change] = []
         self._pending: list[tuple[int, int, int, bytes]] = []
@@ -116,7 +116,8 @@ class Control:
         if self._metadata.snapshot_due(now_ms):
             self._snapshot(now_ms)
         if self._trash.due(now_ms):
-            self._trash.tick(self._metadata.image, self._settings(), now_ms)
+            metadata = self._metadata
+            self._trash.tick(metadata.image, self._settings(), metadata.committed, now_ms)
         if self._seat.processes.drain >= DRAIN_STAGE:
             return STOP
         return 1 if full else LONGEST_WAIT_MS

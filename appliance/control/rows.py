@@ -39,6 +39,10 @@ class PartitionRows:
         applied = self._applied()
         return never_used + sum(offset <= applied for offset, _ in self._retired)
 
+    def everyone_has(self, offset: int) -> bool:
+        """Whether every other process has replayed the metadata below this offset."""
+        return offset <= self._applied()
+
     def reconcile(self, image: MetadataImage, end_offset: int) -> None:
         """After a start: a row for every partition, none for what a predecessor never committed.
 

@@ -37,8 +37,13 @@ Sizes = Callable[[bytes, int], tuple[int, int]]
 class TopicTrash:
     """The trash of this appliance. view: what is in it; read it, never write it."""
 
-    def __init__(self, disk: Disk, dirs: Sequence[str], log: Log) -> None:
+    def __init__(
+        self, disk: Disk, dirs: Sequence[str], everyone_has: Callable[[int], bool], log: Log
+    ) -> None:
+        """everyone_has: whether all other processes have replayed the metadata below an offset."""
         self._disk = disk
+        self._everyone_has = everyone_has
+        self._back_at: dict[bytes, int] = {}  # topic id → an offset behind its return
         self._dirs = dirs
         self._log = log
         self._next_look_ms = 0
@@ -82,7 +87,10 @@ class TopicTrash:
         topic = image.topics_by_id[topic_id]
         found = [sizes(topic_id, one.index) for one in topic.partitions]
         size, records = sum(one[0] for one in found), sum(one[1] for one in found)
-        self.view.topics.pop(topic_id, None)
+        self._back_at.pop(topic_id, None)
+        before = self.view.topics.pop(topic_id, None)
+        if before is not None:  # not all of it may have been open again yet
+            size, records = max(size, before.size), max(records, before.records)
         self.view.topics[topic_id] = trash_file.bury(
             image, topic, now_ms, size=size, records=records
         )
@@ -117,15 +125,16 @@ class TopicTrash:
         # The wall clock may be set back: then it is time, too.
         return not self._next_look_ms - 2 * _LOOK_EVERY_MS < now_ms < self._next_look_ms
 
-    def tick(self, image: MetadataImage, config: BrokerConfig, now_ms: int) -> None:
+    def tick(self, image: MetadataImage, config: BrokerConfig, committed: int, now_ms: int) -> None:
         """Now and then: let go of what is over, of what is back, and of what there is no room
-        for."""
+        for. committed: end of the metadata log that made the image."""
         self._next_look_ms = now_ms + _LOOK_EVERY_MS
         changed = self._forget_names(config, now_ms)
         for buried in list(self.view.topics.values()):
             if buried.topic_id in image.topics_by_id:
-                if not self._is_back(buried):
+                if not self._is_back(buried, committed):
                     continue
+                del self._back_at[buried.topic_id]
             elif buried.deleted_ms + config.int(RETENTION_MS) > now_ms:
                 continue
             else:
@@ -145,8 +154,10 @@ class TopicTrash:
             names.pop(name, None)
         return bool(over)
 
-    def _is_back(self, buried: Buried) -> bool:
-        """No folder of it is in the trash."""
+    def _is_back(self, buried: Buried, committed: int) -> bool:
+        """No folder of it is in the trash, and nobody will still put one there."""
+        if not self._everyone_has(self._back_at.setdefault(buried.topic_id, committed)):
+            return False
         return not any(
             _kept(name, buried.topic_id) for path in self._dirs for name in self._names_in(path)
         )

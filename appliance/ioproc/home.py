@@ -151,8 +151,8 @@ class Home:
         return not self._waiting
 
     def keeps(self, topic_id: bytes) -> bool:
-        """Whether this deleted topic may come back."""
-        return self._trash.keeps(topic_id)
+        """Whether this deleted topic may come back, or is back already."""
+        return self._trash.keeps(topic_id) or topic_id in self._follower.image.topics_by_id
 
     def gone(self) -> list[tuple[str, bytes]]:
         """Names and ids of deleted topics that can never come back, each once."""
@@ -266,7 +266,8 @@ class Home:
         for handle in [h for h, key in self._waiting.items() if key[0] == change.topic_id]:
             del self._waiting[handle]
         gone = [p for p in self._core.partitions.values() if p.topic_id == change.topic_id]
-        kept = self._trash.deleted(change.name, change.topic_id)
+        kept = self.keeps(change.topic_id)
+        self._trash.deleted(change.name, change.topic_id)
         for partition in gone:
             self.leaving(partition, now_ms)
             self._core.remove(partition.handle, now_ns)

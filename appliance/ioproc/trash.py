@@ -110,12 +110,10 @@ class Trash:
         """Whether any topic is to be kept."""
         return bool(self._ids)
 
-    def deleted(self, name: str, topic_id: bytes) -> bool:
-        """A topic went, wherever its partitions are. Whether it is to be kept."""
-        if topic_id not in self._ids:
-            return False
-        self._dead[topic_id] = name
-        return True
+    def deleted(self, name: str, topic_id: bytes) -> None:
+        """A topic went, wherever its partitions are."""
+        if topic_id in self._ids:
+            self._dead[topic_id] = name
 
     def put_away(self, folder: str, key: Key, mark: Mark) -> None:
         """Keep a folder that still has its name; nothing of it is open. Raises StorageFailed."""

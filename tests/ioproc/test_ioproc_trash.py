@@ -37,6 +37,8 @@ class Machine:
     def __init__(self, disk=None):
         self.disk = disk or SimDisk()
         self.log = []
+        self.lagging = []  # changes that the ioproc has not heard of yet
+        self.lags = False
         self.config = BrokerConfig.of({"node.id": "1"})
         self.now_ms = NOW_MS
         self.now_ns = 0
@@ -46,12 +48,14 @@ class Machine:
         self.start()
 
     def start(self, clean=False):
+        self.seen = len(self.log)
+        self.lagging.clear()
         self.image = MetadataImage()
         self.handles = {}
         self.number = 0
         for record in self.log:
             self.apply(record)
-        self.trash = TopicTrash(self.disk, [DATA], SILENT)
+        self.trash = TopicTrash(self.disk, [DATA], lambda offset: offset <= self.seen, SILENT)
         self.world = World(DATA, disk=self.disk)
         self.chores = Chores()
         dirs = LogDirs.of(DATA)
@@ -81,15 +85,22 @@ class Machine:
         self.trash.before(records, self.image, self.config, lambda *_: (600, RECORDS), self.now_ms)
         self.disk.change("/metadata", "commit")
         self.log += records
-        changes = [change for record in records for change in self.apply(record)]
-        self.home.apply(changes, self.now_ns, self.now_ms)
+        self.lagging += [change for record in records for change in self.apply(record)]
+        if not self.lags:
+            self.catch_up()
         self.turn()
+
+    def catch_up(self):
+        """The ioproc looks at the metadata log."""
+        self.home.apply(self.lagging, self.now_ns, self.now_ms)
+        self.lagging = []
+        self.seen = len(self.log)
 
     def turn(self, ms=1001):
         self.now_ms += ms
         self.now_ns += ms * 1_000_000
         if self.trash.due(self.now_ms):
-            self.trash.tick(self.image, self.config, self.now_ms)
+            self.trash.tick(self.image, self.config, len(self.log), self.now_ms)
         while not self.home.go_on(self.now_ns, self.now_ms):
             pass
         self.keeping.tick(self.now_ns, self.now_ms)
@@ -184,6 +195,34 @@ def test_what_a_later_topic_of_the_name_left_does_not_matter():
     machine.delete(NEW)
     machine.undelete()
     machine.check(NEW)
+
+
+def test_an_ioproc_that_hears_late_of_deletion_and_return_loses_nothing():
+    machine = filled()
+    machine.lags = True
+    machine.delete(OLD)
+    machine.undelete()
+    machine.turn()
+    machine.turn()
+    assert machine.trash.view.topics, "somebody may still have to put it away and take it back"
+    machine.catch_up()
+    for _ in range(2):
+        machine.turn()
+    machine.check(OLD)
+    assert not machine.trash.view.topics
+
+
+def test_a_deletion_that_waits_behind_a_return_keeps_what_is_known_of_it():
+    machine = filled()
+    machine.delete(OLD)
+    machine.lags = True
+    machine.undelete()
+    machine.delete(OLD)
+    assert machine.trash.view.topics[OLD].records == RECORDS
+    machine.undelete()
+    machine.catch_up()
+    machine.turn()
+    machine.check(OLD)
 
 
 def test_its_time_is_over():

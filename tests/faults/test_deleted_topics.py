@@ -1,0 +1,127 @@
+"""Deletion and return of a topic while everything is killed with -9: afterwards it is there, or it
+can be brought back, with every acknowledged record and what a group committed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from tests.broker_process import KAFKA, Broker
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(KAFKA, reason="Apache Kafka brings nothing back"),
+]
+NAME, PARTITIONS, RECORDS = "kept", 3, 60
+LIMIT_S = 30
+
+
+def admin_of(broker):
+    return AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+def back(broker):
+    asked = NewTopic(NAME, num_partitions=-1, config={"penstock.undelete": "true"})
+    admin = admin_of(broker)  # its requests end with it
+    admin.create_topics([asked])[NAME].result(LIMIT_S)
+
+
+def exists(broker):
+    return NAME in admin_of(broker).list_topics(timeout=LIMIT_S).topics
+
+
+def delete(broker):
+    admin = admin_of(broker)
+    admin.delete_topics([NAME])[NAME].result(LIMIT_S)
+
+
+def deleted(broker):
+    resource = ConfigResource(ResourceType.TOPIC, "penstock:deleted")
+    admin = admin_of(broker)
+    found = admin.describe_configs([resource])[resource].result(LIMIT_S)
+    return [json.loads(entry.value) for entry in found.values()]
+
+
+def fill(broker):
+    topic = NewTopic(NAME, PARTITIONS, config={"retention.ms": "-1"})
+    admin = admin_of(broker)
+    admin.create_topics([topic])[NAME].result(LIMIT_S)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+    for number in range(RECORDS):
+        producer.produce(NAME, str(number).encode(), partition=number % PARTITIONS)
+    assert producer.flush(LIMIT_S) == 0
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "readers"})
+    consumer.commit(offsets=[TopicPartition(NAME, 1, 7)], asynchronous=False)
+    consumer.close()
+
+
+def content(broker):
+    """What is in it, and what the group has committed."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "readers",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        place = TopicPartition(NAME, 1)
+        (committed,) = consumer.committed([place], LIMIT_S)
+        consumer.assign([TopicPartition(NAME, number, 0) for number in range(PARTITIONS)])
+        values, ends = [], 0
+        while ends < PARTITIONS:
+            message = consumer.poll(LIMIT_S)
+            assert message is not None, "no record comes"
+            if message.error() is None:
+                values.append(int(message.value()))
+            else:
+                assert message.error().name() == "_PARTITION_EOF", message.error()
+                ends += 1
+        return sorted(values), committed.offset
+    finally:
+        consumer.close()
+
+
+CHURN = """
+import sys
+from confluent_kafka.admin import AdminClient, NewTopic
+admin = AdminClient({"bootstrap.servers": sys.argv[1]})
+name = sys.argv[2]
+while True:
+    admin.delete_topics([name])[name].result(30)
+    print("done", flush=True)
+    again = NewTopic(name, num_partitions=-1, config={"penstock.undelete": "true"})
+    admin.create_topics([again])[name].result(30)
+    print("done", flush=True)
+"""
+WHOLE = (list(range(RECORDS)), 7)
+
+
+@pytest.mark.parametrize("moment", [0, 1, 4])
+def test_everything_is_killed_while_a_topic_goes_and_comes(tmp_path, moment):
+    broker = Broker(tmp_path / "data")
+    with broker:
+        fill(broker)
+        with subprocess.Popen(
+            [sys.executable, "-c", CHURN, broker.bootstrap, NAME], stdout=subprocess.PIPE
+        ) as client:
+            for _ in range(moment + 1):
+                assert client.stdout.readline() == b"done\n"
+            broker.kill()
+            client.kill()  # or it would send again what was not answered
+        broker.start()
+        if not exists(broker):
+            (listed,) = deleted(broker)
+            assert (listed["name"], listed["records"]) == (NAME, RECORDS)
+            back(broker)
+        assert content(broker) == WHOLE
+        delete(broker)
+        broker.stop()
+        broker.start()
+        back(broker)
+        assert content(broker) == WHOLE
+        assert deleted(broker) == []
