@@ -102,7 +102,9 @@ class Control:
             topic = image.topics_by_id.get(found.topic_id)
             if topic is not None and directory_id is not None:
                 partition = topic.partitions[found.partition]
-                self._append(assign_directory(topic.topic_id, partition, node_id, directory_id))
+                new = assign_directory(topic.topic_id, partition, node_id, directory_id)
+                if new:  # an ioproc asks again when it does not see it yet
+                    self._append(new)
 
     def turn(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""

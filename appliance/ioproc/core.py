@@ -387,6 +387,7 @@ class Core:
         partition.future = (0, 0, 0)
         partition.space = self.spaces[directory]
         partition.set_rules(partition.rules)
+        self._rows.take_over(partition)
         self._rows.publish(partition)
         if self.groups is not None:
             self.groups.close(partition)

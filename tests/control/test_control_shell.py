@@ -30,7 +30,8 @@ CTL, NET = Peer(CONTROL, 0), Peer(NETPROC, 0)
 class Appliance:
     """Control and one netproc's ends of the rings, in one process and turn by turn."""
 
-    def __init__(self, path, settings=None) -> None:
+    def __init__(self, path, settings=None, other_dirs=()) -> None:
+        self.other_dirs = other_dirs
         self.path = str(path)
         self.config = BrokerConfig.of(settings or {})
         self.fd = os.open(path / "log", os.O_RDWR | os.O_CREAT)
@@ -66,6 +67,7 @@ class Appliance:
             netprocs=1,
             ring_slots=LAYOUT.ring_slots,
             quotas=self.memory.quotas,
+            other_dirs=self.other_dirs,
         )
 
     def start_control(self) -> None:
