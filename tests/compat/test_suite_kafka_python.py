@@ -20,7 +20,6 @@ TESTS = 56
 SKIPPED = {"test_kafka_consumer_offsets_for_time_old"}  # for brokers before 0.10.1
 NOT_SERVED = {
     "test_create_describe_delete_acls": "ACLs are not served",
-    "test_alter_replica_log_dirs": "AlterReplicaLogDirs is not served",
 }
 NOT_RUN = {  # each would wait a minute for a coordinator that does not exist
     "test_transactional_producer_messages": "transactions are not served",
