@@ -105,3 +105,24 @@ def test_the_coordinator_dies_while_fifty_members_rebalance(one, crowd, kind):
         kill(one, "ioproc")
         crowd.until(crowd.settled, each=writer.write)
     all_read(crowd, writer)
+
+
+def test_members_of_both_protocols_come_and_go_in_one_group(one, crowd):
+    """The group changes over to the new protocol while it works, and back again."""
+    crowd, dice = crowd(ClassicMember), random.Random(6)
+    writer = Writer(one.bootstrap, crowd)
+    crowd.add(MEMBERS // 2)
+    crowd.until(crowd.settled, each=writer.write)
+    crowd.add(MEMBERS // 2, ConsumerMember)
+    crowd.until(crowd.settled, each=writer.write)
+    for _ in range(5):
+        for member in dice.sample([m for m in crowd.members if not m.leaving], 6):
+            member.leaving = True
+        crowd.add(3, ClassicMember)
+        crowd.add(3, ConsumerMember)
+        turns = iter(range(dice.randrange(3, 40)))
+        crowd.until(lambda turns=turns: next(turns, None) is None, each=writer.write)
+    for member in crowd.members:
+        member.leaving = member.leaving or isinstance(member, ConsumerMember)
+    all_read(crowd, writer)
+    assert crowd.members
