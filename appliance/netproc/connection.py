@@ -57,6 +57,7 @@ class Connection:
         "mask",
         "moved_ns",
         "muted_until_ns",
+        "one_by_one",
         "out",
         "out_bytes",
         "queue",
@@ -82,6 +83,7 @@ class Connection:
         self.mask = READ
         self.moved_ns = server.now_ns  # when bytes last moved either way
         self.muted_until_ns = 0  # nothing is read before: the client is over its quota
+        self.one_by_one = False  # near its quota: no request before the last one is answered
         self.closed = False
         self.cursors: Cursors | None = None  # made by its first fetch
         self.dirty = False
@@ -191,6 +193,7 @@ class Connection:
             or self.out_bytes > self.server.queued_limit
             or self.server.choked
             or self.muted_until_ns > self.server.now_ns
+            or (self.one_by_one and bool(self.queue))
         )
 
     def mute(self, until_ns: int) -> None:

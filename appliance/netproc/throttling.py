@@ -1,7 +1,9 @@
 """Answers against client quotas: what an answer costs its client, and how it is told.
 
 Invariant: a pause is in the answer before the server stops reading (KIP-219). A fetch over its
-quota is answered empty and not counted. Called by the server for every answer while a quota exists.
+quota is answered empty and not counted. Who has used half of what it may produce is served one
+request at a time, so that only one is read before a pause, and not all that wait. Called by the
+server for every answer while a quota exists.
 """
 
 import heapq
@@ -67,6 +69,7 @@ class Throttling:
         if key == _PRODUCE_KEY:
             kind = PRODUCE
             pause_ms = self.meters.charge(PRODUCE, _USER, client, _request_size(x), now_ms)
+            x.connection.one_by_one = self.meters.near(PRODUCE, _USER, client)
         elif key == _FETCH_KEY:
             kind = FETCH
             size = sum(len(one) if isinstance(one, bytes) else one.length for one in pieces)

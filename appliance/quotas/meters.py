@@ -13,6 +13,7 @@ from appliance.quotas.bucket import Bucket
 from appliance.quotas.limits import (
     ARRIVAL,
     CONNECTION,
+    FETCH,
     KINDS,
     MUTATION,
     PRODUCE,
@@ -29,6 +30,10 @@ _MOST_KNOWN: Final = 4096
 _NS_OF_PERCENT: Final = 10_000_000
 """request_percentage is percent of one second of one CPU, and is counted in ns."""
 _UNBOUND_MS: Final = 2**40
+_NEAR: Final = 2
+"""The part of a limit from which on it is near: a half."""
+_SPREAD: Final = 1.25
+"""Windows' worth that somebody near the limit may fetch in one window."""
 
 
 @dataclass(slots=True)
@@ -43,6 +48,7 @@ class _Known:
     mine: int
     others: list[int]
     seen: int
+    near: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -104,7 +110,14 @@ class Meters:
             return 0
         slot = self._windows.slot(now_ms)
         self._table.add(known.mine, slot, amount, now_ms)
-        return self._pause(known, self._total(known, slot), now_ms)
+        total = self._total(known, slot)
+        known.near = self._windows.rate(total, now_ms) * _NEAR > known.bound
+        return self._pause(known, total, now_ms)
+
+    def near(self, kind: str, user: str, client_id: str) -> bool:
+        """Whether half of the limit was used when something was charged last."""
+        known = self._find(kind, user, client_id)
+        return known is not None and known.near
 
     def charge_unless_over(
         self, kind: str, user: str, client_id: str, amount: int, now_ms: int, hold: bool = False
@@ -117,6 +130,9 @@ class Meters:
         slot = self._windows.slot(now_ms)
         before = self._total(known, slot)
         pause = self._pause(known, before + amount, now_ms) if before else 0
+        near = self._windows.rate(before, now_ms) * _NEAR > known.bound
+        if not pause and near and kind == FETCH:
+            pause = self._spread(known, slot, amount, now_ms)
         if not pause and not hold:
             self._table.add(known.mine, slot, amount, now_ms)
         return pause
@@ -193,6 +209,18 @@ class Meters:
         pause = self._windows.throttle_ms(total, known.bound, now_ms, known.most_ms)
         if pause:
             self._table.pause(known.mine, now_ms + pause)
+        return pause
+
+    def _spread(self, known: _Known, slot: int, amount: int, now_ms: int) -> int:
+        """How long somebody near the limit waits who has fetched enough in this window: what is
+        used at once comes free at once when its window is over, and would be used at once again."""
+        table = self._table
+        used = sum(table.sample(at, slot) for at in (known.mine, *known.others))
+        most = known.bound * self._windows.size_ms / 1000 * _SPREAD
+        if not used or used + amount <= most:
+            return 0
+        pause = self._windows.left_ms(now_ms)
+        table.pause(known.mine, now_ms + pause)
         return pause
 
     def _total(self, known: _Known, slot: int) -> int:

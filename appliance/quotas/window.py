@@ -38,6 +38,10 @@ class Windows:
         over = total * 1000.0 / bound - self.span_ms(now_ms)
         return min(round(over), most_ms) if over > 0 else 0
 
+    def left_ms(self, now_ms: int) -> int:
+        """How long until the next window begins."""
+        return self.size_ms - now_ms % self.size_ms
+
     @property
     def all_ms(self) -> int:
         """All windows together: after so long without traffic they are empty."""

@@ -158,6 +158,11 @@ class QuotaTable:
         """The rows of a region by the digest of their meter."""
         return {self._digest(at): at for at in self._rows_of(region)}
 
+    def sample(self, at: int, slot: int) -> int:
+        """What a row counted in window `slot` alone."""
+        sample = at + _SAMPLES + slot % self.windows * 2
+        return self._words[sample + 1] if self._words[sample] == slot else 0
+
     def total(self, at: int, slot: int) -> int:
         """What a row counted in window `slot` and the ones before it that still count."""
         words = self._words

@@ -72,7 +72,14 @@ def test_a_glance_is_what_a_scan_finds_or_nothing(tmp_path_factory, counts, know
         {columns.END_SEGMENT: 40},
         {columns.LAYOUT: 4},
     ],
-    ids=["offline", "being written", "watermark behind", "deleted", "segment not wholly readable", "compacted"],
+    ids=[
+        "offline",
+        "being written",
+        "watermark behind",
+        "deleted",
+        "segment not wholly readable",
+        "compacted",
+    ],
 )
 def test_what_is_not_plain_is_left_to_the_home(tmp_path, changes):
     _, end, size = write(tmp_path / "log", [3, 3])

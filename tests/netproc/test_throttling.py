@@ -158,3 +158,31 @@ def test_a_muted_connection_is_not_taken_for_one_that_is_stuck(server, wired):
     server.now_ns += 3 * SECOND
     connection.sweep(server.now_ns, SECOND, SECOND)
     assert connection.closed and server.complaints == ["no-progress"]
+
+
+def test_near_its_quota_a_producer_is_served_one_request_at_a_time(server, wired):
+    """Else all that it has under way is read before the first answer can mute it."""
+    connection, peer = wired
+    one = throttling([])
+    server.on_request = lambda c: c.queue.append(None)
+    peer.sendall(frame(b"one") + frame(b"two"))
+    connection.ready(READ)
+    assert len(server.frames) == 2, "far from it they go side by side"
+    answer = encode(ProduceRequest(None, -1, 1000, [], []), [], 9, 0)
+    x = exchange(k00_produce.HANDLER, 9, connection, 6000)
+    one.apply(x, [answer], server.now_ns)
+    assert connection.one_by_one and connection.muted_until_ns == 0
+    connection.queue.clear()
+    peer.sendall(frame(b"three") + frame(b"four"))
+    connection.ready(READ)
+    assert len(server.frames) == 3 and connection in server.starving
+    connection.resume()
+    assert len(server.frames) == 3, "not before it is answered"
+    connection.queue.clear()
+    connection.resume()
+    assert len(server.frames) == 4
+    one.apply(x, [answer], server.now_ns + 12 * SECOND)
+    assert connection.one_by_one
+    x = exchange(k00_produce.HANDLER, 9, connection, 10)
+    one.apply(x, [answer], server.now_ns + 24 * SECOND)
+    assert not connection.one_by_one

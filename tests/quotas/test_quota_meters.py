@@ -190,3 +190,30 @@ def test_any_client_id_has_a_meter(name):
     [meters] = meters_of(table_of(1, 11), Windows(), 1.0)
     assert meters.charge(PRODUCE, "u", name, 1000, 1_000) > 0
     assert meters.usage(1_000)[0].wait_ms > 0
+
+
+@pytest.mark.parametrize("begin", [50_000, 50_300, 50_900])
+def test_a_consumer_settles_at_its_limit_second_by_second(begin):
+    """Cold it takes half of what the windows hold at once, then no second gives much more than
+    another: Apache Kafka gives everything in one second of eleven."""
+    [meters] = meters_of(table_of(1, 11), Windows(), 5e6, FETCH)
+    now, seconds = begin, [0.0] * 44
+    while now < begin + 44_000:
+        pause = meters.charge_unless_over(FETCH, "u", "c", 1_000_000, now)
+        if not pause:
+            seconds[(now - begin) // 1000] += 1.0
+        now += pause or 20
+    assert max(seconds[11:]) <= 5 * 1.25
+    assert sum(seconds[11:]) / 33 == pytest.approx(5, rel=0.05)
+    assert sum(seconds[:11]) / 11 <= 5.5
+
+
+def test_one_answer_of_more_than_a_window_is_given_all_the_same():
+    [meters] = meters_of(table_of(1, 11), Windows(), 100_000.0, FETCH)
+    now, given = 50_000, []
+    while now < 161_000:
+        pause = meters.charge_unless_over(FETCH, "u", "c", 900_000, now)
+        if not pause:
+            given.append(now)
+        now += pause or 20
+    assert 7 <= len(given) <= 11
