@@ -28,6 +28,7 @@ _COMMANDS: Final[Table] = {
     "topic": ("appliance.cli.topic", "Create, inspect, change and delete topics."),
     "group": ("appliance.cli.group", "Inspect consumer groups, move their offsets."),
     "quota": ("appliance.cli.quota", "Say how much clients may use; see who is throttled."),
+    "config": ("appliance.cli.config", "Settings of broker, cluster, topics and groups."),
     "produce": ("appliance.cli.produce", "Write records: lines of stdin, or files."),
     "consume": ("appliance.cli.consume", "Read records: by offset, by time, from the end."),
     "job": ("appliance.cli.job.command", "Derived streams: jobs over topics, run by Spark."),

@@ -1,0 +1,119 @@
+"""`penstock config` against a real appliance, and its look at files."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+PENSTOCK = [sys.executable, "-m", "appliance.cli"]
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def run(appliance):
+    """Run a command: the finished process with stdout and stderr as text."""
+    env = os.environ | {"PENSTOCK_BOOTSTRAP": appliance.bootstrap}
+
+    def call(*args, code=0):
+        done = subprocess.run(
+            [*PENSTOCK, *args], capture_output=True, text=True, env=env, timeout=60, check=False
+        )
+        assert done.returncode == code, (args, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return call
+
+
+def rows(done):
+    return json.loads(done.stdout)
+
+
+def one(run, key, *target):
+    return rows(run("config", "get", key, *target, "-o", "json"))[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "key", "value", "source"),
+    [
+        ((), "log.retention.ms", "86400000", "cluster, set at run time"),
+        (("--cluster",), "log.segment.bytes", "104857600", "cluster, set at run time"),
+        (("--broker", "1"), "log.roll.ms", "86400000", "broker, set at run time"),
+        (("-g", "readers"), "consumer.session.timeout.ms", "50000", "group"),
+        (("-t",), "retention.ms", "86400001", "topic"),
+    ],
+)
+def test_a_change_is_shown_before_made_and_undone(run, target, key, value, source):
+    if target == ("-t",):
+        target = ("-t", f"settings.{next(_numbers)}")
+        run("topic", "create", target[1])
+    read = () if target == ("--cluster",) else target
+    before = one(run, key, *read)
+    assert before["source"] == "default"
+    assert before["doc"]
+    (plan,) = rows(run("config", "set", f"{key}={value}", *target, "--dry-run", "-o", "json"))
+    assert (plan["before"], plan["after"], plan["status"]) == (
+        before["value"],
+        value,
+        "would be changed",
+    )
+    assert one(run, key, *read) == before
+    (done,) = rows(run("config", "set", f"{key}={value}", *target, "-o", "json"))
+    assert (done["after"], done["source"], done["status"]) == (value, source, "changed")
+    listed = {row["key"]: row for row in rows(run("config", "list", *read, "-o", "json"))}
+    assert listed[key]["value"] == value
+    (undone,) = rows(run("config", "unset", key, *target, "-o", "json"))
+    assert undone["status"] == "changed"
+    assert one(run, key, *read) == before
+
+
+def test_only_what_is_named_changes_and_lists_can_grow(run):
+    name = f"settings.{next(_numbers)}"
+    run("topic", "create", name, "-c", "retention.ms=5000000")
+    run("config", "set", "cleanup.policy+=compact", "-t", name)
+    listed = {r["key"]: r["value"] for r in rows(run("config", "ls", "-t", name, "-o", "json"))}
+    assert listed == {"retention.ms": "5000000", "cleanup.policy": "delete,compact"}
+    run("config", "set", "cleanup.policy-=delete", "-t", name)
+    assert one(run, "cleanup.policy", "-t", name)["value"] == "compact"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "name"),
+    [
+        (("get", "-t", "no.such"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("get", "no.such.key"), 1, "INVALID_CONFIG"),
+        (("set", "log.retention.ms=soon"), 1, "INVALID_CONFIG"),
+        (("set", "log.retention.ms"), 2, "USAGE"),
+        (("unset", "log.retention.ms=1"), 2, "USAGE"),
+        (("get", "-t", "a", "-g", "b"), 2, "USAGE"),
+    ],
+)
+def test_what_is_wrong_is_told(run, args, code, name):
+    done = run("config", *args, "-o", "json", code=code)
+    assert json.loads(done.stdout)["error"]["code"] == name
+
+
+def test_a_setting_is_explained_with_every_place_that_has_a_value(run):
+    shown = run("config", "describe", "log.retention.ms").stdout
+    assert "Age of a segment" in shown
+    assert "log.retention.hours = 168 (default)" in shown
+
+
+def test_files_are_checked_and_shown(run, tmp_path):
+    good, wrong = tmp_path / "good.properties", tmp_path / "wrong.properties"
+    good.write_text("log.retention.ms=60000\nnum.io.threads=3\nunheard.of=1\n")
+    wrong.write_text("log.retention.ms=soon\n")
+    remarks = rows(run("config", "lint", str(good), "-o", "json"))
+    assert [r["level"] for r in remarks] == ["warning", "warning"]
+    run("config", "lint", str(good), "--strict", code=4)
+    (error,) = rows(run("config", "lint", str(wrong), "-o", "json", code=4))
+    assert error["level"] == "error"
+    assert "line 1" in error["message"]
+    run("config", "lint", str(tmp_path / "absent"), code=2)
+    shown = {r["key"]: r["value"] for r in rows(run("config", "show", str(good), "-o", "json"))}
+    assert shown == {"log.retention.ms": "60000", "num.io.threads": "3"}
+    (schema,) = rows(run("config", "schema", "flush.policy", "--topic", "-o", "json"))
+    assert schema["choices"] == ["group", "os"]
