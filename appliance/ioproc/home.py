@@ -31,7 +31,7 @@ from appliance.metadata.changes import (
     TopicAdded,
     TopicRemoved,
 )
-from appliance.metadata.effective import log_config
+from appliance.metadata.effective import broker_config, log_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.log_dirs import LogDirs, directory_of
@@ -134,6 +134,8 @@ class Home:
                 self._topic_removed(change, now_ns, now_ms)
             elif isinstance(change, ConfigChanged):
                 every = change.resource_type != TOPIC
+                if every:
+                    self._housekeeping.configure(broker_config(image, self._config))
                 names = image.topics_by_name if every else (change.resource_name,)
                 reread.update(dict.fromkeys(names))
         self._new_rules(image, reread)
@@ -198,7 +200,9 @@ class Home:
             return
         self._core.add(partition, now_ns)
         while self._opener.stale:  # a move had come so far that the other copy counts
-            self._drop(self._opener.stale.pop(), topic.topic_id.hex(), now_ms)
+            # Under another id than the topic's: this copy is never to come back.
+            other = bytes(byte ^ 0xFF for byte in topic.topic_id).hex()
+            self._drop(self._opener.stale.pop(), other, now_ms)
 
     def _drop(self, folder: str, unique: str, now_ms: int) -> None:
         try:

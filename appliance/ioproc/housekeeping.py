@@ -68,6 +68,10 @@ class Housekeeping:
         self._retention_every_ns = config.int("log.retention.check.interval.ms") * 1_000_000
         self._producer_expiration_ms = config.int("producer.id.expiration.ms")
 
+    def configure(self, config: BrokerConfig) -> None:
+        """Settings of the broker were changed while it runs."""
+        self._producer_expiration_ms = config.int("producer.id.expiration.ms")
+
     def tick(self, now_ns: int, now_ms: int) -> bool:
         """Do what is due; False when there is more of it for the next turn."""
         self._take()

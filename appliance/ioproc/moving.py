@@ -10,6 +10,7 @@ end in the middle of it all leaves the old one, and the next start begins the co
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic_ns
 from typing import Final
 
 from appliance.base import errors
@@ -271,6 +272,7 @@ class Moves:
     def _change(self, move: Move, now_ns: int, now_ms: int) -> None:
         """Copy the rest, and let the copy be the partition. Raises StorageFailed while the old
         folder still is; what fails later takes the partition offline."""
+        began_ns = monotonic_ns()
         partition = move.partition
         self._core.quiesce(partition, now_ns)
         log = partition.log
@@ -294,7 +296,10 @@ class Moves:
             return
         self._housekeeping.remove_later(removal)
         where = self._dirs.paths[move.number]
-        self._events.event(NOTICE, "partition-moved", partition=partition, folder=where)
+        held_ms = (monotonic_ns() - began_ns) // 1_000_000
+        self._events.event(
+            NOTICE, "partition-moved", partition=partition, folder=where, held_up_ms=held_ms
+        )
 
     def _copy_rest(self, move: Move) -> None:
         disk, log = self._disk, move.partition.log
