@@ -55,9 +55,11 @@ class Attempt:
         self._lock = threading.Lock()
 
     def stop(self) -> None:
-        """End after the batch that is being written."""
-        self._stopped.set()
-        self._inbox.put(None)
+        """End after the batch that is being written. May be asked for again and again, which must
+        not keep `_drain` from finding the inbox empty."""
+        if not self._stopped.is_set():
+            self._stopped.set()
+            self._inbox.put(None)
 
     def run(self) -> None:
         """Until a job that ends by itself has ended, or `stop`."""

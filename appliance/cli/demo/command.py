@@ -5,9 +5,11 @@ Narration and pictures go to stderr, the table of results to stdout.
 """
 
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -43,6 +45,7 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
     penstock demo --no-jobs                    needs no Java
     """
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, _end)
     source = folder()
     reason = None if no_jobs else unavailable()
     if speed and (no_jobs or reason):
@@ -73,6 +76,11 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
             appliance.close()
             if not data:
                 shutil.rmtree(place.parent, ignore_errors=True)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """SIGTERM ends what the demo started, as Ctrl-C does."""
+    raise SystemExit(128 + number)
 
 
 def _start(appliance: Appliance, began: float) -> None:
