@@ -82,7 +82,7 @@ class Trash:
 
     def find(self, image: MetadataImage) -> None:
         """At the start: which folders there are, and which topics are to be kept."""
-        for topic_id, name in self.reread().items():
+        for topic_id, name in (self.reread() or {}).items():
             if topic_id not in image.topics_by_id:
                 self._dead[topic_id] = name
         for parent in self._dirs():
@@ -91,13 +91,13 @@ class Trash:
                 if key is not None and home_of(*key, self._ioprocs) == self._me:
                     self._folders[key] = f"{parent}/{name}"
 
-    def reread(self) -> dict[bytes, str]:
-        """Look again which topics are to be kept: id → name. A list that cannot be read keeps
-        everything that it kept."""
+    def reread(self) -> dict[bytes, str] | None:
+        """Look again which topics are to be kept: id → name. None for a list that cannot be read:
+        nothing is removed then."""
         try:
             found = trash_file.read(self._disk, self._dirs()[0]).topics
         except (ValueError, StorageFailed):
-            return {}
+            return None
         self._ids = frozenset(found)
         return {one.topic_id: one.name for one in found.values()}
 
@@ -169,7 +169,8 @@ class Trash:
         if now_ns < self._next_look_ns or not (self._folders or self._dead):
             return left
         self._next_look_ns = now_ns + LOOK_EVERY_NS
-        self.reread()
+        if self.reread() is None:
+            return left
         for topic_id, name in list(self._dead.items()):
             back = topic_id in image.topics_by_id
             if back or topic_id not in self._ids:

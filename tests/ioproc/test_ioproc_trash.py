@@ -21,6 +21,7 @@ from appliance.ioproc.opening import Opener
 from appliance.ioproc.trash import LOOK_EVERY_NS, MARK
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LogDirs
+from appliance.metadata.trash import TRASH_FILE
 from appliance.shell.log import Log as EventLog
 from appliance.wire import kraft_records as kraft
 
@@ -247,6 +248,16 @@ def test_what_was_over_while_nobody_looked_goes_after_the_start():
     for _ in range(3):
         machine.turn()
     assert machine.names() == []
+
+
+def test_a_list_that_cannot_be_read_removes_nothing():
+    machine = filled()
+    machine.delete(OLD)
+    machine.disk.open(f"{DATA}/{TRASH_FILE}", write=True).truncate(10)
+    machine.start()
+    for _ in range(3):
+        machine.turn()
+    assert machine.names() == [f"t-0.{OLD.hex()}-delete"]
 
 
 def test_folders_of_apache_kafka_that_wait_for_removal_go_at_the_start():

@@ -1,0 +1,189 @@
+"""What control remembers of deleted topics: for how long, at what cost, and over its own death."""
+
+import os
+
+import pytest
+from sim.disk import SimDisk
+
+from appliance.base.disk import Space
+from appliance.config.broker import BrokerConfig
+from appliance.control.topic_trash import KEEP_FREE_TIMES, TopicTrash
+from appliance.ioproc.main import KEEP_FREE_PERCENT
+from appliance.metadata import trash as trash_file
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.trash import TRASH_FILE
+from appliance.shell.log import Log
+from appliance.wire import kraft_records as kraft
+
+DATA = "/data"
+NOW_MS = 1_700_000_000_000
+KEEP = 64 << 20
+SILENT = Log("test", fd=os.open(os.devnull, os.O_WRONLY), journal=False)
+
+
+class Roomy(SimDisk):
+    """A disk whose free space the test says."""
+
+    free = 1 << 40
+
+    def space(self, path):
+        return Space(100 * KEEP, self.free)
+
+
+class World:
+    def __init__(self, **settings):
+        self.disk = Roomy()
+        self.disk.mkdir(DATA)
+        self.disk.sync_dir("/")
+        self.image = MetadataImage()
+        self.offset = 0
+        self.config = BrokerConfig.of({"node.id": "1", **settings})
+        self.again()
+
+    def again(self):
+        """Control begins again over the same disk."""
+        self.trash = TopicTrash(self.disk, [DATA], lambda offset: True, SILENT)
+
+    def commit(self, now_ms, *records):
+        self.trash.before(records, self.image, self.config, lambda *_: (1000, 10), now_ms)
+        for record in records:
+            self.image.apply(self.offset, record)
+            self.offset += 1
+
+    def create(self, name, topic_id=None, now_ms=NOW_MS):
+        topic_id = topic_id or name.encode().ljust(16, b"\0")
+        made = kraft.PartitionRecord(
+            partition_id=0, topic_id=topic_id, replicas=(1,), isr=(1,), leader=1,
+            leader_epoch=3, partition_epoch=4,
+        )  # fmt: skip
+        self.commit(now_ms, kraft.TopicRecord(name=name, topic_id=topic_id), made)
+        return topic_id
+
+    def delete(self, topic_id, now_ms=NOW_MS):
+        self.commit(now_ms, kraft.RemoveTopicRecord(topic_id=topic_id))
+
+    def tick(self, now_ms):
+        self.trash.tick(self.image, self.config, self.offset, now_ms)
+
+    def kept(self):
+        return [one.name for one in trash_file.read(self.disk, DATA).topics.values()]
+
+    def blocked_ms(self, name, now_ms):
+        return self.trash.blocked_ms(name, lambda: self.config, now_ms)
+
+
+def test_topics_stay_for_their_time_and_names_for_theirs():
+    world = World()
+    first = world.create("first")
+    second = world.create("second")
+    world.delete(first)
+    world.delete(second, NOW_MS + 1000)
+    assert world.kept() == ["first", "second"]
+    world.again()
+    assert world.blocked_ms("first", NOW_MS + 599_000) == 1000
+    assert world.blocked_ms("first", NOW_MS + 600_000) == 0
+    world.tick(NOW_MS + 3_600_000 - 1)
+    assert world.kept() == ["first", "second"]
+    world.tick(NOW_MS + 3_600_000)
+    assert world.kept() == ["second"]
+    world.tick(NOW_MS + 3_601_000)
+    assert world.kept() == []
+    assert not trash_file.read(world.disk, DATA).names
+
+
+def test_who_creates_the_topic_ends_the_wait():
+    world = World()
+    world.delete(world.create("again"))
+    assert world.blocked_ms("again", NOW_MS) == 600_000
+    world.create("again", b"2" * 16)
+    assert world.blocked_ms("again", NOW_MS) == 0
+    assert world.blocked_ms("never", NOW_MS) == 0
+
+
+def test_times_of_nothing_write_nothing():
+    world = World(
+        **{
+            "penstock.topic.trash.retention.ms": "0",
+            "penstock.topic.deleted.auto.create.delay.ms": "0",
+        }
+    )
+    world.delete(world.create("t"))
+    assert not world.disk.exists(f"{DATA}/{TRASH_FILE}")
+    assert world.blocked_ms("t", NOW_MS) == 0
+
+
+def test_the_oldest_go_when_the_disk_is_short_of_space():
+    world = World()
+    for name in ("a", "b", "c"):
+        world.delete(world.create(name))
+    world.tick(NOW_MS)
+    assert world.kept() == ["a", "b", "c"]
+    world.disk.free = KEEP_FREE_TIMES * KEEP - 1500  # two of them are enough
+    world.tick(NOW_MS + 10)
+    assert world.kept() == ["c"]
+    world.tick(NOW_MS + 20)
+    assert world.kept() == ["c"], "the files of the others are only now removed"
+    world.tick(NOW_MS + 10_000)
+    assert world.kept() == []
+
+
+def test_it_goes_before_produce_is_refused():
+    from appliance.control import topic_trash
+
+    assert topic_trash.KEEP_FREE_PERCENT > KEEP_FREE_PERCENT
+    assert KEEP_FREE_TIMES > 2, "a guard that was low wants twice as much to go on"
+
+
+def test_a_topic_that_is_back_stays_in_the_list_while_a_folder_is_away():
+    world = World()
+    topic_id = world.create("t")
+    world.delete(topic_id)
+    folder = f"{DATA}/t-0.{topic_id.hex()}-delete"
+    world.disk.mkdir(folder)
+    world.create("t", topic_id)
+    world.tick(NOW_MS + 3_600_001)
+    assert world.kept() == ["t"]
+    world.disk.rename(folder, f"{DATA}/t-0")
+    world.tick(NOW_MS + 3_600_002)
+    assert world.kept() == []
+
+
+def test_what_is_missing_is_named():
+    world = World()
+    topic_id = world.create("t")
+    world.disk.mkdir(f"{DATA}/t-0")
+    world.delete(topic_id)
+    buried = world.trash.view.topics[topic_id]
+    assert world.trash.missing(buried) == "", "the ioproc has not heard of it yet"
+    world.disk.rename(f"{DATA}/t-0", f"{DATA}/t-0.{topic_id.hex()}-delete")
+    assert world.trash.missing(buried) == ""
+    world.disk.rmdir(f"{DATA}/t-0.{topic_id.hex()}-delete")
+    assert "t-0" in world.trash.missing(buried)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b'{"version": 2}', b'{"version":1,"topics":[1],"names":{}}']
+)
+def test_a_list_that_cannot_be_read_is_empty_and_no_reason_to_stop(data):
+    world = World()
+    file = world.disk.create(f"{DATA}/{TRASH_FILE}")
+    file.pwritev([data], 0)
+    world.again()
+    assert not world.trash.view.topics
+    world.delete(world.create("t"))
+    assert world.kept() == ["t"]
+
+
+def test_a_full_disk_deletes_without_keeping():
+    world = World()
+    topic_id = world.create("t")
+    world.disk.refusing[TRASH_FILE, "write"] = 28
+    world.delete(topic_id)
+    assert not world.trash.view.topics
+    assert "t" not in world.image.topics_by_name
+
+
+def test_what_is_written_is_read_again():
+    world = World()
+    world.delete(world.create("t"))
+    assert trash_file.decode(trash_file.encode(world.trash.view)) == world.trash.view
