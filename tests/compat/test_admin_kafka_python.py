@@ -1,9 +1,13 @@
 """kafka-python's admin client: elections, folders, reassignments, settings of brokers, groups."""
 
+import kafka
 import kafka.errors as errors
 import pytest
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+from waiting import until
+
+LIMIT_S = 30
 
 
 @pytest.fixture
@@ -70,3 +74,27 @@ def test_settings_of_a_broker(admin, node):
     assert found["num.partitions"]["read_only"]
     assert not found["log.retention.ms"]["read_only"]
     assert found["ssl.keystore.password"]["value"] is None
+
+
+def test_a_broker_setting_is_in_force_at_once(admin, bootstrap, topic, node):
+    """The limit of all topics goes down and up again."""
+    resource = ConfigResource(ConfigResourceType.BROKER, str(node), {"message.max.bytes": "3000"})
+    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, retries=0, acks=1)
+    try:
+        producer.send(topic, b"x" * 5000).get(LIMIT_S)
+        admin.alter_configs([resource])
+        try:
+            until(lambda: refused(producer, topic))
+        finally:
+            admin.reset_configs([resource])
+        until(lambda: not refused(producer, topic))
+    finally:
+        producer.close(timeout=LIMIT_S)
+
+
+def refused(producer, topic):
+    try:
+        producer.send(topic, b"x" * 5000).get(LIMIT_S)
+    except errors.MessageSizeTooLargeError:
+        return True
+    return False
