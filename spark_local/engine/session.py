@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from spark_local.cause import JobError
 from spark_local.engine.jars import need_jars
 from spark_local.engine.java import need_java
 
@@ -78,7 +79,7 @@ def settings(master: str, place: Path, memory: str) -> dict[str, str]:
 def start(
     master: str, place: Path, *, memory: str = "1g", more: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Start the driver's JVM. more: settings that win. Raises JobError without Java or jars."""
+    """Start the driver's JVM. more: settings that win. Raises JobError when it cannot."""
     need_java()
     chosen = settings(master, place, memory) | dict(more or {})
     place.mkdir(parents=True, exist_ok=True)
@@ -88,4 +89,9 @@ def start(
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except Exception as problem:
+        said = str(problem).split("\n\tat ")[0].splitlines()[0][:300]
+        problem_text = f"Spark did not start on {chosen['spark.master']}: {said}"
+        raise JobError(problem_text, f"{place / 'spark.log'} has its own story") from problem

@@ -1,7 +1,9 @@
 """One Spark session, one appliance and one runner for all tests of jobs; skipped without Java."""
 
+import faulthandler
 import gc
 import json
+import sys
 import threading
 import time
 import uuid
@@ -120,6 +122,7 @@ class Bench:
         while not ready(told := place.state()):
             if time.monotonic() > end:
                 log = place.log_file.read_text() if place.log_file.exists() else ""
+                faulthandler.dump_traceback(sys.__stderr__)
                 raise AssertionError(f"{told}\n{log}")
             time.sleep(0.05)
         return told
@@ -132,10 +135,14 @@ class Bench:
         )
 
     def read_rows(self, place, count):
-        """Until so many rows were read since it started."""
-        return self.until(
-            place, lambda told: (told.get("progress") or {}).get("rows_in", 0) >= count
-        )
+        """Until so many rows were read since it was last started."""
+        number = place.wish().number
+
+        def ready(told):
+            rows = (told.get("progress") or {}).get("rows_in", 0)
+            return told.get("wish") == number and rows >= count
+
+        return self.until(place, ready)
 
 
 @pytest.fixture

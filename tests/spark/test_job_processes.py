@@ -129,6 +129,7 @@ def test_the_same_job_file_runs_on_a_cluster(place):
     listen = ["--host", "127.0.0.1", "--webui-port", "0"]
     logs = [(folder / f"{name}.log").open("wb") for name in ("master", "worker")]
     environment = os.environ | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment |= {"SPARK_SCALA_VERSION": "2.13"}  # Spark's start scripts say so, too
     address = f"spark://127.0.0.1:{port}"
     lines = [
         [*program, f"{kind}.master.Master", *listen, "--port", str(port)],
