@@ -16,8 +16,12 @@ from appliance.cli.demo.data import TABLES, dictionaries, events, folder, record
 from appliance.cli.demo.figures import DERIVED, Found, expected
 from spark_local.jobfile import load
 
-# A busy machine needs minutes for what takes seconds on a quiet one.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    pytest.mark.timeout(300),  # a busy machine needs minutes for what takes seconds on a quiet one
+    pytest.mark.filterwarnings(  # py4j leaves its sockets to the collector
+        "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 JOBS = Path(spark_local.__file__).parent / "jobs"
 END = "2013-01-08T00:00:00Z"
 
