@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from appliance.cli.complete import group_names, topic_names
 from appliance.cli.exits import Failure, usage
 from appliance.cli.link import Link, name_of_code
 from appliance.cli.output import Row
@@ -51,8 +52,12 @@ class Target:
 def targeted(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds -t, -g, --broker and --cluster; the command gets `target`: a Target, or None."""
 
-    @click.option("-t", "--topic", metavar="NAME", help="Of this topic.")
-    @click.option("-g", "--group", metavar="NAME", help="Of this consumer group.")
+    @click.option(
+        "-t", "--topic", metavar="NAME", help="Of this topic.", shell_complete=topic_names
+    )
+    @click.option(
+        "-g", "--group", metavar="NAME", help="Of this consumer group.", shell_complete=group_names
+    )
     @click.option("--broker", metavar="ID", help="Of this broker alone.")
     @click.option("--cluster", is_flag=True, help="The default of all brokers.")
     @functools.wraps(command)

@@ -5,6 +5,7 @@ or the number of things when there are several. Who is not at a terminal must sa
 """
 
 import sys
+from typing import Final
 
 import click
 
@@ -17,6 +18,9 @@ dry_run_option = click.option(
 )
 
 
+_FINAL: Final = "This cannot be undone."
+
+
 def confirm(what: str, *, yes: bool) -> None:
     """T1. Raises Failure when the answer is no."""
     if yes:
@@ -26,14 +30,17 @@ def confirm(what: str, *, yes: bool) -> None:
         raise Failure("nothing was changed", name="CANCELLED")
 
 
-def confirm_names(what: str, names: list[str], *, yes: bool, things: str = "topics") -> None:
-    """T2: the one name, or how many there are, is typed. Raises Failure when it is not."""
+def confirm_names(
+    what: str, names: list[str], *, yes: bool, things: str = "topics", then: str = _FINAL
+) -> None:
+    """T2: the one name, or how many there are, is typed. then: what can be done afterwards. Raises
+    Failure when it is not typed."""
     if yes:
         return
     _need_terminal(what)
     expected = names[0] if len(names) == 1 else str(len(names))
     kind = "the name" if len(names) == 1 else f"how many {things} these are"
-    if _ask(f"{what}. This cannot be undone. Type {kind} to go on: ") != expected:
+    if _ask(f"{what}. {then} Type {kind} to go on: ") != expected:
         raise Failure("nothing was changed", name="CANCELLED")
 
 

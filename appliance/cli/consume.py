@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from appliance.cli.complete import topic_names
 from appliance.cli.exits import Failure, usage
 from appliance.cli.link import Link, connected, failure_of
 from appliance.cli.offsets import Place, bounds, parse, partitions_of, resolve
@@ -34,7 +35,7 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 
 
 @click.command("consume")
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
 @click.option(
     "-o", "--offset", "offsets", multiple=True, metavar="OFFSET",
     help="In each partition: start, end, 47, +2, -3, @TIME, 2h; e@TIME says where to stop."

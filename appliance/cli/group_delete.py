@@ -2,6 +2,7 @@
 
 import click
 
+from appliance.cli.complete import group_names
 from appliance.cli.confirm import confirm_names, dry_run_option, yes_option
 from appliance.cli.exits import OK, Failure
 from appliance.cli.groups import committed, described, refuse_live
@@ -11,7 +12,7 @@ from appliance.cli.topic_create import finish, outcome
 
 
 @click.command("delete")
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...", shell_complete=group_names)
 @yes_option
 @dry_run_option
 @formatted

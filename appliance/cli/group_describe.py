@@ -2,6 +2,7 @@
 
 import click
 
+from appliance.cli.complete import group_names
 from appliance.cli.exits import OK
 from appliance.cli.group_places import places, total
 from appliance.cli.groups import described
@@ -13,7 +14,7 @@ _NARROW = ("topic", "partition", "committed", "end", "lag", "lag_s", "client_id"
 
 
 @click.command("describe")
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...", shell_complete=group_names)
 @click.option("-s", "--summary", is_flag=True, help="Only the summary.")
 @formatted
 @connected

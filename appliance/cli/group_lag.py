@@ -2,6 +2,7 @@
 
 import click
 
+from appliance.cli.complete import group_names
 from appliance.cli.exits import OK, usage
 from appliance.cli.group_places import places, total
 from appliance.cli.groups import described, listed
@@ -11,7 +12,7 @@ from appliance.cli.watch import watched
 
 
 @click.command("lag")
-@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
 @click.option("-r", "--regex", metavar="PATTERN", help="Groups whose name this expression finds.")
 @click.option("-p", "--partitions", is_flag=True, help="A row for each partition.")
 @click.option("--no-seconds", is_flag=True, help="Records only: nothing is read for it.")

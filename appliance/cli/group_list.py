@@ -2,6 +2,7 @@
 
 import click
 
+from appliance.cli.complete import group_names
 from appliance.cli.exits import OK
 from appliance.cli.group_places import places, total
 from appliance.cli.groups import described, listed, state_name
@@ -11,7 +12,7 @@ from appliance.cli.watch import watched
 
 
 @click.command("list")
-@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
 @click.option("-r", "--regex", metavar="PATTERN", help="Only names that this expression finds.")
 @click.option("--state", metavar="STATE", help="Only those in this state: stable, empty, …")
 @formatted

@@ -2,6 +2,7 @@
 
 import click
 
+from appliance.cli.complete import group_names
 from appliance.cli.exits import OK
 from appliance.cli.groups import Place, described
 from appliance.cli.link import Link, connected
@@ -10,7 +11,7 @@ from appliance.cli.watch import watched
 
 
 @click.command("members")
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...", shell_complete=group_names)
 @formatted
 @connected
 @watched

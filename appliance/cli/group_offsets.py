@@ -2,6 +2,7 @@
 
 import click
 
+from appliance.cli.complete import group_names, topic_names
 from appliance.cli.confirm import confirm_names, dry_run_option, yes_option
 from appliance.cli.exits import FAILED, OK
 from appliance.cli.group_targets import chosen
@@ -12,9 +13,10 @@ from appliance.cli.output import Row, emit, formatted, say
 
 
 @click.command("delete-offsets")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=group_names)
 @click.option(
     "-t", "--topic", "--topics", "topics", multiple=True, required=True, metavar="TOPIC[:P,…]",
+    shell_complete=topic_names,
     help="Of which topics, or partitions.",
 )  # fmt: skip
 @yes_option

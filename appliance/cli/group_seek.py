@@ -6,6 +6,7 @@ overwrite what was set.
 
 import click
 
+from appliance.cli.complete import group_names, topic_names
 from appliance.cli.confirm import at_terminal, confirm, dry_run_option, yes_option
 from appliance.cli.exits import OK, Failure, usage
 from appliance.cli.group_targets import Target, chosen, read_file, read_to, targets
@@ -15,7 +16,7 @@ from appliance.cli.output import Row, emit, formatted, say, table
 
 
 @click.command("seek")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=group_names)
 @click.option(
     "--to", metavar="WHERE",
     help="start, end, 47, +5, -5 (from what is committed), start+5, end-5, @2013-01-31, 2h (ago).",
@@ -26,6 +27,7 @@ from appliance.cli.output import Row, emit, formatted, say, table
 )
 @click.option(
     "-t", "--topic", "--topics", "topics", multiple=True, metavar="TOPIC[:P,…]",
+    shell_complete=topic_names,
     help="Only these; topics that the group has not committed yet too.",
 )  # fmt: skip
 @yes_option

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from appliance.cli.complete import topic_names
 from appliance.cli.exits import Failure, usage
 from appliance.cli.link import Link, connected, failure_of
 from appliance.cli.output import FORMATS, Row, emit, say
@@ -24,7 +25,7 @@ def _output(ctx: click.Context, _: click.Parameter, value: str | None) -> str | 
 
 
 @click.command("produce")
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("-k", "--key", help="The key of every record.")
 @click.option("-K", "--key-delimiter", metavar="D", help="Lines are KEY D VALUE.")

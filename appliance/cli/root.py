@@ -15,6 +15,8 @@ import click
 from appliance.cli.exits import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
 
 VERSION: Final = "0.1.0"
+_COMPLETE: Final = "_PENSTOCK_COMPLETE"
+"""Set by the shell while it completes: bash_source, bash_complete and so on."""
 OUTPUT_KEY: Final = "penstock.output"
 """Where a command's context remembers its output form."""
 
@@ -90,6 +92,7 @@ Examples:
   echo world | penstock produce hello
   penstock consume hello -o start -e
 
+TAB completion: eval "$(_PENSTOCK_COMPLETE=bash_source penstock)"; zsh_source and fish_source too.
 Exit codes: 0 ok, 1 refused or failed, 2 usage or settings, 3 unreachable or too late,
 4 a check came out negative, 130 Ctrl-C.""",
 )
@@ -98,6 +101,10 @@ Exit codes: 0 ok, 1 refused or failed, 2 usage or settings, 3 unreachable or too
 def run() -> NoReturn:
     """Parse sys.argv, run the command, exit."""
     context: click.Context | None = None
+    if instruction := os.environ.get(_COMPLETE):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(root, {}, "penstock", _COMPLETE, instruction))
     try:
         with root.make_context("penstock", sys.argv[1:]) as context:
             code = root.invoke(context)

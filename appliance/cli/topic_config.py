@@ -3,6 +3,7 @@ after are shown."""
 
 import click
 
+from appliance.cli.complete import topic_names
 from appliance.cli.confirm import dry_run_option
 from appliance.cli.exits import OK, Failure, usage
 from appliance.cli.link import Link, connected, key_values
@@ -23,7 +24,7 @@ def command() -> None:
 
 
 @command.command("get")
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--changed", is_flag=True, help="Only what was set for this topic.")
 @formatted
@@ -53,7 +54,7 @@ def get(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str
 
 
 @command.command("set")
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
 @dry_run_option
 @formatted
@@ -69,7 +70,7 @@ def set_(link: Link, name: str, pairs: tuple[str, ...], dry_run: bool, output: s
 
 
 @command.command("unset")
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @dry_run_option
 @formatted

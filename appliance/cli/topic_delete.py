@@ -1,7 +1,10 @@
-"""`penstock topic delete`: irrecoverable, so the name is typed (or the number of topics)."""
+"""`penstock topic delete`: irrecoverable after a while, so the name is typed (or how many)."""
+
+from typing import Final
 
 import click
 
+from appliance.cli.complete import topic_names
 from appliance.cli.confirm import confirm_names, dry_run_option, yes_option
 from appliance.cli.exits import OK, Failure, usage
 from appliance.cli.link import Link, connected
@@ -10,9 +13,11 @@ from appliance.cli.output import Row, emit, formatted, say
 from appliance.cli.topic_create import finish, outcome
 from appliance.cli.topic_list import all_names, choose
 
+_UNDELETE: Final = "For a while, penstock topic undelete brings it back."
+
 
 @click.command("delete")
-@click.argument("names", nargs=-1, metavar="NAME...")
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=topic_names)
 @click.option("-r", "--regex", metavar="PATTERN", help="Those whose whole name this matches.")
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
 @yes_option
@@ -51,7 +56,7 @@ def command(
             emit(plan, output)
             return OK
         what = f"{', '.join(list(found)[:10])}{' …' if len(found) > 10 else ''}: {records} records"
-        confirm_names(f"This deletes {what}", list(found), yes=yes)
+        confirm_names(f"This deletes {what}", list(found), yes=yes, then=_UNDELETE)
         rows += _delete(link, list(found))
     if not rows:
         say("no topic matches; nothing was deleted")

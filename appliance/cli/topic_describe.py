@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from appliance.cli.complete import topic_names
 from appliance.cli.exits import OK
 from appliance.cli.link import Link, connected
 from appliance.cli.offsets import Bounds, bounds
@@ -11,7 +12,7 @@ from appliance.cli.output import Row, emit, formatted, plain, table
 
 
 @click.command("describe")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=topic_names)
 @click.option("-s", "--summary", is_flag=True, help="Only the summary.")
 @click.option("-p", "--partitions", is_flag=True, help="Only the partitions.")
 @click.option("-c", "--configs", is_flag=True, help="Only the settings.")

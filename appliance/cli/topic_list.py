@@ -4,6 +4,7 @@ import re
 
 import click
 
+from appliance.cli.complete import topic_names
 from appliance.cli.exits import OK, usage
 from appliance.cli.link import Link, connected
 from appliance.cli.offsets import bounds
@@ -12,7 +13,7 @@ from appliance.cli.topic_undelete import show_deleted
 
 
 @click.command("list")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=topic_names)
 @click.option("-r", "--regex", metavar="PATTERN", help="Only names that this expression finds.")
 @click.option("-i", "--internal", is_flag=True, help="The internal ones (__name) too.")
 @click.option("--deleted", is_flag=True, help="Those that can be brought back, and until when.")

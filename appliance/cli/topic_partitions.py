@@ -3,6 +3,7 @@ is always said which."""
 
 import click
 
+from appliance.cli.complete import topic_names
 from appliance.cli.confirm import confirm, dry_run_option, yes_option
 from appliance.cli.exits import OK, usage
 from appliance.cli.link import Link, connected
@@ -11,7 +12,7 @@ from appliance.cli.output import emit, formatted
 
 
 @click.command("add-partitions")
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @click.option("--to", "total", type=click.IntRange(1), metavar="TOTAL", help="How many in all.")
 @click.option("-n", "--num", "add", type=click.IntRange(1), metavar="ADD", help="How many more.")
 @yes_option

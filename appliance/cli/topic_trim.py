@@ -4,6 +4,7 @@ import time
 
 import click
 
+from appliance.cli.complete import topic_names
 from appliance.cli.confirm import confirm_names, dry_run_option, yes_option
 from appliance.cli.exits import OK, Failure, usage
 from appliance.cli.link import Link, connected
@@ -12,7 +13,7 @@ from appliance.cli.output import Row, emit, long_formatted, say
 
 
 @click.command("trim")
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @click.option(
     "-o", "--offset", "offset", required=True, metavar="OFFSET",
     help="Records before it go: 47, +2, -3, end, @2013-01-31, 2h (older than).",

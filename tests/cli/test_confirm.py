@@ -48,6 +48,10 @@ def records(appliance, name):
 def filled(appliance):
     """A topic with two records."""
     subprocess.run(
+        [*PENSTOCK, "topic", "create", "asked", "--if-not-exists", "-b", appliance.bootstrap],
+        check=True, timeout=60, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    subprocess.run(
         [*PENSTOCK, "produce", "asked", "-b", appliance.bootstrap, "-o", "json"],
         input=b"a\nb\n", check=True, timeout=60, stdout=subprocess.PIPE,
     )  # fmt: skip

@@ -243,3 +243,30 @@ def test_at_a_terminal_the_plan_is_shown_and_asked_for(env, run, topic, group):
     assert b"BEFORE" in shown
     assert [row["status"] for row in out] == ["moved", "moved"]
     assert committed(run, group) == {0: 10, 1: 10}
+
+
+def test_the_shell_completes_names_of_topics_and_groups(env, run, topic, group, monkeypatch):
+    """The budget of the shell is lifted: a busy machine is no reason to fail."""
+    from appliance.cli import complete
+    from appliance.cli.root import root
+
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", env["PENSTOCK_BOOTSTRAP"])
+    monkeypatch.setattr(complete, "_BUDGET_S", 30)
+    from click.shell_completion import ShellComplete
+
+    shell = ShellComplete(root, {}, "penstock", "_PENSTOCK_COMPLETE")
+    for words, begun, expected in (
+        (["topic", "describe"], topic[:3], topic),
+        (["group", "seek"], "", group),
+        (["group", "seek", group, "-t"], "", topic),
+        (["config", "get", "-t"], "", topic),
+        (["topic", "describe"], "__c", "__consumer_offsets"),
+    ):
+        found = [one.value for one in shell.get_completions(words, begun)]
+        assert expected in found, words
+        assert begun or not any(name.startswith("__") for name in found)
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", "127.0.0.1:1")
+    assert shell.get_completions(["topic", "describe"], "") == []
+    env = env | {"_PENSTOCK_COMPLETE": "bash_source"}
+    done = subprocess.run(PENSTOCK, capture_output=True, text=True, env=env, check=True)
+    assert "penstock" in done.stdout
