@@ -13,7 +13,7 @@ from appliance.config.setting import (
 )
 
 _NO_GROUPS: Final = "share and streams groups are not served yet"
-_NO_GROUP_CONFIGS: Final = "groups have no settings of their own yet that it could bound"
+_AT_ONCE: Final = "targets are computed at once"
 
 GROUPS: Final = (
     Setting("offsets.commit.timeout.ms", INT, 5000, "How long a commit of offsets may take, in ms.", low=1, inert="a commit is answered when it is durable"),
@@ -25,14 +25,14 @@ GROUPS: Final = (
     Setting("group.coordinator.append.linger.ms", INT, -1, "How long the coordinator gathers writes, in ms; -1 lets it decide.", low=-1, inert="what arrives in one turn is written in one turn"),
     Setting("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, "Largest write buffer that the coordinator keeps, in bytes.", low=524288, mode=CLUSTER_WIDE, inert="there is no write buffer to keep"),
     Setting("group.consumer.session.timeout.ms", INT, 45000, "A consumer not heard of for so long is out of its group, in ms.", low=1),
-    Setting("group.consumer.min.session.timeout.ms", INT, 45000, "Shortest session timeout of a consumer group, in ms.", low=1, inert=_NO_GROUP_CONFIGS),
-    Setting("group.consumer.max.session.timeout.ms", INT, 60000, "Longest session timeout of a consumer group, in ms.", low=1, inert=_NO_GROUP_CONFIGS),
+    Setting("group.consumer.min.session.timeout.ms", INT, 45000, "Shortest session timeout of a consumer group, in ms.", low=1),
+    Setting("group.consumer.max.session.timeout.ms", INT, 60000, "Longest session timeout of a consumer group, in ms.", low=1),
     Setting("group.consumer.heartbeat.interval.ms", INT, 5000, "How often a consumer is to be heard of, in ms.", low=1),
-    Setting("group.consumer.min.heartbeat.interval.ms", INT, 5000, "Shortest heartbeat interval of a consumer group, in ms.", low=1, inert=_NO_GROUP_CONFIGS),
-    Setting("group.consumer.max.heartbeat.interval.ms", INT, 15000, "Longest heartbeat interval of a consumer group, in ms.", low=1, inert=_NO_GROUP_CONFIGS),
-    Setting("group.consumer.assignment.interval.ms", INT, 1000, "Least time between two assignments of a consumer group, in ms.", low=0, mode=CLUSTER_WIDE, inert="targets are computed at once"),
-    Setting("group.consumer.min.assignment.interval.ms", INT, 0, "Smallest assignment interval of a consumer group, in ms.", low=0, inert=_NO_GROUP_CONFIGS),
-    Setting("group.consumer.max.assignment.interval.ms", INT, 15000, "Largest assignment interval of a consumer group, in ms.", low=0, inert=_NO_GROUP_CONFIGS),
+    Setting("group.consumer.min.heartbeat.interval.ms", INT, 5000, "Shortest heartbeat interval of a consumer group, in ms.", low=1),
+    Setting("group.consumer.max.heartbeat.interval.ms", INT, 15000, "Longest heartbeat interval of a consumer group, in ms.", low=1),
+    Setting("group.consumer.assignment.interval.ms", INT, 1000, "Least time between two assignments of a consumer group, in ms.", low=0, mode=CLUSTER_WIDE, inert=_AT_ONCE),
+    Setting("group.consumer.min.assignment.interval.ms", INT, 0, "Smallest assignment interval of a consumer group, in ms.", low=0, inert=_AT_ONCE),
+    Setting("group.consumer.max.assignment.interval.ms", INT, 15000, "Largest assignment interval of a consumer group, in ms.", low=0, inert=_AT_ONCE),
     Setting("group.consumer.max.size", INT, INT_MAX, "Largest consumer group.", low=1),
     Setting("group.consumer.assignors", LIST, ("uniform", "range"), "Assignors of the consumer protocol, the preferred one first.", choices=("uniform", "range")),
     Setting("group.consumer.migration.policy", STRING, "bidirectional", "Whether groups may change between the classic and the consumer protocol.", choices=("disabled", "downgrade", "upgrade", "bidirectional")),

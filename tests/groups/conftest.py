@@ -7,9 +7,8 @@ import itertools
 import os
 import time
 
-import confluent_kafka as ck
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from group_members import fill
 
 _numbers = itertools.count(1)
 
@@ -39,18 +38,6 @@ def fresh():
 @pytest.fixture
 def group(fresh):
     return fresh()
-
-
-def fill(bootstrap, topic, partitions, count):
-    """Create a topic and put `count` numbered records into each of its partitions."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
-        made.result()
-    producer = ck.Producer({"bootstrap.servers": bootstrap})
-    for number in range(count):
-        for partition in range(partitions):
-            producer.produce(topic, b"%d" % number, partition=partition)
-    assert producer.flush(30) == 0
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ acts."""
 import time
 
 import confluent_kafka as ck
+from confluent_kafka.admin import AdminClient, NewTopic
 
 LIMIT_S = 30
 """How long a group may take for one step before a test gives up, seconds. Never slept through."""
@@ -79,3 +80,15 @@ def share(members, partitions):
     """Whether every partition has exactly one owner and everybody owns something."""
     owned = [p for member in members for p in member.owned]
     return sorted(owned) == list(range(partitions)) and all(member.owned for member in members)
+
+
+def fill(bootstrap, topic, partitions, count):
+    """Create a topic and put `count` numbered records into each of its partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        made.result()
+    producer = ck.Producer({"bootstrap.servers": bootstrap})
+    for number in range(count):
+        for partition in range(partitions):
+            producer.produce(topic, b"%d" % number, partition=partition)
+    assert producer.flush(30) == 0

@@ -6,8 +6,7 @@ import subprocess
 import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
-from conftest import fill
-from group_members import LIMIT_S, until
+from group_members import LIMIT_S, fill, until
 from test_groups_consumer_protocol import Consumer
 from test_groups_java_tools import TOOLS, rows
 from test_groups_java_tools import groups as groups

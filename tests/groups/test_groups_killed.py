@@ -10,8 +10,7 @@ from pathlib import Path
 
 import confluent_kafka as ck
 import pytest
-from conftest import fill
-from group_members import LIMIT_S, Member, share, until
+from group_members import LIMIT_S, Member, fill, share, until
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -5,7 +5,7 @@ import random
 
 import confluent_kafka as ck
 import pytest
-from conftest import fill
+from group_members import fill
 from test_groups_killed import kill
 
 from benchmarks.commits import ready
