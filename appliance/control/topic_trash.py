@@ -24,8 +24,8 @@ from appliance.wire import kraft_records as kraft
 
 _LOOK_EVERY_MS: Final = 1000
 _REST_MS: Final = 5000  # after making room: the I/O processes need a moment to remove the files
-_NAMES: Final = 10_000  # deleted names that are remembered at most
-_TOPICS: Final = 10_000
+_NAMES: Final = 2000  # deleted names that are remembered at most, and topics that are kept:
+_TOPICS: Final = 1000  # the file is written with each deletion
 KEEP_FREE_PERCENT: Final = 3
 KEEP_FREE_TIMES: Final = 3
 """Of what `ioproc/space.py` keeps free: the trash goes before any produce is refused."""
