@@ -1,9 +1,18 @@
 """confluent-kafka in groups of the consumer protocol (KIP-848): the coordinator assigns."""
 
+import os
+
 import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 from group_members import until
+
+
+@pytest.fixture
+def bootstrap(fresh_appliance):
+    """A broker that wants to hear of members often: they learn of changes by heartbeats only."""
+    given = os.environ.get("PENSTOCK_TEST_BOOTSTRAP")
+    return given or fresh_appliance(group_consumer_heartbeat_interval_ms=200).bootstrap
 
 
 class Consumer:
