@@ -1,0 +1,134 @@
+"""`penstock job …` without Spark and without an appliance: what is said, asked and written."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from appliance.cli.exits import NEGATIVE, Failure
+from appliance.cli.root import root
+from spark_local.board import Board
+from spark_local.cause import JobError
+from spark_local.folder import Folder
+
+JOB = """
+sql = "SELECT who FROM events"
+[sources.events]
+topic = "events"
+schema = "who STRING"
+[sink]
+topic = "people"
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_JOBS", str(tmp_path / "jobs"))
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", "127.0.0.1:1")
+    (tmp_path / "people.toml").write_text(JOB)
+    return Folder(tmp_path / "jobs")
+
+
+def job(capsys, *words):
+    """(exit code, what is on stdout, what is on stderr)."""
+    code = root.main(["job", *words], prog_name="penstock", standalone_mode=False)
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_a_job_is_added_listed_stopped_and_removed(here, capsys):
+    code, out, _ = job(capsys, "add", "people.toml", "--dry-run", "-o", "json")
+    assert (code, json.loads(out)[0]["status"]) == (0, "would be added")
+    assert here.jobs() == []
+    code, _, err = job(capsys, "add", "people.toml")
+    assert code == 0
+    assert "penstock job serve starts one" in err
+    code, out, _ = job(capsys, "list", "-o", "json")
+    (row,) = json.loads(out)
+    assert (row["wish"], row["reads"], row["writes"]) == (
+        "running", ["topic events"], "topic people"
+    )  # fmt: skip
+    assert job(capsys, "stop", "people")[0] == 0
+    assert here.get("people").wish().state == "stopped"
+    number = here.get("people").wish().number
+    job(capsys, "stop", "people")
+    assert here.get("people").wish().number == number, "there is nothing to do"
+    job(capsys, "start", "--all")
+    assert here.get("people").wish().state == "running"
+    _, out, _ = job(capsys, "add", "people.toml", "--dry-run", "-o", "json")
+    assert json.loads(out)[0]["status"] == "would be replaced"
+    with pytest.raises(Failure, match="this needs --yes"):
+        job(capsys, "remove", "people")
+    assert job(capsys, "remove", "people", "--yes")[0] == 0
+    assert here.jobs() == []
+
+
+def test_a_wrong_file_adds_nothing_and_tells_all(here, capsys):
+    (here.path.parent / "wrong.toml").write_text(JOB.replace("topic", "topik"))
+    with pytest.raises(Failure) as told:
+        job(capsys, "add", "people.toml", "wrong.toml")
+    assert told.value.code == 2
+    assert told.value.message.count("topik") == 2
+    assert here.jobs() == []
+
+
+def test_reset_says_what_it_forgets_first(here, capsys):
+    job(capsys, "add", "people.toml")
+    place = here.get("people")
+    assert "has nothing to forget" in job(capsys, "reset", "people")[2]
+    place.checkpoint.mkdir()
+    (place.checkpoint / "offsets").write_text("0123456789")
+    code, out, _ = job(capsys, "reset", "people", "--dry-run", "-o", "json")
+    assert json.loads(out)[0]["bytes"] == 10
+    assert place.checkpoint.exists()
+    with pytest.raises(Failure, match="this needs --yes"):
+        job(capsys, "reset", "people")
+    code, _, err = job(capsys, "reset", "people", "--yes")
+    assert code == 0
+    assert "how far it read" in err
+    assert not place.checkpoint.exists()
+
+
+def test_status_tells_causes_and_checks(here, capsys):
+    job(capsys, "add", "people.toml")
+    place = here.get("people")
+    board = Board(place, None, place.wish().number)
+    board.set("failed", JobError("it broke", "mend it"))
+    code, out, _ = job(capsys, "status", "people")
+    lines = [line.split(maxsplit=1) for line in out.splitlines()]
+    assert lines[:4] == [
+        ["JOB", "people"], ["STATE", "failed"], ["CAUSE", "it broke"], ["REMEDY", "mend it"],
+    ]  # fmt: skip
+    assert code == 0
+    assert job(capsys, "status", "--check")[0] == NEGATIVE
+    board.set("running")
+    _, out, _ = job(capsys, "status", "-o", "json")
+    (row,) = json.loads(out)
+    assert (row["state"], row["cause"]) == ("down", "no runner works")
+    _, out, _ = job(capsys, "logs", "people", "-n", "2")
+    assert [line.split()[1] for line in out.splitlines()] == ["failed:", "running"]
+
+
+def test_nobody_of_that_name(here, capsys):
+    job(capsys, "add", "people.toml")
+    for words in (["start", "peple"], ["status", "peple"], ["logs", "peple"], ["reset", "peple"]):
+        with pytest.raises(Failure, match="there is no job 'peple'") as told:
+            job(capsys, *words)
+        assert "people" in told.value.hint
+    with pytest.raises(Failure, match="name jobs, or say --all"):
+        job(capsys, "stop")
+
+
+def test_looking_at_jobs_loads_no_spark(here):
+    code = (
+        "import sys\nfrom appliance.cli.root import root\n"
+        "root.main(['job', 'add', 'people.toml'], standalone_mode=False)\n"
+        "root.main(['job', 'status'], standalone_mode=False)\n"
+        "assert 'pyspark' not in sys.modules\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
