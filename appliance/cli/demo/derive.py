@@ -131,7 +131,7 @@ class Derivation:
         view.state = state.get("state", view.state)
         view.rows_in = told.get("rows_in") or view.rows_in
         view.rate = told.get("processed_per_s") or view.rate
-        view.lag = told.get("lag_records", view.lag)
+        view.lag = None if view.state == "finished" else told.get("lag_records", view.lag)
         view.out = self._outputs[view.name].records if view.name in self._outputs else 0
         if view.state == "failed":
             raise Failure(
