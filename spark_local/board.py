@@ -16,6 +16,8 @@ from spark_local.job import Job
 from spark_local.states import States
 
 _PACE_S: Final = 1.0
+HEARTBEAT_S: Final = 60.0
+"""A state is told again when nothing has changed for so long."""
 ENDED: Final = ("stopped", "finished", "failed")
 
 
@@ -32,6 +34,7 @@ class Board:
         self._states = states
         self._wish = wish
         self._told_at = 0.0
+        self._fresh = False
         self.content: dict[str, Any] = {"job": place.name, "state": "starting", "since": now_ms()}
         self.content |= {"wish": wish, "pid": os.getpid(), "cause": None, "remedy": None}
 
@@ -59,7 +62,8 @@ class Board:
     def progress(self, told: dict[str, Any]) -> None:
         """The job worked: published at once, or with what comes within a second."""
         self.content["progress"] = told
-        if time.monotonic() - self._told_at >= _PACE_S:
+        self._fresh = True
+        if self.pending():
             self.tell()
 
     def note(self, text: str | None) -> None:
@@ -71,12 +75,14 @@ class Board:
             self.tell()
 
     def pending(self) -> bool:
-        """Whether something was not published yet and is due."""
-        return time.monotonic() - self._told_at >= _PACE_S
+        """Whether something was not published yet and is due, or nothing was for a while."""
+        quiet = time.monotonic() - self._told_at
+        return quiet >= (_PACE_S if self._fresh else HEARTBEAT_S)
 
     def tell(self) -> None:
         """Publish what there is."""
         self._told_at = time.monotonic()
+        self._fresh = False
         self.content["updated"] = now_ms()
         if self._place.path.is_dir():
             self._place.tell(self.content)

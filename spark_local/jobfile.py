@@ -118,6 +118,10 @@ def _cross(read: TableReader, job: Job) -> None:
             read.wrong("sql", f"it does not use {name}", "use it, or take its table out")
     if job.batch and "trigger" in read:
         read.wrong("trigger", "a batch job runs once and ends", "take one of the two keys out")
+    for source in job.sources if job.batch else ():
+        if source.start == "latest":
+            key = f"[sources.{source.name}] start"
+            read.wrong(key, "a batch job cannot begin at the end", 'write "earliest" or a time')
     if job.batch and job.sink.mode != "append":
         read.wrong("[sink] mode", "a batch job appends", 'leave it out or write mode = "append"')
     if job.sink.place.topic and job.sink.place.topic in (s.place.topic for s in job.sources):

@@ -1,7 +1,7 @@
 """What the world sees of jobs: the compacted topic __penstock_jobs, job name → its state as JSON.
 
 The runner writes it, `penstock job status` and consoles read it, so neither needs Spark. A state
-is written when it changes and, while a job works, at most once a second.
+is written when it changes, at most once a second, and once a minute when nothing does.
 """
 
 import json

@@ -51,6 +51,7 @@ class Attempt:
         self._batch = -1
         self._idle = False
         self._positions: dict[tuple[str, str], int] = {}
+        self._told_positions: dict[tuple[str, str], int] = {}
         self._offsets_at = 0.0
         self._lock = threading.Lock()
 
@@ -227,9 +228,10 @@ class Attempt:
     def _publish(self, *, last: bool = False) -> None:
         if last or time.monotonic() - self._offsets_at > _OFFSETS_PACE_S:
             self._offsets_at = time.monotonic()
-            if self._positions:
-                self._offsets.publish(self._positions)
+            if self._positions != self._told_positions:
                 self._letters.keep()
+                if self._offsets.publish(self._positions):
+                    self._told_positions = dict(self._positions)
         if last or self._board.pending():
             self._board.tell()
 

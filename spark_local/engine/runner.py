@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 0.5
 END_LIMIT_S: Final = 75.0
+TELL_AGAIN_S: Final = 3600.0
 
 
 class Runner:
@@ -41,6 +43,7 @@ class Runner:
         self._running: dict[str, tuple[JobThread, Wish]] = {}
         self._done: dict[str, int] = {}
         self._ending = threading.Event()
+        self._told_at = time.monotonic()
 
     def run(self, ready: threading.Event | None = None) -> None:
         """Until SIGTERM or SIGINT; every job then ends after its batch. Raises JobError when it
@@ -63,6 +66,7 @@ class Runner:
 
     def look(self) -> None:
         """Compare wishes with what is so."""
+        self._tell_again()
         for place in self._folder.jobs():
             wish = place.wish()
             thread, acted = self._running.get(place.name, (None, None))
@@ -88,6 +92,14 @@ class Runner:
             self._spark.stop()
             self._spark = None
         self._states.close()
+
+    def _tell_again(self) -> None:
+        """The topic of states forgets after a day; a job that rests is told again before."""
+        if time.monotonic() - self._told_at > TELL_AGAIN_S:
+            self._told_at = time.monotonic()
+            for place in self._folder.jobs():
+                if place.name not in self._running and (told := place.state()):
+                    self._states.write(place.name, told)
 
     def _act(self, place: JobFolder, wish: Wish) -> None:
         if wish.state == REMOVED:

@@ -158,6 +158,8 @@ def test_sinks_and_sources_that_do_not_fit_together():
     assert "it is missing" in mistakes(plain + file)[0]
     compact = '[sink]\ntopic = "t"\nconfig = {cleanup.policy = "compact"}\n'
     assert "a compacted topic needs keys" in mistakes(base + compact)[0]
+    late = base.replace('topic = "a"', 'topic = "a"\nstart = "latest"')
+    assert "cannot begin at the end" in mistakes("batch = true\n" + late + file)[0]
     once = "batch = true\ntrigger = 'once'\n"
     assert "a batch job runs once" in mistakes(once + base + file)[0]
 

@@ -2,11 +2,12 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from spark_local.board import Board
+from spark_local.board import HEARTBEAT_S, Board
 from spark_local.cause import JobError
 from spark_local.engine import causes, jars, progress
 from spark_local.engine.jobthread import Patience
@@ -119,6 +120,23 @@ def test_the_folder_keeps_wishes_states_and_the_file(tmp_path):
     assert place.remembers() == {}
     folder.drop("events")
     assert folder.jobs() == []
+
+
+def test_what_does_not_change_is_not_told_again(tmp_path):
+    folder = Folder(tmp_path / "jobs")
+    (tmp_path / "events.toml").write_text(TEXT)
+    board = Board(folder.add(load(tmp_path / "events.toml")), None, 1)
+    assert not time_passes(board, 2).pending()
+    assert time_passes(board, HEARTBEAT_S + 1).pending()
+    board._told_at = time.monotonic()
+    board.progress({"rows_in": 1})
+    assert not board.pending(), "within a second of the last"
+    assert time_passes(board, 2).pending()
+
+
+def time_passes(board, seconds):
+    board._told_at = time.monotonic() - seconds
+    return board
 
 
 def test_one_runner_for_a_folder(tmp_path):
