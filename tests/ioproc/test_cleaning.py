@@ -1,0 +1,270 @@
+"""Compaction as an ioproc drives it: the choice, the swap between turns, and what may happen to the
+partition, the cleaner and the disk meanwhile. The cleaner runs in this process."""
+
+import errno
+
+import pytest
+from core_world import NOW_MS, HeldThreads, World
+
+from appliance.base.errors import StorageFailed
+from appliance.config.broker import BrokerConfig
+from appliance.ioproc import checkpoints
+from appliance.ioproc.cleaner_process import Cleaner
+from appliance.ioproc.cleaning import Cleaning
+from appliance.ioproc.group_loading import load
+from appliance.metadata.log_dirs import LogDirs
+from appliance.netproc.segments import Segments
+from appliance.ring.partition_table import CLEANED_TO, LAYOUT, UNCLEANABLE
+from appliance.wire.batch import NewRecord, build_batch, iter_records, read_header
+
+COMPACT = {"compact": True, "delete": False, "segment_bytes": 3000, "index_interval_bytes": 300}
+
+
+class HereLink:
+    """The cleaner's process without the process. fail: what it raises next."""
+
+    def __init__(self):
+        self._cleaner = Cleaner()
+        self.fail = None
+
+    def ask(self, folder, question):
+        if self.fail is not None:
+            raise self.fail
+        answer = self._cleaner.answer(question)
+        if "failure" in answer:
+            raise StorageFailed(answer["path"], answer["errno"], answer["failure"])
+        return answer
+
+    def kill(self):
+        pass
+
+    def end(self):
+        return ""
+
+
+class Events:
+    def __init__(self):
+        self.said = []
+
+    def event(self, priority, event, /, **fields):
+        self.said.append((event, fields))
+
+
+class CleaningWorld(World):
+    def __init__(self, folder, **settings):
+        super().__init__(folder)
+        self.link, self.events, self.work = HereLink(), Events(), HeldThreads()
+        self.removals = []
+        config = BrokerConfig.of({"log.cleaner.backoff.ms": "1000", **settings})
+        self.cleaning = Cleaning(
+            lambda: config,
+            self.disk,
+            LogDirs.of(self.folder),
+            self.core,
+            self.work,
+            self.link,
+            self.removals.append,
+            self.events,
+            1,
+        )
+
+    def fill(self, partition, count=60, keys=5):
+        for n in range(count):
+            key = b"k%d" % (n % keys)
+            made = build_batch([NewRecord(NOW_MS, key, b"%d" % n * 100)])
+            self.append(partition.handle, made, acks=1)
+            self.turn()
+        partition.log.sync_now()
+
+    def tick(self, seconds=0):
+        self.now_ns += seconds * 1_000_000_000
+        self.cleaning.tick(self.now_ns, NOW_MS)
+
+    def run(self):
+        """Until nothing is under way."""
+        self.tick(1)
+        while self.work.outstanding():
+            self.work.run_all()
+            self.tick()
+
+    def latest(self, partition):
+        found = {}
+        log = partition.log
+        for segment in log.segments:
+            file = log.disk.open(segment.path)
+            data = file.pread(file.size(), 0)
+            file.close()
+            at = 0
+            while at < len(data):
+                header = read_header(data, at)
+                if header.record_count:
+                    for record in iter_records(data[at : at + header.size]):
+                        found[record.key] = record.offset
+                at += header.size
+        return found
+
+
+@pytest.fixture
+def world(tmp_path):
+    return CleaningWorld(tmp_path)
+
+
+def test_a_log_is_cleaned_and_says_so(world):
+    partition = world.add("t", **COMPACT)
+    other = world.add("plain", segment_bytes=3000)
+    world.fill(partition)
+    world.fill(other)
+    before, size = world.latest(partition), partition.log.size
+    world.run()
+    assert world.latest(partition) == before
+    assert partition.log.size < size / 2
+    end = partition.log.active_base
+    assert world.table.get(partition.handle, CLEANED_TO) == end
+    written = checkpoints.read(world.disk, world.folder, checkpoints.CLEANER)
+    assert written == {("t", 0): end}
+    assert checkpoints.read(world.disk, world.folder, checkpoints.RECOVERY_POINT)["t", 0] >= end
+    assert [name for name, _ in world.events.said] == ["log-cleaned"]
+    assert world.removals
+    assert not partition.log.cleaning
+    world.run()
+    assert len(world.events.said) == 1, "nothing is dirty any more"
+
+
+def test_it_goes_on_where_the_checkpoint_says(world):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    checkpoints.merge(
+        world.disk, world.folder, checkpoints.CLEANER, {("t", 0): partition.log.active_base}
+    )
+    world.run()
+    assert world.events.said == []
+
+
+def test_nothing_is_cleaned_when_that_is_off(tmp_path):
+    world = CleaningWorld(tmp_path, **{"log.cleaner.enable": "false"})
+    world.fill(world.add("t", **COMPACT))
+    world.run()
+    assert world.events.said == []
+
+
+def test_a_failure_is_said_once_counted_and_tried_again(world):
+    partition = world.add("t", **COMPACT)
+    sound = world.add("u", **COMPACT)
+    world.fill(partition)
+    world.link.fail = StorageFailed("x", errno.EIO, "refused as the test wants")
+    world.run()
+    world.run()
+    assert [name for name, _ in world.events.said] == ["cleaning-failed"]
+    assert world.table.get(partition.handle, UNCLEANABLE) == 1, "it waits before the second time"
+    world.tick(10)
+    world.run()
+    assert world.table.get(partition.handle, UNCLEANABLE) == 2
+    assert len(world.events.said) == 1
+    world.link.fail = None
+    world.fill(sound)
+    world.run()
+    assert world.events.said[-1][1]["partition"] is sound, "others do not wait for it"
+    world.tick(100)
+    world.run()
+    assert world.table.get(partition.handle, UNCLEANABLE) == 0
+    assert world.events.said[-1][1]["partition"] is partition
+    assert partition.broken is None
+
+
+def test_a_partition_that_is_deleted_meanwhile_is_let_go(world):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    world.tick(2)
+    world.work.run_all()  # the keys are known
+    world.tick()
+    world.core.remove(partition.handle, world.now_ns)
+    partition.log.delete("0f" * 16, NOW_MS)
+    world.run()
+    assert world.events.said == []
+    assert world.failures == []
+
+
+def test_a_partition_that_moves_meanwhile_keeps_its_segments(world):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    bases = [segment.base for segment in partition.log.segments]
+    world.tick(2)
+    world.work.run_all()
+    world.tick()
+    world.work.run_all()  # the first group is decided
+    partition.future = (1, 0, 0)
+    world.run()
+    assert [segment.base for segment in partition.log.segments] == bases
+    names = world.disk.listdir(partition.log.path)
+    assert not [name for name in names if name.endswith((".swap", ".cleaned"))]
+    assert not partition.log.cleaning
+
+
+def test_no_segment_is_dropped_while_it_is_cleaned(world):
+    partition = world.add("t", **{**COMPACT, "delete": True, "retention_bytes": 1})
+    world.fill(partition)
+    world.tick(2)
+    assert partition.log.retain(NOW_MS, partition.high_watermark) == []
+    world.run()
+    assert partition.log.retain(NOW_MS, partition.high_watermark)
+
+
+def test_a_place_that_was_told_before_is_not_looked_up_in_the_new_file(world):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    handle = partition.handle
+    world.read(handle, 0)
+    told = world.turn()[0]
+    assert told.i == world.table.get(handle, LAYOUT)
+    segments = Segments(world.table)
+    kept = segments.get(handle, told.d, partition.log.path, told.i)
+    assert kept is not None
+    world.run()
+    assert segments.get(handle, told.d, partition.log.path, told.i) is kept, "the old file"
+    assert Segments(world.table).get(handle, told.d, partition.log.path, told.i) is None
+    world.read(handle, 0)
+    now = world.turn()[0]
+    assert now.i > told.i
+    fresh = segments.get(handle, now.d, partition.log.path, now.i)
+    assert fresh is not None
+    assert fresh is not kept
+
+
+def test_a_coordinator_that_loads_meanwhile_loads_every_latest_value(world):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    before = world.latest(partition)
+    found = {}
+    steps = load(partition, lambda key, value, offset: found.__setitem__(key, offset))
+    next(steps)
+    next(steps)
+    world.run()
+    for _ in steps:
+        pass
+    assert found == before
+
+
+def test_an_end_in_the_middle_leaves_what_the_next_start_finishes(world):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    before = world.latest(partition)
+    world.tick(2)
+    world.work.run_all()
+    world.tick()
+    world.cleaning.stop()
+    assert not partition.log.cleaning
+    partition.log.close()
+    log = type(partition.log).open(
+        world.disk,
+        partition.log.path,
+        partition.log.config,
+        recovery_point=partition.log.recovery_point,
+        log_start_offset=0,
+        clean=True,
+        known_end=None,
+        now_ms=NOW_MS,
+    )
+    partition.log = log
+    assert world.latest(partition) == before
+    assert not [name for name in world.disk.listdir(log.path) if name.endswith(".swap")]
+    log.close()
