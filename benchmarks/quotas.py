@@ -29,6 +29,9 @@ BESIDE: Final = 1000
 """Records per second of the client without a quota: 10 MB/s."""
 WITHIN: Final = 0.10
 _FILL: Final = 60_000
+_SMALL: Final = 4
+"""Records in a batch for the consumer: of a batch that is cut off at an answer's end nothing counts
+here, but its bytes do on the way."""
 _numbers = itertools.count(1)
 
 
@@ -122,7 +125,7 @@ def consumer(peer: Peer, warm: float, seconds: float) -> Figures:
     """The row of a consumer under a quota."""
     client = f"limited-{time.time_ns()}-{next(_numbers)}"
     topic, free = peer.create(), peer.create()
-    with _running(_load("produce", peer, topic, "filler", "0")):
+    with _running(_load("produce", peer, topic, "filler", "0", str(_SMALL))):
         while _end(peer, topic) < _FILL:
             time.sleep(0.1)
     _set_quota(peer, client, "consumer_byte_rate")
@@ -157,15 +160,16 @@ def main() -> None:
     parser.add_argument("--peer", type=peer_argument, action="append", required=True)
     parser.add_argument("--warm", type=float, default=22, help="seconds before it counts")
     parser.add_argument("--seconds", type=float, default=33, help="three times all windows")
+    parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     if reason := kafka.unavailable():
         raise SystemExit(reason)
     body = []
-    for row, once in ROWS.items():
+    for row in options.rows:
         for peer in options.peer:
             print(f"  {row} on {peer.name} …", file=sys.stderr, flush=True)
-            found = once(peer, options.warm, options.seconds)
+            found = ROWS[row](peer, options.warm, options.seconds)
             off = found.limited / (QUOTA / 1e6) - 1
             seconds = f"{min(found.seconds):.1f}–{max(found.seconds):.1f}" if found.seconds else ""
             body.append([
