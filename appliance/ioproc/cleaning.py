@@ -221,7 +221,8 @@ class Cleaning:
         question = {"op": "clean", "group": job.groups[job.at]}
         job.answer = self._link.ask(job.work.folder, question)
         if job.log.failure is None:
-            swap.decide(self._disk, job.work.folder, job.base)
+            size = Cleaned(*job.answer["cleaned"]).size
+            swap.decide(self._disk, job.work.folder, job.base, size)
 
     def _note(self, job: Job) -> None:
         checkpoints.merge(self._disk, self._path(job), checkpoints.CLEANER, {job.key: job.end})

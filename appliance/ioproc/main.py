@@ -83,7 +83,8 @@ class IoProcess:
             events,
         )
         self._housekeeping = Housekeeping(seat.config, disk, dirs, self.core, Flusher(1), events)
-        self._cleaning = self._cleaner(disk, dirs)
+        self.cleaner = Flusher(1)
+        self._cleaning = self._cleaning_of(disk, dirs)
         self._opener = Opener(disk, dirs, seat.partitions, clean=seat.clean)
         self._home = Home(
             seat,
@@ -114,14 +115,14 @@ class IoProcess:
         self._open = False
         self._began_ns = self._said_ns = self._clock.monotonic_ns()
 
-    def _cleaner(self, disk: Disk, dirs: LogDirs) -> Cleaning:
+    def _cleaning_of(self, disk: Disk, dirs: LogDirs) -> Cleaning:
         seat = self._seat
         return Cleaning(
             lambda: broker_config(self._follower.image, seat.config),
             disk,
             dirs,
             self.core,
-            Flusher(1),
+            self.cleaner,
             CleanerLink(),
             self._housekeeping.remove_later,
             self._events,
@@ -153,6 +154,7 @@ class IoProcess:
         """A sync ended: the turn that follows takes the result."""
         self.syncs.hush()
         self.copies.hush()
+        self.cleaner.hush()
 
     def turn(self, now_ns: int) -> int:
         """Everything else; answers how long the loop may wait in ms, or STOP."""
@@ -264,6 +266,7 @@ class IoProcess:
         if not self._open:
             return False
         self._cleaning.stop()
+        self.cleaner.close()
         self.core.settle(self._clock.monotonic_ns())
         self.copies.close()
         clean = self._close_logs()
@@ -301,7 +304,7 @@ def run(seat: Seat) -> int:
     links = Links(seat, events)
     loop = Loop(seat, links)
     process = IoProcess(seat, links, OsDisk(), events)
-    for fd in (process.syncs.fd, process.copies.fd):
+    for fd in (process.syncs.fd, process.copies.fd, process.cleaner.fd):
         loop.register(fd, select.EPOLLIN, process)
     loop.run(process)
     return 0 if process.close() else 1

@@ -35,9 +35,13 @@ if TYPE_CHECKING:
 _INDEXES = (INDEX, TIME_INDEX)
 
 
-def decide(disk: Disk, folder: str, base: int) -> None:
-    """The cleaned segment is to take the place of the old ones, whatever happens. Any thread.
-    Raises StorageFailed."""
+def decide(disk: Disk, folder: str, base: int, size: int) -> None:
+    """The cleaned segment of `size` bytes is to take the place of the old ones, whatever happens.
+    Any thread. Raises StorageFailed, also when the file is not what was written."""
+    found = disk.size(stem(folder, base) + LOG + CLEANED)
+    if found != size:
+        text = f"a compacted segment of {size} bytes has {found}"
+        raise StorageFailed(stem(folder, base) + LOG + CLEANED, errno.EBADMSG, text)
     for suffix in (LOG, *_INDEXES):
         path = stem(folder, base) + suffix
         disk.rename(path + CLEANED, path + SWAP)

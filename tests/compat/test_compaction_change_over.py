@@ -103,7 +103,7 @@ def leave_half_done(folder):
     job = Compactor(log.disk, cleanable.work(log, found, 0, 1 << 20, 1 << 16), lambda _: None)
     job.read_keys()
     cleaned = job.clean(job.groups()[0])
-    swap.decide(log.disk, log.path, cleaned.base)
+    swap.decide(log.disk, log.path, cleaned.base, cleaned.size)
     log.close()
     return latest
 

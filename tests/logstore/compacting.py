@@ -19,7 +19,7 @@ def clean(log: Log, cleaned_to: int, now_ms: int, memory: int = MEMORY) -> int:
     job.read_keys()
     for group in job.groups():
         cleaned = job.clean(group)
-        swap.decide(log.disk, log.path, cleaned.base)
+        swap.decide(log.disk, log.path, cleaned.base, cleaned.size)
         log.layout += 1
         swap.replace(log, [base for base, _ in group], cleaned, now_ms).run(log.disk)
     return job.end_offset
