@@ -1,5 +1,5 @@
 """Pure Python unless asked: with PENSTOCK_COMPILE=1 in the environment mypyc compiles the modules
-that every request passes through. The source is the same; see docs/decisions/0006.
+that every request passes through. The source is the same; see docs/decisions/0008.
 """
 
 import os
