@@ -190,7 +190,7 @@ def kill_in_turn(broker, topic, writer):
 
 
 def test_a_damaged_segment_is_said_once_and_the_topic_is_served(broker):
-    topic = broker.peer.create(1, {**COMPACTED, "min.cleanable.dirty.ratio": "0.99"}, "damaged")
+    topic = broker.peer.create(1, {**COMPACTED, "min.cleanable.dirty.ratio": "1.0"}, "damaged")
     with Writer(broker.bootstrap, topic) as writer:
         writer.go_on(20_000)
         writer.finish()
