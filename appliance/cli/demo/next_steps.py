@@ -9,10 +9,9 @@ from penstock.local import Appliance
 
 
 def where_time_went(marks: Mapping[str, float], whole_s: float) -> str:
-    """One line: when what was first so, in seconds since the command."""
-    told = sorted(marks.items(), key=lambda mark: mark[1])
-    parts = [f"{what} {at:.1f} s" for what, at in told]
-    return f"Since the command: {', '.join(parts)}, end {whole_s:.1f} s."
+    """Lines: when what was first so, in seconds since the command."""
+    told = [*sorted(marks.items(), key=lambda mark: mark[1]), ("end", whole_s)]
+    return "\n".join(["Seconds since the command:", *(f"{at:7.1f}  {what}" for what, at in told)])
 
 
 def next_steps(
