@@ -20,8 +20,9 @@ from appliance.base.os_disk import OsDisk
 from appliance.logstore.compaction import Compactor, Work
 
 _PR_SET_PDEATHSIG: Final = 1
-_NICE: Final = 10
-"""Who serves clients goes first; on a busy host a tenth of a core is left for compaction."""
+_NICE: Final = 19
+"""Who serves clients goes first: with 10 the 99 % of produce requests beside it rose by 2 to 5 ms on
+two busy cores, with 19 not at all, and compaction took half as long again."""
 
 
 class Throttle:
@@ -84,6 +85,7 @@ def main(parent: int) -> None:
     if os.getppid() != parent:
         return  # it died before it could be tied to us
     os.nice(_NICE)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     cleaner = Cleaner()
     for line in sys.stdin.buffer:
         answer = cleaner.answer(json.loads(line))
