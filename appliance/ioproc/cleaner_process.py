@@ -21,8 +21,8 @@ from appliance.logstore.compaction import Compactor, Work
 
 _PR_SET_PDEATHSIG: Final = 1
 _NICE: Final = 19
-"""Who serves clients goes first: with 10 the 99 % of produce requests beside it rose by 2 to 5 ms on
-two busy cores, with 19 not at all, and compaction took half as long again."""
+"""Who serves clients goes first: with 10 the 99 % of produce requests beside it rose by 2 to 5 ms
+on two busy cores, with 19 not at all, and compaction took half as long again."""
 
 
 class Throttle:
