@@ -63,6 +63,7 @@ class Source:
     watermark_ms: int | None = None
     start: str = "earliest"  # earliest | latest | milliseconds since 1970 in digits
     max_records: int = 200_000  # of one micro-batch
+    tasks: int = 0  # that read a micro-batch, at least; 0: one for each partition
     on_loss: str = "stop"  # stop | continue
     metadata: bool = False
 

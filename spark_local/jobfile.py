@@ -146,7 +146,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
     if place.jdbc and not batch:
         read.wrong("jdbc", "a database is no stream", "write batch = true, or make it a table")
     if place.topic is None:
-        for key in ("start", "max_records", "on_loss"):
+        for key in ("start", "max_records", "tasks", "on_loss"):
             if key in read:
                 read.wrong(key, "only topics have it", "take the key out")
     source = Source(
@@ -158,6 +158,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
         watermark_ms=watermark,
         start=read.checked("start", _start, "earliest"),
         max_records=read.number("max_records", 200_000, 1, 1_000_000_000),
+        tasks=read.number("tasks", 0, 1, 10_000),
         on_loss=read.choice("on_loss", ("stop", "continue"), "stop"),
         metadata=metadata,
     )

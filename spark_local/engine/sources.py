@@ -26,6 +26,8 @@ def connector(bootstrap: str, source: Source | None = None) -> dict[str, str]:
         "fetchOffset.numRetries": "3",
         "fetchOffset.retryIntervalMs": "500",
     }
+    if source is not None and source.tasks:
+        common["minPartitions"] = str(source.tasks)
     lost = source is None or source.on_loss == "stop"
     return common | {"failOnDataLoss": str(lost).lower()}
 

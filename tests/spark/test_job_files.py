@@ -96,6 +96,7 @@ WRONG = [
     ('event_time = "at"\n', "", "no column says when an event was; write event_time too"),
     ('start = "2013', 'start = "x2013', "it is no place to begin"),
     ('start = "2013-01-01T00:00:00Z"', "max_records = 0", "it is no whole number of the range"),
+    ('start = "2013-01-01T00:00:00Z"', "tasks = 0", "it is no whole number of the range"),
     ('start = "2013-01-01T00:00:00Z"', 'on_loss = "ignore"', "choose one of stop, continue"),
     ('key = "carrier"', 'key = "code"', "the schema has no column 'code'"),
     ('key = "carrier"\n', "", "a table of a topic has a key"),

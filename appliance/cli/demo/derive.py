@@ -49,6 +49,7 @@ class Derivation:
         self._expected: dict[str, Figures] = {}
         self._failure: BaseException | None = None
         self._goes_on = True
+        self._first_row = threading.Event()
         self._moved_s = began_s
         self._given: set[str] = set()
         self._outputs = {one.job: self._watch.found[one.topic] for one in DERIVED}
@@ -87,6 +88,7 @@ class Derivation:
                 yield screen
             finally:
                 self._goes_on = False
+                self._first_row.set()
                 self._watch.stop()
                 thread.join()
 
@@ -99,7 +101,10 @@ class Derivation:
     def _load(self) -> None:
         load(self._link, self._source, self._advance)
         self._mark("everything written")
-        self._expected = expected(self._source)
+        # What is seen first has the processors for itself.
+        self._first_row.wait()
+        if self._goes_on:
+            self._expected = expected(self._source)
 
     def _replay(self, speed: float) -> None:
         replay(self._link, self._source, speed, self._advance, lambda: self._goes_on)
@@ -120,6 +125,7 @@ class Derivation:
         self._check_silence(moved=self._sum() != before)
         if self._watch.first_s is not None:
             self._mark("first derived row", self._watch.first_s)
+            self._first_row.set()
             self._view.stage = "rows are derived"
         self._hand_out()
         screen.show()
