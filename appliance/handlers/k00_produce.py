@@ -6,6 +6,8 @@ served yet). 13: topic ids. Versions 0 to 2 are advertised and refused: old libr
 advertised minimum as a sign that it may compress.
 """
 
+from typing import Final
+
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers.exchange import Exchange, Handler, Host, Route
@@ -99,4 +101,4 @@ def _finish(host: Host, x: Exchange) -> None:
         host.finish(x, [produce.encode(request, answers, x.version, 0)])
 
 
-HANDLER = Handler(0, "Produce", 3, 13, begin, complete, expire, keeps_body=True)
+HANDLER: Final[Handler] = Handler(0, "Produce", 3, 13, begin, complete, expire, keeps_body=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from benchmarks import kafka, tables
-from benchmarks.compare import charts, goals, report
+from benchmarks.compare import charts, compiled, goals, report
 from benchmarks.compare.journal import Journal
 from benchmarks.compare.measure import Effort
 from benchmarks.compare.rows import ROWS, choose
@@ -36,10 +36,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--share", type=float, help="of a counted load's records (0.25, 1)")
     parser.add_argument("--folder", type=Path, help="for journal, report and charts")
     parser.add_argument("--data", type=Path, help="for the brokers' files; its disk is measured")
+    parser.add_argument(
+        "--compiled", action="store_true", help="compare the appliance compiled by mypyc"
+    )
     parser.add_argument("--fresh", action="store_true", help="do not go on with what is there")
     parser.add_argument("--report-only", action="store_true", help="only write the report again")
     parser.add_argument(
-        "--publish", type=Path, metavar="DOCS", help="copy report and charts to DOCS/comparison"
+        "--publish", type=Path, metavar="DOCS", help="copy report and charts to DOCS/comparison…"
     )
     return parser.parse_args(arguments)
 
@@ -53,18 +56,20 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(0 if rows else f"no row matches {options.rows}")
     rounds, effort, warm = MODES[options.mode]
     effort = Effort(options.seconds or effort.seconds, options.share or effort.share)
-    folder = options.folder or OUT / f"compare-{options.mode}"
+    folder = options.folder or OUT / f"compare-{options.mode}{'-compiled' * options.compiled}"
     if options.fresh and folder.exists():
         shutil.rmtree(folder)
-    data = options.data or folder / "data"
+    data = (options.data or folder / "data").absolute()
     data.mkdir(parents=True, exist_ok=True)
     kafka.fetch()
     lock = only_one(folder)
     journal = Journal(folder / "journal.jsonl")
     how = f"{options.mode}: {effort.seconds:g} s, share {effort.share:g}, warm-up {warm:g} s"
+    how += "; compiled" * options.compiled
     facts = begin(folder, how, reading=options.report_only)
-    plan = Plan(rows, SYSTEMS, options.repeat or rounds, effort, warm, folder, data)
     if not options.report_only:
+        tree = compiled.build(folder.absolute()) if options.compiled else None
+        plan = Plan(rows, SYSTEMS, options.repeat or rounds, effort, warm, folder, data, tree)
         carry_out(plan, journal, folder, facts)
     charts.draw(folder, journal)
     path = report.write(folder, journal, facts)
@@ -74,16 +79,16 @@ def main(arguments: list[str]) -> None:
     print(f"\nreport: {path}")
     lock.close()
     if options.publish:
-        publish(folder, options.publish)
+        publish(folder, options.publish, "comparison" + "-compiled" * options.compiled)
 
 
-def publish(folder: Path, docs: Path) -> None:
-    """The report and its charts as part of the documentation."""
+def publish(folder: Path, docs: Path, name: str) -> None:
+    """The report and its charts as part of the documentation, under a name."""
     text = (folder / "report.md").read_text()
-    (docs / "comparison.md").write_text(text.replace("](", "](comparison/"))
-    (docs / "comparison").mkdir(exist_ok=True)
+    (docs / f"{name}.md").write_text(text.replace("](", f"]({name}/"))
+    (docs / name).mkdir(exist_ok=True)
     for chart in folder.glob("*.svg"):
-        shutil.copy(chart, docs / "comparison")
+        shutil.copy(chart, docs / name)
 
 
 def only_one(folder: Path) -> IO[str]:

@@ -32,7 +32,8 @@ FAILURES = (WrongAnswer, OSError, RuntimeError, ValueError, LookupError, Asserti
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. folder: where the journal is; data: where brokers put their files."""
+    """What to run. folder: where the journal is; data: where brokers put their files; tree: the
+    appliance's sources, when not these."""
 
     rows: list[Row]
     systems: tuple[str, ...]
@@ -41,6 +42,7 @@ class Plan:
     warm_s: float
     folder: Path
     data: Path
+    tree: Path | None = None
 
 
 class Progress:
@@ -136,7 +138,7 @@ class Run:
     def _life(self, row: Row, name: str) -> Callable[[], dict[str, float]]:
         def act() -> dict[str, float]:
             assert isinstance(row.load, LIVES)
-            with fresh(name, row.level, self.plan.data) as system:
+            with fresh(name, row.level, self.plan) as system:
                 return row.load.run(system, self.plan.effort)
 
         return act
@@ -149,7 +151,7 @@ class Run:
                 """The broker, started again in a new folder when the last row broke it."""
                 if name in running and running[name].alive and running[name].answers():
                     return running[name]
-                system = open_systems.enter_context(fresh(name, level, self.plan.data)).start()
+                system = open_systems.enter_context(fresh(name, level, self.plan)).start()
                 raw.warm([system.peer], self.plan.warm_s)
                 running[name] = system
                 return system
@@ -177,10 +179,10 @@ class Run:
 
 
 @contextlib.contextmanager
-def fresh(name: str, level: str, data: Path) -> Iterator[System]:
+def fresh(name: str, level: str, plan: Plan) -> Iterator[System]:
     """A system in an empty folder, not started; stopped and removed at the end."""
-    folder = Path(tempfile.mkdtemp(dir=data, prefix=f"{name}-{level}-"))
-    system = System(name, level, folder)
+    folder = Path(tempfile.mkdtemp(dir=plan.data, prefix=f"{name}-{level}-"))
+    system = System(name, level, folder, plan.tree)
     try:
         yield system
     finally:

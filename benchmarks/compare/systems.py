@@ -35,10 +35,12 @@ class NotObtainable(Exception):
 class System:
     """One broker. Start it, load its `peer`, stop it; its folder is the caller's to remove."""
 
-    def __init__(self, name: str, level: str, data: Path) -> None:
+    def __init__(self, name: str, level: str, data: Path, tree: Path | None = None) -> None:
+        """data: absolute. tree: the sources of the appliance, when not those of this process."""
         self.name = name
         self.level = level
         self.data = data
+        self.tree = tree if name == "penstock" else None
         self.port = kafka.free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.filled: dict[object, object] = {}
@@ -81,7 +83,7 @@ class System:
         with (self.data / "out.txt").open("ab") as out:
             begun = time.monotonic()
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.tree
             )
         return begun
 
