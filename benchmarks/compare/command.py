@@ -20,9 +20,10 @@ from benchmarks.compare.measure import Effort
 from benchmarks.compare.rows import ROWS, choose
 from benchmarks.compare.run import SYSTEMS, Plan, Run
 from benchmarks.compare.systems import HEAP, SETTINGS, version
+from benchmarks.startup import byte_compile
 
 OUT = Path(__file__).parents[1] / "out"
-MODES = {"short": (2, Effort(1.0, 0.25), 3.0), "full": (5, Effort(5.0, 1.0), 20.0)}
+MODES = {"short": (2, Effort(1.0, 0.25), 3.0), "full": (5, Effort(2.0, 0.4), 10.0)}
 """Rounds, effort, seconds of warm-up for each broker that is started."""
 
 
@@ -32,8 +33,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--rows", nargs="+", default=[], help="names or shell patterns")
     parser.add_argument("--list", action="store_true", help="name the rows and end")
     parser.add_argument("--repeat", type=int, help="rounds (short: 2, full: 5)")
-    parser.add_argument("--seconds", type=float, help="of one timed measurement (1, 5)")
-    parser.add_argument("--share", type=float, help="of a counted load's records (0.25, 1)")
+    parser.add_argument("--seconds", type=float, help="of one timed measurement (1, 2)")
+    parser.add_argument("--share", type=float, help="of a counted load's records (0.25, 0.4)")
     parser.add_argument("--folder", type=Path, help="for journal, report and charts")
     parser.add_argument("--data", type=Path, help="for the brokers' files; its disk is measured")
     parser.add_argument(
@@ -69,6 +70,7 @@ def main(arguments: list[str]) -> None:
     facts = begin(folder, how, reading=options.report_only)
     if not options.report_only:
         tree = compiled.build(folder.absolute()) if options.compiled else None
+        byte_compile(tree or compiled.ROOT)
         plan = Plan(rows, SYSTEMS, options.repeat or rounds, effort, warm, folder, data, tree)
         carry_out(plan, journal, folder, facts)
     charts.draw(folder, journal)
