@@ -28,6 +28,9 @@ from spark_local.engine import jars, session
 PARTITIONS = 2
 SETTLE_S = 20.0
 RATES = (100, 10_000)
+WARM_ROUNDS = {"throughput": 1, "latency": 3}
+"""Rounds that do not count. Micro-batches at 10,000 records/s go on getting shorter, from 1,000 to
+220 ms, until the JVM has translated what they run."""
 
 
 class Broker(NamedTuple):
@@ -182,15 +185,18 @@ def throughput(jobs: Jobs, peers: list[Broker], records: int, repeat: int) -> li
 
 
 def alternate(
-    peers: list[Broker], measure: Callable[[Broker], float], repeat: int
+    peers: list[Broker],
+    measure: Callable[[Broker], float],
+    repeat: int,
+    warm: int = WARM_ROUNDS["throughput"],
 ) -> list[list[float]]:
-    """One round that does not count, then `repeat` rounds; each begins with another peer."""
+    """`warm` rounds that do not count, then `repeat` rounds; each begins with another peer."""
     values: list[list[float]] = [[] for _ in peers]
-    for round_ in range(repeat + 1):
+    for round_ in range(warm + repeat):
         order = list(range(len(peers)))
         for at in order if round_ % 2 else reversed(order):
             value = measure(peers[at])
-            if round_:
+            if round_ >= warm:
                 values[at].append(value)
     return values
 
@@ -203,20 +209,19 @@ def compared(values: list[list[float]]) -> list[str]:
 def latency(spark: Any, place: Path, peers: list[Broker], seconds: float, repeat: int) -> list[Any]:
     """Rows of the table: ms from creation to reading the derived record, at fixed rates."""
     rows = []
+    warm = WARM_ROUNDS["latency"]
     for rate in RATES:
-        found = [[], []]
+        found: dict[str, list[tuple[float, float]]] = {peer.name: [] for peer in peers}
         runs = iter(range(1000))
 
         def measure(peer: Broker, rate: int = rate, found: Any = found, runs: Any = runs) -> float:
             name = f"latency-{rate}-{next(runs)}"
-            found[0 if peer is peers[0] else 1].append(
-                one_latency(spark, place, peer, name, rate, seconds)
-            )
+            found[peer.name].append(one_latency(spark, place, peer, name, rate, seconds))
             return 0.0
 
-        alternate(peers, measure, repeat)
+        alternate(peers, measure, repeat, warm)
         for at, quantile in enumerate(("p50", "p99")):
-            values = [[run[at] for run in runs_[1:]] for runs_ in found]
+            values = [[run[at] for run in found[peer.name][warm:]] for peer in peers]
             rows.append(
                 [f"topic to topic, {rate:,} records/s, {quantile} ms", *compared(values), "≤ 1.0"]
             )
