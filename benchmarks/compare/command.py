@@ -23,7 +23,7 @@ from benchmarks.compare.systems import HEAP, SETTINGS, version
 from benchmarks.startup import byte_compile
 
 OUT = Path(__file__).parents[1] / "out"
-MODES = {"short": (2, Effort(1.0, 0.25), 3.0), "full": (5, Effort(2.0, 0.4), 10.0)}
+MODES = {"short": (2, Effort(1.0, 0.25), 3.0), "full": (5, Effort(2.0, 0.3), 10.0)}
 """Rounds, effort, seconds of warm-up for each broker that is started."""
 
 
@@ -34,7 +34,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="name the rows and end")
     parser.add_argument("--repeat", type=int, help="rounds (short: 2, full: 5)")
     parser.add_argument("--seconds", type=float, help="of one timed measurement (1, 2)")
-    parser.add_argument("--share", type=float, help="of a counted load's records (0.25, 0.4)")
+    parser.add_argument("--share", type=float, help="of a counted load's records (0.25, 0.3)")
     parser.add_argument("--folder", type=Path, help="for journal, report and charts")
     parser.add_argument("--data", type=Path, help="for the brokers' files; its disk is measured")
     parser.add_argument(
