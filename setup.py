@@ -16,7 +16,9 @@ HOT = {
     "handlers": ["exchange", "k00_produce", "k01_fetch", "fetch_sessions"],
     "ioproc": ["core", "asker", "partition", "syncing", "rows", "reading", "coordinating"],
     "shell": ["links", "loop"],
-    "netproc": ["connection", "routes", "slabs", "server", "cursors", "outbox"],
+    "netproc": [
+        "connection", "routes", "slabs", "server", "cursors", "outbox", "page_cache",
+    ],
     "logstore": [
         "log", "log_state", "segment", "indexes", "lookup", "producer_state", "epochs", "flush",
     ],

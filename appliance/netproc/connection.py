@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from appliance.handlers.exchange import Exchange, FileRange, Piece
 from appliance.netproc import sniff
 from appliance.netproc.cursors import Cursors
+from appliance.netproc.page_cache import ReadAhead
 from appliance.netproc.slabs import Slab, allocate, preferred_size
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _TURN_BYTES: Final = 2 << 20  # sent to one client before the others have their 
 _QUIET_NS: Final = 1_000_000_000
 
 _RANGE_BYTES: Final = 128  # what a file range that waits costs us
+_MISSING: Final = -1
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
@@ -47,6 +49,7 @@ class Connection:
 
     __slots__ = (
         "address",
+        "ahead",
         "closed",
         "cursors",
         "dirty",
@@ -86,6 +89,7 @@ class Connection:
         self.one_by_one = False  # near its quota: no request before the last one is answered
         self.closed = False
         self.cursors: Cursors | None = None  # made by its first fetch
+        self.ahead: ReadAhead | None = None  # made by its first read that the page cache has not
         self.dirty = False
         self.spent_ns = 0  # time of ours that is not billed yet (request_percentage)
 
@@ -258,6 +262,10 @@ class Connection:
         try:
             while out:
                 sent = self._send_some(out)
+                if sent == _MISSING:
+                    self._watch(self.mask & ~WRITE)
+                    self.server.cold[self] = None
+                    return
                 if not sent:
                     self._watch(self.mask | WRITE)
                     return
@@ -275,7 +283,8 @@ class Connection:
             self._watch(self.mask & ~WRITE)
 
     def _send_some(self, out: deque[Piece]) -> int:
-        """One system call; the bytes that the socket took, 0 when it is full."""
+        """One system call; the bytes that the socket took, 0 when it is full, _MISSING when what
+        comes next is still on its way from the disk."""
         head = out[0]
         if isinstance(head, FileRange):
             return self._send_file(out, head)
@@ -309,8 +318,11 @@ class Connection:
 
     def _send_file(self, out: deque[Piece], piece: FileRange) -> int:
         file, position, length = piece
+        share = min(length, _TURN_BYTES)
+        if not self._is_there(file.fd, position, position + share):
+            return _MISSING
         try:
-            sent = os.sendfile(self.fd, file.fd, position, min(length, _TURN_BYTES))
+            sent = os.sendfile(self.fd, file.fd, position, share)
         except BlockingIOError:
             return 0
         if sent == 0:
@@ -321,6 +333,17 @@ class Connection:
         else:
             out[0] = FileRange(file, position + sent, length - sent)
         return sent
+
+    def _is_there(self, fd: int, position: int, end: int) -> bool:
+        """May these bytes of a file be sent, because they are in memory or do not get there?"""
+        server = self.server
+        if server.page_cache.holds(fd, end - 1):
+            if self.ahead is not None:
+                self.ahead.passed(fd, end)
+            return True
+        if self.ahead is None:
+            self.ahead = ReadAhead(server.page_cache)
+        return self.ahead.missed(fd, position, end, server.now_ns)
 
     # Life -----------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from appliance.netproc.cursors import Cursors
 from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.listener import Listener, advertised
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
+from appliance.netproc.page_cache import PageCache
 from appliance.netproc.routes import Routes
 from appliance.netproc.segments import OpenSegment, Segments
 from appliance.netproc.throttling import Throttling
@@ -90,6 +91,8 @@ class Server:
         self.listeners = [Listener(self, n, sock) for n, sock in enumerate(seat.listeners)]
         self.connections: dict[int, Connection] = {}
         self.starving: dict[Connection, None] = {}
+        self.cold: dict[Connection, None] = {}  # what they are to get next is still on the disk
+        self.page_cache = PageCache()
         self.choked = False  # a ring is full: read nothing
         self._dirty: list[Connection] = []
         self._exchanges: dict[int, Exchange] = {}
@@ -153,7 +156,7 @@ class Server:
             return STOP
         if self._dirty:
             return 0  # who sent its share of this turn goes on in the next
-        if self._kept or self.starving:
+        if self._kept or self.starving or self.cold:
             return 1
         wait = self._throttling.wait_ms(now_ns, LONGEST_WAIT_MS)
         wait = self._arrivals.wait_ms(now_ns, wait)
@@ -479,6 +482,8 @@ class Server:
             self._dirty.append(connection)
 
     def _send(self) -> None:
+        while self.cold:
+            self.mark_dirty(self.cold.popitem()[0])
         dirty = self._dirty
         self._dirty = []
         for connection in dirty:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from appliance.handlers.exchange import FileRange
 from appliance.netproc import connection as connection_module
-from appliance.netproc.connection import Connection
+from appliance.netproc.connection import WRITE, Connection
+from appliance.netproc.page_cache import PATIENCE_NS, PageCache
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.arena import UNIT, Arena
 
@@ -35,6 +36,8 @@ class FakeServer:
         self.loop = SimpleNamespace(modify=lambda fd, mask: self.masks.append(mask))
         self.forgotten = []
         self.dirty = []
+        self.cold = {}
+        self.page_cache = PageCache()
 
     def request(self, connection, position, end):
         self.frames.append(bytes(self.memory[position:end]))
@@ -228,3 +231,74 @@ def test_a_large_answer_lets_the_others_have_their_turn(tmp_path, monkeypatch):
     assert not connection.out
     connection.close()
     peer.close()
+
+
+class Disk:
+    """A page cache that has the bytes before `there` and notes what it is to fetch."""
+
+    def __init__(self):
+        self.there = 0
+        self.fetched = []
+
+    def holds(self, fd, position):
+        return position < self.there
+
+    def fetch(self, fd, position, length):
+        self.fetched.append((position, position + length))
+
+
+@pytest.fixture
+def reader(tmp_path):
+    """A connection that is to be sent a file of 2,500 bytes, 1,000 a turn, from a disk."""
+    server = FakeServer()
+    server.page_cache = disk = Disk()
+    server.now_ns = 5
+    connection, peer = pair(server)
+    (tmp_path / "segment").write_bytes(b"0123456789" * 250)
+    with (tmp_path / "segment").open("rb") as file:
+        segment = SimpleNamespace(fd=file.fileno())
+        connection.queue.append(SimpleNamespace(answer=[FileRange(segment, 0, 2500)]))
+        yield server, disk, connection, peer
+    connection.close()
+    peer.close()
+
+
+def arrived(peer):
+    try:
+        return len(peer.recv(1 << 20))
+    except BlockingIOError:
+        return 0
+
+
+def test_what_the_page_cache_lacks_is_fetched_and_not_waited_for(reader, monkeypatch):
+    monkeypatch.setattr(connection_module, "_TURN_BYTES", 1000)
+    server, disk, connection, peer = reader
+    connection.flush()
+    connection.flush()
+    assert arrived(peer) == 0
+    assert connection in server.cold
+    assert not connection.mask & WRITE, "the loop would spin"
+    assert len(disk.fetched) == 1, "asked for once"
+    start, end = disk.fetched[0]
+    assert start == 0
+    assert end >= 2500
+    disk.there = 1500
+    connection.flush()
+    connection.flush()
+    assert arrived(peer) == 1000
+    disk.there = 2500
+    connection.flush()
+    connection.flush()
+    assert arrived(peer) == 1500
+    assert not connection.out
+
+
+def test_patience_ends(reader):
+    server, _, connection, peer = reader
+    connection.flush()
+    server.now_ns += PATIENCE_NS - 1
+    connection.flush()
+    assert arrived(peer) == 0
+    server.now_ns += 1
+    connection.flush()
+    assert arrived(peer) == 2500
