@@ -45,7 +45,7 @@ def write(folder: Path, journal: Journal, facts: dict[str, object]) -> Path:
                 parts.append(f"![{title}]({chart_name(workload)})")
     parts += [
         "## Settings of the loads",
-        settings(row for row in ROWS.values() if row.name in names),
+        settings(journal, (row for row in ROWS.values() if row.name in names)),
     ]
     path = folder / "report.md"
     path.write_text("\n\n".join(part for part in parts if part) + "\n")
@@ -135,10 +135,13 @@ def _limits(journal: Journal, rows: list[Row]) -> str:
     return tables.render(["limit", "per second", "MB/s"], lines, markdown=True)
 
 
-def settings(rows: Iterable[Row]) -> str:
-    lines = [
-        f"- `{row.name}`: {', '.join(f'{k}={v}' for k, v in row.settings.items())}" for row in rows
-    ]
+def settings(journal: Journal, rows: Iterable[Row]) -> str:
+    """One line a row: the rounds it was measured in, and what its load does."""
+    lines = []
+    for row in rows:
+        rounds = {entry.round for entry in journal.entries if entry.row == row.name}
+        given = {"rounds": len(rounds), **row.settings}
+        lines.append(f"- `{row.name}`: {', '.join(f'{k}={v}' for k, v in given.items())}")
     return "\n".join(lines)
 
 
