@@ -39,11 +39,11 @@ class Data:
     batches: int
 
 
-def fill(peer: Peer) -> Data:
-    """A topic with DATA_BYTES of batches of 16 × 1 KB."""
+def fill(peer: Peer, size: int = DATA_BYTES) -> Data:
+    """A topic with `size` bytes of batches of 16 × 1 KB."""
     row = ProduceRow(16, 1000, 5)
     batch = batches.uniform(row.records, row.size, time.time_ns() // 1_000_000)
-    topic, count = peer.create(), DATA_BYTES // len(batch)
+    topic, count = peer.create(), size // len(batch)
     wire = peer.connect()
     try:
         flow = Flow(wire, row, topic, 0, batch)
