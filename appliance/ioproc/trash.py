@@ -24,6 +24,7 @@ from appliance.metadata.image import MetadataImage
 
 MARK: Final = "penstock-deleted"
 LOOK_EVERY_NS: Final = 1_000_000_000
+REREAD_EVERY_NS: Final = 60_000_000_000
 _NAME: Final = re.compile(rf"-(\d{{1,10}})\.([0-9a-f]{{32}}){files.DELETED_FOLDER}\Z")
 
 Mark = tuple[int, int]
@@ -65,6 +66,8 @@ class Trash:
         "_left_behind",
         "_me",
         "_next_look_ns",
+        "_next_reread_ns",
+        "_version",
         "gone",
     )
 
@@ -79,6 +82,8 @@ class Trash:
         self._left_behind: list[str] = []
         self.gone: list[tuple[str, bytes]] = []
         self._next_look_ns = 0
+        self._next_reread_ns = 0
+        self._version: tuple[int, int] | None = None  # of the list that was read last
 
     def find(self, image: MetadataImage) -> None:
         """At the start: which folders there are, and which topics are to be kept."""
@@ -94,12 +99,25 @@ class Trash:
     def reread(self) -> dict[bytes, str] | None:
         """Look again which topics are to be kept: id → name. None for a list that cannot be read:
         nothing is removed then."""
+        parent = self._dirs()[0]
         try:
-            found = trash_file.read(self._disk, self._dirs()[0]).topics
+            self._version = trash_file.version_of(self._disk, parent)
+            found = trash_file.listed(self._disk, parent)
         except (ValueError, StorageFailed):
+            self._version = None
             return None
         self._ids = frozenset(found)
-        return {one.topic_id: one.name for one in found.values()}
+        return found
+
+    def _is_known(self, now_ns: int) -> bool:
+        """Whether the list has not changed since it was read; now and then it is read anyway,
+        because a change may hide in the millisecond of another one."""
+        if now_ns >= self._next_reread_ns:
+            self._next_reread_ns = now_ns + REREAD_EVERY_NS
+            return False
+        with suppress(StorageFailed):
+            return self._version == trash_file.version_of(self._disk, self._dirs()[0])
+        return False
 
     def keeps(self, topic_id: bytes) -> bool:
         """Whether the topic is to be kept, or is on its way back."""
@@ -169,7 +187,7 @@ class Trash:
         if now_ns < self._next_look_ns or not (self._folders or self._dead):
             return left
         self._next_look_ns = now_ns + LOOK_EVERY_NS
-        if self.reread() is None:
+        if not self._is_known(now_ns) and self.reread() is None:
             return left
         for topic_id, name in list(self._dead.items()):
             back = topic_id in image.topics_by_id

@@ -5,7 +5,7 @@ import os
 import pytest
 from sim.disk import SimDisk
 
-from appliance.base.disk import Space
+from appliance.base.disk import Space, write_file
 from appliance.config.broker import BrokerConfig
 from appliance.control.topic_trash import KEEP_FREE_TIMES, TopicTrash
 from appliance.ioproc.main import KEEP_FREE_PERCENT
@@ -187,3 +187,27 @@ def test_what_is_written_is_read_again():
     world = World()
     world.delete(world.create("t"))
     assert trash_file.decode(trash_file.encode(world.trash.view)) == world.trash.view
+
+
+def test_the_short_reading_says_the_same_names():
+    world = World()
+    assert trash_file.listed(world.disk, DATA) == {}
+    assert trash_file.version_of(world.disk, DATA) == (0, 0)
+    world.delete(world.create("first"))
+    before = trash_file.version_of(world.disk, DATA)
+    world.delete(world.create("second", b"2" * 16))
+    assert trash_file.version_of(world.disk, DATA) != before
+    topics = trash_file.read(world.disk, DATA).topics
+    assert trash_file.listed(world.disk, DATA) == {key: one.name for key, one in topics.items()}
+    assert len(topics) == 2
+
+
+@pytest.mark.parametrize(
+    "text", [b"{", b"[]", b'{"version": 9, "topics": []}', b'{"version": 1, "topics": [{"id": 3}]}']
+)
+def test_a_damaged_list_is_refused_by_both_readings(text):
+    world = World()
+    write_file(world.disk, f"{DATA}/{trash_file.TRASH_FILE}", text)
+    for reading in (trash_file.read, trash_file.listed):
+        with pytest.raises(ValueError, match=r"list|version|Expecting"):
+            reading(world.disk, DATA)

@@ -19,6 +19,7 @@ from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.trash import LOOK_EVERY_NS, MARK
+from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.trash import TRASH_FILE
@@ -246,6 +247,33 @@ def test_what_was_over_while_nobody_looked_goes_after_the_start():
     machine.now_ms += 2 * HOUR_MS
     machine.start()
     for _ in range(3):
+        machine.turn()
+    assert machine.names() == []
+
+
+def test_a_list_that_did_not_change_is_not_read_again(monkeypatch):
+    machine = filled()
+    machine.delete(OLD)
+    reads = []
+    listed = trash_file.listed
+    monkeypatch.setattr(trash_file, "listed", lambda *where: reads.append(1) or listed(*where))
+    for _ in range(30):
+        machine.turn()
+    assert len(reads) <= 1
+    del reads[:]
+    machine.create(NEW)
+    machine.fill(NEW)
+    machine.delete(NEW)
+    machine.turn()
+    assert reads
+
+
+def test_a_change_that_cannot_be_seen_is_found_within_a_minute(monkeypatch):
+    monkeypatch.setattr(trash_file, "version_of", lambda *_: (1, 1))
+    machine = filled()
+    machine.delete(OLD)
+    machine.turn(HOUR_MS + 1)
+    for _ in range(61):
         machine.turn()
     assert machine.names() == []
 
