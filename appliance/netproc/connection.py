@@ -50,6 +50,7 @@ class Connection:
     __slots__ = (
         "address",
         "ahead",
+        "begun",
         "closed",
         "cursors",
         "dirty",
@@ -69,6 +70,7 @@ class Connection:
         "sock",
         "spent_ns",
         "start",
+        "there",
     )
 
     def __init__(self, server: "Server", sock: socket.socket, address: str, listener: int) -> None:
@@ -90,6 +92,8 @@ class Connection:
         self.closed = False
         self.cursors: Cursors | None = None  # made by its first fetch
         self.ahead: ReadAhead | None = None  # made by its first read that the page cache has not
+        self.begun: Piece | None = None  # a range of a file of which the bytes up to `there`
+        self.there = 0  # were seen in memory
         self.dirty = False
         self.spent_ns = 0  # time of ours that is not billed yet (request_percentage)
 
@@ -318,9 +322,12 @@ class Connection:
 
     def _send_file(self, out: deque[Piece], piece: FileRange) -> int:
         file, position, length = piece
-        share = min(length, _TURN_BYTES)
-        if not self._is_there(file.fd, position, position + share):
-            return _MISSING
+        if piece is self.begun:
+            share = self.there - position
+        else:
+            share = min(length, _TURN_BYTES)
+            if not self._is_there(file.fd, position, position + share):
+                return _MISSING
         try:
             sent = os.sendfile(self.fd, file.fd, position, share)
         except BlockingIOError:
@@ -330,8 +337,11 @@ class Connection:
         self.moved_ns = self.server.now_ns
         if sent == length:
             out.popleft()
-        else:
-            out[0] = FileRange(file, position + sent, length - sent)
+            self.begun = None
+            return sent
+        out[0] = FileRange(file, position + sent, length - sent)
+        if sent < share:
+            self.begun, self.there = out[0], position + share
         return sent
 
     def _is_there(self, fd: int, position: int, end: int) -> bool:
