@@ -33,7 +33,7 @@ from benchmarks.startup import byte_compile
 EVERY_S = 0.005
 SETTLE_S = 0.5
 READ = FetchRow(8 << 20)
-DATA_BYTES = 3 << 30
+DATA_BYTES = 4 << 30
 SYSTEMS = ("penstock", "kafka")
 
 
@@ -56,25 +56,26 @@ FIGURES = {"p50 ms": 0.5, "p99 ms": 0.99, "most ms": 1.0}
 READING = "readers' MB/s"
 
 
-def read_on(peer: Peer, data: Data, over: Event, total: "Synchronized[int]") -> None:
+def read_on(peer: Peer, data: Data, once: bool, over: Event, total: "Synchronized[int]") -> None:
     """Fetch until told to end, or to the end of what is there; add up the bytes."""
     with peer.connect(READ.size + (1 << 16)) as wire:
         reader, got = Reader(wire, READ, data), 0
         while not over.is_set():
             got += reader.once()
-            if not reader.offset:
+            if once and not reader.offset:
                 break
         with total.get_lock():
             total.value += got
 
 
 @contextlib.contextmanager
-def readers(count: int, peer: Peer, data: Data) -> Iterator["Synchronized[int]"]:
-    """So many readers, as processes, for as long as the context lasts; the bytes they have read are
+def readers(beside: Beside, peer: Peer, data: Data) -> Iterator["Synchronized[int]"]:
+    """Its readers, as processes, for as long as the context lasts; the bytes they have read are
     known behind it. Raises RuntimeError when one of them failed."""
     fork = multiprocessing.get_context("fork")
     over, total = fork.Event(), fork.Value("q", 0)
-    running = [fork.Process(target=read_on, args=(peer, data, over, total)) for _ in range(count)]
+    work = (peer, data, beside.cold, over, total)
+    running = [fork.Process(target=read_on, args=work) for _ in range(beside.readers)]
     for process in running:
         process.start()
     try:
@@ -115,7 +116,7 @@ def one(peer: Peer, data: Data, beside: Beside, seconds: float) -> dict[str, flo
     if beside.cold:
         drop_caches()
     begun = time.perf_counter()
-    with readers(beside.readers, peer, data) as total:
+    with readers(beside, peer, data) as total:
         values = delays(peer, seconds)
     passed = time.perf_counter() - begun
     found = {
