@@ -29,6 +29,7 @@ from appliance.netproc.outbox import CONTROL_HOME, Outbox
 from appliance.netproc.page_cache import PageCache
 from appliance.netproc.routes import Routes
 from appliance.netproc.segments import OpenSegment, Segments
+from appliance.netproc.slabs import give_back
 from appliance.netproc.throttling import Throttling
 from appliance.ring import messages
 from appliance.ring.arena import Arena
@@ -426,7 +427,7 @@ class Server:
                 self._release_if_done(x)
 
     def _sweep(self) -> None:
-        """Once a second: requests out of time, connections that are idle or make no progress."""
+        """Once a second: requests out of time, idle or stuck connections, memory nobody needs."""
         now = self.now_ns
         self._next_sweep_ns = now + _SWEEP_NS
         for x in list(self._exchanges.values()):
@@ -435,6 +436,7 @@ class Server:
                 self._release_if_done(x)
         for connection in list(self.connections.values()):
             connection.sweep(now, self._idle_ns, self._no_progress_ns)
+        give_back(self.arena, self.memory)
 
     def _resume_starving(self) -> None:
         waiting = self.starving

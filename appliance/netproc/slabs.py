@@ -6,6 +6,9 @@ read holds it too. The last one to let go returns the memory. A slab is never wr
 the connection's `end`.
 """
 
+import mmap
+from contextlib import suppress
+
 from appliance.ring.arena import NO_ROOM, UNIT, Arena
 
 _FRAMES_AHEAD = 16
@@ -50,3 +53,12 @@ def allocate(arena: Arena, wanted: int, needed: int) -> Slab | None:
 def preferred_size(largest_frame: int, arena_bytes: int) -> int:
     """Bytes worth having for a connection whose largest frame so far had `largest_frame` bytes."""
     return max(UNIT, min(largest_frame * _FRAMES_AHEAD, arena_bytes // _SHARE))
+
+
+def give_back(arena: Arena, memory: memoryview) -> None:
+    """Return to the system what has been idle: after a flood the arena would keep all of it."""
+    segment = memory.obj
+    if isinstance(segment, mmap.mmap):
+        for position, length in arena.idle():
+            with suppress(OSError):  # where pages of shared memory cannot be removed they stay
+                segment.madvise(mmap.MADV_REMOVE, position, length)

@@ -30,9 +30,11 @@ class Arena:
     """Allocator of a memory of `size` bytes; what does not fill a unit at its end is not used."""
 
     __slots__ = (
+        "_backed",
         "_peak",
         "_recent",
         "_refused",
+        "_resting",
         "_stacked",
         "_units",
         "_used",
@@ -46,6 +48,8 @@ class Arena:
         self._used = bytearray(self._units)
         self._stacked = bytearray(self._units)  # 1: the unit is in _recent, perhaps no longer free
         self._recent: list[int] = []
+        self._backed: set[int] = set()  # units that have been allocated and not been idle since
+        self._resting: set[int] = set()  # those of them that were free at the last look
         self._used_units = 0
         self._peak = 0
         self._refused = 0
@@ -62,6 +66,13 @@ class Arena:
         self._used_units += units
         if self._used_units > self._peak:
             self._peak = self._used_units
+        if units == 1:
+            self._backed.add(unit)
+            self._resting.discard(unit)
+        else:
+            taken = range(unit, unit + units)
+            self._backed.update(taken)
+            self._resting.difference_update(taken)
         return unit * UNIT
 
     def free(self, position: int) -> None:
@@ -80,6 +91,22 @@ class Arena:
         else:
             self._used[unit : unit + units] = bytes(units)
         self._used_units -= units
+
+    def idle(self) -> list[tuple[int, int]]:
+        """What nobody has used since the last call: (position, bytes) of each run, said once until
+        it is used again. Its content may be forgotten."""
+        used = self._used
+        free = {unit for unit in self._backed if not used[unit]}
+        idle = free & self._resting
+        self._resting = free - idle
+        self._backed -= idle
+        runs: list[tuple[int, int]] = []
+        for unit in sorted(idle):
+            if runs and sum(runs[-1]) == unit * UNIT:
+                runs[-1] = runs[-1][0], runs[-1][1] + UNIT
+            else:
+                runs.append((unit * UNIT, UNIT))
+        return runs
 
     def room(self, position: int) -> int:
         """How many bytes the allocation at `position` may hold."""
@@ -103,6 +130,8 @@ class Arena:
         """Assert what must always hold; O(units), for tests."""
         assert self._used.count(1) == self._used_units
         assert self._stacked.count(1) == len(self._recent) == len(set(self._recent))
+        assert self._resting <= self._backed
+        assert all(unit in self._backed for unit in range(self._units) if self._used[unit])
         for first, units in self.runs.items():
             assert units > 1 and self._used[first : first + units] == b"\1" * units
 

@@ -70,3 +70,28 @@ def test_refusals_are_counted():
     arena.allocate(1)
     assert arena.allocate(1) == arena.allocate(2 * UNIT) == NO_ROOM
     assert arena.statistics().refused == 2
+
+
+def test_what_rested_between_two_looks_is_idle_once():
+    arena = Arena(8 * UNIT)
+    held, single = arena.allocate(UNIT), arena.allocate(UNIT)
+    run = arena.allocate(3 * UNIT)
+    arena.free(single)
+    arena.free(run)
+    assert arena.idle() == [], "it may be needed again at once"
+    assert sorted(arena.idle()) == [(single, UNIT), (run, 3 * UNIT)]
+    assert arena.idle() == []
+    again = arena.allocate(UNIT)
+    assert arena.idle() == []
+    arena.free(again)
+    assert arena.idle() == []
+    assert arena.idle() == [(again, UNIT)]
+    arena.free(held)
+    arena.invariants()
+
+
+def test_what_was_used_between_two_looks_is_not_idle():
+    arena = Arena(4 * UNIT)
+    for _ in range(5):
+        arena.free(arena.allocate(UNIT))
+        assert arena.idle() == []
