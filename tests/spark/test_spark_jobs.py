@@ -252,6 +252,8 @@ def test_python_infers_and_writes_parquet_and_a_batch_writes_it_back(bench):
 def test_jdbc_out_and_in(bench):
     source, sink = bench.topic("in"), f"out-{bench.mark}"
     bench.write(source, {"who": "a"}, {"who": "b"})
+    properties = bench.spark._jvm.java.lang.System
+    properties.setProperty("derby.stream.error.file", f"{bench.path}/derby.log")
     url = f"jdbc:derby:directory:{bench.path}/db;create=true"
     text = f"""
 sql = "SELECT who FROM events"
