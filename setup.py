@@ -1,12 +1,19 @@
-"""Pure Python unless asked: with PENSTOCK_COMPILE=1 in the environment mypyc compiles the modules
-that every request passes through. The source is the same; see docs/decisions/0008.
+"""Compiles the modules that every request passes through, when a wheel is built where C can be.
+
+mypyc makes them of the same source; what it gives is in docs/decisions/0008. PENSTOCK_COMPILE=0
+leaves everything interpreted; PENSTOCK_COMPILE=1 compiles for an editable installation too, and
+fails where that is not possible. Without it a failure is reported and the wheel is interpreted.
 """
 
 import os
+import shutil
+import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 HOT = {
     "ring": ["ring"],
@@ -24,15 +31,57 @@ HOT = {
     ],
 }  # fmt: skip
 
-if os.environ.get("PENSTOCK_COMPILE") == "1":
+MUST = os.environ.get("PENSTOCK_COMPILE") == "1"
+NEVER = os.environ.get("PENSTOCK_COMPILE") == "0"
+
+
+def can_compile() -> bool:
+    """Whether there is a C compiler, and Python's headers for it."""
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    headers = Path(sysconfig.get_path("include")) / "Python.h"
+    return shutil.which(compiler) is not None and headers.exists()
+
+
+def requirements() -> list[str]:
+    """What mypyc needs: itself, and all that we import, because it reads its types."""
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    return ["mypy>=1.18", *project["dependencies"]]
+
+
+def extensions() -> list[Extension]:
+    """The hot modules as C, and none where there is no mypyc or it refuses."""
     try:
         from mypyc.build import mypycify
-    except ImportError:
-        # The compiler reads the types of what we import, so the build needs all of that too.
-        project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-        setup(setup_requires=["mypy>=1.18", *project["dependencies"]])
-    else:
+
         hot = [f"appliance/{room}/{name}.py" for room, names in HOT.items() for name in names]
-        setup(ext_modules=mypycify(hot, opt_level="3"))
-else:
-    setup()
+        return list(mypycify(hot, debug_level="0", group_name="appliance"))
+    except (ImportError, SystemExit) as why:
+        if MUST:
+            raise
+        sys.stderr.write(f"warning: Penstock stays interpreted: mypyc: {why}\n")
+        return []
+
+
+class AllOrNothing(build_ext):
+    """The extensions call each other, so a part of them is worse than none."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as why:
+            if MUST:
+                raise
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+            self.extensions = []
+            self.warn(f"Penstock stays interpreted, its hot modules do not compile: {why}")
+
+
+asked = "egg_info" in sys.argv
+"""The first of two calls: the installer wants to know what the second one needs."""
+builds = MUST or ("bdist_wheel" in sys.argv and not NEVER and can_compile())
+setup(
+    setup_requires=requirements() if asked and (MUST or (not NEVER and can_compile())) else [],
+    ext_modules=extensions() if builds and not asked else [],
+    cmdclass={"build_ext": AllOrNothing},
+)

@@ -1,6 +1,7 @@
 """`penstock version`."""
 
 import platform
+from importlib.util import find_spec
 
 import click
 
@@ -20,13 +21,21 @@ def command(output: str) -> None:
     import confluent_kafka
 
     if output == "table":
-        print(f"penstock {VERSION}")
+        print(f"penstock {VERSION}, hot modules {_hot_modules()}")
         return
     row = {
         "name": "penstock",
         "version": VERSION,
+        "hot_modules": _hot_modules(),
         "python": platform.python_version(),
         "confluent_kafka": confluent_kafka.__version__,
         "librdkafka": confluent_kafka.libversion()[0],
     }
     emit([row], output)
+
+
+def _hot_modules() -> str:
+    """Whether the installation could compile them: see setup.py."""
+    found = find_spec("appliance.wire.batch")
+    assert found is not None and found.origin is not None
+    return "interpreted" if found.origin.endswith(".py") else "compiled"

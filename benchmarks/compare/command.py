@@ -38,12 +38,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="for journal, report and charts")
     parser.add_argument("--data", type=Path, help="for the brokers' files; its disk is measured")
     parser.add_argument(
-        "--compiled", action="store_true", help="compare the appliance compiled by mypyc"
+        "--interpreted", action="store_true", help="do not compile the appliance's hot modules"
     )
     parser.add_argument("--fresh", action="store_true", help="do not go on with what is there")
     parser.add_argument("--report-only", action="store_true", help="only write the report again")
     parser.add_argument(
-        "--publish", type=Path, metavar="DOCS", help="copy report and charts to DOCS/comparison…"
+        "--publish", type=Path, metavar="DOCS/NAME", help="copy the report to DOCS/NAME.md"
     )
     return parser.parse_args(arguments)
 
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(0 if rows else f"no row matches {options.rows}")
     rounds, effort, warm = MODES[options.mode]
     effort = Effort(options.seconds or effort.seconds, options.share or effort.share)
-    folder = options.folder or OUT / f"compare-{options.mode}{'-compiled' * options.compiled}"
+    folder = options.folder or OUT / f"compare-{options.mode}{'-interpreted' * options.interpreted}"
     if options.fresh and folder.exists():
         shutil.rmtree(folder)
     data = (options.data or folder / "data").absolute()
@@ -66,10 +66,10 @@ def main(arguments: list[str]) -> None:
     lock = only_one(folder)
     journal = Journal(folder / "journal.jsonl")
     how = f"{options.mode}: {effort.seconds:g} s, share {effort.share:g}, warm-up {warm:g} s"
-    how += "; compiled" * options.compiled
+    how += "; interpreted" * options.interpreted
     facts = begin(folder, how, reading=options.report_only)
     if not options.report_only:
-        tree = compiled.build(folder.absolute()) if options.compiled else None
+        tree = None if options.interpreted else compiled.build(folder.absolute())
         byte_compile(tree or compiled.ROOT)
         plan = Plan(rows, SYSTEMS, options.repeat or rounds, effort, warm, folder, data, tree)
         carry_out(plan, journal, folder, facts)
@@ -81,16 +81,16 @@ def main(arguments: list[str]) -> None:
     print(f"\nreport: {path}")
     lock.close()
     if options.publish:
-        publish(folder, options.publish, "comparison" + "-compiled" * options.compiled)
+        publish(folder, options.publish)
 
 
-def publish(folder: Path, docs: Path, name: str) -> None:
-    """The report and its charts as part of the documentation, under a name."""
+def publish(folder: Path, target: Path) -> None:
+    """The report as part of the documentation: `target`.md, and the charts in that folder."""
     text = (folder / "report.md").read_text()
-    (docs / f"{name}.md").write_text(text.replace("](", f"]({name}/"))
-    (docs / name).mkdir(exist_ok=True)
+    target.mkdir(exist_ok=True)
+    target.with_suffix(".md").write_text(text.replace("](", f"]({target.name}/"))
     for chart in folder.glob("*.svg"):
-        shutil.copy(chart, docs / name)
+        shutil.copy(chart, target)
 
 
 def only_one(folder: Path) -> IO[str]:

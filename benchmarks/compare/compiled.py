@@ -1,4 +1,4 @@
-"""Penstock compiled, as `PENSTOCK_COMPILE=1 pip install .` would install it, in a tree of its own.
+"""Penstock compiled, as `pip install .` installs it, in a tree of its own.
 
 Called by the command; systems are then started in that tree.
 """
@@ -12,9 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def build(folder: Path) -> Path:
-    """Copy the sources to `folder`/tree and compile them there. Raises SystemExit with what the
-    compiler said. Takes a minute."""
+def copy(folder: Path) -> Path:
+    """Copy what is installed to `folder`/tree, without anything that was compiled."""
     tree = folder / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
@@ -22,6 +21,13 @@ def build(folder: Path) -> Path:
     shutil.copytree(ROOT / "appliance", tree / "appliance", ignore=unwanted)
     for name in ("pyproject.toml", "setup.py", "README.md"):
         shutil.copy(ROOT / name, tree)
+    return tree
+
+
+def build(folder: Path) -> Path:
+    """Copy the sources to `folder`/tree and compile them there. Raises SystemExit with what the
+    compiler said. Takes a minute."""
+    tree = copy(folder)
     print("compiling: about a minute", file=sys.stderr, flush=True)
     done = subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],

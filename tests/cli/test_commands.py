@@ -289,8 +289,11 @@ def test_help_has_examples_and_loads_no_client(run):
 
 def test_version(run):
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    assert run("version").stdout == f"penstock {project['project']['version']}\n"
     told = rows(run("version", "-o", "json"))[0]
+    assert told["hot_modules"] in ("compiled", "interpreted")
+    assert run("version").stdout == (
+        f"penstock {project['project']['version']}, hot modules {told['hot_modules']}\n"
+    )
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", told["confluent_kafka"])
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", told["librdkafka"])
 

@@ -1,4 +1,7 @@
-"""The hot modules compile, and what is compiled serves a client: the door that setup.py offers."""
+"""What `pip install .` leaves where C can be compiled: the hot modules made by mypyc of the same
+source. Everything else here runs interpreted, so the tests of faults, of hostile peers and of two
+stock clients run over a compiled copy once more. And where C cannot be compiled, nothing is lost.
+"""
 
 import os
 import shutil
@@ -8,59 +11,58 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks import kafka
+from benchmarks.compare import compiled
 
 ROOT = Path(__file__).parents[2]
 HEADERS = Path(sysconfig.get_path("include")) / "Python.h"
-WHERE = "import appliance.netproc.server as server; print(server.__file__)"
+SUITES = (
+    "tests/hostile",
+    "tests/faults",
+    "tests/compat/test_confluent_kafka.py",
+    "tests/compat/test_kafka_python.py",
+)
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler"),
+    pytest.mark.skipif(not HEADERS.exists(), reason="Python's headers are not installed"),
+    pytest.mark.timeout(900),
+]
 
 
-@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
-@pytest.mark.skipif(not HEADERS.exists(), reason="Python's headers are not installed")
-@pytest.mark.timeout(600)
-def test_a_compiled_appliance_serves(tmp_path):
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    shutil.copytree(ROOT / "appliance", tree / "appliance", ignore=shutil.ignore_patterns("*.so"))
-    for name in ("pyproject.toml", "setup.py", "README.md"):
-        shutil.copy(ROOT / name, tree)
-    environment = {**os.environ, "PENSTOCK_COMPILE": "1", "PYTHONPATH": str(tree)}
-    built = subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-        cwd=tree, env=environment, capture_output=True, text=True, check=False,
+def run(tree, *arguments, **variables):
+    """Python in a tree, with what it printed; a failure shows that."""
+    environment = {**os.environ, "PYTHONPATH": str(tree), **variables}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True,
+        check=False,
     )  # fmt: skip
-    assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
-    where = subprocess.check_output([sys.executable, "-c", WHERE], cwd=tree, env=environment)
-    assert where.strip().endswith(b".so")
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-3000:]
+    return done.stdout + done.stderr
 
-    port = kafka.free_port()
-    up = [sys.executable, "-m", "appliance.cli", "up", "--data", str(tmp_path / "data")]
-    process = subprocess.Popen(
-        [*up, "--listen", f"127.0.0.1:{port}"], cwd=tree, env=environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+
+def test_the_suites_pass_on_a_compiled_appliance(tmp_path):
+    tree = compiled.build(tmp_path)
+    ignored = shutil.ignore_patterns("out", "target", "__pycache__")
+    for name in ("benchmarks", "penstock", "spark_local", "tests"):
+        shutil.copytree(ROOT / name, tree / name, ignore=ignored)
+    assert "compiled" in run(tree, "-m", "appliance.cli", "version")
+    told = run(tree, "-m", "pytest", "-p", "no:cacheprovider", *SUITES)
+    assert " passed" in told, told
+
+
+def test_a_compiler_that_fails_leaves_it_interpreted(tmp_path):
+    """The compiler takes the first file and refuses the second: nothing half is left."""
+    tree = compiled.copy(tmp_path)
+    once = tmp_path / "once"
+    cc = tmp_path / "cc"
+    cc.write_text(f'#!/bin/sh\n[ -e {once} ] && exit 1\ntouch {once}\nexec cc "$@"\n')
+    cc.chmod(0o755)
+    told = run(
+        tree, "setup.py", "bdist_wheel", "-d", str(tmp_path / "wheel"), CC=str(cc),
+        PENSTOCK_COMPILE="",
     )  # fmt: skip
-    try:
-        read = _round_trip(f"127.0.0.1:{port}")
-    finally:
-        process.terminate()
-        ended = process.wait(30)
-    assert read == [str(n).encode() for n in range(1000)]
-    assert ended == 0
-
-
-def _round_trip(bootstrap):
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-    for n in range(1000):
-        producer.produce("compiled", str(n).encode(), partition=0)
-    assert producer.flush(60) == 0
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "compiled"})
-    consumer.assign([TopicPartition("compiled", 0, 0)])
-    read = []
-    while len(read) < 1000:
-        found = consumer.consume(1000, 30)
-        assert found, f"only {len(read)} records came back"
-        read += [message.value() for message in found]
-    consumer.close()
-    return read
+    assert "stays interpreted" in told
+    wheel = tmp_path / "unpacked"
+    shutil.unpack_archive(next((tmp_path / "wheel").glob("*.whl")), wheel, "zip")
+    assert (wheel / "appliance" / "netproc" / "server.py").exists()
+    assert not list(wheel.rglob("*.so"))
