@@ -114,8 +114,9 @@ def test_a_table_changes_while_the_job_runs(bench):
     assert {row["name"] for row in bench.rows(sink).values()} == {"old"}
 
     bench.write(table, {"who": "a", "name": "new"}, key="a")
-    bench.write(table, None, key="b")
     bench.until(place, lambda _: place.log_file.read_text().count("was read again") >= 1)
+    bench.write(table, None, key="b")
+    bench.until(place, lambda _: place.log_file.read_text().count("was read again") >= 2)
     bench.write(source, {"who": "a"}, {"who": "b"}, {"who": "c"})
     bench.read_rows(place, 6)
     place.wish_for("stopped")
