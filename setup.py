@@ -77,11 +77,11 @@ class AllOrNothing(build_ext):
             self.warn(f"Penstock stays interpreted, its hot modules do not compile: {why}")
 
 
-asked = "egg_info" in sys.argv
-"""The first of two calls: the installer wants to know what the second one needs."""
-builds = MUST or ("bdist_wheel" in sys.argv and not NEVER and can_compile())
+wished = MUST or (not NEVER and can_compile())
+building = {"bdist_wheel"} | ({"build_ext", "editable_wheel"} if MUST else set())
 setup(
-    setup_requires=requirements() if asked and (MUST or (not NEVER and can_compile())) else [],
-    ext_modules=extensions() if builds and not asked else [],
+    # The installer asks first what is needed, then for the metadata, then for the wheel.
+    setup_requires=requirements() if wished and "egg_info" in sys.argv else [],
+    ext_modules=extensions() if wished and building & set(sys.argv) else [],
     cmdclass={"build_ext": AllOrNothing},
 )
