@@ -33,9 +33,10 @@ from appliance.supervisor.layout import Layout
 from appliance.supervisor.listening import Listeners
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import notify
+from appliance.supervisor.signals import WANTED, Wishes
 
 OnReady = Callable[[Sequence[str], float], None]
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SIGNALS: Final = (*WANTED, signal.SIGHUP)
 
 
 def run(
@@ -124,7 +125,7 @@ class Supervisor:
         self._log = log
         self._clean = False
         self._ready = False
-        self._signals = 0
+        self._wishes = Wishes()
         flags = os.EFD_NONBLOCK | os.EFD_CLOEXEC
         self._doorbell = os.eventfd(0, flags)
         self._doorbells = {
@@ -165,16 +166,19 @@ class Supervisor:
             wait = max(0, again - time.monotonic_ns()) / SECOND
             for fd, _ in self._epoll.poll(wait):
                 if fd == self._signal_pipe[0]:
-                    self._read_signals()
+                    now = time.monotonic_ns()
+                    self._wishes.heard(os.read(self._signal_pipe[0], 64), now)
                 elif fd in self._watched:
                     self._epoll.unregister(fd)
                     child = self._watched.pop(fd)
                     fleet.died(child, time.monotonic_ns())
                     self._after_death(child)
-            if self._signals > 1:
-                self._log.event(WARNING, "ended", cause="second signal, nothing was flushed")
+            if self._wishes.count > 1:
+                self._log.event(
+                    WARNING, "ended", cause="asked a second time: at once, nothing was flushed"
+                )
                 return 1
-            if (self._signals or fleet.fatal) and not fleet.draining:
+            if (self._wishes.count or fleet.fatal) and not fleet.draining:
                 notify("STOPPING=1")
                 self._listeners.close()
                 fleet.begin_drain(time.monotonic_ns())
@@ -219,11 +223,6 @@ class Supervisor:
         """Connections must not wait at the door of a netproc that is not coming back."""
         if child.peer.kind == NETPROC and child.start_at < 0:
             self._listeners.close(child.peer.index)
-
-    def _read_signals(self) -> None:
-        for number in os.read(self._signal_pipe[0], 64):
-            if number in (signal.SIGTERM, signal.SIGINT):
-                self._signals += 1
 
     def _make_seat(self, peer: Peer, generation: int) -> Seat:
         layout, memory = self._layout, self._memory

@@ -1,6 +1,7 @@
 """The supervisor's parts one by one: policy, memory, folder, doors, notifications."""
 
 import os
+import signal
 import socket
 import stat
 
@@ -20,6 +21,7 @@ from appliance.supervisor.listening import AddressInUse, Listeners
 from appliance.supervisor.memory import NoMemory, SharedMemory, fit_arenas
 from appliance.supervisor.notify import notify
 from appliance.supervisor.restart import RestartPolicy
+from appliance.supervisor.signals import SAME_WISH_NS, Wishes
 
 SECOND = 1_000_000_000
 SMALL = Layout(netprocs=2, ioprocs=2, arena_bytes=MIB, partition_rows=16)
@@ -55,6 +57,27 @@ def test_restarts_wait_longer_and_longer():
     assert delays[1:] == sorted(delays[1:])
     assert delays[1] < delays[2]
     assert delays[-1] == 5 * SECOND
+
+
+TERM, INT, HUP = (bytes([number]) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+
+
+@pytest.mark.parametrize(
+    ("heard", "count"),
+    [
+        ([(0, HUP)], 0),
+        ([(0, TERM)], 1),
+        ([(0, TERM + INT + TERM)], 1),
+        ([(0, TERM), (3_000_000, TERM), (SAME_WISH_NS - 1, INT)], 1),
+        ([(0, TERM), (3_000_000, TERM), (SAME_WISH_NS, INT)], 2),
+        ([(0, INT), (SECOND, HUP), (SECOND, INT), (SECOND, INT)], 2),
+    ],
+)
+def test_signals_of_one_wish_count_once_and_a_later_one_again(heard, count):
+    wishes = Wishes()
+    for at, numbers in heard:
+        wishes.heard(numbers, 7 * SECOND + at)
+    assert wishes.count == count
 
 
 @pytest.mark.parametrize(("cpus", "processes"), [(1, 1), (2, 1), (4, 2), (8, 4), (128, 4)])
