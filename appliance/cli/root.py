@@ -144,7 +144,10 @@ def _as_json(context: click.Context | None, failure: Failure) -> bool:
 
 def _report(failure: Failure) -> None:
     """Cause and hint on stderr, as the last lines."""
-    for line in (f"penstock: {failure.message}", failure.hint and f"hint: {failure.hint}"):
+    from appliance.cli.called import typed
+
+    hint = typed(f"hint: {failure.hint}") if failure.hint else ""
+    for line in (f"penstock: {failure.message}", hint):
         if line:
             print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line), file=sys.stderr)
 

@@ -16,6 +16,7 @@ import click
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.cli import BEGAN_S
+from appliance.cli.called import typed
 from appliance.cli.exits import FAILED, Failure, usage
 from appliance.cli.root import VERSION
 from appliance.config.broker import BrokerConfig
@@ -84,7 +85,7 @@ def serve(
 
     def ready(addresses: Sequence[str], _: float) -> None:
         took = round((time.monotonic() - BEGAN_S) * 1000)
-        _narrate([*said, f"is ready in {took} ms"], addresses)
+        _narrate(said, took, addresses)
         if ready_fd is not None:
             with suppress(OSError):  # who waited for it may have gone
                 os.write(ready_fd, f"{addresses[0]}\n".encode())
@@ -234,21 +235,33 @@ def _unusable(folder: str, problem: OSError) -> Failure:
     )
 
 
-def _narrate(said: list[str], addresses: Sequence[str]) -> None:
-    data, cluster_id, ready = said
+def _narrate(said: list[str], took_ms: int, addresses: Sequence[str]) -> None:
+    """Say where it is; what to try only to somebody who sits there. In the journal as an event."""
+    from appliance.shell.log import INFO, Log
+
+    data, cluster_id = said
     address = addresses[0]
     where = ", ".join(addresses)
+    log = Log("supervisor")
+    if log.is_journal:
+        log.event(
+            INFO, "ready", took_ms=took_ms, listens_on=where, data=data, cluster_id=cluster_id
+        )
+        return
     b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
     lines = [
-        f"Penstock {VERSION} {ready}",
+        f"Penstock {VERSION} is ready in {took_ms} ms",
         f"  listens on  {where}",
         f"  data        {data}",
         f"  cluster id  {cluster_id}",
-        "Try in another terminal:",
-        f"  penstock topic create hello{b}",
-        f"  echo world | penstock produce hello{b}",
-        f"  penstock consume hello -o start -e{b}",
-        "Ctrl-C ends it in order.",
     ]
+    if os.isatty(2):
+        lines += [
+            "Try in another terminal:",
+            typed(f"  penstock topic create hello{b}"),
+            typed(f"  echo world | penstock produce hello{b}"),
+            typed(f"  penstock consume hello -o start -e{b}"),
+            "Ctrl-C ends it in order.",
+        ]
     with suppress(OSError):
         os.write(2, ("\n".join(lines) + "\n").encode())

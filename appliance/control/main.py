@@ -174,13 +174,13 @@ class Control:
         if isinstance(change, TopicAdded):
             back = change.topic_id in self._trash.view.topics
             event = "topic-undeleted" if back else "topic-created"
-            self._log.event_from(NOTICE, event, "all", topic=change.name)
+            self._log.event_seldom(NOTICE, event, topic=change.name)
         elif isinstance(change, TopicRemoved):
-            self._log.event_from(NOTICE, "topic-deleted", "all", topic=change.name)
+            self._log.event_seldom(NOTICE, "topic-deleted", topic=change.name)
 
     def _report(self, event: str, cause: str) -> None:
         level = ERROR if event == "bug" else WARNING
-        self._log.event_from(level, event, "netproc", cause=cause)
+        self._log.event_seldom(level, event, cause=cause)
 
     def _context(self) -> AdminContext:
         situation = Situation(

@@ -94,7 +94,7 @@ class TopicTrash:
         self.view.topics[topic_id] = trash_file.bury(
             image, topic, now_ms, size=size, records=records
         )
-        self._log.event_from(NOTICE, "topic-kept", "all", topic=topic.name, bytes=size)
+        self._log.event_seldom(NOTICE, "topic-kept", topic=topic.name, bytes=size)
 
     def blocked_ms(self, name: str, config: Callable[[], BrokerConfig], now_ms: int) -> int:
         """For how long the name must not be created just because somebody asks for it; 0: it
@@ -190,8 +190,8 @@ class TopicTrash:
         return most
 
     def _tell_gone(self, buried: Buried, cause: str) -> None:
-        self._log.event_from(
-            NOTICE, "topic-trash-emptied", cause, topic=buried.name, bytes=buried.size, cause=cause
+        self._log.event_seldom(
+            NOTICE, "topic-trash-emptied", topic=buried.name, bytes=buried.size, cause=cause
         )
 
     def _names_in(self, path: str) -> list[str]:

@@ -109,8 +109,8 @@ class Coordinating:
         try:
             outcome = decision()
         except Exception:  # half of it may have been applied: what is in the log counts
-            self._events.event_from(
-                ERROR, "bug", str(home.partition), cause=traceback.format_exc(limit=-4)
+            self._events.event_seldom(
+                ERROR, "bug", partition=str(home.partition), cause=traceback.format_exc(limit=-4)
             )
             self._restart(home)
             return False
@@ -166,7 +166,7 @@ class Coordinating:
             body = encode(key, version, values)
         except Exception:
             cause = traceback.format_exc(limit=-4)
-            self._events.event_from(ERROR, "bug", f"answer {key} v{version}", cause=cause)
+            self._events.event_seldom(ERROR, "bug", answer=f"{key} v{version}", cause=cause)
             self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
         else:
             self._put(asked, errors.NONE, body)
@@ -274,8 +274,10 @@ class Coordinating:
             try:
                 shard.replay(key, value, offset)
             except PeerError as error:
-                name = str(home.partition)
-                self._events.event_from(ERROR, "group-record-skipped", name, cause=error.message)
+                where = str(home.partition)
+                self._events.event_seldom(
+                    ERROR, "group-record-skipped", partition=where, cause=error.message
+                )
 
         home.loading = load(home.partition, replay)
         self._loading.append(home)

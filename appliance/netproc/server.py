@@ -414,7 +414,7 @@ class Server:
 
     def out_of_files(self, listener: Listener, problem: OSError) -> None:
         """No descriptor for a new connection: it waits in the backlog for a second."""
-        self.log.event_from(WARNING, "accept-failed", "any", why=str(problem))
+        self.log.event_seldom(WARNING, "accept-failed", why=str(problem))
         self._arrivals.shut(listener, _SWEEP_NS)
 
     def _expire(self) -> None:

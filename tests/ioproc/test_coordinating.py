@@ -55,8 +55,7 @@ class NoEvents:
         if priority < INFO:
             self.said.append((priority, event, str(fields.get("cause"))))
 
-    def event_from(self, priority, event, peer, **fields):
-        self.event(priority, event, **fields)
+    event_seldom = event
 
 
 class Groups(World):

@@ -258,7 +258,7 @@ def test_a_line_is_one_line_whatever_a_stranger_sent(tmp_path, journal):
     if journal:
         assert line == f"<4>event=odd-name process=netproc-0 {shown}"
     else:
-        assert line[8:] == f" netproc-0 odd-name {shown}"
+        assert line[19:] == f" netproc-0 odd-name {shown}"
 
 
 def test_one_peer_gets_one_line_a_second(tmp_path, monkeypatch):
@@ -272,14 +272,18 @@ def test_one_peer_gets_one_line_a_second(tmp_path, monkeypatch):
         log.event_from(4, "refused", "10.0.0.1")
         log.event_from(4, "refused", "10.0.0.2")
         log.event_from(4, "closed", "10.0.0.1")
+        log.event_seldom(4, "made", topic="a")
     now[0] += 1_000_000_000
     log.event_from(4, "refused", "10.0.0.1")
+    log.event_seldom(4, "made", topic="b")
     for n in range(3000):
         log.event_from(4, "flood", str(n))
     os.close(fd)
-    lines = [line.split(" ", 2)[2] for line in (tmp_path / "log").read_text().splitlines()]
-    assert lines[:4] == [
+    lines = [line.split(" ", 3)[3] for line in (tmp_path / "log").read_text().splitlines()]
+    assert lines[:6] == [
         *("refused peer=10.0.0.1", "refused peer=10.0.0.2", "closed peer=10.0.0.1"),
-        "refused peer=10.0.0.1 unsaid=49",
+        "made topic=a",
+        "refused peer=10.0.0.1 lines_left_out=49",
+        "made topic=b lines_left_out=49",
     ]
     assert len(log._seen) <= 1024

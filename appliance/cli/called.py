@@ -1,0 +1,26 @@
+"""How this program was called: what hints tell people to type works as it stands."""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from typing import Final
+
+NAME: Final = "penstock"
+_COMMAND: Final = re.compile(rf"(?<![\w/.-]){NAME}(?= [a-z])")
+
+
+def called() -> str:
+    """The command as it was typed: `penstock` where the shell finds it, else the path to it."""
+    program = sys.argv[0]
+    name = os.path.basename(program)
+    if name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m appliance.cli"
+    # A shell that searched for it has put the whole path there.
+    return name if shutil.which(name) == program else shlex.quote(program)
+
+
+def typed(text: str) -> str:
+    """`text` with every `penstock WORD` in it as it has to be typed here."""
+    return _COMMAND.sub(lambda _: called(), text) if NAME in text else text
