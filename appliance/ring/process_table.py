@@ -49,6 +49,7 @@ _HEARTBEAT: Final = 9  # the process
 _APPLIED: Final = 10  # the process
 _CONFIRMED: Final = 11  # the process
 _ACCUSED: Final = 12  # the process: 1 + row << 16 | generation of a peer whose ring is broken
+_LONGEST_TURN: Final = 13  # the process; who measures sets it to zero
 _ASLEEP: Final = 16  # the process
 _ROW: Final = 24
 
@@ -163,6 +164,11 @@ class ProcessTable:
         """The epoch it has acted upon."""
         return self._words[self._at[peer] + _CONFIRMED]
 
+    def longest_turn(self, peer: Peer) -> int:
+        """The longest turn of its loop in ns, waiting left out, since the process began or since
+        `forget_turns`."""
+        return self._words[self._at[peer] + _LONGEST_TURN]
+
     def asleep(self, peer: Peer) -> bool:
         """It waits for its doorbell."""
         return self._words[self._at[peer] + _ASLEEP] != 0
@@ -182,6 +188,17 @@ class ProcessTable:
     def beat(self, me: Peer) -> None:
         """One more turn of the loop."""
         self._words[self._at[me] + _HEARTBEAT] += 1
+
+    def turned(self, me: Peer, took_ns: int) -> None:
+        """A turn of the loop took so long."""
+        at = self._at[me] + _LONGEST_TURN
+        if took_ns > self._words[at]:
+            self._words[at] = took_ns
+
+    def forget_turns(self, peer: Peer) -> None:
+        """Begin to look for the longest turn anew. For who measures: the one word with a second
+        writer, where a turn that is lost to the race is no more than a turn not measured."""
+        self._words[self._at[peer] + _LONGEST_TURN] = 0
 
     def set_applied(self, me: Peer, offset: int) -> None:
         """Metadata records below `offset` have been replayed."""
@@ -215,7 +232,7 @@ class ProcessTable:
         words = self._words
         assert not words[at + _ALIVE], "the place is taken"
         words[at + _GENERATION] += 1
-        for word in (_PHASE, _HEARTBEAT, _APPLIED, _CONFIRMED, _ACCUSED, _ASLEEP):
+        for word in (*range(_PHASE, _LONGEST_TURN + 1), _ASLEEP):
             words[at + word] = 0
         words[at + _ALIVE] = 1
         return words[at + _GENERATION]

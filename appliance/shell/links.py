@@ -183,6 +183,10 @@ class Links:
         """Show the supervisor that the loop turns."""
         self._table.beat(self._me)
 
+    def turned(self, took_ns: int) -> None:
+        """A turn is over: the longest one stands in the process table."""
+        self._table.turned(self._me, took_ns)
+
     def set_state(self, state: int) -> None:
         """Tell everyone (STARTING,) READY or DRAINING, and the supervisor at once."""
         self._table.set_state(self._me, state)

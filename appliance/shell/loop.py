@@ -17,12 +17,13 @@ from typing import Final, Protocol
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
 from appliance.shell.links import Links
+from appliance.shell.patience import LONGEST_SLEEP_S
 from appliance.shell.seat import Seat
 
 STOP: Final = -1
 """What `Shell.turn` answers when the process is to end."""
 
-LONGEST_WAIT_MS: Final = 100
+LONGEST_WAIT_MS: Final = int(LONGEST_SLEEP_S * 1000)
 """Backstop for a doorbell that never rang, and the slowest heartbeat."""
 
 _EVENTS: Final = 256
@@ -90,6 +91,7 @@ class Loop:
         """Turn until `shell.turn` answers STOP; what was pushed until then is published."""
         links = self._links
         while True:
+            began = time.monotonic_ns()
             self.turns += 1
             links.beat()
             changed = links.changed_peers()
@@ -102,10 +104,14 @@ class Loop:
             links.flush()
             if wait_ms < 0:
                 return
-            for fd, mask in self._wait(wait_ms):
+            worked = time.monotonic_ns() - began
+            events = self._wait(wait_ms)
+            began = time.monotonic_ns()
+            for fd, mask in events:
                 handler = self._handlers.get(fd)  # none: the doorbell, or closed in this turn
                 if handler is not None:
                     handler.ready(mask)
+            links.turned(worked + time.monotonic_ns() - began)
 
     def close(self) -> None:
         """Give the epoll back."""
