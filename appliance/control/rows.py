@@ -18,47 +18,61 @@ from appliance.ring.partition_table import NO_HANDLE, ROW_MASK, PartitionTable
 
 class PartitionRows:
     """handles: (topic id, partition) → row, as of the last commit. applied: the offset below which
-    every other process has replayed the metadata."""
+    every other process has replayed the metadata at this moment."""
 
-    __slots__ = ("_applied", "_retired", "_table", "handles")
+    __slots__ = ("_applied", "_idle", "_reached", "_retired", "_table", "handles")
 
     def __init__(self, table: PartitionTable, applied: Callable[[], int]) -> None:
         self._table = table
         self._applied = applied
-        self._retired: deque[tuple[int, int]] = deque()  # (offset behind the removal, row)
+        self._reached = 0
+        self._retired: deque[tuple[int, int]] = deque()  # (end of the removal's metadata, row)
+        self._idle: deque[int] = deque()  # rows that nobody knows of any more
         self.handles: dict[tuple[bytes, int], int] = {
             (row.topic_id, row.partition): row.handle for row in table.live_rows()
         }
 
     @property
     def free(self) -> int:
-        """How many partitions still get a row."""
-        never_used = self._table.rows - self._table.row_count
-        if not self._retired:
-            return never_used
-        applied = self._applied()
-        return never_used + sum(offset <= applied for offset, _ in self._retired)
+        """How many partitions still get a row. It falls only as rows are taken."""
+        self._let_go()
+        return self._table.rows - self._table.row_count + len(self._idle)
 
     def everyone_has(self, offset: int) -> bool:
-        """Whether every other process has replayed the metadata below this offset."""
-        return offset <= self._applied()
+        """Whether every other process has replayed the metadata below this offset.
 
-    def reconcile(self, image: MetadataImage, end_offset: int) -> None:
-        """After a start: a row for every partition, none for what a predecessor never committed.
+        What was true stays true: a process that comes later begins with what is published then.
+        """
+        if offset > self._reached:
+            self._reached = max(self._reached, self._applied())
+        return offset <= self._reached
 
-        end_offset: of the log; who has replayed up to there knows of no older partition. Raises
+    def reconcile(self, image: MetadataImage, end_offset: int, wait: Callable[[], bool]) -> None:
+        """After a start: a row for every partition, none for what is not in the image.
+
+        end_offset: of the log; who has replayed up to there knows of no older partition. wait:
+        called while rows are lacking that others may still let go of; False: not any more. Raises
         ConfigError when the table is too small."""
         wanted = {
-            (topic.topic_id, partition.index)
+            (topic.topic_id, partition.index): None
             for topic in image.topics_by_name.values()
             for partition in topic.partitions
         }
+        self._retired = deque(self._table.idle_rows())
         for key in [key for key in self.handles if key not in wanted]:
-            self._table.retire(self.handles.pop(key))
-        self._retired = deque((end_offset, row) for row in self._table.idle_rows())
-        for topic in image.topics_by_name.values():
-            for partition in topic.partitions:
-                self._add(topic.topic_id, partition.index)
+            self._retire(key, end_offset)
+        lacking = [key for key in wanted if key not in self.handles]
+        # A predecessor that made them durable had rows for them, which the others are letting go.
+        while self.free < len(lacking) and wait():
+            pass
+        if self.free < len(lacking):
+            raise ConfigError(
+                f"the partition table has {self._table.rows} rows and"
+                f" {len(self.handles) + len(lacking)} partitions need one;"
+                " restart the appliance with a larger penstock.partitions.max"
+            )
+        for topic_id, index in lacking:
+            self._add(topic_id, index)
 
     def apply(self, change: Change, committed: int) -> None:
         """Follow one change, committed below this offset."""
@@ -66,24 +80,29 @@ class PartitionRows:
             self._add(change.topic_id, change.index)
         elif isinstance(change, TopicRemoved):
             for index in range(change.partitions):
-                handle = self.handles.pop((change.topic_id, index), None)
-                if handle is not None:
-                    self._table.retire(handle)
-                    self._retired.append((committed, handle & ROW_MASK))
+                if (change.topic_id, index) in self.handles:
+                    self._retire((change.topic_id, index), committed)
+
+    def _retire(self, key: tuple[bytes, int], offset: int) -> None:
+        handle = self.handles.pop(key)
+        self._table.retire(handle, offset)
+        self._retired.append((offset, handle & ROW_MASK))
+
+    def _let_go(self) -> None:
+        """Take the rows that nobody knows of any more."""
+        retired = self._retired
+        while retired and self.everyone_has(retired[0][0]):
+            self._idle.append(retired.popleft()[1])
 
     def _add(self, topic_id: bytes, index: int) -> None:
+        """The row that is retired for the longest time, else one that nobody ever had."""
         if (topic_id, index) in self.handles:
             return
-        handle = self._take(TopicId(topic_id), index)
-        if handle == NO_HANDLE:
-            raise ConfigError(
-                f"the partition table has {self._table.rows} rows and all are taken;"
-                " restart the appliance with a larger penstock.partitions.max"
-            )
+        self._let_go()
+        identity = TopicId(topic_id)
+        if self._idle:
+            handle = self._table.reuse(self._idle.popleft(), identity, index)
+        else:
+            handle = self._table.add(identity, index)
+        assert handle != NO_HANDLE, "a partition was made durable without a row for it"
         self.handles[topic_id, index] = handle
-
-    def _take(self, topic_id: TopicId, index: int) -> int:
-        """The row that is retired for the longest time, else one that nobody ever had."""
-        if self._retired and self._retired[0][0] <= self._applied():
-            return self._table.reuse(self._retired.popleft()[1], topic_id, index)
-        return self._table.add(topic_id, index)

@@ -4,6 +4,7 @@ Every step may be cut off by a power cut or a kill and is simply done again by t
 """
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -36,11 +37,13 @@ from appliance.metadata.log_dirs import LogDirs, read_log_dirs
 from appliance.metadata.parts import Endpoint
 from appliance.ring.process_table import CONTROL, DOWN, ProcessTable
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
+from appliance.shell.patience import WEDGED_S
 from appliance.shell.seat import Seat
 from appliance.wire import kraft_records as kraft
 
 _SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _SMALLEST_SEGMENT: Final = 1 << 20
+_LOOK_AGAIN_S: Final = 0.002
 
 
 @dataclass(slots=True, frozen=True)
@@ -109,7 +112,7 @@ def _start(
     records = registration_records(situation, incarnation, metadata.end_offset)
     metadata.append(records, now_ms)
     rows = PartitionRows(seat.partitions, lambda: _applied(seat.processes))
-    rows.reconcile(metadata.image, metadata.end_offset)
+    rows.reconcile(metadata.image, metadata.end_offset, _others_go_on(seat.processes, clock))
     return Started(metadata, identity, rows, dirs)
 
 
@@ -121,6 +124,20 @@ def _applied(processes: ProcessTable) -> int:
         if peer.kind != CONTROL and processes.state(peer) != DOWN
     ]
     return min(living, default=0)  # who is down knows nothing, and begins with what is published
+
+
+def _others_go_on(processes: ProcessTable, clock: Clock) -> Callable[[], bool]:
+    """Wait a moment for the others to replay what is published; False when it takes too long, or
+    when they have."""
+    until_ns = clock.monotonic_ns() + int(WEDGED_S * 1e9)
+
+    def wait() -> bool:
+        if _applied(processes) >= processes.metadata_offset or clock.monotonic_ns() > until_ns:
+            return False
+        time.sleep(_LOOK_AGAIN_S)
+        return True
+
+    return wait
 
 
 def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:

@@ -55,6 +55,9 @@ CLEANED_TO: Final = 17
 """Of a compacted log: end offset of what was compacted."""
 UNCLEANABLE: Final = 18
 """How often in a row the log could not be compacted."""
+RETIRED_AT: Final = 19
+"""Of a row that no partition has any more: the end of the metadata that removed its last one.
+Written by control."""
 COLUMNS: Final = 24  # three cache lines
 
 # Values of STATUS.
@@ -148,8 +151,10 @@ class PartitionTable:
         identity[_GIVEN] = given + 1
         return generation << ROW_BITS | row
 
-    def retire(self, handle: int) -> None:
-        """The partition was deleted: nobody finds the row any more."""
+    def retire(self, handle: int, offset: int) -> None:
+        """The partition was deleted: nobody finds the row any more. offset: the end of the metadata
+        that says so."""
+        self.set(handle, RETIRED_AT, offset)
         self._identity[_word(handle & ROW_MASK, _IN_USE)] &= ~1
 
     def in_use(self, handle: int) -> bool:
@@ -179,9 +184,13 @@ class PartitionTable:
             if found is not None:
                 yield found
 
-    def idle_rows(self) -> list[int]:
-        """Rows that no partition has any more."""
-        return [r for r in range(self.row_count) if not self._identity[_word(r, _IN_USE)] & 1]
+    def idle_rows(self) -> list[tuple[int, int]]:
+        """Rows that no partition has any more, after the offset at which they were retired."""
+        return sorted(
+            (self.get(row, RETIRED_AT), row)
+            for row in range(self.row_count)
+            if not self._identity[_word(row, _IN_USE)] & 1
+        )
 
     @property
     def given(self) -> int:

@@ -223,6 +223,64 @@ def test_rows_of_deleted_partitions_come_back_when_everybody_knows_of_the_deleti
     assert not before & set(appliance.followed().handles.values())
 
 
+def test_control_that_dies_before_it_gives_rows_has_a_successor_that_gives_them(
+    appliance, monkeypatch
+):
+    rows = appliance.memory.partitions.rows
+    create(appliance, {**new("a"), "num_partitions": rows})
+    appliance.ask(20, 5, topic_names=["a"], timeout=1000)
+    appliance.table.set_applied(NET, appliance.table.metadata_offset)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(appliance.control._rows), "apply", killed)
+        with pytest.raises(Killed):
+            create(appliance, {**new("b"), "num_partitions": rows})
+    appliance.kill_control()
+    assert len(appliance.followed().handles) == rows, "every row is b's now"
+
+
+def test_a_successor_waits_for_who_is_late_with_the_deletion(appliance, monkeypatch):
+    rows = appliance.memory.partitions.rows
+    create(appliance, {**new("a"), "num_partitions": rows})
+    appliance.ask(20, 5, topic_names=["a"], timeout=1000)
+    published = appliance.table.metadata_offset
+    appliance.table.set_applied(NET, published)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(appliance.control._rows), "apply", killed)
+        with pytest.raises(Killed):
+            create(appliance, {**new("b"), "num_partitions": rows})
+    appliance.table.set_applied(NET, 0)  # it died, too: its successor has replayed nothing yet
+    waits = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 3:
+            appliance.table.set_applied(NET, published)
+
+    monkeypatch.setattr("appliance.control.startup.time.sleep", sleep)
+    appliance.kill_control()
+    assert len(waits) == 3
+    assert len(appliance.followed().handles) == rows
+
+
+def test_rows_promised_to_a_topic_are_there_when_a_process_starts_anew_meanwhile(appliance):
+    rows = appliance.memory.partitions.rows
+    create(appliance, {**new("a"), "num_partitions": rows})
+    appliance.ask(20, 5, topic_names=["a"], timeout=1000)
+    appliance.table.set_applied(NET, appliance.table.metadata_offset)
+    assert appliance.control._rows.free == rows
+    appliance.table.set_applied(NET, 0)  # a successor: it will begin with what is published
+    [topic] = create(appliance, {**new("b"), "num_partitions": rows}).topics
+    assert topic.error_code == 0
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed(*_):
+    raise Killed
+
+
 @pytest.mark.parametrize("version", range(1, 7))
 def test_delete_topics_in_every_version(appliance, version):
     [topic] = create(appliance, new("a")).topics

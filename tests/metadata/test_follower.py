@@ -176,7 +176,7 @@ def test_handles_follow_the_partition_table(folder):
     follower.catch_up(folder.end)
     assert follower.handles == {(ID[1], 0): 0}
     rows.add(ID[2], 0)
-    rows.retire(0)
+    rows.retire(0, 0)
     folder.append(kraft.RemoveTopicRecord(topic_id=ID[1]), topic(2), partition(2, 0))
     handles = follower.handles
     follower.catch_up(folder.end)

@@ -103,6 +103,22 @@ def test_words_for_all():
     assert (table.cluster_ready, table.drain, table.was_clean) == (True, 2, True)
 
 
+def test_the_longest_turn_stands_until_somebody_begins_to_look_anew():
+    table = processes()
+    me = Peer(IOPROC, 1)
+    table.occupy(me)
+    for took_ns in (5, 30, 7):
+        table.turned(me, took_ns)
+    assert table.longest_turn(me) == 30
+    assert [table.longest_turn(p) for p in table.peers if p != me] == [0] * 5
+    table.forget_turns(me)
+    table.turned(me, 7)
+    assert table.longest_turn(me) == 7
+    table.vacate(me)
+    table.occupy(me)
+    assert table.longest_turn(me) == 0
+
+
 def test_rows_are_given_in_order_and_again_under_another_handle():
     table = partitions(4)
     ids = [TopicId(os.urandom(16)) for _ in range(6)]
@@ -112,8 +128,8 @@ def test_rows_are_given_in_order_and_again_under_another_handle():
         table.reuse(1, ids[4], 5)
     seen = table.given
     table.set(1, LOG_END, 77)
-    table.retire(1)
-    assert table.idle_rows() == [1]
+    table.retire(1, 40)
+    assert table.idle_rows() == [(40, 1)]
     assert not any(table.in_use(handle) for handle in (1, 4, -1))
     assert [(r.handle, r.topic_id, r.partition) for r in table.live_rows()] == [
         (n, ids[n], n * 7) for n in (0, 2, 3)
@@ -124,7 +140,7 @@ def test_rows_are_given_in_order_and_again_under_another_handle():
     assert table.get(handle, LOG_END) == 0
     assert list(table.given_since(seen)) == [(handle, ids[4], 5)]
     for _ in range(5):
-        table.retire(handle)
+        table.retire(handle, 0)
         handle = table.reuse(1, ids[5], 6)
     late = [(r.handle, r.topic_id) for r in table.given_since(0)]
     assert late == [(0, ids[0]), (handle, ids[5]), (2, ids[2]), (3, ids[3])], "all, when it is late"
@@ -134,7 +150,7 @@ def test_a_handle_comes_again_only_after_all_generations():
     table = partitions(2)
     handles = [table.add(TopicId(bytes(16)), 0)]
     for _ in range(GENERATIONS):
-        table.retire(handles[-1])
+        table.retire(handles[-1], 0)
         handles.append(table.reuse(0, TopicId(bytes(16)), 0))
     assert len(set(handles)) == GENERATIONS == len(handles) - 1
     assert max(handles) < 1 << 32
