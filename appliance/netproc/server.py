@@ -47,12 +47,12 @@ from appliance.ring.process_table import CONTROL, READY, Peer
 from appliance.shell.links import Links
 from appliance.shell.log import NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
+from appliance.shell.patience import NETPROC_ANSWERS_NS
 from appliance.shell.seat import Seat
 from appliance.wire import request_head
 from appliance.wire.request_head import response_head
 
 _SWEEP_NS: Final = 1_000_000_000
-_DRAIN_NS: Final = 5_000_000_000
 _PIECES_IN_RING: Final = 4  # so many pieces of a request fit into the payload area of a ring
 _MOST_NUMBERS: Final = 1 << 32
 
@@ -447,7 +447,7 @@ class Server:
     def _drained(self) -> bool:
         """Whether everything asked is answered and sent, or the time for it is over."""
         if not self._drain_until_ns:
-            self._drain_until_ns = self.now_ns + _DRAIN_NS
+            self._drain_until_ns = self.now_ns + NETPROC_ANSWERS_NS
             self._arrivals.close()
             for listener in self.listeners:
                 self.loop.unregister(listener.sock.fileno())

@@ -10,6 +10,7 @@ from typing import Final
 from appliance.config.broker import BrokerConfig
 from appliance.ring.partition_table import DEFAULT_ROWS
 from appliance.ring.ring import DEFAULT_CAPACITY
+from appliance.shell import patience
 
 MIB: Final = 1024 * 1024
 _MOST: Final = 4
@@ -51,16 +52,14 @@ class Layout:
     for control."""
     spin_us: int = 50
     """How long a loaded loop looks again before it sleeps; 0 never. About what a wake-up takes."""
-    confirm_seconds: float = 2.0
-    """A process that has not let go of a dead peer's rings until then is killed."""
-    wedged_seconds: float = 10.0
-    """A ready process whose heartbeat stands still for so long is killed."""
+    confirm_seconds: float = patience.CONFIRM_S
+    wedged_seconds: float = patience.WEDGED_S
     crash_window_seconds: float = 10.0
     crash_limit: int = 5
-    """The so-manieth death within the window isolates that process."""
-    netproc_drain_seconds: float = 3.0
-    ioproc_drain_seconds: float = 30.0
-    control_drain_seconds: float = 3.0
+    """A process that dies this many times within the window is not started again."""
+    netproc_drain_seconds: float = patience.NETPROC_DRAIN_S
+    ioproc_drain_seconds: float = patience.IOPROC_DRAIN_S
+    control_drain_seconds: float = patience.CONTROL_DRAIN_S
 
     @staticmethod
     def of(config: BrokerConfig) -> "Layout":

@@ -1,0 +1,26 @@
+"""How long the supervisor waits for its children, and how long these wait for others: seconds that
+hold only together.
+
+Invariant: whatever a child gives itself, the supervisor gives it more. The supervisor's layout has
+these as its defaults; each child takes its own from here.
+"""
+
+from typing import Final
+
+CONFIRM_S: Final = 2.0
+"""A process that has not let go of a dead peer's rings until then is killed."""
+WEDGED_S: Final = 10.0
+"""A ready process whose heartbeat stands still for so long is killed."""
+LONGEST_SLEEP_S: Final = 0.1
+"""A loop looks again after that, whatever it waits for; also the slowest heartbeat."""
+
+NETPROC_DRAIN_S: Final = 3.0
+IOPROC_DRAIN_S: Final = 30.0
+CONTROL_DRAIN_S: Final = 3.0
+NETPROC_ANSWERS_S: Final = 2.5
+NETPROC_ANSWERS_NS: Final = int(NETPROC_ANSWERS_S * 1e9)
+"""In the orderly end a netproc waits so long for answers that are still to come, then it goes."""
+
+assert LONGEST_SLEEP_S * 10 <= CONFIRM_S, "a loop that sleeps must have time to confirm"
+assert CONFIRM_S < WEDGED_S, "who stands still is first late to confirm"
+assert NETPROC_ANSWERS_S + LONGEST_SLEEP_S < NETPROC_DRAIN_S, "a netproc goes before it is killed"
