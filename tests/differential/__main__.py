@@ -1,0 +1,83 @@
+"""python -m tests.differential: play scripts on Apache Kafka and on the appliance, compare.
+
+python -m tests.differential                     everything; exit status 1 when something differs
+python -m tests.differential Metadata fetch_     scripts of an API, or whose name begins so
+python -m tests.differential --list              the scripts
+python -m tests.differential --table             what differs on purpose, as docs print it
+python -m tests.differential --keep              start both brokers and print how to reach them
+python -m tests.differential --ours HOST:PORT --kafka HOST:PORT   on brokers that run already
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import kafka
+from tests.differential import registry, table
+from tests.differential.run import both, run
+from tests.differential.scene import Target
+
+
+def main():
+    options = _options()
+    scripts = registry.load()
+    if options.only:
+        scripts = [s for s in scripts if s.api in options.only or s.name.startswith(options.only)]
+    if options.list:
+        return print("\n".join(f"{one.api:28}{one.name}" for one in scripts))
+    if options.table:
+        return print(table.markdown(table.read()), end="")
+    if options.ours:
+        targets = [_target("penstock", options.ours), _target("kafka", options.kafka)]
+        return _report(options, scripts, targets)
+    if reason := kafka.unavailable():
+        sys.exit(reason)
+    with tempfile.TemporaryDirectory() as folder, both(Path(folder)) as targets:
+        if options.keep:
+            return _keep(targets)
+        return _report(options, scripts, targets)
+
+
+def _options():
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.differential", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("only", nargs="*", help="names of APIs, or beginnings of scripts' names")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--ours", metavar="HOST:PORT[:FOLDER]")
+    parser.add_argument("--kafka", metavar="HOST:PORT[:FOLDER]")
+    options = parser.parse_args()
+    options.only = tuple(options.only)
+    return options
+
+
+def _target(name, text):
+    host, port, folder = [*text.split(":", 2), None][:3]
+    return Target(name, (host, int(port)), folder)
+
+
+def _keep(targets):
+    ours, theirs = (f"{t.address[0]}:{t.address[1]}:{t.folder}" for t in targets)
+    print(f"--ours {ours} --kafka {theirs}", flush=True)
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        return None
+
+
+def _report(options, scripts, targets):
+    started = time.monotonic()
+    report = run(scripts, targets, table.read(), whole=not options.only)
+    print(report)
+    print(f"{time.monotonic() - started:.0f} s")
+    sys.exit(not report.good)
+
+
+if __name__ == "__main__":
+    main()
