@@ -48,8 +48,13 @@ _ANSWERS: Final = {
     MOVE: MOVED,
 }
 
+_READS: Final = frozenset((READ, LIST_OFFSET, EPOCH_END))
+"""What changes nothing: a file that cannot be read costs who wanted it an error, and nobody else
+anything."""
+
 Report = Callable[[Partition, StorageFailed], None]
-"""Told once about each partition that goes offline."""
+"""Told once about each partition that goes offline (its log has failed then), and about each file
+of it that cannot be read."""
 
 Fetcher = Callable[[int], Partition | None]
 """Opens the partition of a row at once if it is still to be opened; None: there is none here."""
@@ -201,7 +206,10 @@ class Core:
         try:
             answer = self._answer(asker, partition, message, now_ms)
         except StorageFailed as failure:
-            self.fail(partition, failure)
+            if op in _READS:
+                self._unreadable(partition, failure)
+            else:
+                self.fail(partition, failure)
             answer = refusal(_ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token)
         except PeerError as error:  # a stored batch that cannot be opened
             answer = refusal(_ANSWERS[op], error.code, handle, token)
@@ -249,9 +257,8 @@ class Core:
         if self._touched:
             for partition in self._touched:
                 self._commit(partition)
-                if partition.waiting:
-                    syncing.want(partition)
-                syncing.wrote(partition, now_ns)
+                if partition.broken is None:
+                    syncing.wrote(partition, now_ns)
             self._touched.clear()
         for synced in syncing.ended(now_ns):
             self._conclude(synced)
@@ -299,15 +306,20 @@ class Core:
     def _wake(self, partition: Partition) -> None:
         """Answer the parked reads that have enough now."""
         for read in list(partition.parked.values()):
-            answer = reading.find(
-                partition,
-                read.token,
-                read.flags,
-                read.offset,
-                read.epoch,
-                read.max_bytes,
-                read.min_bytes,
-            )
+            try:
+                answer = reading.find(
+                    partition,
+                    read.token,
+                    read.flags,
+                    read.offset,
+                    read.epoch,
+                    read.max_bytes,
+                    read.min_bytes,
+                )
+            except StorageFailed as failure:
+                self._unreadable(partition, failure)
+                code = errors.KAFKA_STORAGE_ERROR
+                answer = refusal(FOUND, code, partition.handle, read.token)
             if answer is not None:
                 self.purgatory.take(read)
                 self.askers[read.peer].out.append(answer)
@@ -322,6 +334,12 @@ class Core:
         if self.groups is not None:
             self.groups.close(partition)
         self._report(partition, failure)
+
+    def _unreadable(self, partition: Partition, failure: StorageFailed) -> None:
+        """A read failed. Said once about each file: consumers ask again and again."""
+        if failure.path not in partition.unreadable:
+            partition.unreadable.add(failure.path)
+            self._report(partition, failure)
 
     def _refuse_parked(self, partition: Partition, code: int) -> None:
         for read in list(partition.parked.values()):

@@ -256,7 +256,8 @@ class IoProcess:
         self._housekeeping.moved_log_start(partition)
 
     def _offline(self, partition: Partition, failure: StorageFailed) -> None:
-        self._events.event(ERROR, "partition-offline", partition=partition, cause=failure)
+        name = "partition-offline" if partition.log.failure is not None else "read-failed"
+        self._events.event(ERROR, name, partition=partition, cause=failure)
 
     # The end --------------------------------------------------------------------------------------
 

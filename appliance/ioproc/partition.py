@@ -31,7 +31,8 @@ _UNGUARDED: Final = SpaceGuard(0, 0)
 class Partition:
     """The home of one partition. handle: its row in the partition table. directory: number of the
     log folder that it lies in, space: the guard of that. future: while it moves, number + 1 of the
-    folder it moves to, log end of the copy, bytes of the copy."""
+    folder it moves to, log end of the copy, bytes of the copy. unreadable: files that a read failed
+    on."""
 
     __slots__ = (
         "_codec",
@@ -55,6 +56,7 @@ class Partition:
         "syncing",
         "topic",
         "topic_id",
+        "unreadable",
         "waiting",
     )
 
@@ -75,6 +77,7 @@ class Partition:
         self.future = (0, 0, 0)
         self.space = _UNGUARDED
         self.broken: StorageFailed | None = None
+        self.unreadable: set[str] = set()
         self.staged: list[Waiting] = []
         self.waiting: deque[Waiting] = deque()
         self.parked: dict[int, ParkedRead] = {}

@@ -6,8 +6,10 @@ wait. Called by the core at the end of each turn.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
+from appliance.base.errors import StorageFailed
 from appliance.ioproc.flusher import Done, Tag, run
 from appliance.ioproc.partition import Partition
 
@@ -84,7 +86,10 @@ class Syncing:
             self._wanted.append(partition)
 
     def wrote(self, partition: Partition, now_ns: int) -> None:
-        """The partition has bytes that are not on the disk yet."""
+        """The partition has bytes that are not on the disk yet, and perhaps somebody who waits."""
+        assert partition.broken is None, "what failed is never synced again"
+        if partition.waiting:
+            self.want(partition)
         if partition not in self.dirty:
             self.dirty[partition] = now_ns
 
@@ -92,6 +97,9 @@ class Syncing:
         """The partition is closed or broken."""
         self.dirty.pop(partition, None)
         self.moved.pop(partition, None)
+        if partition in self._wanted:
+            self._wanted.remove(partition)
+            partition.syncing = False
 
     def busy(self) -> bool:
         """Whether a sync is under way."""
@@ -155,15 +163,23 @@ class Syncing:
                 log.flushed(job)
                 self.moved[partition] = None
             self.dirty.pop(partition, None)
-            if log.recovery_point < log.end_offset:
+            if log.recovery_point < log.end_offset and partition.broken is None:
                 self.dirty[partition] = now_ns
         return Synced(partition, log.recovery_point, done.failure)
 
 
 def _job(partition: Partition, *, background: bool) -> tuple[Tag, Callable[[], None]]:
-    job = partition.log.flush_job()
+    """A sync as a job. What cannot even be prepared fails where every sync fails: in `_end`."""
+    try:
+        job = partition.log.flush_job()
+    except StorageFailed as failure:
+        return (partition, None, background), partial(_refuse, failure)
     return (partition, job, background), _nothing if job is None else job.run
 
 
 def _nothing() -> None:
     """All of the log is on the disk already."""
+
+
+def _refuse(failure: StorageFailed) -> None:
+    raise failure
