@@ -8,6 +8,7 @@
     for message in link.read("hello"):
         print(message.offset(), message.value())
 
+`link.create_topic("hello", 3)` makes a topic, `link.read("hello", follow=True)` goes on for ever.
 Everything returned is confluent-kafka's own class; what is not here is done with that.
 `penstock.local` runs an appliance as a child process, `penstock.pytest_plugin` does so for tests.
 """
