@@ -1,12 +1,12 @@
 """The way from a command to a broker: the flags of every client command, and the clients.
 
-`connected` puts a Link in front of a command's arguments. A broker that is not there is found out
-by one plain connection first, so that the answer comes at once and not after a client's patience.
+`connected` puts a Link in front of a command's arguments. A broker that is not there, or not where
+it says, is found out by plain connections first, so that the answer comes at once and not after a
+client's patience.
 """
 
 import functools
 import os
-import socket
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
-_PROBE_S: Final = 3.0
 _T = TypeVar("_T")
 _UNREACHABLE_NAMES: Final = frozenset(
     (
@@ -53,6 +52,7 @@ class Link:
         self.bootstrap = self.properties["bootstrap.servers"]
         self.timeout_s = timeout_s
         self._admin: AdminClient | None = None
+        self._found = False
 
     def admin(self) -> "AdminClient":
         """Always the same one: its requests end with it. Raises Failure when no broker can be
@@ -84,9 +84,25 @@ class Link:
         return Consumer(self._config(**base | settings))
 
     def _config(self, **settings: object) -> dict[str, Any]:
-        reach(self.bootstrap)
+        if not self._found:
+            self._find()
         quiet = {"log_level": 0, "client.id": "penstock"}
         return quiet | {k.replace("_", "."): v for k, v in settings.items()} | self.properties
+
+    def _find(self) -> None:
+        """Raises Failure when clients would not find the broker."""
+        from penstock.reach import misplaced
+
+        reach(self.bootstrap)
+        plain = self.properties.get("security.protocol", "plaintext").lower() == "plaintext"
+        if plain and (problem := misplaced(self.bootstrap)):
+            raise Failure(
+                problem,
+                "advertised.listeners of the broker must name it as its clients know it",
+                code=UNREACHABLE,
+                name="UNREACHABLE",
+            )
+        self._found = True
 
     def wait(self, future: "Future[_T]", about: str = "") -> _T:
         """The result of a request to a broker about a topic. Raises Failure."""
@@ -105,23 +121,22 @@ class Link:
 
 def reach(bootstrap: str) -> None:
     """One of the servers accepts a connection, or Failure (UNREACHABLE)."""
-    problem = "no server is named"
+    from penstock.reach import unreachable
+
     for server in bootstrap.split(","):
-        host, _, port = server.strip().rpartition("://")[2].rpartition(":")
-        if not port.isdigit() or not host:
+        if not server.rpartition(":")[2].isdecimal():
             raise usage(f"{server!r} is not HOST:PORT", f"for example -b {DEFAULT_BOOTSTRAP}")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), _PROBE_S).close()
-        except OSError as refused:
-            problem = f"{server} cannot be reached: {refused.strerror or refused}"
-        else:
-            return
-    raise Failure(
-        problem,
-        "penstock up starts an appliance; -b HOST:PORT names another one",
-        code=UNREACHABLE,
-        name="UNREACHABLE",
-    )
+    try:
+        problem = unreachable(bootstrap)
+    except ValueError as wrong:
+        raise usage(str(wrong), f"for example -b {DEFAULT_BOOTSTRAP}") from None
+    if problem:
+        raise Failure(
+            problem,
+            "penstock up starts an appliance; -b HOST:PORT names another one",
+            code=UNREACHABLE,
+            name="UNREACHABLE",
+        )
 
 
 def name_of_code(code: int) -> str:

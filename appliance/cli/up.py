@@ -25,6 +25,7 @@ from appliance.config.load import load
 
 DEFAULT_DATA: Final = "penstock-data"
 DEFAULT_PORT: Final = 9092
+_LOOK_UP_S: Final = 2.0
 
 
 @click.command("up")
@@ -70,6 +71,7 @@ def command(
             raise usage(f"--ready-fd {ready_fd} is not an open descriptor") from None
     broker = _load(config, listen, settings)
     folder, *others = _folders(data, broker)
+    _warn_of_unknown_names(broker)
     return serve(broker, folder, ready_fd, others)
 
 
@@ -162,6 +164,31 @@ def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return broker
+
+
+def _warn_of_unknown_names(broker: BrokerConfig) -> None:
+    """Clients are sent to what advertised.listeners names. It is looked up by another process,
+    because the answer may take long and threads must not be there when children are forked."""
+    told = [parse_endpoint("advertised.listeners", t) for t in broker.list("advertised.listeners")]
+    for host in sorted({one.host for one in told if one.host}):
+        import subprocess
+
+        look_up = "import socket, sys; socket.getaddrinfo(sys.argv[1], None)"
+        try:
+            found = subprocess.run(
+                [sys.executable, "-I", "-S", "-c", look_up, host],
+                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                timeout=_LOOK_UP_S,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            why = f"could not be resolved within {_LOOK_UP_S:g} s"
+        else:
+            why = "cannot be resolved by this host" if found.returncode else ""
+        if why:
+            print(
+                f"warning: advertised.listeners: {host} {why}; clients are told to connect there",
+                file=sys.stderr,
+            )
 
 
 def _listeners(texts: tuple[str, ...], mapped: object) -> dict[str, str]:

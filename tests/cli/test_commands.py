@@ -14,7 +14,9 @@ from pathlib import Path
 
 import click
 import pytest
+from confluent_kafka import KafkaException
 
+import penstock
 from appliance.cli.root import root
 
 PENSTOCK = [sys.executable, "-m", "appliance.cli"]
@@ -230,9 +232,27 @@ def test_nobody_there_is_code_3_and_says_what_to_do(run):
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
     told = run("topic", "list", "-b", f"127.0.0.1:{port}", code=3)
-    assert "penstock up" in told.stderr.splitlines()[-1]
+    assert "appliance.cli up starts an appliance" in told.stderr.splitlines()[-1]
     told = run("topic", "list", "--bootstrap-server", f"127.0.0.1:{port}", "-o", "json", code=3)
     assert json.loads(told.stdout)["error"]["code"] == "UNREACHABLE"
+
+
+def test_a_broker_that_says_it_is_where_nobody_finds_it_is_told_at_once(fresh_appliance):
+    one = fresh_appliance(advertised_listeners="PLAINTEXT://kafka1.invalid:9092")
+    warning = "warning: advertised.listeners: kafka1.invalid cannot be resolved by this host"
+    assert warning in one.log_text()
+    lost = "says it is at kafka1.invalid:9092, which this host cannot resolve"
+    for words in (["topic", "list"], ["produce", "hello"], ["consume", "hello"]):
+        done = subprocess.run(
+            [*PENSTOCK, *words, "-b", one.bootstrap], input="", capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 3
+        cause, hint = done.stderr.splitlines()
+        assert cause.endswith(f"{one.bootstrap} answers, but it {lost}")
+        assert "advertised.listeners" in hint
+    with pytest.raises(KafkaException, match=lost):
+        penstock.connect(one.bootstrap).admin()
 
 
 @pytest.mark.parametrize(
