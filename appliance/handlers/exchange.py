@@ -49,7 +49,7 @@ Place = tuple[int, int, int, int, int]
 class Exchange:
     """One request on its way. `position` and `end` bound its body in the netproc's arena."""
 
-    number: int  # identifies it in tokens: token >> 32
+    number: int  # identifies it in tokens: token >> 32; -1: it is not in flight
     handler: "Handler"
     version: int
     correlation_id: int

@@ -5,10 +5,8 @@ in order, and while anything is kept no connection is read, so the sender's TCP 
 queue that grows.
 """
 
-import heapq
 import select
 import socket
-from collections import deque
 from secrets import randbits
 from typing import Final
 
@@ -23,13 +21,14 @@ from appliance.metadata.follower import Follower
 from appliance.netproc.arrivals import Arrivals
 from appliance.netproc.connection import Connection
 from appliance.netproc.cursors import Cursors
+from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.listener import Listener, advertised
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
 from appliance.netproc.page_cache import PageCache
 from appliance.netproc.routes import Routes
 from appliance.netproc.segments import OpenSegment, Segments
-from appliance.netproc.slabs import give_back
+from appliance.netproc.slabs import check, give_back
 from appliance.netproc.throttling import Throttling
 from appliance.ring import messages
 from appliance.ring.arena import Arena
@@ -54,7 +53,6 @@ from appliance.wire.request_head import response_head
 
 _SWEEP_NS: Final = 1_000_000_000
 _PIECES_IN_RING: Final = 4  # so many pieces of a request fit into the payload area of a ring
-_MOST_NUMBERS: Final = 1 << 32
 
 
 class Server:
@@ -96,13 +94,10 @@ class Server:
         self.page_cache = PageCache()
         self.choked = False  # a ring is full: read nothing
         self._dirty: list[Connection] = []
-        self._exchanges: dict[int, Exchange] = {}
-        self._next_number = 0
-        self._deadlines: list[tuple[int, int]] = []
+        self.exchanges = Exchanges()
         self._arrivals = Arrivals(self._throttling.meters, self.limits, loop, clock, log)
         self._outbox = Outbox(links, seat.ioprocs)
         self._kept = self._outbox.kept
-        self._lost: deque[tuple[Exchange, int]] = deque()
         self._next_sweep_ns = self.now_ns + _SWEEP_NS
         self._drain_until_ns = 0
         self._rows = seat.partitions.state
@@ -115,13 +110,11 @@ class Server:
         homes = {CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
         self.choked = self._outbox.drop(homes)  # the full ring may have been the dead one's
         self._forget_files()
-        for x in list(self._exchanges.values()):
-            for index in [index for index, home in x.pending.items() if home in homes]:
-                self._lost.append((x, index))
+        self.exchanges.lose_all(homes)
 
     def handle(self, peer: Peer, arrived: list[Message]) -> None:
         """Completions from an ioproc, answers from control."""
-        exchanges = self._exchanges
+        exchanges = self.exchanges.living
         for message in arrived:
             x = exchanges.get(message.token >> 32)
             if x is None:
@@ -161,9 +154,7 @@ class Server:
             return 1
         wait = self._throttling.wait_ms(now_ns, LONGEST_WAIT_MS)
         wait = self._arrivals.wait_ms(now_ns, wait)
-        if self._deadlines:
-            return max(0, min(wait, -(-(self._deadlines[0][0] - now_ns) // 1_000_000)))
-        return wait
+        return self.exchanges.wait_ms(now_ns, wait)
 
     def follow(self) -> None:
         """Replay metadata that control has committed since; a request never sees an older image
@@ -217,21 +208,20 @@ class Server:
         if handler is None or not handler.lowest <= version <= handler.highest:
             self._unsupported(connection, key, version, correlation_id)
             return
-        self._begin(Exchange(0, handler, version, correlation_id, client_id, body, end, connection))
+        self._begin(
+            Exchange(NO_NUMBER, handler, version, correlation_id, client_id, body, end, connection)
+        )
 
     def _begin(self, x: Exchange) -> None:
-        number = self._next_number
-        self._next_number = (number + 1) % _MOST_NUMBERS
-        x.number = number
+        self.exchanges.begin(x)
         x.started_ns = self.now_ns
         connection = x.connection
         connection.queue.append(x)
-        self._exchanges[number] = x
         self.follow()
         try:
             x.handler.begin(self, x)
         except MalformedRequest as problem:
-            self._exchanges.pop(number, None)
+            self.exchanges.end(x)
             self._malformed(connection, f"{x.handler.name} v{x.version}: {problem}")
             return
         if x.pending and x.handler.keeps_body:
@@ -239,10 +229,8 @@ class Server:
         self._release_if_done(x)
 
     def _fail_lost(self) -> None:
-        while self._lost:
-            x, index = self._lost.popleft()
-            if x.pending.pop(index, None) is not None:
-                self._complete(x, index, None)
+        while (lost := self.exchanges.next_lost()) is not None:
+            self._complete(lost[0], lost[1], None)
 
     def _complete(self, x: Exchange, index: int, message: Message | None) -> None:
         if x.answer is None or x.handler.keeps_body:
@@ -255,14 +243,15 @@ class Server:
             if x.slab is not None:
                 x.slab.let_go()
                 x.slab = None
-            self._exchanges.pop(x.number, None)
+            if self.exchanges.lives(x):
+                self.exchanges.end(x)
 
     def _unsupported(
         self, connection: Connection, key: int, version: int, correlation_id: int
     ) -> None:
         if key == k18_api_versions.KEY:
             body = k18_api_versions.unsupported()
-            x = Exchange(0, self.handlers[key], 0, correlation_id, None, 0, 0, connection)
+            x = Exchange(NO_NUMBER, self.handlers[key], 0, correlation_id, None, 0, 0, connection)
             connection.queue.append(x)
             self.finish(x, [body])
             return
@@ -351,7 +340,7 @@ class Server:
     ) -> None:
         x.pending[index] = home
         if not self._outbox.is_up(home):
-            self._lost.append((x, index))
+            self.exchanges.lose(x, index)
         elif not self._outbox.put(home, fields, payload):
             self.choked = True
 
@@ -375,7 +364,7 @@ class Server:
         return self.segments.get(route.handle, base, folder, layout)
 
     def schedule(self, x: Exchange) -> None:
-        heapq.heappush(self._deadlines, (x.deadline_ns, x.number))
+        self.exchanges.schedule(x)
 
     def reached(self, x: Exchange) -> tuple[str, int]:
         return advertised(self.config, x.connection.sock, x.connection.listener)
@@ -418,24 +407,22 @@ class Server:
         self._arrivals.shut(listener, _SWEEP_NS)
 
     def _expire(self) -> None:
-        deadlines = self._deadlines
-        while deadlines and deadlines[0][0] <= self.now_ns:
-            deadline, number = heapq.heappop(deadlines)
-            x = self._exchanges.get(number)
-            if x is not None and x.answer is None and x.deadline_ns == deadline:
-                x.handler.expire(self, x)
-                self._release_if_done(x)
+        while (x := self.exchanges.next_due(self.now_ns)) is not None:
+            x.handler.expire(self, x)
+            self._release_if_done(x)
 
     def _sweep(self) -> None:
         """Once a second: requests out of time, idle or stuck connections, memory nobody needs."""
         now = self.now_ns
         self._next_sweep_ns = now + _SWEEP_NS
-        for x in list(self._exchanges.values()):
-            if x.deadline_ns and x.answer is None and x.deadline_ns <= now:
-                x.handler.expire(self, x)
-                self._release_if_done(x)
+        for x in self.exchanges.overdue(now):
+            x.handler.expire(self, x)
+            self._release_if_done(x)
         for connection in list(self.connections.values()):
             connection.sweep(now, self._idle_ns, self._no_progress_ns)
+        self.exchanges.invariants()
+        held = [connection.slab for connection in self.connections.values()]
+        check(self.arena, held + [x.slab for x in self.exchanges.living.values()])
         give_back(self.arena, self.memory)
 
     def _resume_starving(self) -> None:
@@ -473,9 +460,9 @@ class Server:
         self.starving.pop(connection, None)
         self.limits.release(connection.address)
         for x in connection.queue:
-            if x.number in self._exchanges and not x.handler.keeps_body:
+            if self.exchanges.lives(x) and not x.handler.keeps_body:
                 self.cancel(x)
-                self._exchanges.pop(x.number, None)
+                self.exchanges.end(x)
 
     def mark_dirty(self, connection: Connection) -> None:
         """Something can be sent at the end of this turn."""

@@ -7,6 +7,7 @@ the connection's `end`.
 """
 
 import mmap
+from collections.abc import Iterable
 from contextlib import suppress
 
 from appliance.ring.arena import NO_ROOM, UNIT, Arena
@@ -53,6 +54,14 @@ def allocate(arena: Arena, wanted: int, needed: int) -> Slab | None:
 def preferred_size(largest_frame: int, arena_bytes: int) -> int:
     """Bytes worth having for a connection whose largest frame so far had `largest_frame` bytes."""
     return max(UNIT, min(largest_frame * _FRAMES_AHEAD, arena_bytes // _SHARE))
+
+
+def check(arena: Arena, held: Iterable[Slab | None]) -> None:
+    """Assert that all that is taken from the arena is `held`, so that nothing leaks; O(held)."""
+    slabs = {slab.position: slab for slab in held if slab is not None}
+    assert all(slab.users > 0 for slab in slabs.values()), "a slab is held that was freed"
+    sizes = sum(slab.limit - slab.position for slab in slabs.values())
+    assert sizes == arena.used, f"{arena.used - sizes} bytes of the arena are held by nobody"
 
 
 def give_back(arena: Arena, memory: memoryview) -> None:

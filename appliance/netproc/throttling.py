@@ -8,6 +8,7 @@ server for every answer while a quota exists.
 
 import heapq
 from collections.abc import Mapping
+from itertools import count
 from typing import Final
 
 from appliance.base.clock import Clock
@@ -39,11 +40,12 @@ class Throttling:
 
     active: some client has a quota on what it sends, reads, asks or changes."""
 
-    __slots__ = ("_log", "_meters", "_muted", "_warned", "active", "meters", "watch")
+    __slots__ = ("_log", "_meters", "_muted", "_ties", "_warned", "active", "meters", "watch")
 
     def __init__(self, seat: Seat, log: Log, clock: Clock) -> None:
         self._log = log
-        self._muted: list[tuple[int, int, Connection]] = []  # until when, ties broken by number
+        self._muted: list[tuple[int, int, Connection]] = []  # until when, ties broken by order
+        self._ties = count()
         self._warned: dict[tuple[str, Entity], int] = {}
         size_ms = seat.config.int("quota.window.size.seconds") * 1000
         self.meters = Meters(seat.quotas, seat.index, Windows(seat.quotas.windows, size_ms))
@@ -109,7 +111,7 @@ class Throttling:
             return
         until = now_ns + pause_ms * 1_000_000
         x.connection.mute(until)
-        heapq.heappush(self._muted, (until, x.number, x.connection))
+        heapq.heappush(self._muted, (until, next(self._ties), x.connection))
         found = self.meters.told(kind, _USER, client)
         if found is None:
             return

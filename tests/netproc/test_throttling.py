@@ -186,3 +186,24 @@ def test_near_its_quota_a_producer_is_served_one_request_at_a_time(server, wired
     x = exchange(k00_produce.HANDLER, 9, connection, 10)
     one.apply(x, [answer], server.now_ns + 24 * SECOND)
     assert not connection.one_by_one
+
+
+def test_two_pauses_that_end_at_the_same_moment(server):
+    """Of requests without a number, too: answered at once, such as a refused version."""
+    one = throttling([])
+    pairs = [socket.socketpair() for _ in range(2)]
+    ends = [end for pair in pairs for end in pair]
+    try:
+        for ours, _ in pairs:
+            connection = Connection(server, ours, "peer", 0)
+            x = exchange(k01_fetch.handler(None), 12, connection, 100, client=b"slow")
+            x.number = -1
+            for size in (2_000_000, 100):
+                one.apply(x, [FileRange(None, 0, size)], server.now_ns)
+        later = server.now_ns + 3600 * SECOND
+        server.now_ns = later
+        one.unmute(later)
+        assert one.wait_ms(later, 100) == 100
+    finally:
+        for end in ends:
+            end.close()

@@ -1,0 +1,108 @@
+"""The requests in flight of one network process: their numbers, their deadlines, and what was lost
+of them.
+
+Invariant: a number names one living exchange, and each living exchange waits for something, so
+nothing is answered in another's name and nothing waits for ever. An exchange ends once; what is
+answered at once never begins. Called by the server.
+"""
+
+import heapq
+from collections import deque
+from typing import Final
+
+from appliance.handlers.exchange import Exchange
+
+NO_NUMBER: Final = -1
+"""Of an exchange that is not in flight: no token carries it."""
+_NUMBERS: Final = 1 << 32  # as many as fit into the upper half of a token
+
+
+class Exchanges:
+    """living: by number; read it, never write it."""
+
+    __slots__ = ("_deadlines", "_lost", "_next", "living")
+
+    def __init__(self, first: int = 0) -> None:
+        self.living: dict[int, Exchange] = {}
+        self._next = first
+        self._deadlines: list[tuple[int, int]] = []
+        self._lost: deque[tuple[Exchange, int]] = deque()
+
+    def begin(self, x: Exchange) -> None:
+        """Give it a number that no living one has."""
+        assert x.number == NO_NUMBER, "it is in flight already"
+        living = self.living
+        number = self._next
+        while number in living:  # a long poll may outlive four billion requests
+            number = (number + 1) % _NUMBERS
+        self._next = (number + 1) % _NUMBERS
+        x.number = number
+        living[number] = x
+
+    def lives(self, x: Exchange) -> bool:
+        """Whether it has begun and not ended."""
+        return x.number != NO_NUMBER
+
+    def end(self, x: Exchange) -> None:
+        """Nothing is pending, nobody waits: completions that still come are for nobody."""
+        assert x.slab is None, "it ends and holds memory"
+        found = self.living.pop(x.number, None)
+        assert found is x, "its number is another's"
+        x.number = NO_NUMBER
+
+    # Deadlines ------------------------------------------------------------------------------------
+
+    def schedule(self, x: Exchange) -> None:
+        """Its deadline is to be kept to the millisecond."""
+        heapq.heappush(self._deadlines, (x.deadline_ns, x.number))
+
+    def next_due(self, now_ns: int) -> Exchange | None:
+        """One that was scheduled for now or before and is not answered; each is told once."""
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now_ns:
+            deadline, number = heapq.heappop(deadlines)
+            x = self.living.get(number)
+            if x is not None and x.answer is None and x.deadline_ns == deadline:
+                return x
+        return None
+
+    def overdue(self, now_ns: int) -> list[Exchange]:
+        """All whose deadline has passed without an answer, scheduled or not."""
+        return [
+            x
+            for x in self.living.values()
+            if x.deadline_ns and x.answer is None and x.deadline_ns <= now_ns
+        ]
+
+    def wait_ms(self, now_ns: int, longest_ms: int) -> int:
+        """How long the loop may wait until the next deadline."""
+        if not self._deadlines:
+            return longest_ms
+        return max(0, min(longest_ms, -(-(self._deadlines[0][0] - now_ns) // 1_000_000)))
+
+    # What was lost --------------------------------------------------------------------------------
+
+    def lose(self, x: Exchange, index: int) -> None:
+        """What it asked by this index will never be answered."""
+        self._lost.append((x, index))
+
+    def lose_all(self, homes: set[int]) -> None:
+        """These processes died: what was asked of them is lost."""
+        for x in self.living.values():
+            for index, home in x.pending.items():
+                if home in homes:
+                    self._lost.append((x, index))
+
+    def next_lost(self) -> tuple[Exchange, int] | None:
+        """One that was lost, no longer pending; each is told once."""
+        while self._lost:
+            x, index = self._lost.popleft()
+            if x.pending.pop(index, None) is not None:
+                return x, index
+        return None
+
+    def invariants(self) -> None:
+        """Assert what must always hold; O(living)."""
+        for number, x in self.living.items():
+            assert x.number == number, f"{x.handler.name} {x.number} is known as {number}"
+            assert x.pending, f"{x.handler.name} {number} waits for nobody"

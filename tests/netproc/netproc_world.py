@@ -1,0 +1,200 @@
+"""A whole network process without its process: a real Server over real rings, a real control, and
+the test in the place of the I/O process.
+
+`World.turn` lets everybody have one turn; `asked` is what the I/O process has been asked since.
+"""
+
+import os
+import socket
+import struct
+from contextlib import suppress
+
+from kio.index import load_request_schema
+
+from appliance.base.clock import OsClock
+from appliance.base.os_disk import OsDisk
+from appliance.config.broker import BrokerConfig
+from appliance.control.main import Control
+from appliance.control.startup import start
+from appliance.metadata.follower import Follower
+from appliance.netproc.server import Server
+from appliance.ring.messages import ENSURE_TOPIC
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
+from appliance.shell.links import Links
+from appliance.shell.log import Log
+from appliance.shell.loop import Loop
+from appliance.shell.seat import Seat
+from appliance.supervisor.layout import MIB, Layout
+from appliance.supervisor.memory import SharedMemory
+from appliance.wire import messages, request_head
+from appliance.wire.build import build
+
+LAYOUT = Layout(arena_bytes=8 * MIB, partition_rows=256)
+CTL, IO, NET = Peer(CONTROL, 0), Peer(IOPROC, 0), Peer(NETPROC, 0)
+READABLE = 1
+
+
+class World:
+    def __init__(self, path, settings=None, topics=("flights",)):
+        self.path = str(path)
+        self.config = BrokerConfig.of(settings or {})
+        self.fd = os.open(path / "log", os.O_RDWR | os.O_CREAT)
+        self.log = Log("netproc", fd=self.fd, journal=False)
+        self.memory = SharedMemory(LAYOUT, self.log)
+        self.table = self.memory.processes
+        self.bells = {peer: os.eventfd(0, os.EFD_NONBLOCK) for peer in self.table.peers}
+        self.own = os.eventfd(0, os.EFD_NONBLOCK)
+        self.door = socket.create_server(("127.0.0.1", 0))
+        self.door.setblocking(False)
+        self.clients = []
+        self.now_ns = OsClock().monotonic_ns()
+        seat = self.seat(NET)
+        self.io = Links(self.seat(IO), self.log)
+        self.control_links = Links(control_seat := self.seat(CTL), self.log)
+        self.links = Links(seat, self.log)
+        started = start(control_seat, OsDisk(), OsClock(), os.urandom, self.log)
+        self.control = Control(control_seat, self.control_links, self.log, started)
+        self.settle()
+        self.control.open_for_business()
+        for name in topics:
+            self.make(name)
+        follower = Follower(OsDisk(), self.path, self.memory.partitions)
+        follower.catch_up(self.table.metadata_offset)
+        self.loop = Loop(seat, self.links)
+        self.server = Server(seat, self.links, self.loop, follower, OsClock(), self.log)
+        self.server.open_for_business()
+
+    def seat(self, peer):
+        generation = self.table.occupy(peer)
+        self.table.move_epoch()
+        return Seat(
+            kind=peer.kind,
+            index=peer.index,
+            generation=generation,
+            config=self.config,
+            data_dir=self.path,
+            clean=False,
+            processes=self.table,
+            partitions=self.memory.partitions,
+            arenas=self.memory.arenas,
+            doorbell=self.bells[peer],
+            doorbells={p: bell for p, bell in self.bells.items() if p != peer},
+            supervisor_doorbell=self.own,
+            rings=self.memory.rings_of(peer),
+            ioprocs=1,
+            netprocs=1,
+            ring_slots=LAYOUT.ring_slots,
+            quotas=self.memory.quotas,
+            listeners=[self.door] if peer == NET else [],
+        )
+
+    def make(self, name):
+        """A topic, before there is a server."""
+        asked = self.links.writer(CONTROL, 0)
+        assert asked.push_with_payload(ENSURE_TOPIC, 0, 0, 0, payload=name.encode())
+        self.links.flush()
+        self.control_turn()
+        ((_, [answer]),) = self.links.poll()
+        assert answer.flags == 1
+
+    def settle(self):
+        for links in (self.links, self.io, self.control_links):
+            links.changed_peers()
+            links.confirm()
+
+    def turn(self, ms=1):
+        """The sockets, the netproc's rings and turn, then control's."""
+        server = self.server
+        self.now_ns += ms * 1_000_000
+        for connection in list(server.connections.values()):
+            connection.ready(READABLE)
+        for peer, arrived in self.links.poll():
+            server.handle(peer, arrived)
+        server.turn(self.now_ns)
+        self.links.flush()
+        self.control_turn()
+
+    def control_turn(self):
+        for peer, arrived in self.control_links.poll():
+            self.control.handle(peer, arrived)
+        self.control.turn(self.now_ns)
+        self.control_links.flush()
+
+    def asked(self):
+        """What the I/O process finds in its ring."""
+        return [one for _, arrived in self.io.poll() for one in arrived]
+
+    def tell(self, op, token, error=0, **fields):
+        """A completion of the I/O process."""
+        assert self.io.writer(NETPROC, 0).push(op, error + 1, 0, token, **fields)
+        self.io.flush()
+
+    def client(self, name="client"):
+        one = Client(self, name)
+        self.clients.append(one)
+        self.server.listeners[0].ready(READABLE)
+        return one
+
+    def end(self):
+        """Nobody is connected any more and everything asked was answered: nothing may be left."""
+        for one in self.clients:
+            one.close()
+        self.turn()
+        self.turn(ms=2000)
+        assert not self.server.exchanges.living
+        assert self.server.arena.used == 0, "memory that nobody holds"
+
+    def close(self):
+        for one in self.clients:
+            one.close()
+        self.loop.close()
+        self.door.close()
+        for fd in (self.own, self.fd, *self.bells.values()):
+            os.close(fd)
+
+
+class Client:
+    """One connection; `ask` waits for the answer, `send` does not."""
+
+    def __init__(self, world, name):
+        self.world = world
+        self.name = name.encode()
+        self.sock = socket.create_connection(world.door.getsockname())
+        self.sock.setblocking(False)
+        self.sent = []
+        self.got = b""
+
+    def send(self, key, version, **values):
+        body = messages.encode_request(build(load_request_schema(key, version), values))
+        self.send_body(key, version, body)
+
+    def send_body(self, key, version, body):
+        head = struct.pack(">hhih", key, version, len(self.sent), len(self.name)) + self.name
+        head += b"\0" * request_head.is_flexible(key, version)
+        self.sent.append((key, version))
+        self.sock.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
+
+    def answer(self):
+        """(correlation id, decoded body) of the next answer; None: there is none yet."""
+        with suppress(BlockingIOError):
+            self.got += self.sock.recv(1 << 20)
+        if len(self.got) < 8:
+            return None
+        length, number = struct.unpack_from(">ii", self.got)
+        frame, self.got = self.got[8 : 4 + length], self.got[4 + length :]
+        key, version = self.sent[number]
+        tagged = key != request_head.API_VERSIONS and request_head.is_flexible(key, version)
+        return number, messages.decode_response(key, version, frame[tagged:])
+
+    def ask(self, key, version, turns=20, **values):
+        self.send(key, version, **values)
+        for _ in range(turns):
+            self.world.turn()
+            found = self.answer()
+            if found is not None:
+                assert found[0] == len(self.sent) - 1
+                return found[1]
+        raise AssertionError("it is not answered")
+
+    def close(self):
+        self.sock.close()

@@ -1,0 +1,102 @@
+"""Numbers name one exchange each, deadlines and losses are told once, and a leak is noticed."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from appliance.handlers.exchange import Exchange, Handler, never
+from appliance.netproc.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.slabs import allocate, check
+from appliance.ring.arena import UNIT, Arena
+
+HANDLER = Handler(0, "Produce", 3, 13, lambda host, x: None, never)
+LAST = (1 << 32) - 1
+
+
+def exchange():
+    connection = SimpleNamespace()
+    return Exchange(NO_NUMBER, HANDLER, 9, 0, None, 0, 0, connection)
+
+
+def test_numbers_begin_again_and_pass_over_those_in_use():
+    exchanges = Exchanges(first=LAST)
+    last, zero, one = exchange(), exchange(), exchange()
+    exchanges.begin(last)
+    exchanges.begin(zero)
+    assert (last.number, zero.number) == (LAST, 0)
+    again = Exchanges(first=LAST)
+    again.living.update({LAST: last, 0: zero})
+    again.begin(one)
+    assert one.number == 1 and again.living[0] is zero
+
+
+def test_an_exchange_that_is_not_in_flight_cannot_end():
+    exchanges = Exchanges()
+    living, answered = exchange(), exchange()
+    exchanges.begin(living)
+    with pytest.raises(AssertionError, match="another's"):
+        exchanges.end(answered)
+    answered.number = living.number
+    with pytest.raises(AssertionError, match="another's"):
+        exchanges.end(answered)
+    assert not exchanges.lives(exchange())
+
+
+def test_one_that_holds_memory_cannot_end():
+    exchanges, x = Exchanges(), exchange()
+    exchanges.begin(x)
+    x.slab = allocate(Arena(UNIT), 1, 1)
+    with pytest.raises(AssertionError, match="holds memory"):
+        exchanges.end(x)
+
+
+def test_one_that_waits_for_nobody_is_noticed():
+    exchanges, x = Exchanges(), exchange()
+    exchanges.begin(x)
+    x.pending[0] = 0
+    exchanges.invariants()
+    x.pending.clear()
+    with pytest.raises(AssertionError, match="waits for nobody"):
+        exchanges.invariants()
+
+
+def test_memory_that_nobody_holds_is_noticed():
+    arena = Arena(4 * UNIT)
+    slab, lost = allocate(arena, UNIT, 1), allocate(arena, 2 * UNIT, 1)
+    slab.hold()
+    check(arena, [slab, None, slab, lost])
+    with pytest.raises(AssertionError, match=f"{2 * UNIT} bytes"):
+        check(arena, [slab, None, slab])
+
+
+def test_deadlines_are_told_in_order_and_once():
+    exchanges = Exchanges()
+    late, early, answered, moved = (exchange() for _ in range(4))
+    for x, deadline in ((late, 30), (early, 10), (answered, 10), (moved, 10)):
+        exchanges.begin(x)
+        x.deadline_ns = deadline * 1_000_000
+        exchanges.schedule(x)
+    answered.answer = []
+    moved.deadline_ns = 40_000_000
+    assert exchanges.wait_ms(0, 100) == 10
+    now = 20_000_000
+    assert [exchanges.next_due(now), exchanges.next_due(now)] == [early, None]
+    assert exchanges.wait_ms(now, 100) == 10
+    assert exchanges.overdue(35_000_000) == [late, early]
+    exchanges.end(late)
+    assert exchanges.next_due(35_000_000) is None
+    assert exchanges.wait_ms(now, 100) == 100
+
+
+def test_what_was_asked_of_the_dead_is_lost_once():
+    exchanges = Exchanges()
+    one, other = exchange(), exchange()
+    for x, homes in ((one, {0: 1, 1: 2}), (other, {0: 1})):
+        exchanges.begin(x)
+        x.pending.update(homes)
+    exchanges.lose_all({1})
+    exchanges.lose(one, 0)
+    other.pending.clear()  # cancelled meanwhile
+    assert exchanges.next_lost() == (one, 0)
+    assert exchanges.next_lost() is None
+    assert one.pending == {1: 2}
