@@ -80,9 +80,9 @@ class Host(Protocol):
         """The home of a partition, None when there is no such partition."""
         ...
 
-    def row(self, handle: int) -> tuple[int, int, int]:
-        """(high watermark, last stable offset, log start offset) as published by the partition's
-        home."""
+    def row(self, handle: int) -> tuple[int, int, int, bool]:
+        """(high watermark, last stable offset, log start offset, whether its storage is offline) as
+        published by the partition's home."""
         ...
 
     def glance(self, x: Exchange, route: Route, offset: int, max_bytes: int) -> Place | None:

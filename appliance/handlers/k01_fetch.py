@@ -7,7 +7,8 @@ flexible. 13: topic ids. 15: replica state moves into tags. 16: leader hints (no
 A fetch that goes on where its connection's last one was is often planned without asking anybody
 (`Host.glance`). Else it goes through at most two phases: it first reads what is there; if that is
 too little (fetch.min.bytes) it is parked at the partitions' homes until enough has come or
-max_wait_ms is over, whichever is first.
+max_wait_ms is over, whichever is first. The home of an offline partition is always asked, at its
+end too, where there is nothing to read: it tells the error.
 """
 
 from dataclasses import dataclass, field
@@ -69,11 +70,11 @@ def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
             state.found.append(Found(code, -1, -1, -1))
             state.failed = True
             continue
-        high_watermark, stable, start = host.row(route.handle)
+        high_watermark, stable, start, offline = host.row(route.handle)
         state.found.append(Found(0, high_watermark, stable, start))
         limit = stable if request.read_committed else high_watermark
         stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
-        if partition.fetch_offset == limit and not stale:
+        if partition.fetch_offset == limit and not stale and not offline:
             continue
         size = min(partition.max_bytes, request.max_bytes)
         place = None if stale else host.glance(x, route, partition.fetch_offset, size)

@@ -40,7 +40,9 @@ from appliance.ring.partition_table import (
     LAST_STABLE,
     LAYOUT,
     LOG_START,
+    OFFLINE,
     ROW_MASK,
+    STATUS,
 )
 from appliance.ring.process_table import CONTROL, READY, Peer
 from appliance.shell.links import Links
@@ -266,10 +268,11 @@ class Server:
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         return self.routes.get(topic, partition, by_id)
 
-    def row(self, handle: int) -> tuple[int, int, int]:
+    def row(self, handle: int) -> tuple[int, int, int, bool]:
         at = (handle & ROW_MASK) * COLUMNS
         rows = self._rows
-        return rows[at + HIGH_WATERMARK], rows[at + LAST_STABLE], rows[at + LOG_START]
+        offline = rows[at + STATUS] == OFFLINE
+        return rows[at + HIGH_WATERMARK], rows[at + LAST_STABLE], rows[at + LOG_START], offline
 
     def glance(self, x: Exchange, route: Route, offset: int, max_bytes: int) -> Place | None:
         cursors: Cursors | None = x.connection.cursors

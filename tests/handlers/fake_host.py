@@ -27,6 +27,7 @@ class FakeHost:
         self.cluster_id = "a-cluster"
         self.now_ns = 0
         self.rows = {}  # handle → (high watermark, last stable, log start)
+        self.offline = set()  # handles
         self.asked = []  # (index, op, flags, a, b, e, f)
         self.cancelled = 0
         self.scheduled = []
@@ -42,7 +43,7 @@ class FakeHost:
         return Route(partition, 0, "flights", b"f" * 16, partition, 5)
 
     def row(self, handle):
-        return self.rows.get(handle, (0, 0, 0))
+        return (*self.rows.get(handle, (0, 0, 0)), handle in self.offline)
 
     def fetch_room(self, x):
         return None

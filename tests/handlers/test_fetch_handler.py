@@ -114,6 +114,47 @@ def test_an_error_is_answered_without_waiting(handler):
     assert codes == {0: errors.OFFSET_OUT_OF_RANGE, 9: errors.UNKNOWN_TOPIC_OR_PARTITION}
 
 
+def codes(host):
+    return {
+        row.partition_index: int(row.error_code)
+        for topic in host.answer.responses
+        for row in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("min_bytes", [0, 1, 600])
+@pytest.mark.parametrize("glanced", [True, False])
+def test_who_is_at_the_end_of_an_offline_partition_is_told(handler, min_bytes, glanced):
+    """Whatever the others have: each fetch that names it asks its home, which refuses."""
+    host = FakeHost()
+    host.rows[0] = host.rows[1] = (10, 10, 0)
+    host.offline.add(1)
+    if glanced:
+        host.places[0, 3] = (0, 4096, 600, 20)
+    session = 0
+    for epoch in range(3):
+        host.asked.clear()
+        named = ((0, 3), (1, 10)) if not epoch else ()
+        x = host.start(handler, 12, fetch(*named, min_bytes=min_bytes, session=(session, epoch)))
+        by_offset = {ask[3]: ask[0] for ask in host.asked}
+        if not glanced:
+            host.complete(x, by_offset[3], **found(600))
+        host.complete(x, by_offset[10], error=errors.KAFKA_STORAGE_ERROR, a=-1)
+        assert codes(host) == {0: errors.NONE, 1: errors.KAFKA_STORAGE_ERROR}
+        assert lengths(host) == {0: 600, 1: 0}
+        session = host.answer.session_id
+    assert not host.scheduled
+
+
+def test_a_partition_that_goes_offline_ends_the_wait(handler):
+    host = FakeHost()
+    x = host.start(handler, 12, fetch((0, 0), (1, 0), min_bytes=1000, session=(0, 0)))
+    host.complete(x, 0, **found(60))
+    host.complete(x, 1, error=errors.KAFKA_STORAGE_ERROR, a=-1)
+    assert codes(host) == {0: errors.NONE, 1: errors.KAFKA_STORAGE_ERROR}
+    assert lengths(host) == {0: 60, 1: 0}
+
+
 def test_the_budget_cuts_later_partitions_but_never_the_first_batch(handler):
     host = FakeHost()
     for partition in range(3):

@@ -37,6 +37,6 @@ def test_a_refused_version_takes_no_answer_from_another_connection(world):
     for one in asked:
         world.tell(APPENDED, one.token, a=7)
     world.turn()
-    number, answer = first.answer()
+    _, answer = first.answer()
     assert answer.responses[0].partition_responses[0].base_offset == 7
     world.end()
