@@ -1,7 +1,9 @@
 """A network process as an ioproc sees it: its arena, and the completions it has coming.
 
 Completions of one turn are gathered and pushed in one loop at its end. What the ring does not take
-stays here in order; a peer that asks and never reads is cut off at `BACKLOG` completions.
+stays here in order, and nothing is ever dropped while its asker lives. From `BACKLOG` completions
+on nothing more is taken from the asker (`main.py`), so what waits here is bounded by what it had
+asked until then.
 """
 
 from collections import deque
@@ -9,7 +11,8 @@ from typing import Final
 
 from appliance.ring.ring import RingWriter
 
-BACKLOG: Final = 1 << 16
+BACKLOG: Final = 1 << 13
+"""So many completions wait before their asker has to take some of them: eight rings full."""
 
 Completion = tuple[int, ...]
 """op, flags (error code + 1), handle, token, a, b, c, d, g, h, i, j, e, f; what is left out is
@@ -33,13 +36,12 @@ class Nobody:
 class Asker:
     """Netproc `index`."""
 
-    __slots__ = ("_writer", "arena", "dropped", "index", "out")
+    __slots__ = ("_writer", "arena", "index", "out")
 
     def __init__(self, index: int, arena: memoryview, writer: RingWriter) -> None:
         self.index = index
         self.arena = arena
         self.out: list[Completion] = []
-        self.dropped = 0
         self._writer = writer
 
     def push(self) -> bool:
@@ -57,10 +59,12 @@ class Asker:
             out.clear()
             return True
         del out[:sent]
-        if len(out) > BACKLOG:
-            self.dropped += len(out) - BACKLOG
-            del out[BACKLOG:]
         return False
+
+    @property
+    def behind(self) -> bool:
+        """Whether so much waits for it that it should ask nothing more now."""
+        return len(self.out) >= BACKLOG
 
     def forget(self) -> None:
         """The process died: nobody waits for these any more."""

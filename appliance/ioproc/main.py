@@ -113,6 +113,7 @@ class IoProcess:
         self._home.leaving = self._moves.give_up
         self._opening: Iterator[None] | None = None
         self._open = False
+        self._holding = False  # some netproc has to take answers before it may ask more
         self._began_ns = self._said_ns = self._clock.monotonic_ns()
 
     def _cleaning_of(self, disk: Disk, dirs: LogDirs) -> Cleaning:
@@ -170,6 +171,8 @@ class IoProcess:
             self._groups.topic_deleted(name, topic_id, now_ms)
         rest_ms = self._groups.turn(now_ms)
         sent = self.core.finish(now_ns)
+        if self._holding or not sent:
+            self._hold_who_is_behind()
         idle = self._housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
         if not draining:
             self._cleaning.tick(now_ns, now_ms)
@@ -181,6 +184,12 @@ class IoProcess:
             return _BUSY_MS
         chores = self.core.syncing.dirty or self._moves.under_way
         return min(rest_ms, _CHORES_MS if chores else LONGEST_WAIT_MS)
+
+    def _hold_who_is_behind(self) -> None:
+        self._holding = False
+        for index, asker in self.core.askers.items():
+            self._links.hold(NETPROC, index, asker.behind)
+            self._holding = self._holding or asker.behind
 
     # Metadata and opening -------------------------------------------------------------------------
 

@@ -33,20 +33,21 @@ def fence() -> None:
 
 
 class _Link:
-    """The two ring ends to one peer and the generation they were opened for (0: closed)."""
+    """The two ring ends to one peer and the generation they were opened for (0: closed). held: what
+    it sends stays in its ring."""
 
-    __slots__ = ("doorbell", "generation", "peer", "reader", "writer")
+    __slots__ = ("doorbell", "generation", "held", "peer", "reader", "writer")
 
     def __init__(self, peer: Peer, doorbell: int, writer: RingWriter, reader: RingReader) -> None:
         self.peer = peer
         self.doorbell = doorbell
         self.writer = writer
         self.reader = reader
-        self.generation = 0
         self.close()
 
     def close(self) -> None:
         self.generation = 0
+        self.held = False
         self.writer.close()
         self.reader.close()
 
@@ -116,11 +117,13 @@ class Links:
             self._call_supervisor()
 
     def poll(self) -> list[tuple[Peer, list[Message]]]:
-        """What every peer has sent, at most 256 messages each; nothing from a peer whose ring
-        turned out broken."""
+        """What every peer has sent, at most 256 messages each; nothing from a peer that is held or
+        whose ring turned out broken."""
         self._metadata = self._table.metadata_offset
         arrived = []
         for link in self._links:
+            if link.held:
+                continue
             try:
                 messages = link.reader.drain(_BATCH)
             except RingBroken as broken:
@@ -171,9 +174,14 @@ class Links:
         if table.epoch != self._epoch or table.metadata_offset != self._metadata:
             return True
         for link in self._links:  # noqa: SIM110 - half the cost of any() over a generator
-            if link.reader.pending():
+            if link.reader.pending() and not link.held:
                 return True
         return False
+
+    def hold(self, kind: int, index: int, held: bool) -> None:
+        """Take nothing from that peer until it is let go again, or is succeeded: when its ring is
+        full it has to wait."""
+        self._by_peer[Peer(kind, index)].held = held
 
     def awake(self) -> None:
         """The sleep is over; the loop turns."""

@@ -1,5 +1,5 @@
 """A whole network process without its process: a real Server over real rings, a real control, and
-the test in the place of the I/O process.
+the test in the place of the I/O process (or a real one, when it is asked for one).
 
 `World.turn` lets everybody have one turn; `asked` is what the I/O process has been asked since.
 """
@@ -16,10 +16,11 @@ from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control.main import Control
 from appliance.control.startup import start
+from appliance.ioproc.main import IoProcess
 from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server
 from appliance.ring.messages import ENSURE_TOPIC
-from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from appliance.shell.links import Links
 from appliance.shell.log import Log
 from appliance.shell.loop import Loop
@@ -47,9 +48,11 @@ class World:
         self.door = socket.create_server(("127.0.0.1", 0))
         self.door.setblocking(False)
         self.clients = []
+        self.shell = None
         self.now_ns = OsClock().monotonic_ns()
         seat = self.seat(NET)
-        self.io = Links(self.seat(IO), self.log)
+        self.io_seat = self.seat(IO)
+        self.io = Links(self.io_seat, self.log)
         self.control_links = Links(control_seat := self.seat(CTL), self.log)
         self.links = Links(seat, self.log)
         started = start(control_seat, OsDisk(), OsClock(), os.urandom, self.log)
@@ -114,6 +117,19 @@ class World:
         self.links.flush()
         self.control_turn()
 
+    def io_process(self):
+        """A real one, in which everything is open; turn it with `io_turn`."""
+        self.shell = IoProcess(self.io_seat, self.io, OsDisk(), self.log)
+        while self.table.state(IO) != READY:
+            self.shell.turn(self.now_ns)
+        return self.shell
+
+    def io_turn(self):
+        for peer, arrived in self.io.poll():
+            self.shell.handle(peer, arrived)
+        self.shell.turn(self.now_ns)
+        self.io.flush()
+
     def control_turn(self):
         for peer, arrived in self.control_links.poll():
             self.control.handle(peer, arrived)
@@ -147,6 +163,8 @@ class World:
     def close(self):
         for one in self.clients:
             one.close()
+        if self.shell is not None:
+            self.shell.close()
         self.loop.close()
         self.door.close()
         for fd in (self.own, self.fd, *self.bells.values()):
