@@ -2,7 +2,8 @@
 
 Everything that stores takes a Disk as an argument; `os_disk` is the machine's own, tests pass one
 that forgets what was not synced. Invariant of every implementation: a failed call raises
-StorageFailed with the path and errno, and a write has either written all its bytes or raised. What
+StorageFailed with the path and errno, and a write has either written all its bytes or raised;
+DiskFull, of which some bytes may be behind the old end, when only room was missing. What
 survives a power cut: bytes below the size at the last `sync` of a file, names as they were at the
 last `sync_dir` of their folder. Nothing else.
 """
@@ -10,6 +11,8 @@ last `sync_dir` of their folder. Nothing else.
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
+
+from appliance.base.errors import DiskFull
 
 Readable = bytes | bytearray | memoryview
 Writable = bytearray | memoryview
@@ -147,6 +150,9 @@ def write_file(disk: Disk, path: str, data: Readable, *, sync: bool = True, mark
         file.pwritev([data], 0)
         if sync:
             file.sync()
+    except DiskFull:
+        disk.unlink(temporary)  # what did find room is needed elsewhere
+        raise
     finally:
         file.close()
     disk.rename(temporary, path)

@@ -1,4 +1,4 @@
-"""Kafka's error codes as plain integers, and the three kinds of failure we tell apart.
+"""Kafka's error codes as plain integers, and the kinds of failure we tell apart.
 
 The integers are for the hot path (an IntEnum lookup costs 348 ns here, a constant none); names,
 texts and whether a client may retry are in `kio.schema.errors.ErrorCode`, for the edges.
@@ -161,8 +161,8 @@ class MalformedRequest(Exception):
 
 
 class StorageFailed(Exception):
-    """A file refused a read, write or sync. The first one is final for that file: nothing is
-    retried.
+    """A file refused a read, write or sync. The first one is final for that file, unless it is
+    DiskFull: nothing is retried.
 
     path: the file. errno: from the operating system.
     """
@@ -171,6 +171,12 @@ class StorageFailed(Exception):
         super().__init__(f"{path}: {message}")
         self.path = path
         self.errno = errno
+
+
+class DiskFull(StorageFailed):
+    """There is no room (ENOSPC, EDQUOT) for what was to be written or made: it is not there, all
+    that was there before still is, and the same may succeed later. A sync that finds no room is
+    no such thing: what it was to cover is in doubt."""
 
 
 class ConfigError(Exception):

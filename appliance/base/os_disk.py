@@ -1,7 +1,7 @@
 """The machine's own disk behind the doors of `disk`. Called by shells; everybody else gets a Disk.
 
-Invariant: no OSError leaves this file, only StorageFailed. A partial write is continued; a failed
-one is never tried again.
+Invariant: no OSError leaves this file, only StorageFailed; DiskFull where nothing but room was
+missing. A partial write is continued; a failed one is never tried again.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from appliance.base.disk import Readable, Space, Writable
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 
 _IOV_MAX: Final = 1024
 _RANGE_WRITE: Final = 2  # SYNC_FILE_RANGE_WRITE: start, wait for nothing
@@ -24,8 +24,17 @@ _FILE_MODE: Final = 0o640
 _FOLDER_MODE: Final = 0o750
 
 
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
 def _failed(path: str, cause: OSError) -> StorageFailed:
     return StorageFailed(path, cause.errno or errno.EIO, cause.strerror or str(cause))
+
+
+def _refused(path: str, cause: OSError) -> StorageFailed:
+    """For calls that take room, and after which nothing is in doubt when there is none."""
+    kind = DiskFull if cause.errno in _NO_ROOM else StorageFailed
+    return kind(path, cause.errno or errno.EIO, cause.strerror or str(cause))
 
 
 class OsFile:
@@ -54,7 +63,7 @@ class OsFile:
             if wrote != wanted:
                 self._write_rest(buffers, position, wrote)
         except OSError as cause:
-            raise _failed(self.path, cause) from cause
+            raise _refused(self.path, cause) from cause
 
     def _write_rest(self, buffers: Sequence[Readable], position: int, wrote: int) -> None:
         """Go on after a partial write; the next one says why if there is a reason."""
@@ -149,7 +158,7 @@ class OsDisk:
         try:
             return OsFile(path, os.open(path, flags | os.O_CLOEXEC, _FILE_MODE))
         except OSError as cause:
-            raise _failed(path, cause) from cause
+            raise _refused(path, cause) from cause
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
@@ -176,7 +185,7 @@ class OsDisk:
         try:
             os.mkdir(path, _FOLDER_MODE)
         except OSError as cause:
-            raise _failed(path, cause) from cause
+            raise _refused(path, cause) from cause
 
     def rmdir(self, path: str) -> None:
         try:
@@ -188,7 +197,7 @@ class OsDisk:
         try:
             os.replace(old, new)
         except OSError as cause:
-            raise _failed(old, cause) from cause
+            raise _refused(old, cause) from cause
 
     def unlink(self, path: str) -> None:
         try:
@@ -218,7 +227,7 @@ class OsDisk:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         except OSError as cause:
-            raise _failed(path, cause) from cause
+            raise _refused(path, cause) from cause
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield

@@ -28,7 +28,7 @@ _NAMES: Final = 2000  # deleted names that are remembered at most, and topics th
 _TOPICS: Final = 1000  # the file is written with each deletion
 KEEP_FREE_PERCENT: Final = 3
 KEEP_FREE_TIMES: Final = 3
-"""Of what `ioproc/space.py` keeps free: the trash goes before any produce is refused."""
+"""Of what `base/space.py` keeps free: the trash goes before any produce is refused."""
 
 Sizes = Callable[[bytes, int], tuple[int, int]]
 """(topic id, partition) → (bytes, records) of its log."""

@@ -38,8 +38,10 @@ from appliance.wire.plain import encode
 SLICE_NS: Final = 2_000_000
 """How long loading may take of one turn."""
 
-GROWING: Final = frozenset((8, 11, 14))
-"""APIs that make the log grow: refused while the disk is nearly full."""
+GROWING: Final = frozenset((8, 11, 14, 68))
+"""APIs that make the log grow: refused when even offsets have no room any more. Of
+ConsumerGroupHeartbeat (68) only the one that joins: who is in the group stays in it."""
+_HEARTBEAT: Final = 68
 
 
 class Coordinating:
@@ -93,7 +95,7 @@ class Coordinating:
             self._put(asked, errors.UNSUPPORTED_VERSION, b"")
         elif home is None:
             self._refuse(self._nobody, asked, errors.NOT_COORDINATOR)
-        elif self._core.space.low and call.api_key in GROWING:
+        elif home.partition.log.held or (home.partition.space.tight and _grows(asked)):
             self._refuse(home.shard, asked, errors.COORDINATOR_NOT_AVAILABLE)
         else:
             if home.loading is not None and self._loading[0] is not home:
@@ -136,9 +138,9 @@ class Coordinating:
 
     def _append(self, home: OffsetsPartition) -> None:
         for batch in home.take_batches():
-            self._core.append_own(home.partition, memoryview(bytearray(batch)), home.now_ms)
-            if home.partition.broken is not None:
-                return  # `close` was called and told everybody
+            view = memoryview(bytearray(batch))
+            if not self._core.append_own(home.partition, view, home.now_ms):
+                return  # `close` or `no_room` was called and told everybody
         home.staged()
         if home.waiting:
             self._unsent[home] = None
@@ -239,6 +241,20 @@ class Coordinating:
             if asked is not None:
                 self._refuse(home.shard, asked, errors.NOT_COORDINATOR)
 
+    def no_room(self, partition: Partition, *, lost: bool) -> None:
+        """Who waits for what found no room is told to ask again. What is held will be written
+        before anything else, so the shard is right to go on from it; what is lost it must forget.
+        """
+        home = self._homes.get(partition.handle)
+        if home is None:
+            return
+        for token in home.take_unsent():
+            asked = self._requests.asked.get(token)
+            if asked is not None:
+                self._refuse(home.shard, asked, errors.COORDINATOR_NOT_AVAILABLE)
+        if lost:
+            self._restart(home)
+
     def drain(self) -> None:
         """The appliance ends: nobody is left waiting for others. A second call does nothing."""
         for home in self._homes.values():
@@ -315,3 +331,9 @@ class Coordinating:
         for name, topic_id in home.deleted:
             self._forget_topic(home, name, topic_id, now_ms)
         home.deleted.clear()
+
+
+def _grows(asked: Asked) -> bool:
+    """Whether the request makes its partition grow."""
+    key = asked.call.api_key
+    return key in GROWING and (key != _HEARTBEAT or asked.request.member_epoch <= 0)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from appliance.base import errors
-from appliance.base.errors import PeerError, StorageFailed
+from appliance.base.errors import DiskFull, PeerError, StorageFailed
+from appliance.base.space import SpaceGuard
 from appliance.ioproc import reading
 from appliance.ioproc.asker import Asker, Completion, Nobody, refusal
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import ParkedRead, Purgatory
 from appliance.ioproc.rows import Rows
-from appliance.ioproc.space import SpaceGuard
 from appliance.ioproc.syncing import Synced, Syncing
 from appliance.logstore.log import Log
 from appliance.ring.messages import (
@@ -99,6 +99,11 @@ class Groups(Protocol):
         """It failed, or it is served no more."""
         ...
 
+    def no_room(self, partition: Partition, *, lost: bool) -> None:
+        """The disk is full: what was appended is held until there is room, or lost: it was not
+        even staged."""
+        ...
+
     def drop(self, peer: int) -> None:
         """The netproc died."""
         ...
@@ -115,6 +120,7 @@ class Core:
         "_risen",
         "_rows",
         "_touched",
+        "_unwritten",
         "askers",
         "fetch",
         "groups",
@@ -150,6 +156,7 @@ class Core:
         self._report = report
         self._nobody = Nobody()
         self._touched: dict[Partition, None] = {}
+        self._unwritten: dict[Partition, None] = {}  # whose logs hold what found no room
         self._changed: dict[Partition, bool] = {}  # → whether its high watermark rose
 
     # What arrives ---------------------------------------------------------------------------------
@@ -183,6 +190,10 @@ class Core:
                 partition.append(asker, token, batch, acks, now_ms)
             except PeerError as error:
                 code = error.code
+            except DiskFull:
+                code = errors.KAFKA_STORAGE_ERROR
+                partition.space.exhausted()
+                self._touched[partition] = None
             except StorageFailed as failure:
                 code = errors.KAFKA_STORAGE_ERROR
                 self.fail(partition, failure)
@@ -205,6 +216,8 @@ class Core:
             return
         try:
             answer = self._answer(asker, partition, message, now_ms)
+        except DiskFull:
+            answer = refusal(_ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token)
         except StorageFailed as failure:
             if op in _READS:
                 self._unreadable(partition, failure)
@@ -279,14 +292,32 @@ class Core:
 
     def _commit(self, partition: Partition) -> None:
         """Write what was staged; the first failure takes the partition offline."""
-        if not partition.staged:
+        if not partition.staged and not partition.log.held:
             return
         try:
             risen = partition.commit()
+        except DiskFull:
+            self._no_room(partition, lost=False)
+            return
         except StorageFailed as failure:
             self.fail(partition, failure)
             return
         self._changed[partition] = risen or self._changed.get(partition, False)
+
+    def _no_room(self, partition: Partition, *, lost: bool) -> None:
+        partition.space.exhausted()
+        partition.no_room()
+        if partition.log.held:
+            self._unwritten[partition] = None
+        if self.groups is not None:
+            self.groups.no_room(partition, lost=lost)
+
+    def has_room(self, number: int) -> None:
+        """There is room in this log folder again: what was held is written by this turn's end."""
+        for partition in [p for p in self._unwritten if p.directory == number]:
+            del self._unwritten[partition]
+            if self.partitions.get(partition.handle) is partition and partition.broken is None:
+                self._touched[partition] = None
 
     def _conclude(self, synced: Synced) -> None:
         """A sync ended: answer those it covers; begin the next one for those it does not."""
@@ -328,6 +359,7 @@ class Core:
         """Take the partition offline: what waits is told now, what comes is refused."""
         partition.log.fail(failure)
         partition.fail(failure)
+        self._unwritten.pop(partition, None)
         self.syncing.forget(partition)
         self._rows.offline(partition.handle)
         self._refuse_parked(partition, errors.KAFKA_STORAGE_ERROR)
@@ -369,6 +401,7 @@ class Core:
         self._let_syncs_end(partition, now_ns)
         self._touched.pop(partition, None)
         self._changed.pop(partition, None)
+        self._unwritten.pop(partition, None)
         self.syncing.forget(partition)
         partition.refuse_all(errors.UNKNOWN_TOPIC_OR_PARTITION)
         self._refuse_parked(partition, errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -427,15 +460,21 @@ class Core:
         for partition in self.partitions.values():
             partition.forget_asker(asker)
 
-    def append_own(self, partition: Partition, batch: memoryview, now_ms: int) -> None:
-        """Append what the appliance itself has to say. A failure takes the partition offline."""
+    def append_own(self, partition: Partition, batch: memoryview, now_ms: int) -> bool:
+        """Append what the appliance itself has to say; whether that was staged. A failure takes
+        the partition offline; of no room the groups are told."""
         try:
             partition.append_own(self._nobody, batch, now_ms)
+        except DiskFull:
+            self._touched[partition] = None
+            self._no_room(partition, lost=True)
+            return False
         except StorageFailed as failure:
             self.fail(partition, failure)
-        else:
-            self._touched[partition] = None
-            partition.space.wrote(len(batch))
+            return False
+        self._touched[partition] = None
+        partition.space.wrote(len(batch))
+        return True
 
     def publish(self, partition: Partition) -> None:
         """Something about the partition changed outside a turn's messages."""

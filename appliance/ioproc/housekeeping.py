@@ -103,15 +103,22 @@ class Housekeeping:
         except StorageFailed as failure:
             self._events.event(WARNING, "disk-space-unknown", cause=failure)
             total, free = 0, space.free
-        if space.look(now_ns, total, free):
-            if space.low:
-                self._events.event(
-                    ERROR, "disk-nearly-full", folder=path, free=free, action="refuse-produce"
-                )
-            else:
-                self._events.event(
-                    NOTICE, "disk-has-room", folder=path, free=free, action="take-produce"
-                )
+        if not space.look(now_ns, total, free):
+            return
+        if space.low:
+            self._events.event(
+                ERROR,
+                "disk-nearly-full",
+                folder=path,
+                free=free,
+                missing=space.missing,
+                action="refuse-produce",
+            )
+        else:
+            self._core.has_room(number)
+            self._events.event(
+                NOTICE, "disk-has-room", folder=path, free=free, action="take-produce"
+            )
 
     def remove_later(self, removal: Removal) -> None:
         """Remove files when their time has come."""

@@ -16,6 +16,7 @@ from appliance.base.clock import OsClock
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
+from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.cleaner_link import CleanerLink
 from appliance.ioproc.cleaning import Cleaning
@@ -28,7 +29,6 @@ from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.rows import Rows
-from appliance.ioproc.space import SpaceGuard
 from appliance.ioproc.syncing import Syncing
 from appliance.metadata.changes import TopicRemoved
 from appliance.metadata.effective import broker_config
@@ -43,8 +43,6 @@ from appliance.shell.seat import Seat
 
 DRAIN_STAGE: Final = 2
 """The stage of the orderly end in which I/O processes flush (`ProcessTable.drain`)."""
-
-KEEP_FREE_PERCENT: Final = 1
 
 _OPENING_NS: Final = 20_000_000  # open partitions for so long, then look at the peers again
 _SAY_NS: Final = 1_000_000_000

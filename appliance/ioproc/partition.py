@@ -10,10 +10,10 @@ from collections import deque
 from typing import Final
 
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
+from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.asker import Asker, Nobody, refusal
 from appliance.ioproc.purgatory import ParkedRead
-from appliance.ioproc.space import SpaceGuard
 from appliance.logstore.log import Log
 from appliance.ring.messages import APPENDED
 from appliance.wire.batch import recompress, validate
@@ -129,7 +129,8 @@ class Partition:
         """Write what was staged and answer what need not wait. Returns whether the high watermark
         rose.
 
-        Raises StorageFailed when the log refused; the caller then calls `fail`.
+        Raises StorageFailed when the log refused; the caller then calls `fail`, after DiskFull
+        `no_room`.
         """
         log = self.log
         log.commit()
@@ -169,6 +170,13 @@ class Partition:
         appended again."""
         self.broken = failure
         self.refuse_all(KAFKA_STORAGE_ERROR)
+
+    def no_room(self) -> None:
+        """What was staged is not written yet: whoever waits for that is told to try again. The log
+        holds it, so that a retry of it is known for what it is."""
+        for asker, token, *_ in self.staged:
+            asker.out.append(refusal(APPENDED, KAFKA_STORAGE_ERROR, self.handle, token))
+        self.staged.clear()
 
     def refuse_all(self, code: int) -> None:
         """Tell all whose appends are not acknowledged yet that they failed."""

@@ -163,7 +163,7 @@ class Syncing:
                 log.flushed(job)
                 self.moved[partition] = None
             self.dirty.pop(partition, None)
-            if log.recovery_point < log.end_offset and partition.broken is None:
+            if log.recovery_point < log.written_end and partition.broken is None:
                 self.dirty[partition] = now_ns
         return Synced(partition, log.recovery_point, done.failure)
 

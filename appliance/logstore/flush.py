@@ -5,6 +5,7 @@ it ended. When `run` returned, everything below `end_offset` survives a power cu
 """
 
 from appliance.base.disk import Disk, File, write_file
+from appliance.base.errors import DiskFull
 from appliance.logstore.segment import Segment
 
 
@@ -53,7 +54,10 @@ class FlushJob:
             self._disk.sync_dir(folder)
         if self.snapshot is not None:  # a roll may write the same one at the same time
             path, data = self.snapshot
-            write_file(self._disk, path, data, mark=".flush")
+            try:
+                write_file(self._disk, path, data, mark=".flush")
+            except DiskFull:
+                return  # an older one and the batches behind it say the same
         for path in self.stale:
             if self._disk.exists(path):
                 self._disk.unlink(path)

@@ -5,7 +5,9 @@
 Invariant: what lies below `active_size` in the active segment, and all of the older ones, is whole
 batches with ascending offsets; `recovery_point` ≤ `end_offset`, and everything below it survives a
 power cut. The first StorageFailed is final: every later call raises it again, and what was staged
-was never there. One thread owns a Log. Hot functions: `stage`, `commit`, `locate`.
+was never there. DiskFull is not: the log stays as it is, what was staged is held and written by the
+first `commit` that finds room, and files that are derived from the records come late. One thread
+owns a Log. Hot functions: `stage`, `commit`, `locate`.
 All offsets are record offsets, sizes bytes, times ms of the wall clock.
 """
 
@@ -13,8 +15,8 @@ from bisect import bisect_right
 from struct import Struct
 from typing import Final
 
-from appliance.base.disk import Disk
-from appliance.base.errors import OFFSET_OUT_OF_RANGE, PeerError, StorageFailed
+from appliance.base.disk import Disk, File
+from appliance.base.errors import OFFSET_OUT_OF_RANGE, DiskFull, PeerError, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore import lookup, recovery, removal
 from appliance.logstore.flush import FlushJob
@@ -104,7 +106,8 @@ class Log(LogState):
         """Give a checked batch its offset, in place, and keep the view until `commit`.
 
         header: as it was sent. With LogAppendTime the batch gets `now_ms` as its time.
-        Returns the base offset. Raises StorageFailed when a new segment could not be made.
+        Returns the base offset. Raises StorageFailed when a new segment could not be made; after
+        DiskFull this batch was not staged.
         """
         if self.failure is not None:
             raise self.failure
@@ -146,7 +149,8 @@ class Log(LogState):
         return base
 
     def commit(self) -> None:
-        """Write what was staged and let go of the views. StorageFailed: none of it is there."""
+        """Write what was staged and let go of the views. StorageFailed: none of it is there.
+        DiskFull: none of it is there yet; copies of it are held for the next call."""
         if self.failure is not None:
             raise self.failure
         views = self._views
@@ -156,6 +160,13 @@ class Log(LogState):
         assert file is not None
         try:
             file.pwritev(views, self.active_size)
+        except DiskFull:
+            self._hold(file)
+            raise
+        except StorageFailed as failure:
+            self.fail(failure)
+            raise
+        try:
             if self._position - self._told >= WRITEBACK_BYTES:
                 file.start_writeback(self._told, self._position - self._told)
                 self._told = self._position
@@ -169,6 +180,26 @@ class Log(LogState):
         if len(self._tail_offsets) > 2 * TAIL:
             del self._tail_offsets[:TAIL], self._tail_positions[:TAIL]
 
+    def _hold(self, file: File) -> None:
+        """There was no room: cut off what of it was written, and let go of the caller's memory."""
+        try:
+            file.truncate(self.active_size)
+        except StorageFailed as failure:
+            self.fail(failure)
+            raise
+        self._views = [memoryview(bytes(view)) for view in self._views]
+
+    @property
+    def written_end(self) -> int:
+        """Behind the last record that is in the file."""
+        return self._committed_end
+
+    @property
+    def held(self) -> bool:
+        """Whether something was staged that is not written: between turns only because there was
+        no room."""
+        return bool(self._views)
+
     def begin_epoch(self, leader_epoch: int) -> None:
         """What is staged from now on is of this leader epoch (KIP-101). Raises StorageFailed."""
         self.latest_epoch = leader_epoch
@@ -178,6 +209,8 @@ class Log(LogState):
     def _guarded_epochs(self) -> None:
         try:
             self.write_epochs()
+        except DiskFull:
+            pass  # the next flush tries again: `epochs.changed` says so
         except StorageFailed as failure:
             self.fail(failure)
             raise
@@ -193,6 +226,8 @@ class Log(LogState):
             try:
                 self.active.write_indexes(self._disk)
                 self.indexes_changed()
+            except DiskFull:
+                pass  # the next entry tries again
             except StorageFailed as failure:
                 self.fail(failure)
                 raise
@@ -202,7 +237,7 @@ class Log(LogState):
     def roll(self, now_ms: int) -> None:
         """Commit what is staged and begin a new segment. An empty active segment stays.
 
-        Raises StorageFailed.
+        Raises StorageFailed; after DiskFull the active segment is the one that it was.
         """
         self.commit()
         if not self.active_size:
@@ -214,12 +249,14 @@ class Log(LogState):
             self.close_times()
             active.write_indexes(self._disk)
             self.snapshots.write(self.end_offset, self.producers)
-            self._closed_size += active.size
-            self._unsynced.rolled_over(active)
             self.begin_segment(self.end_offset)
+        except DiskFull:
+            raise
         except StorageFailed as failure:
             self.fail(failure)
             raise
+        self._closed_size += active.size
+        self._unsynced.rolled_over(active)
 
     # Find -----------------------------------------------------------------------------------------
 
@@ -331,6 +368,8 @@ class Log(LogState):
             raise self.failure
         try:
             return removal.retain(self, now_ms, high_watermark)
+        except DiskFull:
+            raise
         except StorageFailed as failure:
             self.fail(failure)
             raise

@@ -5,11 +5,12 @@ fills it in, `Log` builds on it, lookups read it.
 """
 
 from bisect import bisect_right
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from appliance.base.disk import Disk, write_file
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.files import LEADER_EPOCHS
@@ -174,7 +175,9 @@ class LogState:
         self._tail_offsets, self._tail_positions = found.tail
         self._since_index = found.since_index
         if not found.clean or self.epochs.changed:
-            self.write_epochs()
+            with suppress(DiskFull):  # the next flush tries again
+                self.epochs.changed = True
+                self.write_epochs()
         if not found.clean:
             self.indexes_changed()
         if found.first_timestamp >= 0:

@@ -11,6 +11,7 @@ from typing import Final
 from crc32c import crc32c
 
 from appliance.base.disk import Disk, read_file, write_file
+from appliance.base.errors import DiskFull
 from appliance.logstore.files import SNAPSHOT, stem
 from appliance.logstore.producer_state import Producer, ProducerStates
 
@@ -86,8 +87,12 @@ class Snapshots:
         return stale
 
     def write(self, offset: int, states: ProducerStates) -> None:
-        """Write one now, without syncing it. Raises StorageFailed."""
-        write_file(self._disk, self.path(offset), encode_snapshot(states), sync=False)
+        """Write one now, without syncing it; none when there is no room: an older one and the
+        batches behind it say the same. Raises StorageFailed."""
+        try:
+            write_file(self._disk, self.path(offset), encode_snapshot(states), sync=False)
+        except DiskFull:
+            return
         for path in self.note(offset):
             if self._disk.exists(path):
                 self._disk.unlink(path)

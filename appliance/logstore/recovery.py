@@ -10,10 +10,11 @@ import errno
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from appliance.base.disk import Disk, read_file, write_file
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import NO_TIMESTAMP
 from appliance.logstore import files
 from appliance.logstore.epochs import LeaderEpochs
@@ -408,7 +409,8 @@ class Recovery:
             else:
                 segment.rest()
         active = self.segments[-1]
-        active.write_indexes(disk)
+        with suppress(DiskFull):  # it has them in memory, and writes them with the next ones
+            active.write_indexes(disk)
         active.rest_file()
         active.file = disk.open(active.path, write=True)
         if active.size:

@@ -7,9 +7,11 @@ removed by the next opening.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.base.disk import Disk
+from appliance.base.errors import DiskFull
 from appliance.logstore import files, lookup
 from appliance.logstore.segment import Segment
 
@@ -47,7 +49,8 @@ def retain(log: "Log", now_ms: int, high_watermark: int) -> list[Removal]:
         return []
     expired = list(_expired(log, now_ms))
     if len(expired) == len(log.segments) and log.active_size:
-        log.roll(now_ms)
+        with suppress(DiskFull):  # the older ones can go all the same
+            log.roll(now_ms)
     limit = min(high_watermark, log.recovery_point)
     dropped: list[Segment] = []
     for _ in expired:
@@ -89,13 +92,18 @@ def _too_old(log: "Log", segment: Segment, now_ms: int) -> bool:
 
 
 def rename_away(disk: Disk, segment: Segment) -> tuple[str, ...]:
-    """Mark the files of a segment as deleted; their new names."""
+    """Mark the files of a segment as deleted; their new names. Where a longer name finds no room
+    the file goes at once."""
     renamed = []
     for suffix in files.SEGMENT_SUFFIXES:
         path = segment.stem + suffix
         if disk.exists(path):
-            disk.rename(path, path + files.DELETED)
-            renamed.append(path + files.DELETED)
+            try:
+                disk.rename(path, path + files.DELETED)
+            except DiskFull:
+                disk.unlink(path)
+            else:
+                renamed.append(path + files.DELETED)
     return tuple(renamed)
 
 

@@ -6,6 +6,7 @@ recovery.
 """
 
 from appliance.base.disk import Disk, File, read_file
+from appliance.base.errors import DiskFull
 from appliance.logstore.files import INDEX, LOG, TIME_INDEX, stem
 from appliance.logstore.indexes import OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
 
@@ -36,12 +37,17 @@ class Segment:
         return self.stem + INDEX, self.stem + TIME_INDEX
 
     def create(self, disk: Disk) -> None:
-        """Make the files of a new active segment."""
+        """Make the files of a new active segment, all of them or none."""
         self.file = disk.create(self.path)
-        for suffix in (INDEX, TIME_INDEX):
-            if disk.exists(self.stem + suffix):  # an index without a log is a leftover
-                disk.unlink(self.stem + suffix)
-            disk.create(self.stem + suffix).close()
+        try:
+            for suffix in (INDEX, TIME_INDEX):
+                if disk.exists(self.stem + suffix):  # an index without a log is a leftover
+                    disk.unlink(self.stem + suffix)
+                disk.create(self.stem + suffix).close()
+        except DiskFull:
+            self.rest_file()
+            disk.unlink(self.path)
+            raise
         self.index = OffsetIndex()
         self.times = TimeIndex()
         self.newest = -1

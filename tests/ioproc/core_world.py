@@ -5,13 +5,13 @@ netproc.
 """
 
 from appliance.base.os_disk import OsDisk
+from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.core import Core
 from appliance.ioproc.flusher import run
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.rows import Rows
-from appliance.ioproc.space import SpaceGuard
 from appliance.ioproc.syncing import Syncing
 from appliance.logstore.log import Log
 from appliance.ring import messages

@@ -299,6 +299,11 @@ def test_bytes_that_are_no_request(tmp_path):
 def test_a_disk_nearly_full_takes_no_commits(tmp_path):
     world = Groups(tmp_path)
     world.space.low = True
+    world.commit(4, token=9)
+    world.turn()
+    world.synced()  # no room for records, still some for offsets
+    assert world.committed() == [4]
+    world.space.tight = True
     world.commit(5, token=1)
     world.send(HEARTBEAT, 2, group_id="g", generation_id=1, member_id="m", group_instance_id=None)
     (first, second) = world.turn()[0]

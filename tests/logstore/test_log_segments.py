@@ -201,11 +201,11 @@ def test_a_deleted_partition_is_renamed_and_removed_later():
 def test_a_refused_write_is_final_and_leaves_nothing_visible():
     log = new_log()
     append(log)
-    log.disk.refusing[".log", "write"] = errno.ENOSPC
+    log.disk.refusing[".log", "write"] = errno.EIO
     end, size = log.end_offset, log.size
     with pytest.raises(StorageFailed) as refused:
         append(log)
-    assert refused.value.errno == errno.ENOSPC
+    assert refused.value.errno == errno.EIO
     log.disk.refusing.clear()
     assert (log.end_offset, log.size) == (end, size)
     for call in (lambda: append(log), log.commit, log.flush_job, log.sync_now):

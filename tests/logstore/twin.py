@@ -57,7 +57,7 @@ def stored(log: Log, start: int | None = None, most: int = 5000) -> list[bytes]:
             offset = header.last_offset + 1
             at += header.size
         assert at >= first, "the first batch is not whole"
-    assert offset == log.end_offset
+    assert offset == log.written_end
     return batches
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from random import Random
 
 from appliance.base.disk import Readable, Space, Writable
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 
 PAGE = 4096
 
@@ -28,6 +28,9 @@ class Inode:
         self.data = bytearray()
         self.synced = b""
         self.modified_ms = 0
+
+    def pages(self) -> int:
+        return 1 + -(-len(self.data) // PAGE)
 
     def after_cut(self, rng: Random) -> None:
         new, old = bytes(self.data), self.synced
@@ -50,6 +53,15 @@ class Folder:
         self.names: dict[str, Inode | Folder] = {}
         self.durable: dict[str, Inode | Folder] = {}
         self.pending: list[tuple[str, str, Inode | Folder | None]] = []
+
+    def pages(self) -> int:
+        return 1
+
+    def nodes(self) -> "Iterator[Inode | Folder]":
+        for node in self.names.values():
+            yield node
+            if isinstance(node, Folder):
+                yield from node.nodes()
 
     def set(self, name: str, node: "Inode | Folder | None", old: str = "") -> None:
         self.pending.append((name, old, node))
@@ -88,12 +100,18 @@ class SimFile:
         inode = self._inode
         if self._disk.step(self.path, "write"):
             data = data[: self._disk.rng.randint(0, len(data))]
+        fits = max(position, len(inode.data) + self._disk.slack(inode)) - position
+        lacks = len(data) > fits
+        if lacks:
+            data = data[:fits]
         end = position + len(data)
         if len(inode.data) < end:
             inode.data.extend(bytes(end - len(inode.data)))
         inode.data[position:end] = data
         inode.modified_ms = self._disk.now_ms
         self._disk.end_if_cut()
+        if lacks:
+            raise DiskFull(self.path, errno.ENOSPC, "No space left on device")
 
     def pread(self, length: int, position: int) -> bytes:
         assert not self.closed
@@ -134,7 +152,8 @@ class SimFile:
 
 
 class SimDisk:
-    """rng: chance. refusing: (part of a path, kind of call) → errno to fail it with."""
+    """rng: chance. refusing: (part of a path, kind of call) → errno to fail it with. capacity:
+    bytes, and foreign: those that other programs have taken of them."""
 
     def __init__(self, rng: Random | None = None) -> None:
         self.rng = rng or Random(0)
@@ -144,6 +163,25 @@ class SimDisk:
         self.open_files = 0
         self.now_ms = 0
         self.refusing: dict[tuple[str, str], int] = {}
+        self.capacity = 1 << 40
+        self.foreign = 0
+
+    def used(self) -> int:
+        """Bytes that files and folders take, in whole pages."""
+        return sum(node.pages() for node in self.root.nodes()) * PAGE
+
+    def free(self) -> int:
+        return max(0, self.capacity - self.foreign - self.used())
+
+    def slack(self, inode: Inode) -> int:
+        """By how many bytes a file can grow."""
+        if self.capacity == 1 << 40 and not self.foreign:
+            return self.capacity
+        return self.free() + -len(inode.data) % PAGE
+
+    def take_a_page(self, path: str) -> None:
+        if self.slack(Inode()) < PAGE:
+            raise DiskFull(path, errno.ENOSPC, "No space left on device")
 
     def power_cut(self, rng: Random | None = None) -> None:
         """Everything that was not synced is at the mercy of `rng`; the machine starts again."""
@@ -172,7 +210,9 @@ class SimDisk:
     def refuse(self, path: str, kind: str) -> None:
         for (part, what), number in self.refusing.items():
             if part in path and what == kind:
-                raise StorageFailed(path, number, "refused as the test wants")
+                room = number == errno.ENOSPC and what not in ("sync", "sync_dir", "read")
+                kind = DiskFull if room else StorageFailed
+                raise kind(path, number, "refused as the test wants")
 
     def _folder(self, path: str) -> Folder:
         node = self._node(path)
@@ -196,6 +236,7 @@ class SimDisk:
         folder, name = self._place(path)
         if name in folder.names:
             raise StorageFailed(path, errno.EEXIST, "the name is taken")
+        self.take_a_page(path)
         self.change(path, "create")
         inode = Inode()
         folder.set(name, inode)
@@ -230,6 +271,7 @@ class SimDisk:
         folder, name = self._place(path)
         if name in folder.names:
             raise StorageFailed(path, errno.EEXIST, "the name is taken")
+        self.take_a_page(path)
         self.change(path, "mkdir")
         folder.set(name, Folder())
 
@@ -260,7 +302,7 @@ class SimDisk:
         folder.pending.clear()
 
     def space(self, path: str) -> Space:
-        return Space(1 << 40, 1 << 39)
+        return Space(self.capacity, self.free())
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
