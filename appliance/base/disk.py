@@ -47,6 +47,10 @@ class File(Protocol):
         """Cut the file to `size` bytes, or lengthen it with zeros."""
         ...
 
+    def allocate(self, size: int) -> None:
+        """Set room aside for a file of `size` bytes, and make it that long."""
+        ...
+
     def sync(self) -> None:
         """Return when the bytes and the size are on the disk. May run on another thread than the
         writes."""

@@ -114,6 +114,12 @@ class OsFile:
         except OSError as cause:
             raise _failed(self.path, cause) from cause
 
+    def allocate(self, size: int) -> None:
+        try:
+            os.posix_fallocate(self._fd, 0, size)
+        except OSError as cause:
+            raise _refused(self.path, cause) from cause
+
     def sync(self) -> None:
         try:
             os.fdatasync(self._fd)

@@ -2,19 +2,23 @@
 
 One turn: requests of all netprocs are decided and appended in order, one fdatasync covers them
 all, then rows of the partition table, the committed offset and the answers become visible, in
-that order. A storage failure ends the process; its successor reads what is on the disk.
+that order. A storage failure ends the process; its successor reads what is on the disk. A full disk
+ends nothing: what needs room is refused, and a start without room leads the log later.
 """
 
 import os
+from contextlib import suppress
 from typing import Final
 
 from appliance.base.clock import OsClock
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
+from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control.metadata_log import MetadataLog
 from appliance.control.mutations import Mutations
 from appliance.control.requests import Requests
+from appliance.control.room import Room
 from appliance.control.startup import Started, start
 from appliance.control.topic_trash import TopicTrash
 from appliance.controller.decision import Record, Situation
@@ -46,14 +50,19 @@ class Control:
         self._links = links
         self._log = log
         self._clock = OsClock()
-        self._disk = OsDisk()
+        self._disk = started.disk
         self._metadata: MetadataLog = started.metadata
         self._identity = started.identity
         self._rows = started.rows
         self._dirs = started.dirs
         self._producer_ids = ProducerIds()
         self._trash = TopicTrash(self._disk, seat.log_dirs, self._rows.everyone_has, log)
-        self._requests = Requests(self._append, self._report, self._blocked_ms)
+        self._leading = started.leading
+        keep = seat.config.int("penstock.disk.free.min.bytes")
+        self._room = Room(self._disk, started.dirs, keep, log)
+        self._requests = Requests(
+            self._append, self._report, self._blocked_ms, lambda: self._room.told(0)
+        )
         self._changes: list[Change] = []
         self._pending: list[tuple[int, int, int, bytes]] = []
         self._mutations = Mutations(seat, self._clock, self._metadata.image)
@@ -104,10 +113,14 @@ class Control:
                 partition = topic.partitions[found.partition]
                 new = assign_directory(topic.topic_id, partition, node_id, directory_id)
                 if new:  # an ioproc asks again when it does not see it yet
-                    self._append(new)
+                    with suppress(DiskFull):
+                        self._append(new)
 
     def turn(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""
+        self._room.tick(now_ns)
+        if not self._leading.begun:
+            self._changes += self._leading.again(now_ns, self._clock.wall_ms())
         if self._metadata.uncommitted:
             self._commit()
         for index, token, code, body in self._pending:
@@ -138,6 +151,8 @@ class Control:
         self._metadata.close()
 
     def _append(self, records: list[Record]) -> None:
+        """Raises DiskFull: none of it is there then."""
+        self._leading.check()
         image, now_ms = self._metadata.image, self._clock.wall_ms()
         if any(isinstance(one, kraft.TopicRecord | kraft.RemoveTopicRecord) for one in records):
             self._trash.before(records, image, self._settings(), self._size, now_ms)
@@ -214,6 +229,7 @@ class Control:
         waiting = sum(isinstance(change, PartitionAdded) for change in self._changes)
         context.situation.free_rows = self._rows.free - waiting
         context.situation.counts = None
+        context.situation.no_room = self._room.lacking()
         context.now_ms = self._clock.wall_ms()
         voters = metadata.quorum.voters(self._identity.node_id)
         context.quorum = Quorum(metadata.epoch, metadata.committed, metadata.end_offset, voters)
@@ -223,6 +239,8 @@ class Control:
         found = [(self._dirs.ids[n], path) for n, path in self._dirs.online()]
         if len(found) > 1:
             found = [one for one in found if self._disk.exists(f"{one[1]}/{META_PROPERTIES}")]
+            roomy = [one for one in found if not self._room.low(one[1])]
+            found = roomy or found
         return tuple(one for one, _ in found if one is not None)
 
     def _volume(self, path: str) -> tuple[int, int] | None:
@@ -238,7 +256,9 @@ def run(seat: Seat) -> int:
     log = Log(str(seat.me))
     links = Links(seat, log)
     loop = Loop(seat, links)
-    control = Control(seat, links, log, start(seat, OsDisk(), OsClock(), os.urandom, log))
+    folders = [path for one in seat.log_dirs for path in (one, os.path.abspath(one))]
+    disk = ReservedDisk(OsDisk(), folders)
+    control = Control(seat, links, log, start(seat, disk, OsClock(), os.urandom, log))
     control.open_for_business()
     loop.run(control)
     control.close()

@@ -6,10 +6,12 @@ tools read them, and its controller can take them over. Control is the only call
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.disk import Disk, write_file
+from appliance.base.errors import DiskFull
 from appliance.base.ids import TopicId
 from appliance.config.log_config import NEVER, LogConfig
 from appliance.control import quorum_state
@@ -75,16 +77,18 @@ class MetadataLog:
         return self._log.end_offset > self.committed
 
     def lead(self, now_ms: int) -> None:
-        """Begin a new epoch: say so in quorum-state, then in the log (KIP-595)."""
+        """Begin a new epoch: say so in quorum-state, then in the log (KIP-595). Raises
+        StorageFailed; DiskFull means that it can be tried again."""
         before = max(quorum_state.read_epoch(self._disk, self._folder), self.image.epoch)
         self.epoch = before + 1
-        quorum_state.write(
-            self._disk,
-            self._folder,
-            leader_id=self._node_id,
-            epoch=self.epoch,
-            dynamic=self.quorum.kraft_version > 0,
-        )
+        with suppress(DiskFull):  # the only voter's log says it before anybody else can know
+            quorum_state.write(
+                self._disk,
+                self._folder,
+                leader_id=self._node_id,
+                epoch=self.epoch,
+                dynamic=self.quorum.kraft_version > 0,
+            )
         self._snapshot_ms = now_ms
         voters = tuple(
             control.Voter(voter_id=voter) for voter, _ in self.quorum.voters(self._node_id)
@@ -97,7 +101,8 @@ class MetadataLog:
     def append(self, records: Sequence[object], now_ms: int) -> list[Change]:
         """Append one batch, which counts as a whole or not at all, and replay it.
 
-        Not durable before `sync`. Raises StorageFailed."""
+        Not durable before `sync`. Raises StorageFailed; after DiskFull nothing of it is there and
+        the log goes on."""
         level = self.image.metadata_version or _first_level(records)
         values = [NewRecord(now_ms, None, encode(record, level)) for record in records]
         base = self._stage(values, now_ms, is_control=False)
@@ -110,8 +115,14 @@ class MetadataLog:
         batch = memoryview(
             bytearray(build_batch(values, leader_epoch=self.epoch, control=is_control))
         )
+        mark = self._log.mark()
         base = self._log.stage(batch, read_header(batch), self.epoch, now_ms)
-        self._log.commit()
+        try:
+            self._log.commit()
+        except DiskFull:  # whoever asked is told that it is not done: it must not come later
+            self._log.take_back(mark)
+            raise
+        assert not self._log.held
         self._bytes += len(batch)
         self._last_ms = now_ms
         self.image.epoch = self.epoch

@@ -5,10 +5,11 @@ so it returns the answer for the shell to keep until then.
 """
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from appliance.base import errors
-from appliance.base.errors import MalformedRequest, PeerError
+from appliance.base.errors import DiskFull, MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
 from appliance.controller.decision import NO_LIMIT, Record
 from appliance.controller.topics import NewTopic, create_topics, offsets_topic
@@ -25,12 +26,20 @@ Report = Callable[[str, str], None]
 
 class Requests:
     """append: stages and replays records. report: logs what should not happen. blocked_ms: for how
-    long a name must not be created just because a client asks for it."""
+    long a name must not be created just because a client asks for it. full: what to say when append
+    raised DiskFull: then nothing of the records is there."""
 
-    __slots__ = ("_append", "_blocked_ms", "_report")
+    __slots__ = ("_append", "_blocked_ms", "_full", "_report")
 
-    def __init__(self, append: Append, report: Report, blocked_ms: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        append: Append,
+        report: Report,
+        blocked_ms: Callable[[str], int],
+        full: Callable[[], str],
+    ) -> None:
         self._append = append
+        self._full = full
         self._report = report
         self._blocked_ms = blocked_ms
 
@@ -59,7 +68,12 @@ class Requests:
             self._report("bug", f"{api.name} v{version}: {traceback.format_exc()}")
             return errors.UNKNOWN_SERVER_ERROR, b""
         if answer.records:
-            self._append(answer.records)
+            try:
+                self._append(answer.records)
+            except DiskFull:
+                self._report("disk-full", f"{api.name} refused: {self._full()}")
+                values = refused(answer.values, self._full())
+                return errors.NONE, encode_response(response(key, version, values))
         return errors.NONE, encoded
 
     def ensure_topic(self, message: Message, context: AdminContext) -> tuple[int, bytes]:
@@ -89,8 +103,13 @@ class Requests:
             records, [(_, result, _)] = create_topics(situation, [topic])
         except PeerError as error:
             return error.code
+        if result.code == errors.KAFKA_STORAGE_ERROR:
+            return errors.LEADER_NOT_AVAILABLE  # which every client asks again after
         if result.code == errors.NONE:
-            self._append(records)
+            try:
+                self._append(records)
+            except DiskFull:
+                return errors.LEADER_NOT_AVAILABLE
             if name == OFFSETS_TOPIC:
                 self._say_fewer(topic, context)
         if result.code == errors.THROTTLING_QUOTA_EXCEEDED:
@@ -106,6 +125,23 @@ class Requests:
                 f"{topic.name} has a replication factor of {topic.replication_factor}, not"
                 f" offsets.topic.replication.factor={wanted}: there are no more brokers",
             )
+
+
+def refused(values: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """An answer of which nothing came true: whatever had no error has one that can be retried."""
+
+    def told(key: str, value: Any, row: Mapping[str, Any]) -> Any:
+        if key == "error_code" and value == errors.NONE:
+            return errors.KAFKA_STORAGE_ERROR
+        if key == "error_message" and row.get("error_code") == errors.NONE:
+            return text
+        if isinstance(value, Mapping):
+            return refused(value, text)
+        if isinstance(value, list | tuple):
+            return [refused(one, text) if isinstance(one, Mapping) else one for one in value]
+        return value
+
+    return {key: told(key, value, values) for key, value in values.items()}
 
 
 def _why_not(name: str, asker: bytes, blocked_ms: int) -> str:

@@ -10,50 +10,42 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.clock import Clock
-from appliance.base.disk import Disk, read_file
+from appliance.base.disk import Disk
 from appliance.base.errors import CannotServe, ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.control.format import (
-    BOOTSTRAP,
     check_metadata_is_there,
     format_log_dirs,
     open_or_format,
 )
+from appliance.control.leading import Leading
 from appliance.control.metadata_log import Limits, MetadataLog, open_log
 from appliance.control.rows import PartitionRows
-from appliance.controller.decision import Record, Situation
 from appliance.controller.features import SUPPORTED
-from appliance.controller.registration import (
-    Incarnation,
-    bootstrap_records,
-    registration_records,
-)
-from appliance.metadata import checkpoint
-from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.follower import Follower, MetadataUnreadable
-from appliance.metadata.identity import Identity, new_uuid
+from appliance.metadata.identity import Identity
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.log_dirs import LogDirs, read_log_dirs
-from appliance.metadata.parts import Endpoint
 from appliance.ring.process_table import CONTROL, DOWN, ProcessTable
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.patience import WEDGED_S
 from appliance.shell.seat import Seat
-from appliance.wire import kraft_records as kraft
 
-_SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _SMALLEST_SEGMENT: Final = 1 << 20
 _LOOK_AGAIN_S: Final = 0.002
 
 
 @dataclass(slots=True, frozen=True)
 class Started:
-    """A node that leads its metadata log; what it appended is not synced yet."""
+    """A node that leads its metadata log, or will when there is room; what it appended is not
+    synced yet."""
 
     metadata: MetadataLog
     identity: Identity
     rows: PartitionRows
     dirs: LogDirs
+    leading: Leading
+    disk: Disk
 
 
 def start(
@@ -89,31 +81,11 @@ def _start(
     _check_features(metadata.image, data_dir)
     if metadata.image.skipped:
         log.event(WARNING, "metadata-records-unknown", records=metadata.image.skipped)
-    metadata.lead(now_ms)
-    if not metadata.image.metadata_version:
-        metadata.append(_bootstrap(disk, data_dir), now_ms)
-    rack = config.get("broker.rack")
-    incarnation = Incarnation(
-        controller_id=new_uuid(random),
-        broker_id=new_uuid(random),
-        endpoints=_endpoints(config),
-        rack=rack if isinstance(rack, str) else None,
-        records_may_be_missing=not seat.clean and seat.generation == 1,
-    )
-    situation = Situation(
-        image=metadata.image,
-        config=config,
-        node_id=identity.node_id,
-        directory_id=identity.directory_id,
-        new_id=lambda: new_uuid(random),
-        free_rows=0,
-        directories=tuple(one for one in dirs.ids if one is not None),
-    )
-    records = registration_records(situation, incarnation, metadata.end_offset)
-    metadata.append(records, now_ms)
+    leading = Leading(seat, disk, metadata, identity, dirs, random, log)
+    leading.start(now_ms)
     rows = PartitionRows(seat.partitions, lambda: _applied(seat.processes))
     rows.reconcile(metadata.image, metadata.end_offset, _others_go_on(seat.processes, clock))
-    return Started(metadata, identity, rows, dirs)
+    return Started(metadata, identity, rows, dirs, leading, disk)
 
 
 def _applied(processes: ProcessTable) -> int:
@@ -140,25 +112,6 @@ def _others_go_on(processes: ProcessTable, clock: Clock) -> Callable[[], bool]:
     return wait
 
 
-def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:
-    """What the registration says of our listeners; clients are told what their own socket
-    reached."""
-    protocols = dict(item.split(":", 1) for item in config.list("listener.security.protocol.map"))
-    found = []
-    for number, one in enumerate(config.endpoints()):
-        host, port = config.advertised(number) or (one.host, one.port)
-        protocol = protocols.get(one.name, "PLAINTEXT").strip().upper()
-        found.append(
-            Endpoint(
-                name=one.name,
-                host=host or "localhost",
-                port=port,
-                security_protocol=_SECURITY_PROTOCOLS.get(protocol, 0),
-            )
-        )
-    return tuple(found)
-
-
 def _limits(config: BrokerConfig) -> Limits:
     snapshot_bytes = config.int("metadata.log.max.record.bytes.between.snapshots")
     segment_bytes = config.int("metadata.log.segment.bytes")
@@ -178,16 +131,3 @@ def _check_features(image: MetadataImage, data_dir: str) -> None:
             f"{data_dir} has metadata.version {level}; this appliance reads {lowest} to {highest}:"
             " upgrade the cluster with kafka-features first, or use a newer appliance"
         )
-
-
-def _bootstrap(disk: Disk, data_dir: str) -> list[Record]:
-    """The first records of a cluster: those of the format step, or the same again if they are
-    lost."""
-    path = f"{data_dir}/{BOOTSTRAP}"
-    if not disk.exists(path):
-        return bootstrap_records()
-    try:
-        values = checkpoint.read(read_file(disk, path)).values
-    except CheckpointBroken:
-        return bootstrap_records()
-    return [kraft.decode(value) for value in values]

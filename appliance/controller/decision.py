@@ -46,7 +46,8 @@ class Situation:
     new_id: 16 fresh bytes, a topic's id. directory_id: of the folder of the metadata log.
     free_rows: how many more partitions fit into the shared partition table. directories: ids of
     this node's folders that take new partitions, when it has several. counts: how many partitions
-    each of them has, what was decided in this turn included; None: to be counted.
+    each of them has, what was decided in this turn included; None: to be counted. no_room: what to
+    tell who wants new partitions while the disks are nearly full.
     """
 
     permit: Permit = field(default=NO_LIMIT, kw_only=True)
@@ -58,6 +59,12 @@ class Situation:
     free_rows: int
     directories: tuple[bytes, ...] = ()
     counts: dict[bytes, int] | None = None
+    no_room: str = ""
+
+    def check_disk(self) -> None:
+        """Asked before partitions are made. Raises PeerError while there is no room for them."""
+        if self.no_room:
+            raise PeerError(errors.KAFKA_STORAGE_ERROR, self.no_room)
 
 
 @dataclass(slots=True, frozen=True)

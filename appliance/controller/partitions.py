@@ -84,6 +84,7 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
         )
     else:
         placed = [check_assignment(image, replicas, factor) for replicas in item.assignments]
+    situation.check_disk()
     situation.permit(count)
     return [
         new_partition(situation, topic.topic_id, present + step, replicas)

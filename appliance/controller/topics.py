@@ -128,6 +128,7 @@ def _create(
     records += config_records
     for index, replicas in enumerate(assignment):
         records.append(new_partition(situation, topic_id, index, replicas))
+    situation.check_disk()
     situation.permit(len(assignment))
     created = CreatedTopic(topic_id, len(assignment), len(assignment[0]), configs)
     return records, created

@@ -4,9 +4,9 @@ Invariant: see `log`; this file holds the fields and how a segment becomes the a
 fills it in, `Log` builds on it, lookups read it.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from appliance.base.disk import Disk, write_file
@@ -24,6 +24,19 @@ if TYPE_CHECKING:
     from appliance.logstore.recovery import Recovery
 
 NEVER: Final = 1 << 63
+
+
+class Mark(NamedTuple):
+    """The active segment of a log, and what is known of the newest batch in it."""
+
+    base: int
+    newest: int
+    newest_offset: int
+    since_index: int
+    roll_size: int
+    roll_time: int
+
+
 _FARTHEST: Final = (1 << 31) - 1
 
 
@@ -106,6 +119,38 @@ class LogState:
         self._interval = config.index_interval_bytes
         if self.segments:
             self._set_limits()
+
+    def mark(self) -> Mark:
+        """What `take_back` needs to know, before something is staged."""
+        return Mark(
+            self.active_base,
+            self._newest,
+            self._newest_offset,
+            self._since_index,
+            self._roll_size,
+            self._roll_time,
+        )
+
+    def take_back(self, mark: Mark) -> None:
+        """Forget what was staged since `mark` and is held: a log of which nothing may come late.
+        Not for batches of idempotent producers."""
+        self._views.clear()
+        self.end_offset = end = self._committed_end
+        self._position = self.active_size
+        keep = bisect_left(self._tail_offsets, end)
+        del self._tail_offsets[keep:], self._tail_positions[keep:]
+        self._index.keep(bisect_left(self._index.positions, self.active_size))
+        self._times.keep_to(end - 1 - self.active_base)
+        if mark.base == self.active_base:
+            self._newest, self._newest_offset = mark.newest, mark.newest_offset
+            self._since_index = mark.since_index
+            self._roll_size, self._roll_time = mark.roll_size, mark.roll_time
+        else:  # what was staged began a segment
+            self._newest = self._newest_offset = -1
+            self._since_index, self._roll_time = 0, NEVER
+            self._set_limits()
+        self.epochs.cut_end(end + 1)
+        assert not self.producers.producers
 
     @property
     def disk(self) -> Disk:

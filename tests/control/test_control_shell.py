@@ -30,9 +30,10 @@ CTL, NET = Peer(CONTROL, 0), Peer(NETPROC, 0)
 class Appliance:
     """Control and one netproc's ends of the rings, in one process and turn by turn."""
 
-    def __init__(self, path, settings=None, other_dirs=()) -> None:
+    def __init__(self, path, settings=None, other_dirs=(), disk=None, data_dir="") -> None:
         self.other_dirs = other_dirs
-        self.path = str(path)
+        self.disk = disk or OsDisk()
+        self.path = data_dir or str(path)
         self.config = BrokerConfig.of(settings or {})
         self.fd = os.open(path / "log", os.O_RDWR | os.O_CREAT)
         self.log = Log("control", fd=self.fd, journal=False)
@@ -43,6 +44,7 @@ class Appliance:
         self.own = os.eventfd(0, flags)
         self.generations = dict.fromkeys(self.table.peers, 0)
         self.tokens = 0
+        self.now_ns = 0
         self.net = Links(self.seat(NET), self.log)
         self.start_control()
 
@@ -73,7 +75,7 @@ class Appliance:
     def start_control(self) -> None:
         seat = self.seat(CTL)
         self.links = Links(seat, self.log)
-        started = start(seat, OsDisk(), OsClock(), os.urandom, self.log)
+        started = start(seat, self.disk, OsClock(), os.urandom, self.log)
         self.control = Control(seat, self.links, self.log, started)
         self.control.open_for_business()
         self.settle()
@@ -95,7 +97,7 @@ class Appliance:
         self.net.flush()
         for peer, messages in self.links.poll():
             self.control.handle(peer, messages)
-        self.control.turn(0)
+        self.control.turn(self.now_ns)
         self.links.flush()
 
     def forward(self, key: int, version: int, body: bytes) -> int:
@@ -137,7 +139,7 @@ class Appliance:
         return self.answers()[self.tokens][0]
 
     def followed(self) -> Follower:
-        follower = Follower(OsDisk(), self.path, self.memory.partitions)
+        follower = Follower(self.disk, self.path, self.memory.partitions)
         follower.catch_up(self.table.metadata_offset)
         return follower
 

@@ -130,6 +130,12 @@ class SimFile:
             del self._inode.data[size:]
             self._inode.data.extend(bytes(size - len(self._inode.data)))
 
+    def allocate(self, size: int) -> None:
+        grown = size - len(self._inode.data)
+        if grown > self._disk.slack(self._inode):
+            raise DiskFull(self.path, errno.ENOSPC, "No space left on device")
+        self._inode.data.extend(bytes(max(grown, 0)))
+
     def sync(self) -> None:
         assert not self.closed
         self._disk.change(self.path, "sync")
