@@ -89,6 +89,7 @@ class Connection:
                     "group_id": "penstock",
                     "enable_auto_commit": False,
                     "auto_offset_reset": "error",
+                    "check_crcs": True,  # librdkafka gives away damaged records otherwise
                 }
                 | settings
             )

@@ -8,17 +8,19 @@ import sys
 from typing import Final
 
 NAME: Final = "penstock"
+_MODULE: Final = os.path.join("appliance", "cli", "__main__.py")
 _COMMAND: Final = re.compile(rf"(?<![\w/.-]){NAME}(?= [a-z])")
 
 
 def called() -> str:
     """The command as it was typed: `penstock` where the shell finds it, else the path to it."""
     program = sys.argv[0]
-    name = os.path.basename(program)
-    if name == "__main__.py":
+    if program.endswith(_MODULE):
         return f"{shlex.quote(sys.executable)} -m appliance.cli"
     # A shell that searched for it has put the whole path there.
-    return name if shutil.which(name) == program else shlex.quote(program)
+    if os.path.basename(program) != NAME or shutil.which(NAME) == program:
+        return NAME
+    return shlex.quote(program)
 
 
 def typed(text: str) -> str:

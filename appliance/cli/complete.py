@@ -1,4 +1,5 @@
-"""Names of topics and groups for the shell, by the two oldest requests over a plain connection.
+"""Names of topics, groups and settings for the shell; those of topics and groups by the two oldest
+requests over a plain connection.
 
 Nothing of weight is imported and nothing is said: who presses TAB waits for 150 ms at most, and
 gets no names when the broker does not answer in that time.
@@ -30,6 +31,29 @@ def topic_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 def group_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Those that begin so."""
     return [n for n in _names(ctx, _LIST_GROUPS, b"", _groups) if n.startswith(incomplete)]
+
+
+def topic_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of settings of topics that begin so."""
+    from appliance.config.topic_settings import TOPIC
+
+    return [name for name in sorted(TOPIC) if name.startswith(incomplete)]
+
+
+def setting_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of settings that begin so: of topics after -t, of groups after -g, else of the
+    broker."""
+    if ctx.params.get("topic"):
+        return topic_settings(ctx, param, incomplete)
+    if ctx.params.get("group"):
+        from appliance.config.own_group_settings import GROUP
+
+        known = sorted(GROUP)
+    else:
+        from appliance.config.broker_settings import BROKER
+
+        known = sorted(BROKER)
+    return [name for name in known if name.startswith(incomplete)]
 
 
 def _shown(name: str, incomplete: str) -> bool:

@@ -2,6 +2,7 @@
 
 import click
 
+from appliance.cli.complete import setting_names
 from appliance.cli.config_target import Target, in_force, settings_of, targeted
 from appliance.cli.exits import OK
 from appliance.cli.link import Link, connected
@@ -9,7 +10,7 @@ from appliance.cli.output import emit, formatted
 
 
 @click.command("get")
-@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.argument("keys", nargs=-1, metavar="[KEY]...", shell_complete=setting_names)
 @targeted
 @formatted
 @connected

@@ -2,17 +2,19 @@
 
 import click
 
+from appliance.cli.complete import setting_names
 from appliance.cli.config_change import change
 from appliance.cli.config_target import DELETE, Target, targeted
-from appliance.cli.confirm import dry_run_option
+from appliance.cli.confirm import dry_run_option, undoable
 from appliance.cli.exits import usage
 from appliance.cli.link import Link, connected
 from appliance.cli.output import formatted
 
 
 @click.command("unset")
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=setting_names)
 @targeted
+@undoable
 @dry_run_option
 @formatted
 @connected

@@ -12,6 +12,10 @@ import click
 from appliance.cli.exits import Failure, usage
 from appliance.cli.output import plain, say
 
+undoable = click.option(
+    "--yes", "-y", is_flag=True, expose_value=False, hidden=True,
+    help="Accepted as everywhere: nobody is asked, because the change can be undone.",
+)  # fmt: skip
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without being asked.")
 dry_run_option = click.option(
     "--dry-run", "--dry", "dry_run", is_flag=True, help="Show what would be done, and do nothing."

@@ -1,31 +1,24 @@
-"""`penstock consume`: reads by `assign`, from an offset, a time or the end; no group, nothing is
-committed."""
+"""`penstock consume`: reads from an offset, a time or the end, and commits nothing; or as a member
+of a group, which remembers how far it has come."""
 
-import base64
-import json
-import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from appliance.cli.complete import topic_names
+from appliance.cli.complete import group_names, topic_names
+from appliance.cli.consume_read import Show, Stops, read_as_member, read_assigned
 from appliance.cli.exits import Failure, usage
-from appliance.cli.link import Link, connected, failure_of
-from appliance.cli.offsets import Place, bounds, parse, partitions_of, resolve
+from appliance.cli.link import Link, connected
+from appliance.cli.offsets import END, START, Place, bounds, parse, partitions_of, resolve
 from appliance.cli.output import say
 from appliance.cli.record_format import printer
+from appliance.cli.record_json import meta, whole
 from appliance.cli.root import OUTPUT_KEY
+from appliance.cli.topic_list import all_names, choose
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message, TopicPartition
-
-_AT_ONCE: Final = 1000
-_WAIT_S: Final = 0.2
-
-Stops = dict[tuple[str, int], int]
-"""Partition → the offset before which to stop."""
+    from confluent_kafka import TopicPartition
 
 
 def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
@@ -35,7 +28,12 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 
 
 @click.command("consume")
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=topic_names)
+@click.option("-r", "--regex", metavar="PATTERN", help="The topics that this expression finds.")
+@click.option(
+    "-g", "--group", metavar="NAME", shell_complete=group_names,
+    help="As a member of this group: it knows where to go on, and remembers what was printed.",
+)  # fmt: skip
 @click.option(
     "-o", "--offset", "offsets", multiple=True, metavar="OFFSET",
     help="In each partition: start, end, 47, +2, -3, @TIME, 2h; e@TIME says where to stop."
@@ -54,6 +52,8 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 def command(
     link: Link,
     topics: tuple[str, ...],
+    regex: str | None,
+    group: str | None,
     offsets: tuple[str, ...],
     count: int | None,
     partitions: tuple[int, ...],
@@ -71,16 +71,24 @@ def command(
     penstock consume orders -e
     penstock consume orders -o -10 -e -f '%p %o %k=%v\\n'
     penstock consume orders -o @2013-01-31T12:00:00Z -o e@2013-02-01 -J
-    penstock consume orders -o end
+    penstock consume orders -g billing -n 100
+    penstock consume -r '^orders' -o end
     """
     if (as_json or meta_only) and record_format:
         raise usage("-f and -J: one of the two")
-    first, last = _places(offsets)
+    chosen = _topics(link, topics, regex)
+    first, last = _places(offsets, group)
     if as_json or meta_only:
-        show: Callable[[Any], bytes] = _meta if meta_only else _whole
+        show: Show = meta if meta_only else whole
     else:
         show = printer(record_format if record_format is not None else "%v\\n")
-    assigned, stops = _assignment(link, list(dict.fromkeys(topics)), partitions, first, last)
+    if group is not None:
+        if partitions or last is not None:
+            raise usage("-g goes with neither -p nor -o e@TIME: the group says what is read")
+        if count != 0 and chosen:
+            _tell(_as_member(link, group, chosen, show, first, exit_at_end, count))
+        return
+    assigned, stops = _assignment(link, chosen, partitions, first, last)
     if count == 0 or not assigned:
         return
     # The end of a partition is told by an empty answer, which the broker holds back for so long.
@@ -88,17 +96,68 @@ def command(
     consumer = link.consumer(enable_partition_eof=True, fetch_wait_max_ms=patience_ms)
     try:
         consumer.assign(assigned)
-        shown = _read(consumer, show, {(p.topic, p.partition) for p in assigned}, stops,
-                      exit_at_end or last is not None, count)  # fmt: skip
+        shown = read_assigned(
+            consumer,
+            show,
+            {(p.topic, p.partition) for p in assigned},
+            stops,
+            exit_at_end or last is not None,
+            count,
+        )
     finally:
         consumer.close()
+    _tell(shown)
+
+
+def _tell(shown: int) -> None:
     say(f"{shown} record{'s'[: shown != 1]}")
 
 
-def _places(offsets: tuple[str, ...]) -> tuple[Place, Place | None]:
+def _topics(link: Link, topics: tuple[str, ...], regex: str | None) -> list[str]:
+    if bool(topics) == bool(regex):
+        raise usage("name topics, or say -r PATTERN: one of the two")
+    if not regex:
+        return list(dict.fromkeys(topics))
+    found = list(choose(all_names(link), (), regex, internal=False))
+    if not found:
+        say(f"no topic is found by {regex}")
+    return found
+
+
+def _as_member(
+    link: Link,
+    group: str,
+    topics: list[str],
+    show: Show,
+    first: Place,
+    exit_at_end: bool,
+    count: int | None,
+) -> int:
+    if first.number or first.kind not in (START, END):
+        raise usage(
+            "-o start or -o end is where a group begins in partitions that it has not read yet",
+            "penstock group seek moves it to any offset or time",
+        )
+    partitions_of(link, topics)  # a topic that is not there would be waited for
+    consumer = link.consumer(
+        group_id=group,
+        enable_auto_commit=True,
+        enable_auto_offset_store=False,
+        auto_offset_reset="earliest" if first.kind == START else "latest",
+        enable_partition_eof=True,
+    )
+    try:
+        return read_as_member(consumer, topics, show, exit_at_end, count)
+    finally:
+        consumer.close()
+
+
+def _places(offsets: tuple[str, ...], group: str | None) -> tuple[Place, Place | None]:
     now_ms = time.time_ns() // 1_000_000
     first = last = None
     for text in offsets:
+        if text == "stored" and group is not None:
+            continue  # that is what a group does
         place, stop = parse(text, now_ms)
         if stop and last is None:
             last = place
@@ -134,88 +193,3 @@ def _assignment(
         if key not in stops or stops[key] > starts[key]:
             chosen.append(one)
     return chosen, stops
-
-
-def _read(
-    consumer: "Consumer",
-    show: Callable[[Any], bytes],
-    unread: set[tuple[str, int]],
-    stops: Stops,
-    exit_at_end: bool,
-    count: int | None,
-) -> int:
-    """Print until the end: how many records were printed. Raises Failure."""
-    from confluent_kafka import KafkaError
-
-    shown = 0
-    out = sys.stdout.buffer
-    while unread:
-        for message in _next(consumer, min(_AT_ONCE, (count or _AT_ONCE + shown) - shown)):
-            key = str(message.topic()), int(message.partition() or 0)
-            error = message.error()
-            if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:
-                    if exit_at_end and key not in stops:
-                        unread.discard(key)
-                elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
-                    raise failure_of(error)
-                continue
-            offset = int(message.offset() or 0)
-            stop = stops.get(key)
-            if stop is None or offset < stop:
-                out.write(show(message))
-                shown += 1
-            if stop is not None and offset >= stop - 1:
-                unread.discard(key)
-            if shown == count:
-                unread.clear()
-        out.flush()
-    return shown
-
-
-def _next(consumer: "Consumer", most: int) -> "list[Message]":
-    """What has arrived, at once; at least one unless nothing arrives for a while."""
-    first = consumer.poll(_WAIT_S)
-    if first is None:
-        return []
-    return [first, *(consumer.consume(most - 1, 0) if most > 1 else ())]
-
-
-def _meta(message: Any) -> bytes:
-    return _line(_head(message))
-
-
-def _whole(message: Any) -> bytes:
-    row = _head(message)
-    _put(row, "key", message.key())
-    _put(row, "value", message.value())
-    if headers := message.headers():
-        row["headers"] = []
-        for key, value in headers:
-            one = {"key": key}
-            _put(one, "value", value)
-            row["headers"].append(one)
-    return _line(row)
-
-
-def _head(message: Any) -> dict[str, Any]:
-    kind, timestamp = message.timestamp()
-    return {
-        "topic": message.topic(),
-        "partition": message.partition(),
-        "offset": message.offset(),
-        "timestamp": timestamp if kind else None,
-    }
-
-
-def _put(row: dict[str, Any], name: str, data: bytes | None) -> None:
-    """Text as text; what is not UTF-8 in base64 under NAME_base64, so that nothing is lost."""
-    try:
-        row[name] = None if data is None else data.decode()
-    except UnicodeDecodeError:
-        assert data is not None
-        row[f"{name}_base64"] = base64.b64encode(data).decode()
-
-
-def _line(row: dict[str, Any]) -> bytes:
-    return json.dumps(row, ensure_ascii=False).encode() + b"\n"

@@ -37,9 +37,10 @@ def command(
         for one in found
         if state is None or state_name(one.state) == state.lower()
     ]
+    narrowed = names or regex or state
     if output == "wide":
         _count(link, rows)
-    emit(rows, output)
+    emit(rows, output, empty="no group is there" + (" of that kind" if narrowed else ""))
     return OK
 
 

@@ -73,13 +73,15 @@ class Link:
         return Producer(config)
 
     def consumer(self, **settings: object) -> "Consumer":
-        """For `assign`: it commits nothing and knows no group."""
+        """For `assign`: it commits nothing and knows no group, unless `settings` say otherwise.
+        What is damaged is refused."""
         from confluent_kafka import Consumer
 
         base = {
             "group_id": "penstock-cli",
             "enable_auto_commit": False,
             "auto_offset_reset": "error",
+            "check_crcs": True,
         }
         return Consumer(self._config(**base | settings))
 

@@ -10,6 +10,7 @@ import click
 
 from appliance.cli.exits import NEGATIVE, OK, Failure
 from appliance.cli.log_files import dump_file
+from appliance.cli.log_folders import files_of
 from appliance.cli.output import FORMATS, Row, emit, plain, say, table
 from appliance.cli.root import OUTPUT_KEY
 
@@ -32,7 +33,7 @@ def _output(ctx: click.Context, _: click.Parameter, value: str) -> str:
 
 
 @click.command("dump")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option("-r", "--records", is_flag=True, help="The records of each batch, too.")
 @click.option(
     "-o", "--output", "--format", "output", type=click.Choice(FORMATS), default="table",
@@ -41,19 +42,23 @@ def _output(ctx: click.Context, _: click.Parameter, value: str) -> str:
 )  # fmt: skip
 def command(files: tuple[str, ...], records: bool, output: str) -> int:
     """Show segments, indexes, time indexes, producer snapshots, the metadata log, its snapshots and
-    checkpoint files. Exit code 4 when one is damaged.
+    checkpoint files; of a folder all those that are in it. Exit code 4 when one is damaged.
 
     \b
     penstock log dump penstock-data/orders-0/00000000000000000000.log --records
     penstock log dump penstock-data/__cluster_metadata-0/*.log -o json
-    penstock log dump penstock-data/orders-0/*.index
+    penstock log dump penstock-data/orders-0
     """
     found = []
-    for file in files:
-        try:
+    file = ""
+    try:
+        for file in files_of(files):
             found.append(dump_file(file, records))
-        except OSError as problem:
-            raise Failure(f"{file} cannot be read: {problem.strerror}", name="NO_FILE") from None
+    except OSError as problem:
+        file = problem.filename or file
+        raise Failure(f"{file} cannot be read: {problem.strerror}", name="NO_FILE") from None
+    if not found:
+        say(f"{', '.join(files)}: there is no file of an appliance in it")
     if output in ("table", "wide"):
         for one in found:
             _print(one, () if output == "wide" else _LESS_TOLD)

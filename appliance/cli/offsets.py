@@ -31,7 +31,7 @@ _WORDS: Final = {
     **dict.fromkeys(("start", "beginning", "earliest", "oldest", "begin"), START),
     **dict.fromkeys(("end", "latest", "newest"), END),
 }
-_UNITS_MS: Final = {
+UNITS_MS: Final = {
     "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000,
 }  # fmt: skip
 _DURATION: Final = re.compile(r"(?:\d+(?:ms|s|m|h|d|w))+")
@@ -65,9 +65,7 @@ def parse(text: str, now_ms: int) -> tuple[Place, bool]:
     if text in _WORDS:
         return Place(_WORDS[text]), False
     if text == "stored":
-        raise usage(
-            "-o stored needs a consumer group, and this command reads without one; name an offset"
-        )
+        raise usage("-o stored needs a consumer group: say -g GROUP, or name an offset")
     if re.fullmatch(r"\d+", text):
         return Place(AT, int(text)), False
     if re.fullmatch(r"\+\d+", text):
@@ -79,9 +77,14 @@ def parse(text: str, now_ms: int) -> tuple[Place, bool]:
     raise usage(f"-o {text!r} is not an offset", f"for example {_GRAMMAR}")
 
 
+def is_duration(text: str) -> bool:
+    """Whether it reads like `1h30m`."""
+    return _DURATION.fullmatch(text) is not None
+
+
 def duration_ms(text: str) -> int:
     """`1h30m` in ms."""
-    return sum(int(n) * _UNITS_MS[unit] for n, unit in _DURATION_PART.findall(text))
+    return sum(int(n) * UNITS_MS[unit] for n, unit in _DURATION_PART.findall(text))
 
 
 def _time(text: str, now_ms: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from appliance.cli.called import typed
 from appliance.cli.root import OUTPUT_KEY
 
 Row = dict[str, Any]
@@ -41,9 +42,17 @@ def long_formatted(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def emit(
-    rows: Sequence[Row], output: str, *, narrow: Sequence[str] = (), name: str = "name"
+    rows: Sequence[Row],
+    output: str,
+    *,
+    narrow: Sequence[str] = (),
+    name: str = "name",
+    empty: str = "",
 ) -> None:
-    """Print `rows`. narrow: the columns of a plain table, all of them when empty."""
+    """Print `rows`. narrow: the columns of a plain table, all of them when empty. empty: what a
+    person is told, as narration, when there is no row."""
+    if not rows and empty and output in ("table", "wide"):
+        say(empty)
     if output == "json":
         print(json.dumps(list(rows), indent=2, ensure_ascii=False))
     elif output == "jsonl":
@@ -137,4 +146,5 @@ def _scalar(value: object) -> str:
 
 def say(text: str) -> None:
     """Narration: stderr."""
+    text = typed(text)
     print(plain(text) if "\n" not in text else text, file=sys.stderr)

@@ -56,7 +56,7 @@ def command(
     echo world | penstock produce hello
     printf 'a:1\\nb:2\\n' | penstock produce hello -K:
     penstock produce hello -k photo picture.png
-    penstock produce hello -k gone -Z < /dev/null     (a tombstone needs a line: echo | …)
+    penstock produce hello -k gone -Z < /dev/null     (a key without any line: one tombstone)
     """
     records = _records(files, **how)
     settings = {"compression_type": compression, "acks": acks}
@@ -135,7 +135,15 @@ def _records(
         common["partition"] = partition
     split = _splitter(key_delimiter, record_format)
     fixed = parse_headers(headers)
-    return _walk(_values(files, unescape(delimiter)), split, common, fixed, tombstone)
+    values = _values(files, unescape(delimiter))
+    if tombstone and key is not None:
+        values = _one_at_least(values)
+    return _walk(values, split, common, fixed, tombstone)
+
+
+def _one_at_least(values: Iterator[bytes]) -> Iterator[bytes]:
+    yield next(values, b"")
+    yield from values
 
 
 def _splitter(

@@ -23,6 +23,6 @@ Examples:
   penstock quota set --default client-id fetch=50MB/s request=200% --dry-run
   penstock quota describe --user alice --client-id loader
   penstock quota usage -w
-  penstock quota unset --client-id loader produce --yes""",
+  penstock quota unset --client-id loader produce""",
 )
 """What the root calls for `penstock quota`."""

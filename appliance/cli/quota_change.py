@@ -1,6 +1,6 @@
-"""What `quota set` and `quota unset` share: before and after, asking, doing."""
+"""What `quota set` and `quota unset` share: a change can be undone, so nobody is asked, as with
+`config set`; before and after are shown."""
 
-from appliance.cli.confirm import confirm
 from appliance.cli.exits import OK
 from appliance.cli.link import Link
 from appliance.cli.output import Row, emit
@@ -14,7 +14,6 @@ def change(
     entity: Entity,
     changes: dict[str, float | None],
     *,
-    yes: bool,
     dry_run: bool,
     output: str,
 ) -> int:
@@ -24,12 +23,6 @@ def change(
     real = {kind: value for kind, was, value in plan if was != value}
     alter(link, entity, changes, dry_run=True)
     if real and not dry_run:
-        said = ", ".join(
-            f"{kind} {shown(kind, was) or 'none'} → {shown(kind, value) or 'none'}"
-            for kind, was, value in plan
-            if kind in real
-        )
-        confirm(f"{entity_text(entity)}: {said}", yes=yes)
         alter(link, entity, real, dry_run=False)
     rows: list[Row] = [
         {

@@ -29,5 +29,5 @@ def command(link: Link, entity: Entity, output: str) -> int:
         for kind, value in sorted(quotas.items()):
             row: Row = {"entity": entity_text(one)} | columns(one)
             rows.append(row | {"quota": kind, "value": value, "limit": shown(kind, value)})
-    emit(rows, output, narrow=("entity", "quota", "limit"), name="entity")
+    emit(rows, output, narrow=("entity", "quota", "limit"), name="entity", empty="no quota is set")
     return OK

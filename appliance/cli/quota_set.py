@@ -2,7 +2,7 @@
 
 import click
 
-from appliance.cli.confirm import dry_run_option, yes_option
+from appliance.cli.confirm import dry_run_option, undoable
 from appliance.cli.link import Link, connected, key_values
 from appliance.cli.output import formatted
 from appliance.cli.quota_change import change
@@ -14,13 +14,11 @@ from appliance.quotas.limits import Entity
 @click.command("set")
 @click.argument("pairs", nargs=-1, required=True, metavar="QUOTA=VALUE...")
 @entity_flags
-@yes_option
+@undoable
 @dry_run_option
 @formatted
 @connected
-def command(
-    link: Link, pairs: tuple[str, ...], entity: Entity, yes: bool, dry_run: bool, output: str
-) -> int:
+def command(link: Link, pairs: tuple[str, ...], entity: Entity, dry_run: bool, output: str) -> int:
     """Set quotas; they hold from the next request on.
 
     QUOTA is Kafka's name or a short one: produce (producer_byte_rate), fetch (consumer_byte_rate),
@@ -29,7 +27,7 @@ def command(
 
     \b
     penstock quota set --client-id loader produce=10MB/s fetch=20MB/s
-    penstock quota set --user alice --default client-id produce=1MB/s --yes
+    penstock quota set --user alice --default client-id produce=1MB/s
     penstock quota set --default ip connections=20/s --dry-run
     """
     given = key_values(pairs, "the quota")
@@ -37,4 +35,4 @@ def command(
     for name, text in given.items():
         kind = kind_of(name)
         changes[kind] = read(kind, text)
-    return change(link, needed(entity), changes, yes=yes, dry_run=dry_run, output=output)
+    return change(link, needed(entity), changes, dry_run=dry_run, output=output)

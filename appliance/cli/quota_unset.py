@@ -2,7 +2,7 @@
 
 import click
 
-from appliance.cli.confirm import dry_run_option, yes_option
+from appliance.cli.confirm import dry_run_option, undoable
 from appliance.cli.exits import OK, usage
 from appliance.cli.link import Link, connected
 from appliance.cli.output import emit, formatted, say
@@ -17,7 +17,7 @@ from appliance.quotas.limits import Entity, entity_text
 @click.argument("names", nargs=-1, metavar="[QUOTA]...")
 @click.option("--all", "everything", is_flag=True, help="All quotas of the entity.")
 @entity_flags
-@yes_option
+@undoable
 @dry_run_option
 @formatted
 @connected
@@ -26,7 +26,6 @@ def command(
     names: tuple[str, ...],
     everything: bool,
     entity: Entity,
-    yes: bool,
     dry_run: bool,
     output: str,
 ) -> int:
@@ -34,7 +33,7 @@ def command(
 
     \b
     penstock quota unset --client-id loader produce
-    penstock quota unset --default user --all --yes
+    penstock quota unset --default user --all
     """
     if bool(names) == everything:
         raise usage("name the quotas, or say --all: one of the two")
@@ -44,4 +43,4 @@ def command(
         emit([], output)
         return OK
     changes = dict.fromkeys(kinds)
-    return change(link, needed(entity), changes, yes=yes, dry_run=dry_run, output=output)
+    return change(link, needed(entity), changes, dry_run=dry_run, output=output)

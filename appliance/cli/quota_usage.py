@@ -31,8 +31,14 @@ def command(link: Link, throttled: bool, output: str) -> int:
         rows = [row for row in rows if row["throttle_ms"]]
     rows.sort(key=lambda row: -row["used_percent"])
     narrow = ("quota", "who", "limit", "rate", "used_percent", "throttle_ms", "set_for")
-    emit(rows, output, narrow=narrow, name="who")
+    emit(rows, output, narrow=narrow, name="who", empty=_nobody(throttled))
     return OK
+
+
+def _nobody(throttled: bool) -> str:
+    if throttled:
+        return "nobody is throttled"
+    return "nobody has used a quota since the start; penstock quota list shows those that are set"
 
 
 def _row(who: dict[str, str], figures: dict[str, float], output: str) -> Row:

@@ -79,9 +79,26 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in self._table.items()])
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        command = root.get_command(ctx, "version")
+        assert command is not None
+        ctx.exit(ctx.invoke(command, output="table"))
+
+
 root = LazyGroup(
     "penstock",
     table=_COMMANDS,
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Say which version this is.",
+        )
+    ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     help="A Kafka-compatible event-streaming appliance for one host.",
     epilog="""\b
@@ -127,6 +144,19 @@ def run() -> NoReturn:
         if not _as_json(context, failure):
             _report(failure)
         sys.exit(failure.code)
+    except OSError as problem:
+        # A file or folder of this host: what concerns a broker has become a Failure on the way.
+        told = Failure(_of_the_host(problem), name="OS_ERROR")
+        if not _as_json(context, told):
+            _report(told)
+        sys.exit(told.code)
+
+
+def _of_the_host(problem: OSError) -> str:
+    where = (
+        f"{os.fsdecode(problem.filename)}: " if isinstance(problem.filename, str | bytes) else ""
+    )
+    return f"{where}{problem.strerror or problem}"
 
 
 def _as_json(context: click.Context | None, failure: Failure) -> bool:
@@ -146,10 +176,11 @@ def _report(failure: Failure) -> None:
     """Cause and hint on stderr, as the last lines."""
     from appliance.cli.called import typed
 
-    hint = typed(f"hint: {failure.hint}") if failure.hint else ""
-    for line in (f"penstock: {failure.message}", hint):
-        if line:
-            print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line), file=sys.stderr)
+    told = f"penstock: {failure.message}"
+    if failure.hint:
+        told += f"\n{typed(f'hint: {failure.hint}')}"
+    for line in told.splitlines():
+        print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line), file=sys.stderr)
 
 
 def _hush() -> NoReturn:

@@ -14,6 +14,7 @@ _TABLE: Final[Table] = {
     "delete": ("appliance.cli.topic_delete", "Delete topics and their records."),
     "undelete": ("appliance.cli.topic_undelete", "Bring deleted topics back."),
     "config": ("appliance.cli.topic_config", "Get, set and unset settings of a topic."),
+    "alter-config": ("appliance.cli.topic_alter_config", "Set and unset settings in one go."),
     "add-partitions": ("appliance.cli.topic_partitions", "Give a topic more partitions."),
     "trim": ("appliance.cli.topic_trim", "Delete the oldest records of a topic."),
     "produce": ("appliance.cli.produce", "Write records (also: penstock produce)."),
@@ -29,7 +30,6 @@ command = LazyGroup(
         "rm": "delete",
         "trim-prefix": "trim",
         "configs": "config",
-        "alter-config": "config",
     },
     help="Create, inspect, change and delete topics.",
     epilog="""\b

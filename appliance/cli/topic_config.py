@@ -3,11 +3,12 @@ after are shown."""
 
 import click
 
-from appliance.cli.complete import topic_names
-from appliance.cli.confirm import dry_run_option
+from appliance.cli.complete import topic_names, topic_settings
+from appliance.cli.confirm import dry_run_option, undoable
 from appliance.cli.exits import OK, Failure, usage
 from appliance.cli.link import Link, connected, key_values
 from appliance.cli.output import Row, emit, formatted
+from appliance.cli.setting_values import in_units
 from appliance.cli.topic_describe import settings_of
 
 
@@ -25,7 +26,7 @@ def command() -> None:
 
 @command.command("get")
 @click.argument("name", shell_complete=topic_names)
-@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.argument("keys", nargs=-1, metavar="[KEY]...", shell_complete=topic_settings)
 @click.option("--changed", is_flag=True, help="Only what was set for this topic.")
 @formatted
 @connected
@@ -49,13 +50,22 @@ def get(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str
     rows = [row for row in rows if not keys or row["key"] in keys]
     if changed:
         rows = [row for row in rows if row["source"] == "topic"]
-    emit(rows, output, narrow=("key", "value", "source"), name="key")
+    emit(
+        rows,
+        output,
+        narrow=("key", "value", "source"),
+        name="key",
+        empty="nothing is set for this topic",
+    )
     return OK
 
 
 @command.command("set")
 @click.argument("name", shell_complete=topic_names)
-@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.argument(
+    "pairs", nargs=-1, required=True, metavar="KEY=VALUE...", shell_complete=topic_settings
+)
+@undoable
 @dry_run_option
 @formatted
 @connected
@@ -63,15 +73,17 @@ def set_(link: Link, name: str, pairs: tuple[str, ...], dry_run: bool, output: s
     """Give settings of a topic values of their own.
 
     \b
-    penstock topic config set orders retention.ms=86400000 segment.bytes=104857600
+    penstock topic config set orders retention.ms=7d segment.bytes=100MiB
     penstock topic config set orders flush.policy=os --dry-run
     """
-    return _alter(link, name, dict(key_values(pairs, "the setting")), dry_run, output)
+    changes: dict[str, str | None] = {**in_units(key_values(pairs, "the setting"))}
+    return alter(link, name, changes, dry_run, output)
 
 
 @command.command("unset")
 @click.argument("name", shell_complete=topic_names)
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=topic_settings)
+@undoable
 @dry_run_option
 @formatted
 @connected
@@ -83,12 +95,11 @@ def unset(link: Link, name: str, keys: tuple[str, ...], dry_run: bool, output: s
     """
     if any("=" in key for key in keys):
         raise usage("unset takes keys only, without =VALUE")
-    return _alter(link, name, dict.fromkeys(keys), dry_run, output)
+    return alter(link, name, dict.fromkeys(keys), dry_run, output)
 
 
-def _alter(
-    link: Link, name: str, changes: dict[str, str | None], dry_run: bool, output: str
-) -> int:
+def alter(link: Link, name: str, changes: dict[str, str | None], dry_run: bool, output: str) -> int:
+    """Change or, with None, unset settings of a topic; show before and after. Raises Failure."""
     from confluent_kafka.admin import (
         AlterConfigOpType,
         ConfigEntry,

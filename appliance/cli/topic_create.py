@@ -1,28 +1,34 @@
 """`penstock topic create`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from appliance.cli.complete import topic_settings
 from appliance.cli.confirm import dry_run_option
 from appliance.cli.exits import FAILED, OK, Failure
 from appliance.cli.link import Link, connected, key_values
 from appliance.cli.output import Row, emit, formatted
+from appliance.cli.setting_values import in_units
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+PARTITIONS_MOST: Final = 100_000
+PARTITIONS: Final = click.IntRange(1, PARTITIONS_MOST)
+"""How many partitions a topic may be asked to have: librdkafka's limit."""
+
 
 @click.command("create")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-p", "--partitions", type=click.IntRange(1), metavar="N", help="How many.")
+@click.option("-p", "--partitions", type=PARTITIONS, metavar="N", help="How many.")
 @click.option(
     "-r", "--replicas", "--replication-factor", "replicas", type=click.IntRange(1), metavar="N",
     help="Copies of each partition; 1 on an appliance alone.",
 )  # fmt: skip
 @click.option(
     "-c", "--config", "--topic-config", "configs", metavar="KEY=VALUE", multiple=True,
-    help="A setting of the topic.",
+    help="A setting of the topic.", shell_complete=topic_settings,
 )  # fmt: skip
 @click.option("--if-not-exists", is_flag=True, help="An existing topic is no failure.")
 @dry_run_option
@@ -46,7 +52,7 @@ def command(
     """
     from confluent_kafka.admin import NewTopic
 
-    settings = key_values(configs, "-c")
+    settings = in_units(key_values(configs, "-c"))
     topics = [
         NewTopic(
             name,
@@ -61,8 +67,11 @@ def command(
     )
     done = "would be created" if dry_run else "created"
     rows = [_row(link, name, answer, if_not_exists, done) for name, answer in answers.items()]
-    if not dry_run:
-        _count(link, rows)
+    if dry_run and any(row["status"] == done for row in rows):
+        planned = partitions or _default_partitions(link)
+        for row in rows:
+            row["partitions"] = planned if row["status"] == done else None
+    _count(link, rows, done if dry_run else "")
     return finish(rows, output)
 
 
@@ -103,11 +112,21 @@ def _row(link: Link, name: str, answer: "Future[None]", if_not_exists: bool, don
     return outcome(name, done, None, partitions=None)
 
 
-def _count(link: Link, rows: list[Row]) -> None:
-    """Say how many partitions the topics have now."""
+def _default_partitions(link: Link) -> int:
+    """What a topic gets when nothing is said."""
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    broker = min(link.admin().list_topics(timeout=link.timeout_s).brokers)
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    answers = link.admin().describe_configs([resource], request_timeout=link.timeout_s)
+    return int(link.wait(answers[resource])["num.partitions"].value)
+
+
+def _count(link: Link, rows: list[Row], planned: str) -> None:
+    """Say how many partitions the topics have now, except those whose status is `planned`."""
     from confluent_kafka import TopicCollection
 
-    names = [row["name"] for row in rows if not row["error"]]
+    names = [row["name"] for row in rows if not row["error"] and row["status"] != planned]
     if not names:
         return
     answers = link.admin().describe_topics(TopicCollection(names), request_timeout=link.timeout_s)

@@ -46,8 +46,12 @@ def command(
     ]
     if output == "wide":
         _count(link, rows, chosen)
-    emit(rows, output)
+    emit(rows, output, empty=_none(names, regex))
     return OK
+
+
+def _none(names: tuple[str, ...], regex: str | None) -> str:
+    return "no topic is called so" if names or regex else "there is no topic yet"
 
 
 Found = dict[str, tuple[list[int], int]]

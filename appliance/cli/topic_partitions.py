@@ -8,13 +8,14 @@ from appliance.cli.confirm import confirm, dry_run_option, yes_option
 from appliance.cli.exits import OK, usage
 from appliance.cli.link import Link, connected
 from appliance.cli.offsets import partitions_of
-from appliance.cli.output import emit, formatted
+from appliance.cli.output import Row, emit, formatted
+from appliance.cli.topic_create import PARTITIONS, PARTITIONS_MOST
 
 
 @click.command("add-partitions")
 @click.argument("name", shell_complete=topic_names)
-@click.option("--to", "total", type=click.IntRange(1), metavar="TOTAL", help="How many in all.")
-@click.option("-n", "--num", "add", type=click.IntRange(1), metavar="ADD", help="How many more.")
+@click.option("--to", "total", type=PARTITIONS, metavar="TOTAL", help="How many in all.")
+@click.option("-n", "--num", "add", type=PARTITIONS, metavar="ADD", help="How many more.")
 @yes_option
 @dry_run_option
 @formatted
@@ -40,8 +41,15 @@ def command(
         raise usage("say --to TOTAL or -n ADD: one of the two")
     now = len(partitions_of(link, [name]))
     wanted = total if total is not None else now + (add or 0)
-    if wanted <= now:
+    if wanted < now:
         raise usage(f"{name} has {now} partitions already; they cannot become fewer")
+    if wanted == now:
+        emit([_row(name, now, now, "the same")], output)
+        return OK
+    if wanted > PARTITIONS_MOST:
+        raise usage(
+            f"{name} would have {wanted} partitions; at most {PARTITIONS_MOST} can be asked for"
+        )
     change = f"{name} has {now} partitions; {wanted - now} more make {wanted}"
     if not dry_run:
         confirm(f"{change}, and keys may move to other partitions", yes=yes)
@@ -50,6 +58,10 @@ def command(
     )
     link.wait(answers[name], name)
     status = "would be changed" if dry_run else "changed"
-    row = {"name": name, "before": now, "added": wanted - now, "after": wanted, "status": status}
-    emit([row], output)
+    emit([_row(name, now, wanted, status)], output)
     return OK
+
+
+def _row(name: str, before: int, after: int, status: str) -> Row:
+    row: Row = {"name": name, "before": before, "added": after - before, "after": after}
+    return row | {"status": status}

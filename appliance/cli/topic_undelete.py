@@ -97,4 +97,4 @@ def _local(ms: int) -> str:
 def show_deleted(link: Link, names: tuple[str, ...], output: str) -> None:
     """Rows of the deleted topics, of these names when some are given."""
     rows = [row for row in deleted_topics(link) if not names or row["name"] in names]
-    emit(rows, output)
+    emit(rows, output, empty="no deleted topic can be brought back")

@@ -19,6 +19,7 @@ from appliance.cli import BEGAN_S
 from appliance.cli.called import typed
 from appliance.cli.exits import FAILED, Failure, usage
 from appliance.cli.root import VERSION
+from appliance.cli.setting_values import in_unit
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import parse_endpoint
 from appliance.config.load import load
@@ -147,7 +148,7 @@ def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]
         key, equals, value = item.partition("=")
         if not equals or not key.strip():
             raise usage(f"-o {item!r} is not KEY=VALUE", "for example -o num.partitions=3")
-        overrides[key.strip()] = value.strip()
+        overrides[key.strip()] = in_unit(key.strip(), value)
     try:
         text = None if config is None else Path(config).read_text()
         broker, warnings = load(text, overrides, file_name=config or "the file")

@@ -141,7 +141,9 @@ def test_partitions_are_added_by_total_or_by_number(run, topic):
     run("topic", "add-partitions", topic, "-n", "1", "--yes")
     done = rows(run("topic", "add-partitions", topic, "--to", "6", "--yes", "-o", "json"))[0]
     assert (done["before"], done["added"], done["after"]) == (4, 2, 6)
-    run("topic", "add-partitions", topic, "--to", "6", "--yes", code=2)
+    again = rows(run("topic", "add-partitions", topic, "--to", "6", "-o", "json"))[0]
+    assert (again["before"], again["after"], again["status"]) == (6, 6, "the same")
+    run("topic", "add-partitions", topic, "--to", "5", "--yes", code=2)
     run("topic", "add-partitions", topic, "--to", "7", "-n", "1", code=2)
 
 
@@ -323,7 +325,7 @@ COMMANDS = [
     *(("topic",), ("topic", "create"), ("topic", "list"), ("topic", "describe")),
     *(("topic", "delete"), ("topic", "config"), ("topic", "config", "get")),
     *(("topic", "config", "set"), ("topic", "config", "unset")),
-    *(("topic", "add-partitions"), ("topic", "trim")),
+    *(("topic", "add-partitions"), ("topic", "trim"), ("topic", "alter-config")),
 ]
 
 

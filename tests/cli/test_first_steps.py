@@ -1,0 +1,264 @@
+"""What people typed in their first hour, and what they should have got."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from appliance.cli.root import root
+
+PENSTOCK = [sys.executable, "-m", "appliance.cli"]
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def run(appliance):
+    """Run a command: the finished process with stdout and stderr as text."""
+    env = os.environ | {"PENSTOCK_BOOTSTRAP": appliance.bootstrap}
+
+    def call(*args, stdin="", code=0, cwd=None):
+        done = subprocess.run(
+            [*PENSTOCK, *args], input=stdin, capture_output=True, text=True, env=env, cwd=cwd,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, (args, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return call
+
+
+@pytest.fixture
+def topic(run):
+    """The name of a new topic with one partition."""
+    name = f"first.{next(_numbers)}"
+    run("topic", "create", name, "-p", "1")
+    return name
+
+
+def rows(done):
+    return json.loads(done.stdout)
+
+
+def test_the_version_is_an_option_too(run):
+    assert run("--version").stdout == run("version").stdout
+
+
+def test_a_key_without_a_line_is_a_tombstone(run, topic):
+    run("produce", topic, "-k", "gone", stdin="here\n")
+    assert "1 record to" in run("produce", topic, "-k", "gone", "-Z").stderr
+    assert "0 records to" in run("produce", topic, "-k", "gone").stderr
+    read = [json.loads(line) for line in run("consume", topic, "-e", "-J").stdout.splitlines()]
+    assert [(one["key"], one["value"]) for one in read] == [("gone", "here"), ("gone", None)]
+
+
+def test_settings_are_altered_in_one_go(run, topic):
+    words = ("--set", "retention.ms=7d", "-s", "segment.bytes=100MiB", "-d", "flush.policy")
+    changed = rows(run("topic", "alter-config", topic, *words, "-o", "json"))
+    assert [(row["key"], row["after"]) for row in changed] == [
+        ("retention.ms", "604800000"),
+        ("segment.bytes", "104857600"),
+        ("flush.policy", "group"),
+    ]
+    assert "--set KEY=VALUE" in run("topic", "alter-config", topic, code=2).stderr
+    both = ("--set", "flush.ms=1", "--delete", "flush.ms")
+    assert "one of the two" in run("topic", "alter-config", topic, *both, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        ("log.retention.ms=7d", "604800000"),
+        ("log.retention.ms=1h30m", "5400000"),
+        ("log.retention.ms=86400000 ", "86400000"),
+        ("log.retention.bytes=1.5GB", "1500000000"),
+        ("log.segment.bytes=64MiB", "67108864"),
+    ],
+)
+def test_times_and_sizes_may_have_units_and_blanks_go(run, topic, typed, stored):
+    key = typed.partition("=")[0]
+    (row,) = rows(run("config", "set", typed, "-o", "json"))
+    assert (row["key"], row["after"]) == (key, stored)
+    run("config", "unset", key)
+    of_topic = typed.removeprefix("log.")
+    made = f"{topic}.unit"
+    run("topic", "create", made, "-c", of_topic)
+    (row,) = rows(run("topic", "config", "get", made, of_topic.partition("=")[0], "-o", "json"))
+    assert row["value"] == stored
+
+
+@pytest.mark.parametrize("wrong", ["7 days", "7y", "1.5ms", "10MB", "d"])
+def test_what_is_no_unit_of_the_setting_is_left_to_the_broker(run, wrong):
+    told = run("config", "set", f"log.retention.ms={wrong}", code=1)
+    assert f"Invalid value '{wrong}' for configuration log.retention.ms" in told.stderr
+
+
+def test_up_takes_units_too(fresh_appliance):
+    one = fresh_appliance(log_retention_ms="2h")
+    done = subprocess.run(
+        [*PENSTOCK, "config", "get", "log.retention.ms", "-o", "json", "-b", one.bootstrap],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert rows(done)[0]["value"] == "7200000"
+
+
+def test_the_schema_knows_settings_of_topics_and_says_what_it_does_not_know(run):
+    (row,) = rows(run("config", "schema", "retention.ms", "-o", "json"))
+    assert (row["key"], row["changes"]) == ("retention.ms", "per topic")
+    (row,) = rows(run("config", "schema", "log.retention.ms", "-o", "json"))
+    assert row["changes"] == "cluster-wide"
+    told = run("config", "schema", "log.retention.mss", code=1).stderr
+    assert "log.retention.mss is not a setting" in told
+    assert "did you mean log.retention.ms?" in told
+
+
+def test_a_dry_run_says_how_many_partitions_there_would_be(run, topic):
+    names = (f"{topic}.dry", topic)
+    (made, there) = rows(
+        run("topic", "create", *names, "-p", "2", "--dry-run", "--if-not-exists", "-o", "json")
+    )
+    assert (made["status"], made["partitions"]) == ("would be created", 2)
+    assert (there["status"], there["partitions"]) == ("exists", 1)
+    (made,) = rows(run("topic", "create", names[0], "--dry-run", "-o", "json"))
+    assert made["partitions"] == 1, "num.partitions of the broker"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("topic", "create", "huge", "-p", "100000000"),
+        ("topic", "add-partitions", "huge", "--to", "100000000"),
+        ("topic", "add-partitions", "huge", "-n", "100000000"),
+    ],
+)
+def test_more_partitions_than_can_be_asked_for_are_refused_with_the_limit(run, args):
+    assert "1<=x<=100000" in run(*args, code=2).stderr
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(run, tmp_path):
+    (tmp_path / "in-the-way").write_text("")
+    jobs = str(tmp_path / "in-the-way" / "jobs")
+    (tmp_path / "people.toml").write_text(
+        'sql = "SELECT who FROM events"\n[sources.events]\ntopic = "events"\n'
+        'schema = "who STRING"\n[sink]\ntopic = "people"\n'
+    )
+    for words in (("add", "people.toml", "--jobs", jobs), ("serve", "--jobs", jobs)):
+        told = run("job", *words, code=1, cwd=tmp_path).stderr.splitlines()
+        assert told[-1].startswith(f"penstock: {jobs}"), told
+        assert told[-1].endswith(": Not a directory")
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "expected"),
+    [
+        (["config", "get"], "log.retention.m", ["log.retention.minutes", "log.retention.ms"]),
+        (["config", "set"], "log.flush.pol", ["log.flush.policy"]),
+        (["config", "unset", "-t", "orders"], "retention.m", ["retention.ms"]),
+        (["config", "describe", "-g", "readers"], "consumer.ses", ["consumer.session.timeout.ms"]),
+        (["config", "schema"], "num.part", ["num.partitions"]),
+        (["topic", "config", "get", "orders"], "flush.p", ["flush.policy"]),
+        (["topic", "config", "set", "orders"], "flush.p", ["flush.policy"]),
+        (["topic", "config", "unset", "orders"], "flush.p", ["flush.policy"]),
+        (["topic", "alter-config", "orders", "--set"], "flush.p", ["flush.policy"]),
+        (["topic", "create", "orders", "-c"], "flush.p", ["flush.policy"]),
+    ],
+)
+def test_names_of_settings_are_completed(words, begun, expected):
+    shell = ShellComplete(root, {}, "penstock", "_PENSTOCK_COMPLETE")
+    assert [one.value for one in shell.get_completions(words, begun)] == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("quota", "usage", "--throttled"), "nobody is throttled"),
+        (("quota", "list"), "no quota is set"),
+        (("topic", "list", "nothing.is.called.so"), "no topic is called so"),
+        (("group", "list", "nobody.is.called.so"), "no group is there of that kind"),
+        (("topic", "list", "--deleted", "nothing"), "no deleted topic can be brought back"),
+    ],
+)
+def test_nothing_is_said_to_be_nothing(run, args, said):
+    done = run(*args)
+    assert (done.stdout, done.stderr) == ("", f"{said}\n")
+    assert run(*args, "-o", "json").stderr == ""
+
+
+def test_nobody_is_asked_before_a_quota_is_set_as_before_a_setting(run):
+    run("quota", "set", "--client-id", "asked", "produce=10MB/s")
+    run("config", "set", "log.retention.ms=7d", "--yes")
+    run("config", "unset", "log.retention.ms", "-y")
+    assert rows(run("quota", "unset", "--client-id", "asked", "--all", "--yes", "-o", "json"))
+
+
+def test_a_folder_is_dumped_with_all_that_is_in_it(run, appliance, topic):
+    run("produce", topic, stdin="a\n")
+    folder = appliance.data_dir / f"{topic}-0"
+    found = rows(run("log", "dump", str(folder), "-o", "json"))
+    assert {(one["kind"], os.path.basename(one["file"])) for one in found} >= {
+        ("segment", f"{0:020}.log"),
+        ("text", "partition.metadata"),
+    }
+    whole = run("log", "dump", str(appliance.data_dir), "-o", "name").stdout.splitlines()
+    assert str(folder / f"{0:020}.log") in whole
+    assert any("__cluster_metadata-0" in one for one in whole)
+    empty = appliance.data_dir.parent / "empty"
+    empty.mkdir()
+    assert "no file of an appliance" in run("log", "dump", str(empty)).stderr
+
+
+def damage(appliance, topic, what):
+    (segment,) = (appliance.data_dir / f"{topic}-0").glob("*.log")
+    with segment.open("r+b") as file:
+        at = file.read().index(what)
+        file.seek(at)
+        file.write(b"#")
+
+
+def test_a_damaged_batch_is_not_given_away(run, appliance, topic):
+    run("produce", topic, stdin="good\n")
+    run("produce", topic, stdin="precious\n")
+    run("produce", topic, stdin="last\n")
+    damage(appliance, topic, b"precious")
+    done = run("consume", topic, "-e", code=1)
+    assert done.stdout == "good\n"
+    cause, hint = done.stderr.splitlines()
+    assert f"{topic} partition 0: " in cause
+    assert "at offset 1" in cause
+    assert "CRC32C" in cause
+    assert "log dump" in hint
+    assert run("consume", topic, "-e", "-o", "2").stdout == "last\n"
+    as_it_is = run("consume", topic, "-e", "-X", "check.crcs=false").stdout
+    assert as_it_is == "good\n#recious\nlast\n"
+
+
+def test_a_group_goes_on_where_it_was(run, topic):
+    run("produce", topic, stdin="a\nb\nc\n")
+    group = f"{topic}.readers"
+    assert run("consume", topic, "-g", group, "-n", "2").stdout == "a\nb\n"
+    (told,) = rows(run("group", "describe", group, "-o", "json"))
+    (place,) = told["partitions"]
+    assert (place["topic"], place["committed"]) == (topic, 2)
+    assert run("consume", topic, "-g", group, "-e", "-f", "%o %v\\n").stdout == "2 c\n"
+    assert run("consume", topic, "-g", group, "-e", "-o", "stored").stdout == ""
+    late = (f"{topic}.late", "-o", "end", "-e")
+    assert run("consume", topic, "-g", *late).stdout == ""
+    for wrong in (("-p", "0"), ("-o", "47"), ("-o", "e@1000")):
+        assert "group" in run("consume", topic, "-g", group, "-e", *wrong, code=2).stderr
+    assert "not.there" in run("consume", "not.there", "-g", group, "-e", code=1).stderr
+
+
+def test_topics_are_read_by_expression(run, topic):
+    for number in (1, 2):
+        run("produce", f"{topic}.{number}", stdin=f"{number}\n")
+    pattern = rf"^{topic}\.\d$"
+    assert sorted(run("consume", "-r", pattern, "-e").stdout.split()) == ["1", "2"]
+    both = run("consume", "-r", pattern, "-g", f"{topic}.all", "-e").stdout
+    assert sorted(both.split()) == ["1", "2"]
+    assert "no topic is found" in run("consume", "-r", "^nothing$", "-e").stderr
+    assert "one of the two" in run("consume", topic, "-r", pattern, "-e", code=2).stderr
+    run("consume", "-e", code=2)
