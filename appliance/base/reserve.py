@@ -44,6 +44,11 @@ def left(disk: Disk, folder: str) -> int:
         return 0
 
 
+def spare(disk: Disk, folder: str, total: int) -> int:
+    """How many bytes of it groups may use: one half is for what frees room."""
+    return max(left(disk, folder) - size_for(total) // 2, 0)
+
+
 def give(disk: Disk, folder: str) -> bool:
     """Give a slice of the reserve back to the file system; False when there is none."""
     size = left(disk, folder)

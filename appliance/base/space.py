@@ -56,9 +56,12 @@ class SpaceGuard:
     def missing(self) -> int:
         return max(2 * self._limit - self.free, 1) if self.low else 0
 
-    def lacks(self, size: int) -> int:
-        """How many bytes more must be free before `size` bytes may be written at leisure (a move,
-        a compacted segment); 0: they may."""
+    def lacks(self, size: int, *, frees: bool = False) -> int:
+        """How many bytes more must be free before `size` bytes may be written at leisure; 0: they
+        may. frees: in the end there is more room than before (compaction), so that half of what
+        must stay free may be used meanwhile."""
+        if frees:
+            return max(self._limit // 2 + size - self.free, 0)
         return max(self.missing, self._limit + size - self.free, 0)
 
     def wrote(self, n: int) -> None:

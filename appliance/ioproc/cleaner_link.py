@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import appliance
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 
 _ROOT: Final = str(Path(next(iter(appliance.__path__))).parent)
 _SAID: Final = 300
@@ -41,7 +41,8 @@ class CleanerLink:
         answer: dict[str, Any] = json.loads(line)
         if "failure" in answer:
             text = answer["failure"].removeprefix(f"{answer['path']}: ")
-            raise StorageFailed(answer["path"], answer["errno"], text)
+            kind = DiskFull if answer["full"] else StorageFailed
+            raise kind(answer["path"], answer["errno"], text)
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:

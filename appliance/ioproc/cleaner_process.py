@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any, Final
 
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.logstore.compaction import Compactor, Work
 
@@ -54,7 +54,12 @@ class Cleaner:
                 return self._keys(question)
             return self._clean(question)
         except StorageFailed as failure:
-            return {"path": failure.path, "errno": failure.errno, "failure": str(failure)}
+            return {
+                "path": failure.path,
+                "errno": failure.errno,
+                "failure": str(failure),
+                "full": isinstance(failure, DiskFull),
+            }
 
     def _keys(self, question: dict[str, Any]) -> dict[str, Any]:
         work = question["work"]

@@ -9,6 +9,7 @@ change. A log that cannot be compacted is served all the same, tried again later
 row says so. Called by the shell once per turn.
 """
 
+import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from time import monotonic_ns
 from typing import Any, Final, Protocol
 
 from appliance.base.disk import Disk
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.core import Core
@@ -37,6 +38,7 @@ _LOOK_NS: Final = 2_000_000
 """Of one turn at most, so that many logs do not hold up the rest."""
 _LONGEST_BACKOFF_MS: Final = 3_600_000
 _SMALLEST_CHUNK: Final = 64 << 10
+_NO_ROOM: Final = "no room"
 
 
 class Link(Protocol):
@@ -253,12 +255,18 @@ class Cleaning:
                 job.groups, job.end = job.answer["groups"], job.answer["end"]
             else:
                 self._replace(job, now_ns, now_ms)
-            self._go_on(job)
+            self._go_on(job, now_ns)
 
-    def _go_on(self, job: Job) -> None:
+    def _go_on(self, job: Job, now_ns: int) -> None:
         if job.partition.broken is not None:
             self._let_go(job, None)
         elif job.at < len(job.groups):
+            size = sum(size for _, size in job.groups[job.at])
+            lacks = job.partition.space.lacks(size, frees=True)
+            if lacks:
+                text = f"compaction takes up to {size} bytes: {lacks} more must be free"
+                self._give_up(job, DiskFull(job.work.folder, errno.ENOSPC, text), now_ns)
+                return
             self._threads.submit(("clean",), partial(self._clean, job))
         else:
             self._threads.submit(("note",), partial(self._note, job))
@@ -299,7 +307,9 @@ class Cleaning:
         self._next_ns = now_ns
 
     def _give_up(self, job: Job, failure: Exception | None, now_ns: int) -> None:
-        if failure is not None and self._holds(job):
+        if isinstance(failure, DiskFull):
+            self._wait_for_room(job, failure, now_ns)
+        elif failure is not None and self._holds(job):
             course = self._course(job.partition)
             course.failures += 1
             backoff = self._config().int("log.cleaner.backoff.ms") << min(course.failures, 20)
@@ -319,6 +329,17 @@ class Cleaning:
             self._threads.submit(("discard",), partial(self._discard, job))
         else:
             self._let_go(job, None)
+
+    def _wait_for_room(self, job: Job, failure: DiskFull, now_ns: int) -> None:
+        """No fault of the log: it is looked at again soon, and its row does not say failed."""
+        course = self._course(job.partition)
+        backoff = self._config().int("log.cleaner.backoff.ms")
+        course.again_ns = now_ns + max(backoff, 1) * 1_000_000
+        if course.said != _NO_ROOM:
+            course.said = _NO_ROOM
+            self._events.event(
+                WARNING, "cleaning-waits", partition=job.partition, cause=failure, retry_ms=backoff
+            )
 
     def _let_go(self, job: Job, failure: StorageFailed | None) -> None:
         """The job is over. failure: a decided segment could not be taken back: what the log does

@@ -12,6 +12,7 @@ from functools import partial
 from time import monotonic_ns
 from typing import Final
 
+from appliance.base import reserve
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.config.broker import BrokerConfig
@@ -100,10 +101,11 @@ class Housekeeping:
         space = self._core.spaces[number]
         try:
             total, free = self._disk.space(path)
+            spare = reserve.spare(self._disk, path, total)
         except StorageFailed as failure:
             self._events.event(WARNING, "disk-space-unknown", cause=failure)
-            total, free = 0, space.free
-        if not space.look(now_ns, total, free):
+            total, free, spare = 0, space.free, 0
+        if not space.look(now_ns, total, free, spare):
             return
         if space.low:
             self._events.event(

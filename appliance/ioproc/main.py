@@ -16,6 +16,7 @@ from appliance.base.clock import OsClock
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
+from appliance.base.reserve import ReservedDisk
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.cleaner_link import CleanerLink
@@ -311,7 +312,7 @@ def run(seat: Seat) -> int:
     events = Log(str(seat.me))
     links = Links(seat, events)
     loop = Loop(seat, links)
-    process = IoProcess(seat, links, OsDisk(), events)
+    process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events)
     for fd in (process.syncs.fd, process.copies.fd, process.cleaner.fd):
         loop.register(fd, select.EPOLLIN, process)
     loop.run(process)

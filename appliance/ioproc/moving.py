@@ -4,9 +4,12 @@ A copy is made beside, in `<topic>-<partition>.<unique>-future`, as Apache Kafka
 is nearly level; then control writes down the new place, and in one turn the rest is copied, synced,
 and the copy takes the partition's name before the old folder loses it. Invariant: at every moment
 what was acknowledged is in a folder with the partition's name, which is the one that is served; an
-end in the middle of it all leaves the old one, and the next start begins the copy again.
+end in the middle of it all leaves the old one, and the next start begins the copy again. A copy
+never takes the room that produces need: it asks the guard of its folder, and one for which there is
+none any more is removed and begun again when there is.
 """
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +18,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.disk import Disk
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.ioproc import copying, folders
 from appliance.ioproc.core import Core
 from appliance.ioproc.flusher import Done
@@ -28,7 +31,7 @@ from appliance.logstore.recovery import write_metadata
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
 from appliance.metadata.log_dirs import LogDirs
-from appliance.shell.log import ERROR, NOTICE
+from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 
 NEAR: Final = 1 << 20
@@ -95,6 +98,8 @@ class Moves:
         self._unique = unique
         self._events = events
         self._moves: dict[Partition, Move] = {}
+        self._waiting: dict[Partition, int] = {}  # for room in this log folder
+        self._look_ns = 0
         self._next_ns = 0
         self._finished: list[Done] = []
         core.mover = self.begin
@@ -119,6 +124,10 @@ class Moves:
         self.give_up(partition, now_ms)
         if number == partition.directory:
             return errors.NONE
+        lacks = self._core.spaces[number].lacks(partition.log.size)
+        if lacks:
+            self._say_lacks(partition, number, lacks)
+            return errors.KAFKA_STORAGE_ERROR
         tail = f"-{partition.index}.{self._unique()}{folders.FUTURE_FOLDER}"
         folder = f"{self._dirs.paths[number]}/{partition.topic[: 255 - len(tail)]}{tail}"
         try:
@@ -141,14 +150,25 @@ class Moves:
             self._remove(path, now_ms)
             number = self._dirs.number_of(path.rpartition("/")[0])
             if self._assigned(partition) in (number, partition.directory):
-                self.begin(partition, number, now_ms)
+                self._begin_or_wait(partition, number, now_ms)
         for partition in known.values():
             number = self._assigned(partition)
             if number >= 0 and number != partition.directory:
-                self.begin(partition, number, now_ms)
+                self._begin_or_wait(partition, number, now_ms)
+
+    def _begin_or_wait(self, partition: Partition, number: int, now_ms: int) -> None:
+        if self.begin(partition, number, now_ms) == errors.KAFKA_STORAGE_ERROR:
+            self._waiting[partition] = number
+
+    def _say_lacks(self, partition: Partition, number: int, lacks: int) -> None:
+        where = self._dirs.paths[number]
+        self._events.event(
+            WARNING, "move-lacks-room", partition=partition, folder=where, missing=lacks
+        )
 
     def give_up(self, partition: Partition, now_ms: int) -> None:
         """Forget a move; nothing works on the copy when this returns."""
+        self._waiting.pop(partition, None)
         move = self._moves.pop(partition, None)
         if move is None:
             return
@@ -180,6 +200,9 @@ class Moves:
                     raise done.failure
                 self._failed(move, done.failure, now_ms)
             self._next_ns = now_ns + done.tag[1] * 1_000_000_000 // max(self._limit(), 1)
+        if self._waiting and now_ns >= self._look_ns:
+            self._look_ns = now_ns + _ASK_AGAIN_NS
+            self._begin_what_waits(now_ms)
         if not self._moves or self._threads.outstanding() or now_ns < self._next_ns:
             return True
         move = next(iter(self._moves.values()))
@@ -192,7 +215,24 @@ class Moves:
             self._failed(move, failure, now_ms)
             return False
 
+    def _begin_what_waits(self, now_ms: int) -> None:
+        for partition, number in list(self._waiting.items()):
+            if self._core.partitions.get(partition.handle) is not partition:
+                del self._waiting[partition]
+            elif not self._core.spaces[number].lacks(partition.log.size):
+                self._begin_or_wait(partition, number, now_ms)
+
+    def _wait_for_room(self, move: Move, now_ms: int) -> None:
+        """Remove the copy, which takes room itself, and begin again when there is enough."""
+        partition, number = move.partition, move.number
+        self._say_lacks(partition, number, self._core.spaces[number].lacks(partition.log.size))
+        self.give_up(partition, now_ms)
+        self._waiting[partition] = number
+
     def _failed(self, move: Move, failure: StorageFailed, now_ms: int) -> None:
+        if isinstance(failure, DiskFull):
+            self._wait_for_room(move, now_ms)
+            return
         self._events.event(ERROR, "move-failed", partition=move.partition, cause=failure)
         self.give_up(move.partition, now_ms)
 
@@ -239,6 +279,8 @@ class Moves:
         if have > size or not have:
             have = 0
         length = min(size - have, copying.PIECE)
+        if self._core.spaces[move.number].lacks(length):
+            raise DiskFull(move.folder, errno.ENOSPC, "no room for the copy")
         if length:
             move.copied[segment.base] = have + length
             job = partial(
@@ -276,7 +318,9 @@ class Moves:
         partition = move.partition
         self._core.quiesce(partition, now_ns)
         log = partition.log
-        if partition.broken is not None or log.active_size - move.have(log.active) > 8 * NEAR:
+        if partition.broken is not None or log.held:
+            return
+        if log.active_size - move.have(log.active) > 8 * NEAR:
             return
         if not all(self._is_sealed(move, one) for one in log.segments if one is not log.active):
             return

@@ -6,7 +6,7 @@ import errno
 import pytest
 from core_world import NOW_MS, HeldThreads, World
 
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.cleaner_process import Cleaner
@@ -26,13 +26,16 @@ class HereLink:
     def __init__(self):
         self._cleaner = Cleaner()
         self.fail = None
+        self.asked_to_clean = 0
 
     def ask(self, folder, question):
         if self.fail is not None:
             raise self.fail
+        self.asked_to_clean += question["op"] == "clean"
         answer = self._cleaner.answer(question)
         if "failure" in answer:
-            raise StorageFailed(answer["path"], answer["errno"], answer["failure"])
+            kind = DiskFull if answer["full"] else StorageFailed
+            raise kind(answer["path"], answer["errno"], answer["failure"])
         return answer
 
     def kill(self):
@@ -268,3 +271,40 @@ def test_an_end_in_the_middle_leaves_what_the_next_start_finishes(world):
     assert world.latest(partition) == before
     assert not [name for name in world.disk.listdir(log.path) if name.endswith(".swap")]
     log.close()
+
+
+def test_compaction_asks_for_room_and_goes_on_when_there_is_some(world):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    before, size = world.latest(partition), partition.log.size
+    world.space._keep_bytes = 2 << 20
+    world.space.look(0, 1 << 40, 1 << 20)  # half of what must stay free may be used
+    world.run()
+    assert partition.log.size == size and not world.link.asked_to_clean
+    assert [name for name, _ in world.events.said] == ["cleaning-waits"]
+    assert "more must be free" in str(world.events.said[0][1]["cause"])
+    assert world.table.get(partition.handle, UNCLEANABLE) == 0
+    world.run()
+    assert len(world.events.said) == 1, "it is said once"
+    world.space.look(0, 1 << 40, (1 << 20) + (1 << 19))
+    world.run()
+    assert partition.log.size < size and world.latest(partition) == before
+
+
+@pytest.mark.parametrize("at", ["keys", "clean"])
+def test_no_room_while_it_compacts_is_no_failure_of_the_log(world, at):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    before, size = world.latest(partition), partition.log.size
+    world.tick(1)
+    if at == "clean":
+        world.work.run_one()
+        world.tick()
+    world.link.fail = DiskFull(partition.log.path, errno.ENOSPC, "No space left on device")
+    world.run()
+    assert partition.broken is None and world.table.get(partition.handle, UNCLEANABLE) == 0
+    assert [name for name, _ in world.events.said] == ["cleaning-waits"]
+    world.link.fail = None
+    world.tick(1)
+    world.run()
+    assert partition.log.size < size and world.latest(partition) == before

@@ -5,11 +5,12 @@ from random import Random
 
 import pytest
 from core_world import NOW_MS, World, batch
-from sim.disk import PowerCut, SimDisk
+from sim.disk import PAGE, PowerCut, SimDisk
 from test_acknowledged import CONFIG, DATA, PARTITIONS, Story, fresh_table
 
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
+from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import moving
@@ -298,3 +299,61 @@ def test_a_partition_whose_live_folder_is_away_is_not_taken_from_its_copy(moved,
     finish(again, moves)
     assert again.core.partitions[0].directory == 1
     assert again.core.partitions[0].log.end_offset == 10
+
+
+MIB = 1 << 20
+
+
+def guarded(world, free):
+    """Another guard for the second folder: so many bytes are free, 10 MiB must be."""
+    guard = SpaceGuard(10 * MIB, 0)
+    guard.look(0, 1 << 40, free)
+    world.core.spaces = [world.space, guard]
+    return guard
+
+
+def test_a_move_into_a_folder_without_room_is_refused(moved):
+    world, moves, _ = moved
+    guarded(world, 10 * MIB)
+    assert moves.begin(world.core.partitions[0], 1, NOW_MS) == errors.KAFKA_STORAGE_ERROR
+    assert not futures(world) and not moves.under_way
+
+
+def test_a_copy_gives_way_when_room_is_needed_and_begins_again_when_there_is_some(moved):
+    world, moves, _ = moved
+    guard = guarded(world, 100 * MIB)
+    partition = world.core.partitions[0]
+    assert moves.begin(partition, 1, NOW_MS) == 0
+    moves.tick(world.now_ns, NOW_MS)
+    assert futures(world)
+    guard.look(0, 1 << 40, 9 * MIB)
+    for _ in range(20):
+        moves.tick(world.now_ns, NOW_MS)
+        world.turn(ms=1100)
+    assert not futures(world) and partition.future == (0, 0, 0)
+    guard.look(0, 1 << 40, 100 * MIB)
+    for _ in range(5):
+        moves.tick(world.now_ns, NOW_MS)
+        world.turn(ms=1100)
+    finish(world, moves)
+    assert partition.directory == 1 and partition.log.end_offset == 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_disk_that_fills_at_any_moment_of_a_move_costs_no_record(moved, seed):
+    world, moves, _ = moved
+    rng, partition = Random(seed), world.core.partitions[0]
+    for _ in range(60):
+        if rng.random() < 0.3:
+            moves.begin(partition, rng.randrange(2), NOW_MS)
+        world.disk.foreign = 0
+        if rng.random() < 0.5:
+            world.disk.foreign = world.disk.free() - rng.randint(0, 8) * PAGE
+        moves.tick(world.now_ns, NOW_MS)
+        world.turn(ms=rng.choice((1, 1100)))
+        assert partition.broken is None
+    world.disk.foreign = 0
+    if partition.directory == 0:
+        moves.begin(partition, 1, NOW_MS)
+    finish(world, moves)
+    assert partition.log.end_offset == 10
