@@ -386,7 +386,9 @@ def test_a_nearly_full_disk_is_said_once_and_so_is_its_end(cluster):
     cluster.topic("t")
     life = cluster.live()
     spaces = [(1000 << 20, 1 << 20), (1000 << 20, 1 << 20), (1000 << 20, 900 << 20)]
-    life.keeping._disk = types.SimpleNamespace(space=lambda path: spaces.pop(0))
+    life.keeping._disk = types.SimpleNamespace(
+        space=lambda path: spaces.pop(0), exists=lambda path: False
+    )
     life.world.space._keep_bytes = 64 << 20
     codes = []
     for second in range(3):
