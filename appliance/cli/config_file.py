@@ -1,19 +1,13 @@
-"""What `config lint` and `config show` share: a server.properties file, read as `penstock up` reads
-it."""
+"""What `config lint` and `config show` share: the text of a server.properties file."""
 
 from pathlib import Path
 
 from appliance.cli.exits import usage
-from appliance.config.broker import BrokerConfig
 
 
-def read(path: str) -> tuple[BrokerConfig, list[str]]:
-    """(settings, warnings). Raises Failure (USAGE) for a file that cannot be read, ConfigError for
-    what is wrong in it."""
-    from appliance.config.load import load
-
+def text_of(path: str) -> str:
+    """Raises Failure (USAGE) for a file that cannot be read."""
     try:
-        text = Path(path).read_text()
+        return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as problem:
         raise usage(f"{path} cannot be read: {problem}") from None
-    return load(text, {}, file_name=path)

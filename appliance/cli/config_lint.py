@@ -2,8 +2,7 @@
 
 import click
 
-from appliance.base.errors import ConfigError
-from appliance.cli.config_file import read
+from appliance.cli.config_file import text_of
 from appliance.cli.exits import NEGATIVE, OK
 from appliance.cli.output import Row, emit, formatted, say
 
@@ -15,16 +14,18 @@ from appliance.cli.output import Row, emit, formatted, say
 def command(file: str, strict: bool, output: str) -> int:
     """Check a server.properties file as penstock up would read it. Exit code 4: it is wrong.
 
+    Everything that there is to say is said at once, with the line that it is about.
+
     \b
     penstock config lint server.properties
     penstock config lint server.properties --strict -o json
     """
-    rows: list[Row] = []
-    try:
-        _, warnings = read(file)
-        rows = [{"level": "warning", "message": text} for text in warnings]
-    except ConfigError as wrong:
-        rows = [{"level": "error", "message": str(wrong)}]
+    from appliance.config.load import examine
+
+    rows: list[Row] = [
+        {"line": one.line, "level": "error" if one.wrong else "warning", "message": one.text}
+        for one in examine(text_of(file), {})[1]
+    ]
     emit(rows, output, name="message")
     bad = any(strict or row["level"] == "error" for row in rows)
     say(f"{file}: {'wrong' if bad else 'good'}, {len(rows)} remark(s)")

@@ -3,7 +3,7 @@
 import click
 
 from appliance.base.errors import ConfigError
-from appliance.cli.config_file import read
+from appliance.cli.config_file import text_of
 from appliance.cli.exits import OK, usage
 from appliance.cli.output import Row, emit, formatted, say
 
@@ -19,10 +19,11 @@ def command(file: str, everything: bool, output: str) -> int:
     penstock config show server.properties
     """
     from appliance.config.broker_settings import BROKER
+    from appliance.config.load import load
     from appliance.config.setting import shown
 
     try:
-        config, warnings = read(file)
+        config, warnings = load(text_of(file), {}, file_name=file)
     except ConfigError as wrong:
         raise usage(str(wrong)) from None
     for text in warnings:

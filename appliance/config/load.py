@@ -1,14 +1,26 @@
 """From files and the command line to a BrokerConfig, with everything worth a warning said once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config.broker import COMMAND_LINE, FILE, BrokerConfig, Entry
+from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.properties import parse_properties
 
 _MOST_FOLDERS: Final = 254
+
+
+@dataclass(slots=True, frozen=True)
+class Remark:
+    """What is to be said about a setting. wrong: it cannot be served so; else a warning. source:
+    who set it; line: of the file, None when it is not from there."""
+
+    wrong: bool
+    source: str
+    line: int | None
+    text: str
 
 
 def load(
@@ -16,36 +28,72 @@ def load(
 ) -> tuple[BrokerConfig, list[str]]:
     """(config, warnings) of a properties text and of `key=value` overrides, which win.
 
-    Raises ConfigError for a value that its setting does not take; an unknown key is only warned
-    about.
+    Raises ConfigError for the first value that its setting does not take; an unknown key is only
+    warned about.
     """
-    warnings: list[str] = []
-    entries: dict[str, Entry] = {}
-    if text is not None:
-        for key, value, line in parse_properties(text):
-            _take(entries, warnings, key, value, FILE, f"{file_name}, line {line}")
+    config, remarks = examine(text, overrides)
+    told = [f"{_place(one, file_name)}{one.text}" for one in remarks]
+    for one, words in zip(remarks, told, strict=True):
+        if one.wrong:
+            raise ConfigError(words)
+    return config, told
+
+
+def examine(text: str | None, overrides: Mapping[str, str]) -> tuple[BrokerConfig, list[Remark]]:
+    """As `load`, with everything that is to be said, in the order of the lines. A setting with a
+    wrong value is left out of the configuration."""
+    reading = _Reading()
+    for key, value, line in parse_properties(text or ""):
+        reading.take(key, value, FILE, line)
     for key, value in overrides.items():
-        _take(entries, warnings, key, value, COMMAND_LINE, "the command line")
+        reading.take(key, value, COMMAND_LINE, None)
+    entries = reading.entries
     if "node.id" not in entries and "broker.id" in entries and int(entries["broker.id"].text) >= 0:
         entries["node.id"] = entries["broker.id"]
     config = BrokerConfig(entries)
-    _check(config, warnings)
-    return config, warnings
+    for key, check in _CHECKS.items():
+        try:
+            for words in check(config):
+                reading.remark(key, words)
+        except ConfigError as problem:
+            reading.remark(key, str(problem), wrong=True)
+    last = len(text or "")
+    return config, sorted(reading.remarks, key=lambda one: last if one.line is None else one.line)
 
 
-def _take(
-    entries: dict[str, Entry], warnings: list[str], key: str, text: str, source: str, where: str
-) -> None:
-    setting = BROKER.get(key)
-    if setting is None:
-        warnings.append(f"{where}: {_unknown(key)}")
-        return
-    try:
-        entries[key] = Entry(setting.parse(text), text, source)
-    except ConfigError as problem:
-        raise ConfigError(f"{where}: {problem}") from None
-    if setting.inert and entries[key].value != setting.default:
-        warnings.append(f"{where}: {key} has no effect here: {setting.inert}")
+def _place(remark: Remark, file_name: str) -> str:
+    if remark.line is not None:
+        return f"{file_name}, line {remark.line}: "
+    return "the command line: " if remark.source == COMMAND_LINE else ""
+
+
+class _Reading:
+    """What was set, where, and what is to be said about it."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.remarks: list[Remark] = []
+        self._places: dict[str, tuple[str, int | None]] = {}
+
+    def take(self, key: str, text: str, source: str, line: int | None) -> None:
+        """One setting as it was written."""
+        self._places[key] = source, line
+        setting = BROKER.get(key)
+        if setting is None:
+            self.remark(key, _unknown(key))
+            return
+        try:
+            entry = Entry(setting.parse(text), text, source)
+        except ConfigError as problem:
+            self.remark(key, str(problem), wrong=True)
+            return
+        self.entries[key] = entry
+        if setting.inert and entry.value != setting.default:
+            self.remark(key, f"{key} has no effect here: {setting.inert}")
+
+    def remark(self, key: str, words: str, *, wrong: bool = False) -> None:
+        """Something about a key."""
+        self.remarks.append(Remark(wrong, *self._places.get(key, (DEFAULT, None)), words))
 
 
 def _unknown(key: str) -> str:
@@ -60,19 +108,20 @@ def _unknown(key: str) -> str:
     return f"{key} is not known and ignored" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def _check(config: BrokerConfig, warnings: list[str]) -> None:
-    """Settings that must fit together."""
+Said = Iterator[str]
+"""Warnings; what is wrong is raised as ConfigError."""
+
+
+def _listeners(config: BrokerConfig) -> Said:
     controllers = config.list("controller.listener.names")
     endpoints = config.endpoints()
     if not endpoints:
         raise ConfigError(
-            f"listeners names only controller listeners ({', '.join(controllers)}): add one for"
-            " clients, for example PLAINTEXT://localhost:9092"
+            f"listeners: there are only controller listeners ({', '.join(controllers)}): add one"
+            " for clients, for example PLAINTEXT://localhost:9092"
         )
     if len(endpoints) < len(config.list("listeners")):
-        warnings.append(
-            "listeners: those of the controller are not opened: this is a cluster of one"
-        )
+        yield "listeners: those of the controller are not opened: this is a cluster of one"
     for endpoint in endpoints:
         protocol = _protocols(config.list("listener.security.protocol.map")).get(endpoint.name)
         if protocol != "PLAINTEXT":
@@ -84,15 +133,51 @@ def _check(config: BrokerConfig, warnings: list[str]) -> None:
     names = [endpoint.name for endpoint in endpoints]
     if len(set(names)) < len(names):
         raise ConfigError("listeners: each listener needs a name of its own")
+
+
+def _folders(config: BrokerConfig) -> Said:
     if len(config.list("log.dirs")) > _MOST_FOLDERS:
         raise ConfigError(f"log.dirs: at most {_MOST_FOLDERS} folders can be served")
+    yield from ()
+
+
+def _authorizer(config: BrokerConfig) -> Said:
     if config.text("authorizer.class.name"):
         raise ConfigError(
             "authorizer.class.name: ACLs are not served yet, and nobody should believe that they"
             " are in force; take the setting out"
         )
+    yield from ()
+
+
+def _addresses(config: BrokerConfig) -> Said:
     config.per_address("max.connections.per.ip.overrides")
+    yield from ()
+
+
+def _advertised(config: BrokerConfig) -> Said:
     config.advertised(0)
+    yield from ()
+
+
+def _copies(config: BrokerConfig) -> Said:
+    factor = config.int("default.replication.factor")
+    if factor > 1:
+        yield (
+            f"default.replication.factor={factor}: one broker keeps one copy, so topics that are"
+            " created without a replication factor of their own will be refused; set it to 1"
+        )
+
+
+_CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
+    "listeners": _listeners,
+    "log.dirs": _folders,
+    "authorizer.class.name": _authorizer,
+    "max.connections.per.ip.overrides": _addresses,
+    "advertised.listeners": _advertised,
+    "default.replication.factor": _copies,
+}
+"""Settings that must fit together, or fit what is served."""
 
 
 def _protocols(items: Iterable[str]) -> dict[str, str]:

@@ -35,7 +35,8 @@ def place(image: MetadataImage, first: int, count: int, factor: int) -> list[tup
             errors.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): the target replication factor of"
             f" {factor} cannot be reached because only {len(brokers)} broker(s) are registered."
-            f" Ask for a replication factor of {len(brokers)}, or of -1 for the broker's default.",
+            f" Ask for a replication factor of {len(brokers)}; if none was asked for, the broker's"
+            f" file or command line has to say default.replication.factor={len(brokers)}.",
         )
     size = len(brokers)
     return [

@@ -102,6 +102,50 @@ def test_a_setting_is_explained_with_every_place_that_has_a_value(run):
     assert "log.retention.hours = 168 (default)" in shown
 
 
+PRODUCTION = """\
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@localhost:9093
+num.io.threads=8
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+default.replication.factor=3
+num.partition=12
+log.retention.ms=soon
+max.connections.per.ip.overrides=10.0.0.1
+"""
+
+
+def test_everything_that_is_wrong_with_a_file_is_told_at_once_with_its_line(run, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text(PRODUCTION)
+    found = rows(run("config", "lint", str(file), "-o", "json", code=4))
+    told = {(row["line"], row["level"]): row["message"] for row in found}
+    assert [row["line"] for row in found] == sorted(row["line"] for row in found)
+    assert "ACLs are not served yet" in told[7, "error"]
+    assert "Invalid value 'soon'" in told[10, "error"]
+    assert "ADDRESS:NUMBER" in told[11, "error"]
+    assert "created without a replication factor of their own will be refused" in told[8, "warning"]
+    assert "did you mean num.partitions?" in told[9, "warning"]
+    assert "of the controller are not opened" in told[3, "warning"]
+    assert "server.properties: wrong, " in run("config", "lint", str(file), code=4).stderr
+
+
+def test_one_copy_is_what_is_advised_when_more_are_the_default(fresh_appliance):
+    one = fresh_appliance(default_replication_factor=3)
+    assert "warning: the command line: default.replication.factor=3: one broker" in one.log_text()
+    done = subprocess.run(
+        [*PENSTOCK, "topic", "create", "orders", "-b", one.bootstrap],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "-1 for" not in done.stderr
+    assert "file or command line has to say default.replication.factor=1" in done.stderr
+    one.restart(default_replication_factor=1)
+    subprocess.run([*PENSTOCK, "topic", "create", "orders", "-b", one.bootstrap], check=True)
+
+
 def test_files_are_checked_and_shown(run, tmp_path):
     good, wrong = tmp_path / "good.properties", tmp_path / "wrong.properties"
     good.write_text("log.retention.ms=60000\nnum.io.threads=3\nunheard.of=1\n")
@@ -111,7 +155,7 @@ def test_files_are_checked_and_shown(run, tmp_path):
     run("config", "lint", str(good), "--strict", code=4)
     (error,) = rows(run("config", "lint", str(wrong), "-o", "json", code=4))
     assert error["level"] == "error"
-    assert "line 1" in error["message"]
+    assert error["line"] == 1
     run("config", "lint", str(tmp_path / "absent"), code=2)
     shown = {r["key"]: r["value"] for r in rows(run("config", "show", str(good), "-o", "json"))}
     assert shown == {"log.retention.ms": "60000", "num.io.threads": "3"}
