@@ -12,6 +12,7 @@ All offsets are record offsets, sizes bytes, times ms of the wall clock.
 """
 
 from bisect import bisect_right
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -386,20 +387,28 @@ class Log(LogState):
         self.let_go()
         return removal.delete(self, unique, now_ms)
 
+    def _write_derived(self) -> None:
+        """What spares the next start some reading."""
+        self.close_times()
+        with suppress(DiskFull):
+            self.active.write_indexes(self._disk, sync=True)
+        self.snapshots.write(self.end_offset, self.producers)
+
     def close(self) -> None:
         """Sync everything, indexes and producer states included, and let go of all files.
 
         Afterwards `recovery_point` equals `end_offset`; a checkpoint of it and the clean-shutdown
-        marker spare the next start every check. A failed log only lets go of its files. The last
-        flush job must have ended. Raises StorageFailed.
+        marker spare the next start every check. A failed log only lets go of its files. What is
+        still held was never acknowledged, and is forgotten. The last flush job must have ended.
+        Raises StorageFailed.
         """
         try:
             if self.failure is None and not self.untouched:
-                self.commit()
+                with suppress(DiskFull):
+                    self.commit()
                 self.sync_now()
-                self.close_times()
-                self.active.write_indexes(self._disk, sync=True)
-                self.snapshots.write(self.end_offset, self.producers)
+                if not self.held:  # or the derived files would tell of it
+                    self._write_derived()
                 self._disk.sync_dir(self.path)
         except StorageFailed as failure:
             self.fail(failure)

@@ -13,9 +13,13 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.disk import write_file
+from appliance.base.os_disk import OsDisk
+from appliance.base.reserve import ReservedDisk
 from appliance.shell.log import ERROR, Log
 from appliance.supervisor.layout import CannotStart
 
@@ -23,6 +27,7 @@ LOCK_NAME: Final = ".lock"
 CLEAN_NAME: Final = ".kafka_cleanshutdown"
 _PATIENCE_S: Final = 3.0  # for children of a killed supervisor to die
 _POLL_S: Final = 0.02
+_HOLDER: Final = 32  # bytes in the lock for the id of the process that holds it
 
 
 class FolderInUse(CannotStart):
@@ -46,8 +51,8 @@ class DataFolder:
         except BaseException:
             os.close(self._fd)
             raise
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # in place: a full disk may not give back what it was given
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode().ljust(_HOLDER), 0)
 
     def _lock(self) -> None:
         give_up = time.monotonic() + _PATIENCE_S
@@ -58,7 +63,7 @@ class DataFolder:
             except OSError as refused:
                 if refused.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise
-            holder = os.pread(self._fd, 32, 0).decode(errors="replace").strip()
+            holder = os.pread(self._fd, _HOLDER, 0).decode(errors="replace").strip()
             if time.monotonic() > give_up or _alive(holder):
                 raise FolderInUse(
                     f"{self.path} is in use by the process {holder or 'unknown'}: "
@@ -77,16 +82,11 @@ class DataFolder:
         return True
 
     def write_clean_marker(self) -> None:
-        """Everything is flushed and everyone has ended: the very last thing an appliance does."""
-        fd = os.open(
-            os.path.join(self.path, CLEAN_NAME), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644
-        )
-        try:
-            os.write(fd, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        self._sync()
+        """Everything is flushed and everyone has ended: the very last thing an appliance does.
+        Raises StorageFailed; then there is no marker, and the next start checks."""
+        path = os.path.join(self.path, CLEAN_NAME)
+        disk = ReservedDisk(OsDisk(), [self.path])
+        write_file(disk, path, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
 
     def close(self) -> None:
         """Let go of the lock, as far as this process is concerned."""
@@ -115,7 +115,8 @@ class Folders:
         return all(found)
 
     def write_clean_markers(self) -> None:
-        """The last thing an appliance does; the first folder's marker comes last."""
+        """The last thing an appliance does; the first folder's marker comes last. Raises
+        StorageFailed."""
         for one in (*self.others, self.first):
             one.write_clean_marker()
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from appliance.base.errors import StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ring.process_table import (
     CONTROL,
@@ -194,8 +195,12 @@ class Supervisor:
         if not self._fleet.ended_clean():
             self._log.event(ERROR, "ended", cause="not everything was flushed; see above")
             return 1
-        self._log.event(INFO, "ended", clean="yes")
-        self._folder.write_clean_markers()
+        try:
+            self._folder.write_clean_markers()
+        except StorageFailed as failure:  # all is flushed; the next start only does not know it
+            self._log.event(WARNING, "ended", clean="no", cause=str(failure))
+        else:
+            self._log.event(INFO, "ended", clean="yes")
         return 0
 
     def _check_ready(self, began: int, on_ready: OnReady) -> None:

@@ -1,6 +1,6 @@
 """When appends are refused for want of space, and when they are taken again."""
 
-from appliance.base.space import LOOK_EVERY_NS, SpaceGuard
+from appliance.base.space import LOOK_EVERY_NS, TIGHT_BYTES, SpaceGuard
 
 MIB = 1 << 20
 
@@ -57,13 +57,13 @@ def test_a_disk_that_says_it_has_room_and_has_none_is_asked_less_and_less_often(
 
 def test_groups_go_on_longer_than_records_and_longer_with_a_reserve():
     guard = SpaceGuard(keep_bytes=64 * MIB, keep_percent=1)
-    guard.look(0, 1000 * MIB, 5 * MIB)
+    guard.look(0, 1000 * MIB, TIGHT_BYTES)
     assert guard.low and not guard.tight
-    guard.look(1, 1000 * MIB, 3 * MIB)
+    guard.look(1, 1000 * MIB, TIGHT_BYTES - 1)
     assert guard.tight
-    guard.look(2, 1000 * MIB, 7 * MIB)
+    guard.look(2, 1000 * MIB, 2 * TIGHT_BYTES - 1)
     assert guard.tight  # twice as much to resume
-    guard.look(3, 1000 * MIB, 0, spare=8 * MIB)
+    guard.look(3, 1000 * MIB, 0, spare=2 * TIGHT_BYTES)
     assert not guard.tight
 
 

@@ -170,3 +170,23 @@ def test_whatever_finds_no_room_nothing_written_is_lost_and_all_goes_on(seed):
     log.disk.foreign = 0
     log.commit()
     assert [header_of(one)[11] for one in stored(log)] == list(range(sequence))
+
+
+def test_an_orderly_end_on_a_full_disk_is_one():
+    log = new_log(index_interval_bytes=64)
+    for number in range(4):
+        stage(log, batch(sequence=number), 0, 0)
+    log.commit()
+    fill(log.disk)
+    stage(log, batch(2 * PAGE, sequence=4), 0, 0)
+    with pytest.raises(DiskFull):
+        log.commit()
+    log.close()
+    assert log.recovery_point == 4
+    log.disk.power_cut(Random(1))
+    again = Log.open(
+        log.disk, "/t-0", LogConfig(), recovery_point=4, log_start_offset=0, clean=True,
+        known_end=None, now_ms=0,
+    )  # fmt: skip
+    assert again.end_offset == 4 and len(stored(again)) == 4
+    assert again.producers.check(header_of(bytes(batch(sequence=4)))) == -1
