@@ -64,8 +64,8 @@ def test_a_kafka_python_producer_says_that_it_waits(quota_broker, admin, topic, 
     producer = kafka_python.KafkaProducer(
         bootstrap_servers=quota_broker.bootstrap, client_id=client, linger_ms=0
     )
-    sent = [producer.send(topic, b"x" * 1000) for _ in range(7 * SOME)]
+    sent = [producer.send(topic, b"x" * 1000) for _ in range(9 * SOME)]
     producer.flush(timeout=60)
-    assert sorted(one.get(0).offset for one in sent) == list(range(7 * SOME))
+    assert sorted(one.get(0).offset for one in sent) == list(range(9 * SOME))
     producer.close()
     assert "ProduceResponse throttled by broker" in caplog.text
