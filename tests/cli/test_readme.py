@@ -1,0 +1,116 @@
+"""README's quick start, line by line as it stands, in a folder that has only the `.venv` that its
+first command makes."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+QUICK_START = README[README.index("## Quick start") : README.index("## What an acknowledgement")]
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", QUICK_START, re.MULTILINE | re.DOTALL)
+UP, COMMANDS, KCAT, JOB_ADD, JOB_SERVE = (text for kind, text in BLOCKS if kind == "sh")
+CLIENT, IN_TESTS = (text for kind, text in BLOCKS if kind == "python")
+ADDRESS = "localhost:9092"
+
+
+class Home:
+    """A folder of somebody who has typed the first command, and an appliance that was started in
+    it on another port than the README's, which may be taken."""
+
+    def __init__(self, folder, address):
+        self.folder = folder
+        self.address = address
+        # Nothing but the shell's own programs is found without the environment.
+        plain = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH")}
+        self.env = plain | {"PATH": "/usr/local/bin:/usr/bin:/bin", "PENSTOCK_BOOTSTRAP": address}
+
+    def shell(self, text):
+        """Type it: what is on stdout. Every line must succeed."""
+        done = subprocess.run(
+            ["bash", "-ec", text.replace(ADDRESS, self.address)],
+            cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    there = Path(sys.prefix)
+    if not ((there / "bin" / "activate").exists() and (there / "bin" / "penstock").exists()):
+        pytest.skip("this interpreter is not in an environment with the command in it")
+    folder = tmp_path_factory.mktemp("home")
+    (folder / ".venv").symlink_to(there)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        address = f"127.0.0.1:{door.getsockname()[1]}"
+    home = Home(folder, address)
+    assert "penstock up " in UP
+    typed = UP.replace("penstock up ", f"penstock up --listen {address} ")
+    ours, theirs = os.pipe()
+    with subprocess.Popen(
+        ["bash", "-ec", typed], cwd=folder, env=home.env, stderr=theirs, start_new_session=True
+    ) as shell:
+        os.close(theirs)
+        with os.fdopen(ours) as said:
+            told = ""
+            while "cluster id" not in told:
+                line = said.readline()
+                assert line, f"it did not start:\n{told}"
+                told += line
+            yield home
+            os.killpg(shell.pid, signal.SIGINT)
+            assert "ended clean=yes" in said.read()
+
+
+def test_the_commands_work_as_they_stand(home):
+    told = home.shell(COMMANDS)
+    assert re.search(r"^hello/\d/0 greeting=world$", told, re.MULTILINE)
+    assert re.search(r"^log\.retention\.ms +604800000 +604800000", told, re.MULTILINE)
+    assert re.search(r"^world$", told, re.MULTILINE), "read in a group"
+    assert "readers" in told
+    assert "penstock-data/hello-0/" in told
+
+
+@pytest.mark.skipif(shutil.which("kcat") is None, reason="there is no kcat here")
+def test_kcat_works_as_it_stands(home):
+    assert home.shell(KCAT).splitlines() == [f"{n} {n + 1}" for n in range(5)]
+
+
+def test_the_python_client_works_as_it_stands_with_more_than_a_queue_holds(home):
+    assert "200_000" in CLIENT
+    python = home.folder / ".venv" / "bin" / "python"
+    done = subprocess.run(
+        [python, "-c", CLIENT], cwd=home.folder, env=home.env, capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stderr == ""
+    assert "b'world 199999'" in done.stdout
+
+
+def test_a_job_is_taken_in_as_it_stands(home):
+    assert "shout" in home.shell(". .venv/bin/activate\n" + JOB_ADD)
+    assert "penstock job serve" in JOB_SERVE, "which tests/spark do"
+
+
+def test_tests_get_an_appliance_as_it_stands(tmp_path):
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["penstock.pytest_plugin"]\n')
+    (tmp_path / "test_it.py").write_text(IN_TESTS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+def test_no_line_installs_what_no_index_has():
+    docs = [README, *(p.read_text() for p in (Path(__file__).parents[2] / "docs").glob("*.md"))]
+    assert not [text for text in docs if re.search(r"pip install [^\n]*penstock\[", text)]
