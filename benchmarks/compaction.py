@@ -138,7 +138,7 @@ def opened(folder: str) -> Log:
         recovery_point=0,
         log_start_offset=0,
         clean=True,
-        known_end=None,
+        machine_lived=False,
         now_ms=0,
     )
 

@@ -219,7 +219,7 @@ def open_log(
         recovery_point=max(durable, bases[0]),
         log_start_offset=bases[0],
         clean=False,
-        known_end=None,
+        machine_lived=False,
         now_ms=now_ms,
     )
     log.sync_now()

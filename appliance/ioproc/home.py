@@ -187,8 +187,6 @@ class Home:
             log, directory = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
             )
-            if log.recovery_point < log.end_offset:
-                log.sync_now()  # what is served from the start must outlive a power cut
             partition = Partition(handle, topic.name, index, topic.topic_id, log, epoch)
             partition.directory = directory
             if read_mark(self._disk, log.path) is not None:

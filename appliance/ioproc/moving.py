@@ -371,7 +371,7 @@ class Moves:
             recovery_point=old.end_offset,
             log_start_offset=old.log_start_offset,
             clean=False,
-            known_end=(old.active_base, old.active_size),
+            machine_lived=True,
             now_ms=now_ms,
         )
         assert new.end_offset == old.end_offset, (path, new.end_offset, old.end_offset)

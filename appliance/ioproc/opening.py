@@ -1,8 +1,8 @@
 """Open the log of one partition of this ioproc, or create it, with what is known about its end.
 
-What needs no check: everything after an orderly end; everything below the recovery point; and, when
-only this process died, everything up to the end that its predecessor published in the partition
-table, because the bytes are in the page cache and only a power cut takes them from there.
+What needs no check: everything after an orderly end, and everything below the recovery point, which
+a predecessor that died alone has left in the partition table. The rest is checked and written once
+more (`logstore.renewal`), whatever became of the partition before.
 
 With several log folders a partition lies where its folder is found; the metadata says where that
 should be, and where a new one is made. Invariant: a partition that may have records in a folder
@@ -95,9 +95,8 @@ class Opener:
         mark = read_mark(self._disk, path)
         log_start, recovery_point = mark or self.known(number, (topic, index))
         row = self._table.read_row(handle)
-        known_end = None
-        if row[columns.STATUS] != NOT_OPEN and not row[columns.VERSION] & 1:
-            known_end = row[columns.END_SEGMENT], row[columns.END_POSITION]
+        served = row[columns.STATUS] != NOT_OPEN  # by a predecessor, on the machine as it is
+        if served:
             recovery_point = max(recovery_point, row[columns.RECOVERY_POINT])
             log_start = max(log_start, row[columns.LOG_START])
         log = Log.open(
@@ -107,7 +106,7 @@ class Opener:
             recovery_point=recovery_point,
             log_start_offset=log_start,
             clean=self._clean and mark is None,
-            known_end=known_end,
+            machine_lived=served,
             now_ms=now_ms,
         )
         return Opened(log, number)

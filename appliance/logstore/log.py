@@ -79,22 +79,24 @@ class Log(LogState):
         recovery_point: int,
         log_start_offset: int,
         clean: bool,
-        known_end: tuple[int, int] | None,
+        machine_lived: bool,
         now_ms: int,
     ) -> "Log":
         """The log in the folder `path` as it was left.
 
         recovery_point: below it everything was synced. clean: the last shutdown was orderly,
-        nothing is checked. known_end: the segment and position up to which the writer had written
-        when it died and the machine did not; only what follows is checked. Otherwise CRC32C is
-        checked from the recovery point on. A torn tail is cut off. Raises StorageFailed when a
-        file refuses, and when something that must be there is missing or damaged: then nothing
-        was changed.
+        nothing is checked. Otherwise CRC32C is checked from the recovery point on, a torn tail is
+        cut off, and the rest is written once more and synced: at return all of the log is on the
+        disk. machine_lived: only the writer died since, so that its indexes are not torn.
+        Raises StorageFailed when a file refuses, and when something that must be there is missing
+        or damaged: then nothing was changed.
         """
         log = cls(disk, path, config, log_start_offset)
-        found = recovery.Recovery(log, recovery_point, clean, known_end)
+        found = recovery.Recovery(log, recovery_point, clean, machine_lived)
         try:
             found.run(now_ms)
+            if log.recovery_point < log.end_offset:
+                log.sync_now()
         except StorageFailed:
             for segment in found.segments:
                 segment.rest()

@@ -42,7 +42,7 @@ _FARTHEST: Final = (1 << 31) - 1
 
 class LogState:
     """end_offset: log end offset, what the next record gets. (active_base, active_size): where the
-    log ends; what `Log.open` calls known_end. failure: why nothing works any more, or None.
+    log ends. failure: why nothing works any more, or None.
     layout: moves when full segments are written anew: positions in them hold for one layout.
     cleaning: its full segments are being compacted, so none of them is dropped."""
 

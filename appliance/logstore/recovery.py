@@ -1,8 +1,9 @@
 """Making a log and opening one again, after an orderly end, the death of a process or a power cut.
 
 Invariant of an opened log: every batch in it is whole, nothing below the recovery point was
-dropped. An invalid batch above the recovery point is a torn tail: the log ends before it. One
-below it is corruption: nothing is changed and StorageFailed says where; the caller fences the
+dropped, and what lies above it was written once more (`renewal`), because the one before may have
+seen a sync fail. An invalid batch above the recovery point is a torn tail: the log ends before it.
+One below it is corruption: nothing is changed and StorageFailed says where; the caller fences the
 partition. Called by `Log.create` and `Log.open` only.
 """
 
@@ -21,6 +22,7 @@ from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.indexes import INDEX_WRITE
 from appliance.logstore.log_state import LogState
 from appliance.logstore.producer_state import ProducerStates
+from appliance.logstore.renewal import renew, rewrite
 from appliance.logstore.scan import Found, Scan
 from appliance.logstore.segment import Segment
 from appliance.logstore.swap import finish_swaps
@@ -33,8 +35,6 @@ _REWIND: Final = 1 << 20
 """Bytes before a snapshot that are read again: it has one batch per producer, duplicates are
 looked for in five."""
 
-KnownEnd = tuple[int, int]
-"""Base offset of a segment and a position in it."""
 Tail = tuple[list[int], list[int]]
 """Base offsets of batches and their positions."""
 
@@ -95,18 +95,21 @@ class Recovery:
     """One opening of one log."""
 
     def __init__(
-        self, log: LogState, recovery_point: int, clean: bool, known_end: KnownEnd | None
+        self, log: LogState, recovery_point: int, clean: bool, machine_lived: bool
     ) -> None:
         self.log = log
         self.disk = log.disk
         self.path = log.path
         self.recovery_point = recovery_point
         self.clean = clean
-        self.known_end = known_end
+        self.machine_lived = machine_lived
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.producers = ProducerStates()
         self.unsynced: list[Segment] = []
+        self.doubtful: list[
+            tuple[Segment, int, int]
+        ] = []  # with position and offset where it begins
         self.first_timestamp = NO_TIMESTAMP
         self.tail: Tail = ([], [])
         self.since_index = 0
@@ -212,20 +215,16 @@ class Recovery:
         point = self.recovery_point
         number = len(self.segments) - 1
         if not self.clean:
-            if self.known_end is not None and self.known_end[0] in self.bases:
-                number = self.bases.index(self.known_end[0])
-            else:
-                self.known_end = None
-                number = max(bisect_right(self.bases, point) - 1, 0)
+            number = max(bisect_right(self.bases, point) - 1, 0)
         segment = self.segments[number]
         index, _ = segment.read_indexes(self.disk)
         if self.clean:
             count = len(index.offsets)
-        elif self.known_end is not None:
-            count = bisect_left(index.positions, self.known_end[1])
         else:
-            # What was written last to the indexes may be torn; see LogState.indexes_changed.
-            count = max(bisect_left(index.offsets, point - segment.base) - INDEX_WRITE, 0)
+            count = bisect_left(index.offsets, point - segment.base)
+            if not self.machine_lived:
+                # What was written last to the indexes may be torn; see LogState.indexes_changed.
+                count = max(count - INDEX_WRITE, 0)
         position, next_offset = self._entry(segment, count)
         return number, position, next_offset
 
@@ -233,7 +232,7 @@ class Recovery:
         """Producer states as of the place where the replay begins."""
         snapshots = self.log.snapshots
         usable = snapshots.offsets
-        if not (self.clean or self.known_end):
+        if not self.clean:
             usable = [offset for offset in usable if offset <= self.recovery_point]
         begin = (0, 0)
         for offset in reversed(usable):
@@ -295,20 +294,13 @@ class Recovery:
 
     def _scan(self, number: int, position: int, next_offset: int) -> Scan:
         segment = self.segments[number]
-        trust_position = 0
-        if self.clean:
-            trust_position = segment.size
-        elif self.known_end is not None and segment.base == self.known_end[0]:
-            trust_position = self.known_end[1]
-            if segment.size < trust_position:
-                raise self._corrupt(next_offset, f"{segment.path} has lost its end")
         return Scan(
             segment.reader(self.disk),
             position,
             segment.size,
             next_offset,
             trust_offset=self.recovery_point,
-            trust_position=trust_position,
+            trust_position=segment.size if self.clean else 0,
             gaps=self.log.config.compact,
         )
 
@@ -325,6 +317,7 @@ class Recovery:
         offsets: list[int] = []
         positions: list[int] = []
         since = 0
+        start = scan.position, scan.next_offset
         for chunk in scan.chunks():
             for position, header in chunk:
                 base, length, batch_epoch, _, _, _, delta, _, timestamp, producer_id, _, _, _ = (
@@ -349,13 +342,15 @@ class Recovery:
         segment.newest, segment.newest_offset = newest, base_offset + newest_offset
         self.tail = offsets, positions
         self.since_index = since
+        if scan.next_offset > self.recovery_point and not self.clean and offsets:
+            at = bisect_right(offsets, self.recovery_point) - 1
+            begin = (positions[at], offsets[at]) if at >= 0 else start
+            self.doubtful.append((segment, *begin))
 
     def _cut(self, number: int, end: int, position: int, problem: str) -> None:
         """End the log at `position` of the segment before `number`."""
-        known = self.known_end
         segment = self.segments[number - 1]
-        below = known is not None and segment.base == known[0] and position < known[1]
-        if self.clean or end < self.recovery_point or below:
+        if self.clean or end < self.recovery_point:
             raise self._corrupt(end, problem)
         if position < segment.size:
             segment.rest_file()
@@ -413,6 +408,11 @@ class Recovery:
             active.write_indexes(disk)
         active.rest_file()
         active.file = disk.open(active.path, write=True)
+        for segment, position, offset in self.doubtful:
+            renew(disk, segment, position, offset, gaps=log.config.compact)
+        name = f"{self.path}/{files.PARTITION_METADATA}"
+        if self.doubtful and not self.recovery_point and disk.exists(name):
+            rewrite(disk, name)  # nor was its first sync seen to end
         if active.size:
             self.first_timestamp = HEADER.unpack(active.file.pread(HEADER_SIZE, 0))[8]
         log.snapshots.keep_to(end)

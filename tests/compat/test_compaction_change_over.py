@@ -61,7 +61,7 @@ def opened(folder):
         recovery_point=0,
         log_start_offset=0,
         clean=False,
-        known_end=None,
+        machine_lived=False,
         now_ms=0,
     )
 

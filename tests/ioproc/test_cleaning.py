@@ -264,7 +264,7 @@ def test_an_end_in_the_middle_leaves_what_the_next_start_finishes(world):
         recovery_point=partition.log.recovery_point,
         log_start_offset=0,
         clean=True,
-        known_end=None,
+        machine_lived=False,
         now_ms=NOW_MS,
     )
     partition.log = log

@@ -90,7 +90,7 @@ class Groups(World):
             return Log.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
         return Log.open(
             self.disk, path, config, recovery_point=0, log_start_offset=0, clean=True,
-            known_end=None, now_ms=NOW_MS,
+            machine_lived=False, now_ms=NOW_MS,
         )  # fmt: skip
 
     def send(self, key, token=0, peer=0, piece=None, version=None, **values):

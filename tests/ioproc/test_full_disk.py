@@ -110,7 +110,7 @@ def test_nothing_acknowledged_is_lost_whenever_another_program_takes_the_room(se
         assert acknowledged[p] <= len(sequences) <= acknowledged[p] + 1
         reopened = Log.open(
             world.disk, p.log.path, p.log.config, recovery_point=p.synced, log_start_offset=0,
-            clean=False, known_end=None, now_ms=NOW_MS,
+            clean=False, machine_lived=False, now_ms=NOW_MS,
         )  # fmt: skip
         assert reopened.end_offset == p.log.end_offset
 

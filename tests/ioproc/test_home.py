@@ -12,8 +12,9 @@ from core_world import NOW_MS, World, batch
 from sim.disk import SimDisk
 
 from appliance.base import errors
+from appliance.base.errors import StorageFailed
 from appliance.base.home import home_of
-from appliance.base.os_disk import OsDisk
+from appliance.base.os_disk import OsDisk, OsFile
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
@@ -150,6 +151,19 @@ def produce(life, handle, count, **rest):
     return life.world.core.partitions[handle]
 
 
+def synced(life):
+    life.world.turn(ms=3000)  # the background sync
+    life.world.threads.run_all()
+    life.world.turn()
+
+
+def refuse(patch, kind, method):
+    def call(file, *_):
+        raise StorageFailed(file.path, 5, "Input/output error")
+
+    patch.setattr(kind, method, call)
+
+
 def cut(path, size):
     with open(path, "r+b") as file:
         file.truncate(size)
@@ -175,17 +189,51 @@ def test_a_partition_is_opened_by_the_ioproc_its_hash_names(cluster):
     assert 0 < len(ours) < 20
 
 
-def test_after_the_death_of_the_process_alone_nothing_published_is_doubted(cluster):
+def test_after_the_death_of_the_process_alone_nothing_synced_is_doubted(cluster):
     cluster.topic("t")
     first = cluster.live()
-    partition = produce(first, 0, 5)
-    assert partition.log.recovery_point == 0
-    spoil(log_file(cluster), 65)  # would be taken for a torn tail if anything were checked
+    produce(first, 0, 3)
+    synced(first)
+    produce(first, 0, 2)
+    assert checkpoints.read(OsDisk(), str(cluster.folder), checkpoints.RECOVERY_POINT) == {}
+    spoil(log_file(cluster), 65)  # would be taken for a torn tail if it were checked
     second = cluster.live(table=first.world.table)
     assert "offline" not in second.said()
     reopened = second.world.core.partitions[0]
     assert (reopened.log.end_offset, reopened.high_watermark) == (5, 5)
     assert reopened.log.recovery_point == 5, "what is served must outlive a power cut"
+
+
+def test_what_no_sync_covered_is_checked_although_it_was_published(cluster):
+    """The kernel may have dropped it: a sync that failed says so once, and to its process alone."""
+    cluster.topic("t")
+    first = cluster.live()
+    produce(first, 0, 3)
+    synced(first)
+    size = log_file(cluster).stat().st_size
+    produce(first, 0, 2)
+    spoil(log_file(cluster), size + 65)
+    second = cluster.live(table=first.world.table)
+    assert "offline" not in second.said()
+    assert second.world.core.partitions[0].log.end_offset == 3
+
+
+def test_a_partition_whose_sync_failed_is_back_after_the_next_start(cluster, monkeypatch):
+    cluster.topic("t")
+    first = cluster.live()
+    produce(first, 0, 3)
+    with monkeypatch.context() as patch:
+        refuse(patch, OsFile, "sync")
+        first.world.turn(ms=3000)
+        first.world.threads.run_all()
+        first.world.turn()
+        assert first.world.table.get(0, columns.STATUS) == columns.OFFLINE
+        still = cluster.live(table=first.world.table)
+        assert "partition-offline" in still.said()
+        assert still.world.table.get(0, columns.STATUS) == columns.OFFLINE
+    second = cluster.live(table=first.world.table)
+    assert second.world.table.get(0, columns.STATUS) == columns.ONLINE
+    assert second.world.core.partitions[0].log.recovery_point == 3
 
 
 def test_bytes_behind_what_was_published_are_checked(cluster):
@@ -204,9 +252,7 @@ def test_after_a_kill_of_everything_a_torn_tail_is_cut_above_the_recovery_point(
     cluster.topic("t")
     first = cluster.live()
     produce(first, 0, 3)
-    first.world.turn(ms=3000)  # the background sync
-    first.world.threads.run_all()
-    first.world.turn()
+    synced(first)
     first.keeping.tick(1 << 40, NOW_MS)
     first.keeping.tick(1 << 40, NOW_MS)
     produce(first, 0, 3)

@@ -54,7 +54,7 @@ def reopened(log: Log, *, clean: bool) -> Log:
         recovery_point=point,
         log_start_offset=log.log_start_offset,
         clean=clean,
-        known_end=None,
+        machine_lived=False,
         now_ms=0,
     )
 

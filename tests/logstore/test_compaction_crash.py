@@ -46,7 +46,6 @@ def test_it_may_be_cut_anywhere(step, process_only):
     disk = SimDisk(Random(step))
     log = written(disk)
     before = read(stored(log))
-    known_end = log.active_base, log.active_size
     disk.crash_at = disk.steps + step
     with pytest.raises(PowerCut):
         clean(log, 0, 500)
@@ -61,7 +60,7 @@ def test_it_may_be_cut_anywhere(step, process_only):
         recovery_point=log.recovery_point,
         log_start_offset=0,
         clean=False,
-        known_end=known_end if process_only else None,
+        machine_lived=process_only,
         now_ms=0,
     )
     after = read(stored(log))
@@ -93,7 +92,7 @@ def test_a_swap_that_another_appliance_left_is_finished():
         recovery_point=log.end_offset,
         log_start_offset=0,
         clean=False,
-        known_end=None,
+        machine_lived=False,
         now_ms=0,
     )
     assert read(stored(log)) == before

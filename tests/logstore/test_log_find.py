@@ -37,7 +37,7 @@ def reopened(log: Log) -> Log:
         recovery_point=log.recovery_point,
         log_start_offset=log.log_start_offset,
         clean=True,
-        known_end=None,
+        machine_lived=False,
         now_ms=0,
     )
 
@@ -150,7 +150,7 @@ def test_damaged_indexes_are_built_again():
         recovery_point=log.recovery_point,
         log_start_offset=0,
         clean=True,
-        known_end=None,
+        machine_lived=False,
         now_ms=0,
     )
     assert stored(again) == batches

@@ -38,7 +38,7 @@ def opened(log: Log, **settings) -> Log:
         recovery_point=log.recovery_point,
         log_start_offset=log.log_start_offset,
         clean=False,
-        known_end=(log.active_base, log.active_size),
+        machine_lived=True,
         now_ms=0,
     )
 

@@ -29,7 +29,7 @@ def test_every_batch_is_there_and_appends_follow(tmp_path, which, clean):
             recovery_point=recovery_point,
             log_start_offset=0,
             clean=clean,
-            known_end=None,
+            machine_lived=False,
             now_ms=0,
         )
 

@@ -31,7 +31,6 @@ class World:
         self.checkpoint = 0
         self.epoch = 0
         self.sequences: dict[int, int] = {}
-        self.known_end: tuple[int, int] | None = None
         self.log_start = 0
         self.log: Log | None = None
 
@@ -47,14 +46,13 @@ class World:
                 recovery_point=self.checkpoint,
                 log_start_offset=self.log_start,
                 clean=clean,
-                known_end=self.known_end if alive else None,
+                machine_lived=alive,
                 now_ms=0,
             )
         self.check(alive=alive or clean)
 
     def power_cut(self, rng: Random) -> None:
         self.disk.power_cut(rng)
-        self.known_end = None  # it was in memory
 
     def check(self, *, alive: bool) -> None:
         log = self.log
@@ -81,7 +79,6 @@ class World:
             for header in map(read_header, found):
                 assert (header.leader_epoch >= epoch) == (header.last_offset >= start)
         self.sequences = {p: known.next_sequence for p, known in log.producers.producers.items()}
-        self.known_end = log.active_base, log.active_size
 
     def next_batch(self) -> bytearray:
         producer, epoch, sequence = self.rng.choice((-1, -1, 7, 8)), -1, -1
@@ -104,7 +101,6 @@ class World:
         self.log.commit()
         self.batches += self.staged
         self.staged = []
-        self.known_end = self.log.active_base, self.log.active_size
 
     def sync_beside_appends(self) -> None:
         """As a thread does it: what is appended meanwhile waits for the next sync."""
@@ -209,7 +205,7 @@ def test_a_crash_between_any_two_disk_operations(fate):
             world.disk.process_death()
         else:
             world.power_cut(Least() if fate == "nothing unsynced" else Random(step))
-        world.open(alive=fate == "process" and world.known_end is not None)
+        world.open(alive=fate == "process")
         # It goes on: what is appended now is there after another opening.
         world.stage(small_batch(Random(5), 5))
         world.commit()
@@ -254,7 +250,7 @@ def test_damage_below_the_recovery_point_is_not_cut_off():
                 recovery_point=recovery_point,
                 log_start_offset=0,
                 clean=clean,
-                known_end=None,
+                machine_lived=False,
                 now_ms=0,
             )
         assert node.data == before

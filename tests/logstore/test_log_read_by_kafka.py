@@ -65,7 +65,7 @@ def test_dump_log_reads_what_we_wrote(tmp_path, end):
             recovery_point=0,
             log_start_offset=0,
             clean=False,
-            known_end=None,
+            machine_lived=False,
             now_ms=0,
         )
     log.close()

@@ -65,7 +65,7 @@ def test_the_time_of_the_first_batch_survives_a_restart():
         recovery_point=1,
         log_start_offset=0,
         clean=True,
-        known_end=None,
+        machine_lived=False,
         now_ms=0,
     )
     append(again, 6000)

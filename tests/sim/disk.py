@@ -4,6 +4,10 @@ What a cut may do to a file: any 4 KiB page written since the last sync is kept 
 the old one, the new one or one between; bytes that never arrived read as zeros. What it may do to
 a folder: the changes since its last sync are kept up to a point and lost from there on, each folder
 for itself. `crash_at` stops the world before the n-th change; a write it hits arrives in part.
+
+What a sync that fails does is what Linux does: some of the pages arrived, the others count as clean
+from then on. They can be read, the next sync succeeds without them, and whenever the kernel wants
+their memory (here: when a process dies) the old bytes are back. A cut takes them for sure.
 """
 
 import errno
@@ -22,15 +26,59 @@ class PowerCut(BaseException):
 
 
 class Inode:
-    """synced: the bytes that a cut cannot take."""
+    """synced: the bytes that a cut cannot take. lost: pages that count as clean and are not on the
+    disk."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.synced = b""
+        self.lost: set[int] = set()
         self.modified_ms = 0
 
     def pages(self) -> int:
         return 1 + -(-len(self.data) // PAGE)
+
+    def write(self, data: bytes, position: int) -> None:
+        end = position + len(data)
+        if len(self.data) < end:
+            self.data.extend(bytes(end - len(self.data)))
+        self.data[position:end] = data
+        self.lost.difference_update(range(position // PAGE, -(-end // PAGE)))
+
+    def truncate(self, size: int) -> None:
+        del self.data[size:]
+        self.data.extend(bytes(size - len(self.data)))
+        self.lost = {page for page in self.lost if (page + 1) * PAGE <= size}
+
+    def sync(self) -> None:
+        self.synced = self._merged(self.lost, len(self.data)) if self.lost else bytes(self.data)
+
+    def sync_failed(self, rng: Random) -> None:
+        dirty = {
+            page
+            for page in range(-(-len(self.data) // PAGE))
+            if self._page(self.data, page) != self._page(self.synced, page)
+        }
+        self.lost |= {page for page in dirty if rng.random() < 0.7}
+        size = rng.choice((len(self.data), max(len(self.synced), len(self.data) // 2)))
+        self.synced = self._merged(self.lost, size)
+
+    def evict(self, rng: Random) -> None:
+        """The kernel wants memory: clean pages are read again when they are needed."""
+        gone = {page for page in self.lost if rng.random() < 0.7}
+        for page in gone:
+            end = min((page + 1) * PAGE, len(self.data))
+            self.data[page * PAGE : end] = self._page(self.synced, page)[: end - page * PAGE]
+        self.lost -= gone
+
+    def _page(self, data: bytes | bytearray, page: int) -> bytes:
+        return bytes(data[page * PAGE : (page + 1) * PAGE]).ljust(PAGE, b"\0")
+
+    def _merged(self, old: set[int], size: int) -> bytes:
+        """`size` bytes: these pages as they are on the disk, the others as they should be."""
+        pages = range(-(-size // PAGE))
+        merged = [self._page(self.synced if n in old else self.data, n) for n in pages]
+        return b"".join(merged)[:size]
 
     def after_cut(self, rng: Random) -> None:
         new, old = bytes(self.data), self.synced
@@ -39,11 +87,12 @@ class Inode:
         keep = rng.random()
         kept = bytearray()
         for at in range(0, size, PAGE):
-            source = new if rng.random() < keep else old
-            page = source[at : min(at + PAGE, size)]
+            arrived = rng.random() < keep and at // PAGE not in self.lost
+            page = (new if arrived else old)[at : min(at + PAGE, size)]
             kept += page.ljust(min(PAGE, size - at), b"\0")
         self.data = kept
         self.synced = bytes(kept)
+        self.lost.clear()
 
 
 class Folder:
@@ -76,6 +125,10 @@ class Folder:
         else:
             names[name] = node
 
+    def evict(self, rng: Random) -> None:
+        for node in self.names.values():
+            node.evict(rng)
+
     def after_cut(self, rng: Random) -> None:
         names = dict(self.durable)
         for name, old, node in self.pending[: rng.randint(0, len(self.pending))]:
@@ -97,17 +150,17 @@ class SimFile:
     def pwritev(self, buffers: Sequence[Readable], position: int) -> None:
         assert self._write and not self.closed
         data = b"".join(buffers)
-        inode = self._inode
-        if self._disk.step(self.path, "write"):
+        try:
+            cut = self._disk.step(self.path, "write")
+        except StorageFailed:
+            self._inode.write(data[: self._disk.rng.randint(0, len(data))], position)
+            raise
+        if cut:
             data = data[: self._disk.rng.randint(0, len(data))]
+        inode = self._inode
         fits = max(position, len(inode.data) + self._disk.slack(inode)) - position
         lacks = len(data) > fits
-        if lacks:
-            data = data[:fits]
-        end = position + len(data)
-        if len(inode.data) < end:
-            inode.data.extend(bytes(end - len(inode.data)))
-        inode.data[position:end] = data
+        inode.write(data[:fits], position)
         inode.modified_ms = self._disk.now_ms
         self._disk.end_if_cut()
         if lacks:
@@ -127,8 +180,7 @@ class SimFile:
         assert self._write and not self.closed
         if size != len(self._inode.data):
             self._disk.change(self.path, "truncate")
-            del self._inode.data[size:]
-            self._inode.data.extend(bytes(size - len(self._inode.data)))
+            self._inode.truncate(size)
 
     def allocate(self, size: int) -> None:
         grown = size - len(self._inode.data)
@@ -138,8 +190,12 @@ class SimFile:
 
     def sync(self) -> None:
         assert not self.closed
-        self._disk.change(self.path, "sync")
-        self._inode.synced = bytes(self._inode.data)
+        try:
+            self._disk.change(self.path, "sync")
+        except StorageFailed:
+            self._inode.sync_failed(self._disk.rng)
+            raise
+        self._inode.sync()
 
     def start_writeback(self, position: int, length: int) -> None:
         assert position >= 0 and position + length <= self.size()
@@ -159,7 +215,8 @@ class SimFile:
 
 class SimDisk:
     """rng: chance. refusing: (part of a path, kind of call) → errno to fail it with. capacity:
-    bytes, and foreign: those that other programs have taken of them."""
+    bytes, and foreign: those that other programs have taken of them. failing: the chance that a
+    sync of a file fails."""
 
     def __init__(self, rng: Random | None = None) -> None:
         self.rng = rng or Random(0)
@@ -171,6 +228,7 @@ class SimDisk:
         self.refusing: dict[tuple[str, str], int] = {}
         self.capacity = 1 << 40
         self.foreign = 0
+        self.failing = 0.0
 
     def used(self) -> int:
         """Bytes that files and folders take, in whole pages."""
@@ -195,7 +253,9 @@ class SimDisk:
         self.process_death()
 
     def process_death(self) -> None:
-        """The page cache lives on, descriptors do not."""
+        """The page cache lives on, what the kernel believes to be clean perhaps not; descriptors do
+        not."""
+        self.root.evict(self.rng)
         self.crash_at = -1
         self.open_files = 0
 
@@ -219,6 +279,10 @@ class SimDisk:
                 room = number == errno.ENOSPC and what not in ("sync", "sync_dir", "read")
                 kind = DiskFull if room else StorageFailed
                 raise kind(path, number, "refused as the test wants")
+
+                raise StorageFailed(path, number, "refused as the test wants")
+        if kind == "sync" and self.failing and self.rng.random() < self.failing:
+            raise StorageFailed(path, errno.EIO, "failed by chance")
 
     def _folder(self, path: str) -> Folder:
         node = self._node(path)

@@ -1,0 +1,167 @@
+"""A sync that fails: what the kernel may have dropped is never believed again, neither by the log
+that saw it fail nor by one that is opened after it, until it was written once more."""
+
+from errno import EIO
+from random import Random
+
+import pytest
+from sim.disk import SimDisk
+from twin import TOPIC_ID, small_batch, stage, stored
+
+from appliance.base.errors import StorageFailed
+from appliance.config.log_config import LogConfig
+from appliance.logstore.log import Log
+from appliance.wire.batch import read_header
+
+CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=600, retention_ms=-1)
+PATH = "/t-0"
+
+
+class Life:
+    """A log over many openings. checkpoint: the recovery point that is known from outside."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = Random(seed)
+        self.disk = SimDisk(self.rng)
+        self.checkpoint = 0
+        self.sent: list[bytes] = []
+        self.log = Log.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
+
+    def append(self, batches: int) -> None:
+        for _ in range(batches):
+            batch = small_batch(self.rng, self.rng.randint(0, 10_000))
+            batch[0:8] = self.log.end_offset.to_bytes(8, "big")
+            sent = bytearray(batch)
+            sent[12:16] = bytes(4)
+            batch[0:8] = bytes(8)
+            stage(self.log, batch, 0, 0)
+            self.log.commit()
+            self.sent.append(bytes(sent))
+
+    def open(self, *, machine_lived: bool) -> None:
+        self.log = Log.open(
+            self.disk,
+            PATH,
+            CONFIG,
+            recovery_point=self.checkpoint,
+            log_start_offset=0,
+            clean=False,
+            machine_lived=machine_lived,
+            now_ms=0,
+        )
+        found = stored(self.log)
+        assert found == self.sent[: len(found)]
+        self.sent = found
+
+    def open_somehow(self, safe: int, *, machine_lived: bool) -> bool:
+        """False: a sync failed again. A log that no sync ever covered may be gone whole."""
+        try:
+            if safe or (self.disk.exists(PATH) and self.disk.listdir(PATH)):
+                self.open(machine_lived=machine_lived)
+            else:
+                self.sent = []
+                self.log = Log.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
+        except StorageFailed as failure:
+            if failure.errno != EIO:
+                raise
+            return False
+        return True
+
+    def ends(self, power: bool) -> None:
+        if power:
+            self.disk.power_cut(self.rng)
+        else:
+            self.disk.process_death()
+
+
+@pytest.mark.parametrize("machine_lived", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_a_successor_believes_nothing_that_it_did_not_write_itself(seed, machine_lived):
+    """A sync fails, the process dies, its successor takes over, the power goes."""
+    life = Life(seed)
+    life.append(10)
+    life.log.sync_now()
+    life.checkpoint = safe = life.log.recovery_point
+    life.append(life.rng.choice([1, 30, 200]))
+    life.disk.refusing["", "sync"] = 5
+    with pytest.raises(StorageFailed):
+        life.log.sync_now()
+    with pytest.raises(StorageFailed):
+        life.log.sync_now()
+    life.disk.refusing.clear()
+    life.ends(power=False)
+    life.open(machine_lived=machine_lived)
+    assert life.log.end_offset >= safe
+    assert life.log.recovery_point == life.log.end_offset, "what is opened is on the disk"
+    life.append(3)  # the retries of what was not acknowledged
+    life.log.sync_now()
+    safe = life.log.recovery_point
+    life.ends(power=True)
+    life.open(machine_lived=False)
+    assert life.log.end_offset >= safe
+
+
+def test_what_memory_still_holds_is_not_given_up():
+    """Nothing was evicted: records that no sync ever covered live on, and last from then on."""
+    life = Life(1)
+    life.append(50)
+    life.disk.refusing["", "sync"] = 5
+    with pytest.raises(StorageFailed):
+        life.log.sync_now()
+    life.disk.refusing.clear()
+    end = life.log.end_offset
+    life.open(machine_lived=True)
+    assert life.log.end_offset == end
+    life.ends(power=True)
+    life.open(machine_lived=False)
+    assert life.log.end_offset == end
+
+
+def test_a_log_stays_shut_until_an_opening_could_write_it():
+    life = Life(2)
+    life.append(50)
+    life.disk.refusing["", "sync"] = 5
+    with pytest.raises(StorageFailed):
+        life.log.sync_now()
+    for _ in range(3):
+        with pytest.raises(StorageFailed):
+            life.open(machine_lived=True)
+    life.disk.refusing.clear()
+    life.open(machine_lived=True)
+    assert life.log.end_offset == read_header(life.sent[-1]).last_offset + 1
+    life.log.close()
+    assert not life.disk.root.names["t-0"].names["00000000000000000000.log"].lost
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_lives_on_a_disk_whose_syncs_fail(seed):
+    """Everything below a recovery point is there after anything that may happen."""
+    life = Life(seed)
+    rng = life.rng
+    for _ in range(12):
+        life.disk.failing = rng.choice([0, 0.1, 0.5])
+        safe = life.log.recovery_point
+        try:
+            for _ in range(rng.randint(0, 30)):
+                if rng.random() < 0.3:
+                    life.log.sync_now()
+                    safe = life.log.recovery_point
+                else:
+                    life.append(rng.randint(1, 8))
+                if rng.random() < 0.2:
+                    life.checkpoint = life.log.recovery_point
+            if rng.random() < 0.2:
+                life.log.close()
+                safe = life.log.recovery_point
+        except StorageFailed:
+            assert life.log.failure is not None
+        for failing in (life.disk.failing, 0.2, 0.0):
+            life.disk.failing = failing
+            power = rng.random() < 0.4
+            life.ends(power)
+            if life.open_somehow(safe, machine_lived=not power):
+                break
+        assert life.log.end_offset >= safe
+        assert life.log.failure is None
+        assert life.log.recovery_point == life.log.end_offset
+        life.checkpoint = rng.choice([life.checkpoint, life.log.recovery_point])
