@@ -8,17 +8,17 @@ import json
 import os
 import time
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from spark_local.cause import JobError
 from spark_local.folder import JobFolder
 from spark_local.job import Job
-from spark_local.states import States
 
 _PACE_S: Final = 1.0
 HEARTBEAT_S: Final = 60.0
 """A state is told again when nothing has changed for so long."""
 ENDED: Final = ("stopped", "finished", "failed")
+_RESTS: Final = {"rows_per_s": 0.0, "processed_per_s": 0.0}
 
 
 def now_ms() -> int:
@@ -26,10 +26,17 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+class Told(Protocol):
+    """Who tells everybody."""
+
+    def write(self, job: str, state: dict[str, Any] | None) -> None:
+        """A job's state; None: it is no more."""
+
+
 class Board:
     """Of one job. states: None where nobody else is told."""
 
-    def __init__(self, place: JobFolder, states: States | None, wish: int) -> None:
+    def __init__(self, place: JobFolder, states: Told | None, wish: int) -> None:
         self._place = place
         self._states = states
         self._wish = wish
@@ -37,6 +44,8 @@ class Board:
         self._fresh = False
         self.content: dict[str, Any] = {"job": place.name, "state": "starting", "since": now_ms()}
         self.content |= {"wish": wish, "pid": os.getpid(), "cause": None, "remedy": None}
+        if before := place.state().get("progress"):  # totals go on
+            self.content["progress"] = before | _RESTS
 
     @property
     def state(self) -> str:
@@ -54,6 +63,8 @@ class Board:
         self.content |= {"state": state, "since": now_ms(), "pid": os.getpid(), **more}
         self.content["cause"] = cause.problem if cause else None
         self.content["remedy"] = (cause.remedy or None) if cause else None
+        if state != "running":
+            self._rest(unknown_lag=state == "waiting")
         if state in ENDED:
             self.content |= {"next_attempt": None, "note": None}
         self.log(f"{state}: {cause}" if cause else state)
@@ -65,6 +76,20 @@ class Board:
         self._fresh = True
         if self.pending():
             self.tell()
+
+    def idle(self) -> None:
+        """Nothing comes: the rates of the last batch are not those of now."""
+        if self._rest():
+            self.tell()
+
+    def _rest(self, *, unknown_lag: bool = False) -> bool:
+        """Whether that changed what was told."""
+        progress = self.content.get("progress")
+        if not progress:
+            return False
+        rests = _RESTS | ({"lag_records": None, "lag_s": None} if unknown_lag else {})
+        self.content["progress"] = progress | rests
+        return bool(self.content["progress"] != progress)
 
     def note(self, text: str | None) -> None:
         """Something that a person should see although nothing is wrong."""

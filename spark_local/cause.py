@@ -3,10 +3,14 @@
 
 class JobError(Exception):
     """Something about jobs cannot go on: `problem` is one sentence, `remedy` what to do. `final`:
-    trying again would not help."""
+    trying again would not help. `waits`: it is waited for without end."""
 
-    def __init__(self, problem: str, remedy: str = "", *, final: bool = True) -> None:
+    def __init__(
+        self, problem: str, remedy: str = "", *, final: bool = True, waits: bool = False
+    ) -> None:
+        assert not (final and waits)
         super().__init__(f"{problem}; {remedy}" if remedy else problem)
         self.problem = problem
         self.remedy = remedy
         self.final = final
+        self.waits = waits

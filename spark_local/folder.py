@@ -96,6 +96,8 @@ class JobFolder:
                 shutil.rmtree(place)
             else:
                 place.unlink(missing_ok=True)
+        if "progress" in (told := self.state()):
+            self.tell({name: value for name, value in told.items() if name != "progress"})
 
 
 class Folder:

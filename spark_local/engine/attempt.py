@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.board import Board, now_ms
 from spark_local.engine import progress, sinks
-from spark_local.engine.causes import translate
+from spark_local.engine.causes import away, translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
 from spark_local.engine.derive import Derived, derive, session
 from spark_local.engine.listener import IDLE, forward
 from spark_local.engine.offsets import GroupOffsets
+from spark_local.engine.reach import Reach
 from spark_local.engine.tables import CachedTable, ends_of, watch
 from spark_local.folder import JobFolder
 from spark_local.job import Job
@@ -47,7 +48,8 @@ class Attempt:
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._gate = sinks.Gate()
-        self._totals = progress.Totals()
+        self._totals = progress.Totals.of(board.content.get("progress"))
+        self._reach = Reach(bootstrap)
         self._batch = -1
         self._idle = False
         self._positions: dict[tuple[str, str], int] = {}
@@ -96,7 +98,8 @@ class Attempt:
         sink.write(derived.rows, 0)
         for source, ends in begins.items():
             self._letters.saw(source, dict.fromkeys(ends, EARLIEST), ends, 1)
-        self._board.content["progress"] = {"dead_letters": self._letters.count}
+        kept = self._board.content.get("progress") or {}
+        self._board.content["progress"] = kept | {"dead_letters": self._letters.count}
 
     def _stream(self, spark: "SparkSession", derived: Derived, sink: sinks.Sink) -> None:
         listener = forward(spark, self._inbox)
@@ -152,6 +155,7 @@ class Attempt:
                 break
             if not query.isActive:
                 break
+            self._see_broker()
             quiet = self._idle and self._totals.rows_in == 0
             self._board.note(self._nothing() if quiet else None)
         self._drain()
@@ -159,6 +163,15 @@ class Attempt:
         problem = None if self._stopped.is_set() else query.exception()
         if problem is not None:
             raise problem
+
+    def _see_broker(self) -> None:
+        """Spark retries for a minute before it says that nobody answers; a person is told at once.
+        The query is left alone: it goes on by itself when the appliance is back in time."""
+        there = self._reach.look()
+        if not there and self._board.state == "running":
+            self._board.set("waiting", away())
+        elif there and self._board.state == "waiting":
+            self._board.set("running")
 
     def _nothing(self) -> str:
         """Why a job may have read nothing yet."""
@@ -198,6 +211,7 @@ class Attempt:
     def _take_in(self, told: str | None) -> None:
         if told == IDLE:
             self._idle = True
+            self._board.idle()
         elif told is not None:
             self._account(json.loads(told))
 

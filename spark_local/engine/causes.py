@@ -5,13 +5,19 @@ import re
 from typing import Final
 
 from spark_local.cause import JobError
+from spark_local.engine.clients import ClientsGone
 from spark_local.mistakes import JobFileError
 
 _LOST: Final = re.compile(
     r"offset was changed from (\d+) to (\d+)|Cannot fetch (?:offset|records)|OffsetOutOfRange|"
     r"data may have been (?:lost|missed)|KAFKA_DATA_LOSS|"
-    r"Offsets? .{0,40}out of range|failOnDataLoss",
+    r"Offsets? .{0,40}out of range",
 )
+_PLAN: Final = re.compile(r"^[\s:|]*(?:\+-|:-|~|'[A-Z]).*$", re.MULTILINE)
+"""Lines of a plan. They quote settings and texts of the query, which say nothing of the failure."""
+_PYTHON: Final = re.compile(r"^(?!py4j)((?:\w+\.)*[A-Z]\w+(?:Exception|Error): .+)$", re.MULTILINE)
+_CORRECT: Final = "correct the query and add the job again"
+_QUERY: Final = {"AnalysisException", "ParseException"}
 _PARTITION: Final = re.compile(r"\b([\w.-]+)-(\d+)(?:'s offset was changed| offset)")
 _AWAY: Final = re.compile(
     r"org\.apache\.kafka\.common\.errors\.(?:TimeoutException|DisconnectException|Network)|"
@@ -23,7 +29,6 @@ _STATE: Final = re.compile(r"STATE_STORE|StateSchema|state schema|CHECKPOINT|inc
 _MALFORMED: Final = re.compile(
     r"MALFORMED_RECORD_IN_PARSING|Malformed records? (?:are|is) detected"
 )
-_ANALYSIS: Final = {"AnalysisException", "ParseException", "IllegalArgumentException"}
 
 
 def translate(problem: BaseException, job: str) -> JobError:
@@ -32,32 +37,37 @@ def translate(problem: BaseException, job: str) -> JobError:
         return problem
     if isinstance(problem, JobFileError):
         return JobError(str(problem.mistakes[0]), "correct the job file and add it again")
-    text = _text(problem)
+    text = _PLAN.sub("", _text(problem))
     root = root_cause(text)
+    if _names(problem) & _QUERY:
+        return JobError(_first(str(problem)), _CORRECT)
     if _LOST.search(text):
         return _lost(text, job)
     if "UnknownTopicOrPartition" in text:
         remedy = "penstock topic create makes it; the job waits for it"
-        return JobError("a topic that the job needs is not there", remedy, final=False)
+        problem_text = "a topic that the job needs is not there"
+        return JobError(problem_text, remedy, final=False, waits=True)
     if _AWAY.search(text):
-        remedy = "the job goes on when it answers again"
-        return JobError("the appliance cannot be reached", remedy, final=False)
+        return away()
+    if isinstance(problem, ClientsGone):
+        return JobError(str(problem), "the runner starts another one", final=False, waits=True)
     if _MALFORMED.search(text):
         remedy = (
             'mend the file, or write options = {mode = "DROPMALFORMED"} to pass such lines over'
         )
         return JobError(f"a file has a line that does not fit the schema: {root}", remedy)
-    if _names(problem) & _ANALYSIS:
-        return JobError(_first(str(problem)), "correct the query and add the job again")
+    if "IllegalArgumentException" in _names(problem):
+        return JobError(_first(str(problem)), _CORRECT)
     if _STATE.search(text):
         remedy = f"penstock job reset {job} begins anew, or go back to the former query"
         return JobError(f"the kept state does not fit the query any more: {root}", remedy)
     return JobError(root, f"penstock job logs {job} --runner has Spark's own story", final=False)
 
 
-def unreachable(cause: JobError) -> bool:
-    """Whether it is waited for without end."""
-    return not cause.final and ("cannot be reached" in cause.problem or "topic" in cause.problem)
+def away() -> JobError:
+    """Nobody answers at the job's bootstrap servers."""
+    remedy = "the job goes on when it answers again"
+    return JobError("the appliance cannot be reached", remedy, final=False, waits=True)
 
 
 def _lost(text: str, job: str) -> JobError:
@@ -73,15 +83,27 @@ def _lost(text: str, job: str) -> JobError:
 
 
 def root_cause(text: str) -> str:
-    """The innermost cause that a stack trace names, one line."""
+    """The innermost cause that a stack trace names, one line. What failed in Python below Spark is
+    the last line of Python's own trace."""
     causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
     line = causes[-1] if causes else _first(text)
-    return re.sub(r"^(?:[a-z_]\w*\.)+(\w+(?:Exception|Error)): ", r"\1: ", line)[:400]
+    if "Python Proxy" in text:
+        line = _PYTHON.findall(text)[-1] if _PYTHON.search(text) else line
+    elif line.startswith("An error occurred while calling"):
+        called = re.search(r"^: (.+)$", text, re.MULTILINE)
+        line = called[1] if called else line
+    return re.sub(r"^(?:[a-z_]\w*\.)+(\w+(?:Exception|Error)): ", r"\1: ", _one_line(line))
 
 
 def _first(text: str) -> str:
-    line = next((line for line in text.splitlines() if line.strip()), text) or "no reason was given"
-    return re.sub(r"\s*SQLSTATE: \w+.*$", "", line).strip()[:400]
+    return _one_line(next((line for line in text.splitlines() if line.strip()), text))
+
+
+def _one_line(text: str) -> str:
+    """Without what Spark adds for programs; the place in the query stays."""
+    line = re.sub(r"\s*SQLSTATE: \w+", "", text).strip(" ;.:\n")
+    line = re.sub(r"\.?; (line \d+)", r", \1", line)
+    return line[:400] or "no reason was given"
 
 
 def _names(problem: BaseException | None) -> set[str]:

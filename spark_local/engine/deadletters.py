@@ -10,18 +10,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Producer
-
 from spark_local.engine import sources, values
+from spark_local.engine.clients import CLIENTS
 from spark_local.engine.schemas import columns
 from spark_local.folder import read_json, write_json
 from spark_local.job import Job, Source
-from spark_local.states import create
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FLUSH_S: Final = 30.0
+_AT_ONCE: Final = 1000
 EARLIEST: Final = -2  # as the connector writes it
 Offsets = dict[str, int]
 
@@ -40,7 +38,8 @@ class DeadLetters:
         kept = read_json(file)
         self.count = int(kept.get("count", 0))
         self._seen: dict[str, Offsets] = kept.get("seen", {})
-        self._producer: Producer | None = None
+        self._made = False
+        self._pending: list[Any] = []
 
     def saw(self, source: Source, begin: Offsets, end: Offsets, bad: int) -> int:
         """A batch of `source` went from `begin` to `end` and had `bad` bad records: how many
@@ -62,7 +61,7 @@ class DeadLetters:
         fresh = [one for one in records if one.offset >= seen.get(str(one.partition), 0)]
         for one in fresh:
             self._write(one, f"it does not fit the columns of table {table}")
-        self._flush(len(fresh))
+        self._flush()
         for one in fresh:
             seen[str(one.partition)] = max(seen.get(str(one.partition), 0), one.offset + 1)
         if fresh:
@@ -81,7 +80,7 @@ class DeadLetters:
         for one in self._bad(raw, source).toLocalIterator():
             self._write(one, reason(source, one))
             written += 1
-        self._flush(written)
+        self._flush()
         return written
 
     def _bad(self, raw: "DataFrame", source: Source) -> "DataFrame":
@@ -101,25 +100,24 @@ class DeadLetters:
                               wrong.alias("wrong"))  # fmt: skip
 
     def _write(self, one: Any, error: str) -> None:
-        if self._producer is None:
-            create(self._bootstrap, self._job.dead_letters, 1, {})
-            config: dict[str, Any] = {"bootstrap.servers": self._bootstrap, "log_level": 0}
-            self._producer = Producer(config | {"enable.idempotence": True})
         headers = {"topic": one.topic, "partition": one.partition, "offset": one.offset}
         told = [(name, str(value).encode()) for name, value in headers.items()]
         key = None if one.key is None else bytes(one.key)
-        self._producer.produce(
-            self._job.dead_letters,
-            bytes(one.value),
-            key=key,
-            headers=[*told, ("error", error.encode())],
-        )
-        self._producer.poll(0)
+        self._pending.append((bytes(one.value), key, [*told, ("error", error.encode())]))
+        if len(self._pending) >= _AT_ONCE:
+            self._flush()
 
-    def _flush(self, written: int) -> None:
-        if written and self._producer is not None and self._producer.flush(_FLUSH_S):
-            self._producer.purge()
-            raise TimeoutError(f"{self._job.dead_letters} did not take its records")
+    def _flush(self) -> None:
+        """Returns when all are acknowledged. Raises ClientError; what was not acknowledged is
+        found again by the next attempt."""
+        if not self._pending:
+            return
+        records, self._pending = self._pending, []
+        topic = self._job.dead_letters
+        if not self._made:
+            CLIENTS.call("create", self._bootstrap, topic, 1, {})
+            self._made = True
+        CLIENTS.call("produce", self._bootstrap, topic, records)
 
 
 def reason(source: Source, one: Any) -> str:

@@ -45,12 +45,14 @@ def derive(
     streaming: bool,
     keep: Path | None = None,
     last: int | None = None,
+    read_tables: bool = True,
 ) -> Derived:
     """Make the views of `spark` and what the job derives from them.
 
     streaming: as streams, else everything that is there. keep: where inferred columns are
-    remembered. last: at most so many records of each partition, the newest. Raises JobError and
-    what Spark raises for a wrong query.
+    remembered. last: at most so many records of each partition, the newest. read_tables: without,
+    a table is read when somebody asks for rows. Raises JobError and what Spark raises for a wrong
+    query.
     """
     known = schemas.known(spark, job, bootstrap, keep)
     found: dict[str, DataFrame] = {}
@@ -71,7 +73,8 @@ def derive(
             _ends(bootstrap, table.place.topic)
         cached = CachedTable(spark, table, known, bootstrap)
         tables.append(cached)
-        cached.refresh()
+        if read_tables:
+            cached.refresh()
         found[table.name] = cached.view()
     for name, frame in found.items():
         frame.createOrReplaceTempView(name)

@@ -99,8 +99,9 @@ def fetch() -> list[Path]:
         command = [sys.executable, "-c", _RESOLVE, *(f"{k}={v}" for k, v in settings.items())]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=FETCH_LIMIT_S, check=False
-            )
+                command, capture_output=True, text=True, timeout=FETCH_LIMIT_S, check=False,
+                cwd=place,
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise JobError(f"{package} did not come in time", "try again later") from None
         if done.returncode:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from spark_local.board import Board, now_ms
 from spark_local.cause import JobError
+from spark_local.engine import session
 from spark_local.engine.attempt import Attempt
-from spark_local.engine.causes import translate, unreachable
+from spark_local.engine.causes import translate
 from spark_local.folder import JobFolder
 from spark_local.job import Job, Restart
 
@@ -93,16 +94,20 @@ class JobThread:
                     return
         self._board.set("stopped")
 
+    def _cause(self, problem: Exception) -> JobError:
+        if session.died(self._root):  # what failed is a call to it, which says nothing more
+            return JobError("Spark's JVM died", "the runner starts another one", final=False)
+        self._board.log("".join(traceback.format_exception_only(problem))[:4000])
+        return translate(problem, self._job.name)
+
     def _again(self, problem: Exception, patience: Patience, ran_s: float) -> bool:
         """Wait for the next attempt: whether there is to be one."""
-        self.cause = cause = translate(problem, self._job.name)
-        self._board.log("".join(traceback.format_exception_only(problem))[:4000])
-        waits = unreachable(cause)
-        delay = None if cause.final else patience.failed(int(ran_s * 1000), counted=not waits)
+        self.cause = cause = self._cause(problem)
+        delay = None if cause.final else patience.failed(int(ran_s * 1000), counted=not cause.waits)
         if delay is None:
             self._board.set("failed", cause)
             return False
-        state = "waiting" if waits else "restarting"
+        state = "waiting" if cause.waits else "restarting"
         self._board.set(state, cause, next_attempt=now_ms() + delay)
         self._stopped.wait(delay / 1000)
         return True

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.engine import derive, sinks
+from spark_local.engine.derive import Derived
+from spark_local.engine.tables import spans_of
 from spark_local.job import Job
 
 if TYPE_CHECKING:
@@ -33,23 +35,52 @@ class Preview:
     rows: list[dict[str, Any]]
     schemas: dict[str, str]
     kinds: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Topics that were not read whole → (records that were read, records that there are)."""
 
 
 def preview(root: "SparkSession", job: Job, bootstrap: str, *, rows: int, last: int) -> Preview:
-    """Derive from the last records of every partition, as a batch, and show `rows` of it."""
+    """Derive from the last records of every partition, as a batch, and show `rows` of it. Raises
+    what `check` raises."""
+    check(root, job, bootstrap)
     spark = derive.session(root, job)
     found = derive.derive(spark, job, bootstrap, streaming=False, last=last)
     shown = [one.asDict(recursive=True) for one in found.rows.limit(rows).collect()]
     kinds = {f.name: f.dataType.simpleString() for f in found.rows.schema.fields}
-    sink = sinks.make(job, bootstrap)
-    sink.shaped(found.rows)
-    return Preview(list(found.rows.columns), shown, found.schemas, kinds)
+    return Preview(
+        list(found.rows.columns), shown, found.schemas, kinds, _parts(job, bootstrap, last)
+    )
+
+
+def _parts(job: Job, bootstrap: str, last: int) -> dict[str, tuple[int, int]]:
+    found = {}
+    for topic in {one.place.topic for one in job.sources if one.place.topic}:
+        spans = spans_of(bootstrap, topic).values()
+        there = sum(end - begin for begin, end in spans)
+        read = sum(min(end - begin, last) for begin, end in spans)
+        if read < there:
+            found[topic] = (read, there)
+    return found
+
+
+def check(root: "SparkSession", job: Job, bootstrap: str) -> Derived:
+    """Whether Spark takes the query as the stream that it will be: it refuses there what it takes
+    for a batch. Gives what is derived. Raises JobError and what Spark raises."""
+    spark = derive.session(root, job)
+    found = derive.derive(spark, job, bootstrap, streaming=not job.batch, read_tables=False)
+    sinks.make(job, bootstrap).shaped(found.rows)
+    if not job.batch:
+        jvm: Any = spark._jvm
+        mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, job.sink.mode.capitalize())()
+        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        checker.checkForStreaming(found.rows._jdf.queryExecution().analyzed(), mode)
+    return found
 
 
 def explain(root: "SparkSession", job: Job, bootstrap: str) -> dict[str, Any]:
-    """Plan, what state it keeps, and how a repeated batch looks to readers."""
-    spark = derive.session(root, job)
-    found = derive.derive(spark, job, bootstrap, streaming=not job.batch)
+    """Plan, what state it keeps, and how a repeated batch looks to readers. Raises what `check`
+    raises."""
+    found = check(root, job, bootstrap)
     analyzed = found.rows._jdf.queryExecution().analyzed()
     plan = _physical(found.rows) if job.batch else str(analyzed.toString()).strip()
     return {

@@ -16,13 +16,19 @@ OUTPUT: Final = "output"
 
 @dataclass(slots=True)
 class Totals:
-    """Since the job was started in this runner."""
+    """Of a job since its last reset. What was written again after a crash may count twice."""
 
     rows_in: int = 0
     rows_out: int = 0
     late: int = 0
     tombstones: int = 0
-    batches: int = 0
+
+    @classmethod
+    def of(cls, told: dict[str, Any] | None) -> "Totals":
+        """As an account told them; zero without one."""
+        kept = told or {}
+        names = ("rows_in", "rows_out", "late_rows", "tombstones")
+        return cls(*(int(kept.get(name) or 0) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,6 @@ def account(job: Job, told: dict[str, Any], totals: Totals, now_ms: int) -> dict
     totals.rows_out += rows_out
     totals.late += late
     totals.tombstones += sum(int(one.get("tombstones") or 0) for one in mine)
-    totals.batches += 1 if rows_in else 0
     phases = {str(name): int(ms) for name, ms in (told.get("durationMs") or {}).items()}
     return {
         "batch": told.get("batchId"),

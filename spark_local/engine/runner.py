@@ -10,17 +10,17 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.board import ENDED, Board
 from spark_local.cause import JobError
 from spark_local.engine import session
 from spark_local.engine.causes import translate
+from spark_local.engine.clients import CLIENTS
 from spark_local.engine.jars import need_jars
 from spark_local.engine.java import need_java
 from spark_local.engine.jobthread import JobThread
 from spark_local.folder import REMOVED, RUNNING, Folder, JobFolder, Wish
-from spark_local.states import States
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ class Runner:
         self._bootstrap = bootstrap
         self._master = master
         self._memory = memory
-        self._states = States(bootstrap)
+        self._states = _Told(bootstrap)
         self._spark: SparkSession | None = None
         self._running: dict[str, tuple[JobThread, Wish]] = {}
         self._done: dict[str, int] = {}
@@ -88,10 +88,10 @@ class Runner:
         for thread, _ in self._running.values():
             thread.join(END_LIMIT_S)
         self._running.clear()
-        if self._spark is not None and _alive(self._spark):
-            self._spark.stop()
+        if self._spark is not None:
+            session.end(self._spark)
             self._spark = None
-        self._states.close()
+        CLIENTS.close()
 
     def _tell_again(self) -> None:
         """The topic of states forgets after a day; a job that rests is told again before."""
@@ -112,7 +112,7 @@ class Runner:
         if wish.state != RUNNING or (same and told.get("state") == "finished"):
             self._done[place.name] = wish.number
             if not same or told.get("state") not in ENDED:
-                board.content |= {k: told[k] for k in ("progress", "kind") if k in told}
+                board.content |= {k: told[k] for k in ("kind",) if k in told}
                 board.set("stopped")
             return
         try:
@@ -139,14 +139,25 @@ class Runner:
 
     def _begin_again(self) -> None:
         """The JVM is gone, and PySpark cannot start a second one in the same process."""
-        cause = JobError("Spark's JVM ended", "the runner starts another one", final=False)
+        cause = JobError("Spark's JVM died", "the runner starts another one", final=False)
         for name, (_, wish) in self._running.items():
             Board(self._folder.at(name), self._states, wish.number).set("restarting", cause)
-        self._states.close()
+        CLIENTS.close()
         self._ending.wait(1.0)
         if not self._ending.is_set():
             sys.stderr.flush()
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+class _Told:
+    """States of jobs for everybody, in the topic of states."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+
+    def write(self, job: str, state: dict[str, Any] | None) -> None:
+        """None: the job is no more."""
+        CLIENTS.write(self._bootstrap, job, state)
 
 
 def _alive(spark: "SparkSession") -> bool:

@@ -9,9 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Consumer, TopicPartition
-
 from spark_local.cause import JobError
+from spark_local.engine.clients import CLIENTS
 from spark_local.folder import read_json, write_json
 from spark_local.job import INFER, Job, Source, Table
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLE: Final = 100
-_TIMEOUT_S: Final = 10.0
 
 
 def known(spark: "SparkSession", job: Job, bootstrap: str, keep: Path | None) -> dict[str, str]:
@@ -52,6 +50,7 @@ def infer(spark: "SparkSession", one: Source | Table, bootstrap: str) -> str:
             f"topic {one.place.topic} has no records to infer the columns of {one.name} from",
             "write the columns as its schema, or start the job when there are some",
             final=False,
+            waits=True,
         )
     with tempfile.NamedTemporaryFile("wb", suffix=".txt") as sample:
         sample.write(b"\n".join(value.replace(b"\n", b" ") for value in values) + b"\n")
@@ -70,44 +69,18 @@ def _of_files(spark: "SparkSession", path: str, form: str, options: dict[str, st
 
 
 def last_values(bootstrap: str, topic: str, most: int) -> list[bytes]:
-    """Values of the last records of every partition, `most` in all at most, without Spark."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "penstock-jobs",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "log_level": 0,
-        }
-    )
-    try:
-        metadata = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
-        if metadata.error is not None:
-            raise no_topic(topic)
-        places = []
-        for number in metadata.partitions:
-            low, high = consumer.get_watermark_offsets(
-                TopicPartition(topic, number), timeout=_TIMEOUT_S
-            )
-            if high > low:
-                places.append(TopicPartition(topic, number, max(low, high - most)))
-        consumer.assign(places)
-        found: list[tuple[int, bytes]] = []
-        ended = 0
-        while ended < len(places) and (message := consumer.poll(_TIMEOUT_S)) is not None:
-            if message.error() is not None:
-                ended += 1
-            elif (value := message.value()) is not None:
-                found.append((message.timestamp()[1], value))
-        return [value for _, value in sorted(found, key=lambda pair: pair[0])[-most:]]
-    finally:
-        consumer.close()
+    """Values of the last records of every partition, `most` in all at most, without Spark. Raises
+    JobError, ClientError."""
+    found: list[bytes] | None = CLIENTS.call("last_values", bootstrap, topic, most)
+    if found is None:
+        raise no_topic(topic)
+    return found
 
 
 def no_topic(topic: str) -> JobError:
     """It may still come, so the job waits for it."""
     remedy = f"penstock topic create {topic} makes it; the job waits for it"
-    return JobError(f"there is no topic {topic}", remedy, final=False)
+    return JobError(f"there is no topic {topic}", remedy, final=False, waits=True)
 
 
 def columns(spark: "SparkSession", schema: str) -> list[str]:

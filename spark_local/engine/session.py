@@ -4,7 +4,10 @@ Sessions share the JVM, the executors and cached tables; each has its own views 
 settings. Called by the runner and by commands that run a job themselves.
 """
 
+import contextlib
 import os
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +19,12 @@ from spark_local.engine.java import need_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_END_LIMIT_S: Final = 20.0
+_DYING_S: Final = 0.5
+_LEFT: Final = ("artifacts", "spark", "tmp")
+"""Folders of a JVM that is no more; one that was killed leaves what is in them."""
+_LOUD: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of PySpark that print kilobytes of JSON for what is raised anyway."""
 _LOG4J: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -54,6 +63,7 @@ def _collector() -> str:
 def settings(master: str, place: Path, memory: str) -> dict[str, str]:
     """The driver's settings. place: the folder for its log and temporary files."""
     log4j = place / "log4j2.properties"
+    java = f'"-Dlog4j2.configurationFile=file:{log4j}" "-Djava.io.tmpdir={place / "tmp"}"'
     local = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -63,7 +73,7 @@ def settings(master: str, place: Path, memory: str) -> dict[str, str]:
         "spark.master": master,
         "spark.jars": ",".join(map(str, need_jars())),
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}{_collector()}",
+        "spark.driver.extraJavaOptions": java + _collector(),
         "spark.local.dir": str(place / "spark"),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.ui.enabled": "false",
@@ -85,19 +95,63 @@ def settings(master: str, place: Path, memory: str) -> dict[str, str]:
 def start(
     master: str, place: Path, *, memory: str = "1g", more: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Start the driver's JVM. more: settings that win. Raises JobError when it cannot."""
+    """Start the driver's JVM, which writes below `place` and nowhere else. more: settings that win.
+    Raises JobError when it cannot."""
     need_java()
     chosen = settings(master, place, memory) | dict(more or {})
     place.mkdir(parents=True, exist_ok=True)
+    for name in _LEFT:
+        shutil.rmtree(place / name, ignore_errors=True)
+    (place / "tmp").mkdir()
     (place / "log4j2.properties").write_text(_LOG4J.format(file=place / "spark.log"))
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
+    for name in _LOUD:
+        PySparkLogger.getLogger(name).disabled = True
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
-    except Exception as problem:
+        # Spark 4.0 keeps artifacts of sessions in the JVM's working directory, whatever is set.
+        with contextlib.chdir(place):
+            return builder.getOrCreate()
+    except Exception as problem:  # of many kinds: PySpark's, py4j's, the system's
         said = str(problem).split("\n\tat ")[0].splitlines()[0][:300]
         problem_text = f"Spark did not start on {chosen['spark.master']}: {said}"
         raise JobError(problem_text, f"{place / 'spark.log'} has its own story") from problem
+
+
+def died(spark: "SparkSession") -> bool:
+    """Whether the driver's JVM is gone. One that was killed closes its connections a moment before
+    it is seen to be gone, so somebody whose call failed waits that moment."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(_DYING_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def end(spark: "SparkSession") -> None:
+    """Stop Spark and wait for the end of its JVM; it is killed when it does not end. Without the
+    wait the JVM outlives this process for a moment, and a service manager kills it."""
+    from pyspark import SparkContext
+
+    gateway = spark.sparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is None or process.poll() is None:
+        spark.stop()
+    if process is None:  # somebody else's JVM
+        return
+    if process.poll() is None:
+        gateway.shutdown()
+    process.stdin.close()  # PySpark's JVM ends with its input
+    try:
+        process.wait(_END_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = SparkContext._jvm = None

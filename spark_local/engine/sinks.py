@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.cause import JobError
+from spark_local.engine.clients import CLIENTS, ClientError, ClientsGone
 from spark_local.engine.sources import jdbc_options
 from spark_local.job import Job
-from spark_local.states import create
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -88,10 +88,13 @@ class TopicSink(Sink):
     def prepare(self) -> None:
         sink = self._job.sink
         assert sink.place.topic is not None
+        words = (self._bootstrap, sink.place.topic, sink.partitions, sink.config)
         try:
-            create(self._bootstrap, sink.place.topic, sink.partitions, sink.config)
-        except Exception as refused:
-            problem = f"topic {sink.place.topic} cannot be made: {refused.args[0].str()}"
+            CLIENTS.call("create", *words)
+        except ClientsGone:
+            raise
+        except ClientError as refused:
+            problem = f"topic {sink.place.topic} cannot be made: {refused}"
             raise JobError(problem, "correct partitions or config of the sink") from None
 
     def shaped(self, rows: "DataFrame") -> "DataFrame":

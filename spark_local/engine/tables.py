@@ -11,16 +11,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, TopicPartition
-
 from spark_local.engine import sources, values
+from spark_local.engine.clients import CLIENTS
 from spark_local.engine.schemas import columns, no_topic
 from spark_local.job import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TIMEOUT_S = 10.0
 Ends = dict[str, int]
 """Partition → next offset."""
 
@@ -115,19 +113,16 @@ class CachedTable:
 
 def ends_of(bootstrap: str, topic: str) -> Ends:
     """Partition → next offset. Raises JobError for a topic that is not there."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "-", "log_level": 0})
-    try:
-        metadata = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
-        if metadata.error is not None:
-            raise no_topic(topic)
-        return {
-            str(number): consumer.get_watermark_offsets(
-                TopicPartition(topic, number), timeout=_TIMEOUT_S
-            )[1]
-            for number in metadata.partitions
-        }
-    finally:
-        consumer.close()
+    return {number: end for number, (_, end) in spans_of(bootstrap, topic).items()}
+
+
+def spans_of(bootstrap: str, topic: str) -> dict[str, tuple[int, int]]:
+    """Partition → (first offset, next offset). Raises JobError for a topic that is not there,
+    ClientError."""
+    found: dict[str, tuple[int, int]] | None = CLIENTS.call("spans", bootstrap, topic)
+    if found is None:
+        raise no_topic(topic)
+    return found
 
 
 def watch(

@@ -135,7 +135,7 @@ class Bench:
         )
 
     def read_rows(self, place, count):
-        """Until so many rows were read since it was last started."""
+        """Until so many rows were read since it was added."""
         number = place.wish().number
 
         def ready(told):

@@ -24,6 +24,26 @@ schema = "a STRING"
 topic = "out"
 """
 
+# What Spark prints below a sentence: the plan, with the options of its sources.
+PLANNED = """{};
+~Aggregate [page#49], [page#49, count(distinct user#50) AS n#52L]
++- ~SubqueryAlias events
+   +- ~StreamingRelationV2 KafkaTable, kafka, [failOnDataLoss=true, subscribe=events]
+"""
+PROXY = """[STREAM_FAILED] Query [id = 5, runId = d] terminated with exception: \
+[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function. Reason: \
+An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "x.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+pyspark.errors.exceptions.captured.SparkRuntimeException: [USER_RAISED_EXCEPTION] too big \
+SQLSTATE: P0001
+Caused by: py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: \
+Traceback (most recent call last):
+  File "x.py", line 644, in _call_proxy
+pyspark.errors.exceptions.captured.SparkRuntimeException: [USER_RAISED_EXCEPTION] too big \
+SQLSTATE: P0001
+"""
+
 
 def test_waits_double_and_have_an_end():
     patience = Patience(Restart(first_ms=100, longest_ms=500, attempts=4, healthy_ms=1000))
@@ -49,6 +69,22 @@ def test_waits_double_and_have_an_end():
         ),
         ("org.x.UnknownTopicOrPartitionException: y", "a topic that the job needs is not", False),
         ("a\n\tat b\nCaused by: java.lang.ArithmeticException: / by zero", "ArithmeticEx", False),
+        (PLANNED.format("Distinct aggregations are not"), "Distinct aggregations", False),
+        (
+            "An error occurred while calling o807.persist.\n: java.io.IOException: Failed to "
+            "create a temp directory\n\tat org.apache.spark.network.util.JavaUtils.createDirectory",
+            "IOException: Failed to create a temp directory",
+            False,
+        ),
+        (PROXY, "SparkRuntimeException: [USER_RAISED_EXCEPTION] too big", False),
+        (
+            "x\nCaused by: org.x.KafkaIllegalStateException: [KAFKA_DATA_LOSS.START_OFFSET_RESET] "
+            "Some data may have been lost because they are not available in Kafka any more. If you "
+            "don't want your streaming query to fail on such cases, set the source option "
+            "failOnDataLoss to false.",
+            "records were deleted before the job read them",
+            True,
+        ),
         ("[MALFORMED_RECORD_IN_PARSING] Malformed records are detected", "a file has a", True),
     ],
 )
@@ -58,6 +94,17 @@ def test_a_failure_is_one_sentence(text, said, final):
     assert found.remedy
     assert found.final == final
     assert "\n" not in found.problem
+
+
+def test_a_mistake_in_the_query_is_sparks_own_sentence():
+    class AnalysisException(Exception):
+        """As PySpark names it."""
+
+    said = "[UNRESOLVED_COLUMN] A column `pagee` cannot be resolved. SQLSTATE: 42703; line 1 pos 45"
+    found = causes.translate(AnalysisException(PLANNED.format(said)), "j")
+    assert found.problem == "[UNRESOLVED_COLUMN] A column `pagee` cannot be resolved, line 1 pos 45"
+    assert "query" in found.remedy
+    assert found.final
 
 
 def test_lag_is_counted_and_aged():

@@ -41,9 +41,10 @@ def test_a_job_derives_goes_on_where_it_was_and_shows_its_position(bench):
 
     bench.write(source, event("a"))
     place.wish_for("running")
-    bench.read_rows(place, 1)
+    bench.read_rows(place, 4)
     place.wish_for("stopped")
     told = bench.state(place, "stopped")
+    assert told["progress"]["rows_per_s"] == 0
     assert bench.rows(sink)["a"] == {"who": "a", "n": 3}
     assert len(bench.read(sink)) == written + 1  # a clean stop repeats nothing
     assert told["progress"]["lag_records"] == 0
@@ -178,7 +179,7 @@ def test_retention_that_overtakes_a_job_is_one_sentence(bench):
     assert "\n" not in told["cause"]
 
     place = bench.add("overtaken", text.replace("[sink]", 'on_loss = "continue"\n[sink]'))
-    bench.read_rows(place, 4)
+    bench.read_rows(place, 6)
     place.wish_for("stopped")
     bench.state(place, "stopped")
     assert bench.rows(sink)["c"]["n"] == 4
@@ -296,3 +297,33 @@ def test_preview_and_explain_write_nothing(bench):
     assert "same keys (who)" in told["repeated"]
     with pytest.raises(KafkaException, match="Unknown topic"):
         bench.read(sink)
+
+
+def test_preview_says_what_a_stream_refuses_and_of_how_much_it_is(bench, capfd):
+    from spark_local.engine import look
+    from spark_local.engine.causes import translate
+    from spark_local.jobfile import parse
+
+    source = bench.topic("in")
+    bench.write(source, *[event("a")] * 10)
+    text = COUNTS.format(source=source, sink=f"out-{bench.mark}")
+    where = bench.path / "seen.toml"
+    capfd.readouterr()
+    for asked, said in (
+        ("count(DISTINCT at)", "Distinct aggregations are not supported on streaming"),
+        ("count(nobody)", "name `nobody` cannot be resolved"),
+    ):
+        job = parse(text.replace("count(*)", asked), where)
+        for how in (
+            lambda: look.preview(bench.spark, job, bench.broker.bootstrap, rows=9, last=9),  # noqa: B023
+            lambda: look.explain(bench.spark, job, bench.broker.bootstrap),  # noqa: B023
+        ):
+            with pytest.raises(Exception, match=r"streaming|nobody") as told:
+                how()
+            found = translate(told.value, "seen")
+            assert said in found.problem
+            assert "query" in found.remedy
+    assert "{" not in capfd.readouterr().err, "Spark's JSON"
+    found = look.preview(bench.spark, parse(text, where), bench.broker.bootstrap, rows=9, last=4)
+    assert found.rows == [{"who": "a", "n": 4}]
+    assert found.parts == {source: (4, 10)}

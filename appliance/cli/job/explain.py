@@ -40,7 +40,7 @@ def command(folder: Folder, link: Link, job: str, master: str, memory: str, outp
         except Exception as problem:
             raise translate(problem, read.name) from None
         finally:
-            spark.stop()
+            session.end(spark)
     if output in ("json", "jsonl"):
         print(json.dumps(found, indent=2 if output == "json" else None, ensure_ascii=False))
         return OK

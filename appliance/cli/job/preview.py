@@ -53,12 +53,17 @@ def command(
         except Exception as problem:
             raise translate(problem, read.name) from None
         finally:
-            spark.stop()
+            session.end(spark)
     for one in read.inputs:
         if one.schema == "infer":
             say(f'{one.name}: schema = "{found.schemas[one.name]}"')
     shown: list[Row] = [{name: _cell(row[name]) for name in found.columns} for row in found.rows]
     say(", ".join(f"{name} {kind.upper()}" for name, kind in found.kinds.items()))
+    for topic, (part, whole) in found.parts.items():
+        say(
+            f"Of topic {topic} the last {part:,} of {whole:,} records: counts and sums are of "
+            "these alone; --last RECORDS reads more."
+        )
     emit(shown, output, name=found.columns[0])
     if not shown:
         say("It derives no row from these records.")

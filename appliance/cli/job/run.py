@@ -64,7 +64,7 @@ def command(
         spark = session.start(chosen, Path(scratch), memory=memory)
         thread = JobThread(spark, read, place, link.bootstrap, board)
         _until_end(thread, board)
-        spark.stop()
+        session.end(spark)
     progress = board.content.get("progress") or {}
     row: Row = {"job": read.name, "state": board.state}
     row |= {key: progress.get(key) for key in ("rows_in", "rows_out", "late_rows", "dead_letters")}

@@ -1,0 +1,201 @@
+"""The process in which the runner's Kafka clients live: requests come in through stdin, answers go
+out through stdout, and it ends when stdin does.
+
+librdkafka asserts its own invariants and aborts the process when one does not hold. Here that costs
+the requests that are on their way; clients.py starts another process. A request is (number, name of
+a function of `_FUNCTIONS`, arguments), an answer (number, whether it went well, the result or what
+went wrong in words). Requests are worked on side by side, so that none waits for another's timeout.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from spark_local import states
+from spark_local.engine.frames import receive, send
+
+_THREADS: Final = 16
+_TIMEOUT_S: Final = 10.0
+_FLUSH_S: Final = 30.0
+_QUIET: Final[dict[str, Any]] = {"log_level": 0, "client.id": "penstock-jobs"}
+
+Span = tuple[int, int]
+"""(first offset, next offset)"""
+Record = tuple[bytes, bytes | None, list[tuple[str, str | bytes | None]]]
+"""(value, key, headers)"""
+
+
+def spans(bootstrap: str, topic: str) -> dict[str, Span] | None:
+    """Partition → its offsets; None for a topic that is not there."""
+    consumer = _consumer(bootstrap)
+    try:
+        return _spans(consumer, topic)
+    finally:
+        consumer.close()
+
+
+def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
+    """Values of the last records of every partition, `most` in all at most, the newest last; None
+    for a topic that is not there."""
+    consumer = _consumer(bootstrap)
+    try:
+        known = _spans(consumer, topic)
+        if known is None:
+            return None
+        places = [
+            TopicPartition(topic, int(number), max(low, high - most))
+            for number, (low, high) in known.items()
+            if high > low
+        ]
+        consumer.assign(places)
+        found: list[tuple[int, bytes]] = []
+        ended = 0
+        while ended < len(places) and (message := consumer.poll(_TIMEOUT_S)) is not None:
+            if message.error() is not None:
+                ended += 1
+            elif (value := message.value()) is not None:
+                found.append((message.timestamp()[1], value))
+        return [value for _, value in sorted(found, key=lambda pair: pair[0])[-most:]]
+    finally:
+        consumer.close()
+
+
+def commit(bootstrap: str, group: str, positions: dict[tuple[str, str], int]) -> None:
+    """(topic, partition) → next offset, as the group's committed offsets."""
+    places = [TopicPartition(t, int(p), at) for (t, p), at in sorted(positions.items())]
+    admin = AdminClient(_QUIET | {"bootstrap.servers": bootstrap})
+    asked = admin.alter_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group, places)], request_timeout=_TIMEOUT_S
+    )
+    asked[group].result(_TIMEOUT_S + 1)
+
+
+def produce(bootstrap: str, topic: str, records: list[Record]) -> None:
+    """Returns when all are acknowledged. Raises TimeoutError when they are not in time."""
+    config: dict[str, Any] = {"bootstrap.servers": bootstrap, "enable.idempotence": True}
+    producer = Producer(_QUIET | config)
+    for value, key, headers in records:
+        producer.produce(topic, value, key=key, headers=headers)
+        producer.poll(0)
+    if producer.flush(_FLUSH_S):
+        producer.purge()
+        raise TimeoutError(f"{topic} did not take its records")
+
+
+class Teller:
+    """Writes states of jobs in a thread of its own. While the broker is away only the newest of a
+    job is kept: it says more than those before it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._pending: dict[tuple[str, str], dict[str, Any] | None] = {}
+        self._writers: dict[str, states.States] = {}
+        self._ends = False
+        self._thread = threading.Thread(target=self._run, name="teller", daemon=True)
+        self._thread.start()
+
+    def tell(self, bootstrap: str, job: str, state: dict[str, Any] | None) -> None:
+        """None: the job is no more."""
+        with self._changed:
+            self._pending.pop((bootstrap, job), None)
+            self._pending[bootstrap, job] = state
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Write what is pending; returns when that is acknowledged, or does not work."""
+        with self._changed:
+            self._ends = True
+            self._changed.notify()
+        self._thread.join()
+        for writer in self._writers.values():
+            writer.close()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._ends)
+                if not self._pending:
+                    return
+                bootstrap, job = next(iter(self._pending))
+                state = self._pending.pop((bootstrap, job))
+            if bootstrap not in self._writers:
+                self._writers[bootstrap] = states.States(bootstrap)
+            self._writers[bootstrap].write(job, state)
+
+
+def _consumer(bootstrap: str) -> Consumer:
+    config: dict[str, Any] = {"bootstrap.servers": bootstrap, "group.id": "penstock-jobs"}
+    return Consumer(_QUIET | config | {"enable.auto.commit": False, "enable.partition.eof": True})
+
+
+def _spans(consumer: Consumer, topic: str) -> dict[str, Span] | None:
+    metadata = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
+    if metadata.error is not None:
+        return None
+    return {
+        str(number): consumer.get_watermark_offsets(
+            TopicPartition(topic, number), timeout=_TIMEOUT_S
+        )
+        for number in metadata.partitions
+    }
+
+
+def _answer(function: Callable[..., Any], words: tuple[Any, ...]) -> tuple[bool, Any]:
+    try:
+        return True, function(*words)
+    except KafkaException as refused:
+        error = refused.args[0]
+        return False, f"{error.name()}: {error.str()}"
+    except Exception as problem:  # the runner judges it
+        return False, f"{type(problem).__name__}: {problem}"
+
+
+def main() -> None:
+    """Until stdin ends. A Ctrl-C is for the runner, which then closes our stdin."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    lock = threading.Lock()
+    teller = Teller()
+    functions: dict[str, Callable[..., Any]] = {
+        "spans": spans,
+        "last_values": last_values,
+        "create": states.create,
+        "commit": commit,
+        "produce": produce,
+        "tell": teller.tell,
+    }
+
+    def work(number: int, name: str, words: tuple[Any, ...]) -> None:
+        answer = _answer(functions[name], words)
+        with lock:
+            send(answers, (number, *answer))
+
+    pool = ThreadPoolExecutor(_THREADS)
+    while True:
+        try:
+            number, name, words = receive(requests)
+        except EOFError:
+            break
+        if name == "tell":  # in their order
+            work(number, name, words)
+        else:
+            pool.submit(work, number, name, words)
+    teller.close()
+    os._exit(0)  # what still waits for a broker waits for nobody
+
+
+if __name__ == "__main__":
+    main()

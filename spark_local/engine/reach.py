@@ -1,0 +1,39 @@
+"""Whether a job's bootstrap servers accept connections, asked every other second."""
+
+import socket
+import time
+from typing import Final
+
+_PACE_S: Final = 2.0
+_LIMIT_S: Final = 1.0
+
+
+class Reach:
+    """Of one job. `bootstrap`: HOST:PORT, several with commas; one of them is enough."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._servers = [_address(server) for server in bootstrap.split(",")]
+        self._looked_s: float | None = None
+        self._there = True
+
+    def look(self) -> bool:
+        """Whether one of them accepted a connection when they were last asked, which is now when
+        that was long ago. May take a second for each that does not answer."""
+        if self._looked_s is None or time.monotonic() - self._looked_s >= _PACE_S:
+            self._there = any(map(_accepts, self._servers))
+            self._looked_s = time.monotonic()
+        return self._there
+
+
+def _accepts(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, _LIMIT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _address(server: str) -> tuple[str, int]:
+    """HOST:PORT, with or without PROTOCOL:// before it."""
+    host, _, port = server.strip().rpartition("://")[2].rpartition(":")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,68 @@
+"""The process of the runner's Kafka clients: its death costs what was on its way, nothing else."""
+
+import json
+import os
+import signal
+import socket
+
+import pytest
+
+import penstock
+from penstock.local import Appliance
+from spark_local import states
+from spark_local.engine.clients import ClientError, Clients, ClientsGone
+
+
+@pytest.fixture
+def clients():
+    found = Clients()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with Appliance(tmp_path_factory.mktemp("clients") / "data") as appliance:
+        yield appliance
+
+
+def test_an_abort_fails_what_is_on_its_way_and_the_next_request_is_served(clients, broker):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes a connection, says nothing
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        waiting = clients._send("spans", (address, "t"))
+        first = clients.pid
+        os.kill(first, signal.SIGABRT)
+        with pytest.raises(ClientsGone, match=f"signal {signal.SIGABRT.value}"):
+            waiting.result(60)
+    assert clients.call("create", broker.bootstrap, "t", 2, {}) is True
+    assert clients.call("spans", broker.bootstrap, "t") == {"0": (0, 0), "1": (0, 0)}
+    assert clients.pid != first
+
+
+def test_requests_do_what_they_say(clients, broker):
+    bootstrap = broker.bootstrap
+    assert clients.call("create", bootstrap, "letters", 1, {}) is True
+    assert clients.call("create", bootstrap, "letters", 1, {}) is False
+    clients.call("produce", bootstrap, "letters", [(b"a", b"k", [("h", b"1")]), (b"b", None, [])])
+    assert clients.call("last_values", bootstrap, "letters", 9) == [b"a", b"b"]
+    assert clients.call("last_values", bootstrap, "none", 9) is None
+    assert clients.call("spans", bootstrap, "none") is None
+    clients.call("commit", bootstrap, "g", {("letters", "0"): 1})
+    (first, _) = penstock.connect(bootstrap).read("letters")
+    assert (first.key(), first.headers()) == (b"k", [("h", b"1")])
+    with pytest.raises(ClientError, match="Topic name is invalid"):
+        clients.call("create", bootstrap, "letters/2", 1, {})
+    with pytest.raises(ClientError, match=r"_TRANSPORT|_TIMED_OUT|_ALL_BROKERS_DOWN"):
+        clients.call("spans", "127.0.0.1:1", "letters")
+
+
+def test_the_newest_state_of_a_job_is_what_everybody_reads(clients, broker):
+    for number in range(20):
+        clients.write(broker.bootstrap, "one", {"number": number})
+        clients.write(broker.bootstrap, "gone", {"number": number})
+    clients.write(broker.bootstrap, "gone", None)
+    clients.close()
+    assert states.read(broker.bootstrap) == {"one": {"number": 19}}
+    records = penstock.connect(broker.bootstrap).read(states.TOPIC)
+    told = [json.loads(m.value())["number"] for m in records if m.key() == b"one"]
+    assert told == sorted(told)
