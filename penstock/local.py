@@ -4,6 +4,7 @@ It is started with the `penstock` command of this very interpreter, on a free lo
 leaves nothing behind. Nothing here sleeps: readiness comes through a pipe, ends through pidfds.
 """
 
+import fcntl
 import os
 import select
 import signal
@@ -20,7 +21,12 @@ _SHM: Final = Path("/dev/shm")
 
 
 class ApplianceError(Exception):
-    """The appliance did not start, did not end, or left something behind; the text has its log."""
+    """The appliance did not start, did not end, or left something behind; the text has its log.
+    `reason`: what it said itself, one sentence, where it did."""
+
+    def __init__(self, text: str, reason: str = "") -> None:
+        super().__init__(text)
+        self.reason = reason or text.splitlines()[0]
 
 
 class Appliance:
@@ -46,6 +52,7 @@ class Appliance:
         self._port = port
         self._own_session = own_session
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_from = 0
         self._shm_before: set[str] = set()
 
     @property
@@ -90,11 +97,14 @@ class Appliance:
         if self.running:
             raise ApplianceError(f"it runs already, as process {self.pid}")
         self.settings |= {key.replace("_", "."): value for key, value in settings.items()}
+        if (holder := _holder(self.data_dir)) is not None:
+            raise ApplianceError(f"{self.data_dir} is in use by process {holder}")
         self.data_dir.parent.mkdir(parents=True, exist_ok=True)
         self._shm_before = _shared_memory()
         ours, theirs = os.pipe()
         try:
             with self.log_file.open("ab") as log:
+                self._log_from = log.tell()
                 self._process = subprocess.Popen(
                     [*self.command(), "--ready-fd", str(theirs)],
                     stdin=subprocess.DEVNULL,
@@ -168,7 +178,8 @@ class Appliance:
         line = os.read(pipe, 256) if readable else b""
         if not line:
             self._give_up()
-            raise ApplianceError(f"it did not start:\n{self.log_text()[-3000:]}")
+            said = self.log_file.read_bytes()[self._log_from :].decode(errors="replace")
+            raise ApplianceError(f"it did not start:\n{said[-3000:]}", _reason(said))
         self._port = int(line.decode().strip().rpartition(":")[2])
 
     def _give_up(self) -> None:
@@ -222,6 +233,27 @@ class _Ends:
     def close(self) -> None:
         for fd in self._fds:
             os.close(fd)
+
+
+def _holder(folder: Path) -> int | None:
+    """Process id of the living appliance that works in a folder. One that was killed does not
+    count, although its children keep the lock until they have seen it."""
+    try:
+        with open(folder / ".lock", "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = file.read().decode().strip()
+                return int(holder) if os.path.exists(f"/proc/{holder}") else None
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+def _reason(said: str) -> str:
+    """The sentence of a command that failed, as it prints it."""
+    told = [line for line in said.splitlines() if line.startswith("penstock: ")]
+    return told[-1].removeprefix("penstock: ") if told else ""
 
 
 def _children(pid: int) -> list[int]:

@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from unwritable import read_only
 
 from appliance.cli.demo.jobs import unavailable
 
@@ -24,9 +26,11 @@ def demo(*words):
 
 
 def test_every_derived_figure_is_that_of_the_csv_files(tmp_path):
+    # Where it is called nothing can be written: what it writes is beside its data.
     done = subprocess.run(
-        demo("--data", tmp_path / "d", "-o", "json"), capture_output=True, text=True, timeout=560,
-        check=False,
+        read_only(tmp_path / "here", *demo("--data", tmp_path / "my flights" / "d", "-o", "json")),
+        capture_output=True, text=True, timeout=560, check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = {row["topic"]: row for row in json.loads(done.stdout)}
@@ -36,8 +40,9 @@ def test_every_derived_figure_is_that_of_the_csv_files(tmp_path):
     assert rows["flights-weather"]["records"] == 335_220
     assert "UA 58,665 flights, 336,776 in all" in done.stderr
     assert "first derived row" in done.stderr
-    assert (tmp_path / "d" / ".kafka_cleanshutdown").exists()
-    assert (tmp_path / "d-jobs" / "delays.toml").exists()
+    assert (tmp_path / "my flights" / "d" / ".kafka_cleanshutdown").exists()
+    assert {one.name for one in (tmp_path / "my flights").iterdir()} == {"d", "d-jobs", "d.log"}
+    assert (tmp_path / "my flights" / "d-jobs" / "delays.toml").exists()
 
 
 def test_without_java_the_appliance_runs_and_says_what_is_missing(tmp_path):

@@ -67,6 +67,29 @@ def test_a_job_is_added_listed_stopped_and_removed(here, capsys):
     assert here.jobs() == []
 
 
+def test_every_mistake_has_a_line(here):
+    (here.path.parent / "wrong.toml").write_text(JOB.replace("topic", "topik"))
+    line = [sys.executable, "-m", "appliance.cli", "job", "add", "wrong.toml"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        line, env=environment, cwd=here.path.parent, capture_output=True, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if "topik" in line and "topik" not in line[:30]]
+    assert len([line for line in lines if "wrong.toml: " in line]) == len(lines) - 1
+    assert "\\n" not in done.stderr
+
+
+def test_without_jobs_status_says_so(here, capsys):
+    here.path.mkdir()
+    code, out, err = job(capsys, "status")
+    assert (code, out) == (0, "")
+    assert "There is no job in" in err
+    assert "penstock job add" in err
+
+
 def test_a_wrong_file_adds_nothing_and_tells_all(here, capsys):
     (here.path.parent / "wrong.toml").write_text(JOB.replace("topic", "topik"))
     with pytest.raises(Failure) as told:

@@ -11,11 +11,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
 READY_LIMIT_S = 60
+LOOK_S = 0.5
 COMMAND_LIMIT_S = 300
 _STARTS = """
 set -e
@@ -64,7 +66,7 @@ class Booted:
         self._mark = uuid.uuid4().hex[:12]
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as said:
             said.bind(f"\0penstock-{self._mark}")
-            said.settimeout(READY_LIMIT_S)
+            said.settimeout(LOOK_S)
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
                     self._command(place), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -92,12 +94,14 @@ class Booted:
 
     def _wait(self, said):
         """The pid of the container's process 1, when it has booted."""
-        leader = None
+        leader, end = None, time.monotonic() + READY_LIMIT_S
         while True:
             try:
                 told = said.recv(4096).decode()
             except TimeoutError:
-                raise NotBooted(f"it did not boot: {self.said()}") from None
+                if time.monotonic() > end or self._process.poll() is not None:
+                    raise NotBooted(f"systemd-nspawn did not boot: {self.said()}") from None
+                continue
             for line in told.splitlines():
                 name, _, value = line.partition("=")
                 if name == "X_NSPAWN_LEADER_PID":

@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -55,7 +56,7 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
     jobs: Jobs | None = None
     done = False
     try:
-        _start(appliance, began)
+        _start(appliance)
         link = Link(appliance.bootstrap, {}, SILENCE_S)
         create(link)
         if reason or no_jobs:
@@ -64,6 +65,7 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
                 say(f"The jobs of the demo were left out: {reason}.")
         else:
             jobs = Jobs(place.absolute(), appliance.bootstrap)
+            _usable(jobs.start)
             code = _derive(link, source, jobs, began, speed, output)
         done = code == OK
         kept = place if data or keep else None
@@ -83,11 +85,14 @@ def _end(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def _start(appliance: Appliance, began: float) -> None:
+def _start(appliance: Appliance) -> None:
+    began = time.monotonic()
     try:
-        appliance.start()
-    except (ApplianceError, OSError) as problem:
-        raise Failure(str(problem), name="CANNOT_START") from None
+        _usable(appliance.start)
+    except ApplianceError as problem:
+        said, _, remedy = problem.reason.partition(": stop that one first")
+        hint = "choose another folder with --data" if remedy or "in use" in said else ""
+        raise Failure(said, hint, name="CANNOT_START") from None
     took_ms = round((time.monotonic() - began) * 1000)
     say(
         f"An appliance listens on {appliance.bootstrap}, ready in {took_ms} ms; "
@@ -95,12 +100,24 @@ def _start(appliance: Appliance, began: float) -> None:
     )
 
 
+def _usable(start: Callable[[], object]) -> None:
+    """Begin something that writes to the folder. Raises Failure when it cannot."""
+    try:
+        start()
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        raise Failure(
+            f"{where}{problem.strerror or problem}",
+            "the demo writes beside its data too: choose another folder with --data",
+            name="CANNOT_START",
+        ) from None
+
+
 def _derive(
     link: Link, source: Path, jobs: Jobs, began: float, speed: float | None, output: str
 ) -> int:
     from appliance.cli.demo.derive import Derivation
 
-    jobs.start()
     run = Derivation(link, source, jobs, began)
     if speed:
         return run.replay(speed)

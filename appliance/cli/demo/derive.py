@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,13 @@ from appliance.cli.output import Row, emit, say
 
 _TURN_S: Final = 0.25
 _SILENCE_S: Final = 180.0
+_MOST_ATTEMPTS: Final = 3
+_STARTS: Final = "Spark starts while the data is written"
+_COLUMNS_SAY: Final = (
+    "RECORDS are the rows that a job wrote. FIGURES are what they come to: of rows that replace\n"
+    "each other the latest of each key, of rows that are final how many are alike. FLIGHTS are\n"
+    "those that the figures stand for, FROM CSV the same by plain Python from the CSV files."
+)
 _ABOUT: Final = {
     "totals": "totals per carrier",
     "delays": "per airport and hour",
@@ -79,7 +87,7 @@ class Derivation:
         self._view.jobs = [JobView(name, about, _whole(name)) for name, about in _ABOUT.items()]
         self._view.delays = self._watch.found["delays"].figures
         self._give(*FIRST)
-        self._view.stage = "Spark starts while the data is written"
+        self._view.stage = _STARTS
         thread = threading.Thread(target=self._guarded, args=(feed,), name="feed", daemon=True)
         with Screen(self._view) as screen:
             self._watch.start()
@@ -107,7 +115,10 @@ class Derivation:
             self._expected = expected(self._source)
 
     def _replay(self, speed: float) -> None:
-        replay(self._link, self._source, speed, self._advance, lambda: self._goes_on)
+        def clock(there: datetime) -> None:
+            self._view.moment = f"{there:%Y-%m-%d %H:%M} UTC"
+
+        replay(self._link, self._source, speed, self._advance, lambda: self._goes_on, clock)
 
     def _advance(self, _: str, more: int) -> None:
         self._view.loaded += more
@@ -126,23 +137,33 @@ class Derivation:
         if self._watch.first_s is not None:
             self._mark("first derived row", self._watch.first_s)
             self._first_row.set()
-            self._view.stage = "rows are derived"
+        self._view.stage = self._stage(states)
         self._hand_out()
         screen.show()
         time.sleep(_TURN_S)
+
+    def _stage(self, states: dict[str, dict[str, Any]]) -> str:
+        if self._watch.first_s is not None:
+            return "rows are derived"
+        if any((state.get("progress") or {}).get("rows_in") for state in states.values()):
+            return "Spark derives the first rows"
+        if "everything written" in self.marks:
+            return "everything is written, Spark reads its first batch"
+        return _STARTS
 
     def _see(self, view: JobView, state: dict[str, Any]) -> None:
         """What the runner and the derived topic say of a job. Raises Failure when it failed."""
         told = state.get("progress") or {}
         view.state = state.get("state", view.state)
+        view.cause = state.get("cause") or ""
         view.rows_in = told.get("rows_in") or view.rows_in
         view.rate = told.get("processed_per_s") or view.rate
         view.lag = None if view.state == "finished" else told.get("lag_records", view.lag)
         view.out = self._outputs[view.name].records if view.name in self._outputs else 0
-        if view.state == "failed":
-            raise Failure(
-                f"job {view.name} failed: {state.get('cause')}", state.get("remedy") or ""
-            )
+        if view.state == "failed" or (
+            view.state == "restarting" and state.get("attempt", 0) >= _MOST_ATTEMPTS
+        ):
+            raise Failure(f"job {view.name} failed: {view.cause}", state.get("remedy") or "")
         if view.rows_in:
             self._mark("first batch read")
 
@@ -208,6 +229,8 @@ class Derivation:
             for one in DERIVED
         ]
         emit(rows, output, name="topic")
+        if output in ("table", "wide"):
+            say(_COLUMNS_SAY)
         united = found["carrier-totals"].figures.get(("UA",), (0,))[0]
         total = found["carrier-totals"].flights
         if not all(row["same"] for row in rows):

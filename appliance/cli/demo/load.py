@@ -7,6 +7,7 @@ speed at which it happened.
 import re
 import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,10 +62,15 @@ def load_tables(writer: "_Writer", source: Path) -> None:
 
 
 def replay(
-    link: Link, source: Path, speed: float, advance: Advance, go_on: Callable[[], bool]
+    link: Link,
+    source: Path,
+    speed: float,
+    advance: Advance,
+    go_on: Callable[[], bool],
+    clock: Callable[[datetime], None],
 ) -> None:
     """Write the streams at `speed` times the pace of their events while `go_on()`: a year after a
-    year, the years counting up. Raises Failure."""
+    year, the years counting up. clock: told what time it is there. Raises Failure."""
     writer = _Writer(link, advance, linger_ms=5)
     load_tables(writer, source)
     year = events(source)
@@ -74,6 +80,8 @@ def replay(
         at = 0
         while at < len(year) and go_on():
             now = first + (time.monotonic() - began) * speed / 60
+            there = datetime.fromtimestamp(min(now, year[-1][0]) * 60, UTC)
+            clock(there.replace(year=there.year + rounds))
             end = at
             while end < len(year) and year[end][0] <= now:
                 end += 1

@@ -29,7 +29,7 @@ _COLOURS: Final = {
 @dataclass(slots=True)
 class JobView:
     """One job as it is shown. rows_in of `whole` records were read, `lag` are left, `rate` per
-    second; `out` records were derived."""
+    second; `out` records were derived; `cause`: why it does not run."""
 
     name: str
     about: str
@@ -39,16 +39,19 @@ class JobView:
     rate: float = 0.0
     lag: int | None = None
     out: int = 0
+    cause: str = ""
 
 
 @dataclass(slots=True)
 class View:
-    """Everything that is shown. `delays` are the figures of the topic of that name."""
+    """Everything that is shown. `delays` are the figures of the topic of that name. `moment`: what
+    time it is in a replay."""
 
     title: str
     whole: int
     began_s: float = field(default_factory=time.monotonic)
     stage: str = ""
+    moment: str = ""
     loaded: int = 0
     load_rate: float = 0.0
     jobs: list[JobView] = field(default_factory=list)
@@ -95,6 +98,8 @@ class Screen:
 def line(view: View) -> str:
     """The view in one line, for a log."""
     parts = [f"{time.monotonic() - view.began_s:5.1f} s  {view.stage}"]
+    if view.moment:
+        parts.append(f"it is {view.moment}")
     if view.loaded < view.whole:
         parts.append(f"written {view.loaded:,} of {view.whole:,}")
     parts += [f"{job.name} {_share(job)}" for job in view.jobs if job.state]
@@ -108,9 +113,15 @@ def picture(view: View, height: int) -> "Group":
 
     elapsed = time.monotonic() - view.began_s
     head = Text.assemble(
-        (f"{view.title}  ", "bold"), (f"{elapsed:5.1f} s  ", "dim"), (view.stage, "cyan")
-    )
+        (f"{view.title}  ", "bold"), (f"{elapsed:5.1f} s  ", "dim"), (view.stage, "cyan"),
+        (f"  {view.moment}", "bold"),
+    )  # fmt: skip
     parts: list[RenderableType] = [head, _bars(view)]
+    parts += [
+        Text(f"{job.name} is {job.state}: {plain(job.cause)}", "red")
+        for job in view.jobs
+        if job.cause
+    ]
     if view.delays:
         bars = min(max(height - _LINES_AROUND_CHART, 3), 10)
         parts.append(Text("\nMinutes late at departure, by hour of the day in New York", "bold"))
@@ -145,6 +156,8 @@ def _bars(view: View) -> "RenderableType":
 
 
 def _share(job: JobView) -> str:
+    if job.cause:
+        return f"is {job.state}: {job.cause}"
     if job.state in ("finished", "failed"):
         return job.state
     return f"{min(job.rows_in / job.whole, 1):.0%}" if job.whole else job.state

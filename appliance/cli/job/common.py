@@ -1,5 +1,6 @@
 """What the commands of jobs share: the jobs folder, failures, waiting for the runner."""
 
+import errno
 import functools
 import os
 import time
@@ -20,6 +21,7 @@ DEFAULT_FOLDER: Final = "penstock-data/jobs"
 ENDED: Final = ("stopped", "finished", "failed")
 _SETTLED: Final = (*ENDED, "running", "waiting", "restarting")
 _LOOK_S: Final = 0.1
+_UNWRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
 
 timeout_option = click.option(
     "--timeout", type=click.FloatRange(0.1, 3600), default=120.0, metavar="SECONDS",
@@ -52,8 +54,20 @@ def in_folder(command: Callable[..., Any]) -> Callable[..., Any]:
             raise usage(str(wrong), "docs/jobs.md says what a job file may say") from None
         except JobError as problem:
             raise Failure(problem.problem, problem.remedy, name="JOB") from None
+        except OSError as problem:
+            if problem.errno not in _UNWRITABLE:
+                raise
+            raise _unusable(folder, problem) from None
 
     return wrapped
+
+
+def _unusable(folder: Folder, problem: OSError) -> Failure:
+    return Failure(
+        f"{problem.filename or folder.path}: {problem.strerror or problem}",
+        f"{folder.path} must be a folder that this user may write to; choose another with --jobs",
+        name="JOB",
+    )
 
 
 def chosen(folder: Folder, names: tuple[str, ...], everyone: bool) -> list[JobFolder]:

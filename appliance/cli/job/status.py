@@ -41,6 +41,9 @@ def command(folder: Folder, link: Link, names: tuple[str, ...], check: bool, out
         known = ", ".join(told) or "none yet"
         raise JobError(f"there is no job {missing[0]!r}", f"known: {known}")
     rows = [_row(name, told[name]) for name in names or sorted(told)]
+    if not rows:
+        where = folder.path if folder.path.is_dir() else link.bootstrap
+        say(f"There is no job in {where}; penstock job add FILE makes one.")
     if len(names) == 1 and output == "table":
         _one(rows[0])
     else:
