@@ -254,8 +254,10 @@ class Core:
         if op == MOVE:
             return refusal(MOVED, self.mover(partition, a, now_ms), partition.handle, token)
         answer, moved = reading.delete_records(partition, token, a)
-        if moved:
+        if moved or partition.start_unsaved:
+            partition.start_unsaved = True
             self._checkpoint(partition)
+            partition.start_unsaved = False
             self._changed.setdefault(partition, False)
         return answer
 
@@ -386,6 +388,7 @@ class Core:
         assert partition.handle not in self.partitions
         partition.space = self.spaces[partition.directory]
         self.partitions[partition.handle] = partition
+        self.refused.pop(partition.handle, None)
         self._rows.take_over(partition)
         self._rows.publish(partition)
         self._rows.online(partition)

@@ -1,7 +1,8 @@
 """Which partitions this ioproc serves, kept level with the cluster's metadata.
 
 Invariant: `core.partitions` holds exactly the partitions of the image whose hash is ours and whose
-log could be opened; a log that could not be opened is reported once and its row says OFFLINE.
+log could be opened; a log that could not be opened is reported once and its row says OFFLINE; where
+only room was missing that is tried again.
 Called by the shell: `opening` step by step at the start, then `apply` for what changes.
 """
 
@@ -10,7 +11,7 @@ from time import monotonic_ns
 from typing import Final
 
 from appliance.base.disk import Disk
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.home import home_of
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
@@ -42,6 +43,7 @@ from appliance.shell.seat import Seat
 
 _OPENING_NS: Final = 5_000_000
 """Of one turn at most, so that many new partitions do not hold up the rest."""
+_TRY_AGAIN_NS: Final = 1_000_000_000
 
 
 def _nothing(partition: Partition, now_ms: int) -> None:
@@ -80,6 +82,8 @@ class Home:
         self._wall_ms = wall_ms
         self._trash = Trash(disk, lambda: [p for _, p in dirs.online()], self._me, self._ioprocs)
         self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
+        self._without_room: dict[int, tuple[bytes, int]] = {}  # could not be opened on a full disk
+        self._next_try_ns = 0
         self.opened = 0
         self.total = 0
         self.leaving: Callable[[Partition, int], None] = _nothing
@@ -144,6 +148,9 @@ class Home:
         """Open new partitions for a while; False when there are more."""
         for folder in self._trash.look(self._follower.image, now_ns):
             self._housekeeping.remove_later(Removal(now_ms, (), folder))
+        if self._without_room and now_ns >= self._next_try_ns:
+            self._next_try_ns = now_ns + _TRY_AGAIN_NS
+            self._waiting.update(self._without_room)
         until = monotonic_ns() + _OPENING_NS
         while self._waiting:
             handle = next(iter(self._waiting))
@@ -172,6 +179,10 @@ class Home:
         topic = self._follower.image.topics_by_id.get(topic_id)
         if topic is not None:
             self._open(topic, index, now_ns, now_ms)
+        elif self._without_room:  # of a topic that was deleted meanwhile, perhaps
+            known = self._follower.image.topics_by_id
+            kept = {h: key for h, key in self._without_room.items() if key[0] in known}
+            self._without_room = kept
 
     def _open(self, topic: TopicImage, index: int, now_ns: int, now_ms: int) -> None:
         handle = self._follower.handles.get((topic.topic_id, index))
@@ -193,9 +204,16 @@ class Home:
                 self._housekeeping.moved_log_start(partition)
                 self._trash.unmark(log.path)
         except StorageFailed as failure:
-            self._core.refuse_row(handle)
-            self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
+            if handle not in self._without_room:  # or it was said before
+                self._core.refuse_row(handle)
+                self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
+            if isinstance(failure, DiskFull):
+                self._without_room[handle] = (topic.topic_id, index)
+            else:
+                self._without_room.pop(handle, None)
             return
+        if self._without_room.pop(handle, None):
+            self._events.event(NOTICE, "partition-online", partition=name)
         self._core.add(partition, now_ns)
         while self._opener.stale:  # a move had come so far that the other copy counts
             # Under another id than the topic's: this copy is never to come back.

@@ -14,7 +14,7 @@ from typing import Final
 
 from appliance.base import reserve
 from appliance.base.disk import Disk
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.checkpoints import Offsets
@@ -34,6 +34,7 @@ _FILES: Final = (
     checkpoints.HIGH_WATERMARK,
     checkpoints.CLEANER,
 )
+_RELIEVE_NS: Final = 1_000_000_000
 _RETAIN_NS: Final = (
     2_000_000  # of one turn at most, so that many partitions do not hold up the rest
 )
@@ -57,6 +58,9 @@ class Housekeeping:
         self._chores = chores
         self._events = events
         self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
+        self._fresh = 0  # number of the first removal that came since a full disk was last relieved
+        self._relieve_ns = 0
+        self._trimmed: dict[Partition, None] = {}  # their log start moved: whole segments can go
         self._number = 0
         self._writing: dict[tuple[str, int], None] = {}  # file, number of the log folder
         self._watermarks: dict[Partition, int] = {}  # as written last
@@ -87,6 +91,9 @@ class Housekeeping:
             self._checkpoint_watermarks()
         while self._removals and self._removals[0][0] <= now_ms:
             self._remove_now(heapq.heappop(self._removals)[2])
+        if now_ns >= self._relieve_ns:
+            self._relieve_ns = now_ns + _RELIEVE_NS
+            self._relieve(now_ns, now_ms)
         if self._retaining is None and now_ns >= self._next_retention_ns:
             self._next_retention_ns = now_ns + self._retention_every_ns
             self._retaining = self._retain_all(now_ns, now_ms)
@@ -130,9 +137,26 @@ class Housekeeping:
     def moved_log_start(self, partition: Partition) -> None:
         """Make a log start offset durable before DeleteRecords is answered. Raises
         StorageFailed."""
+        self._trimmed[partition] = None
         key = (partition.topic, partition.index)
         changed = {key: partition.log.log_start_offset}
         checkpoints.merge(self._disk, self._path(partition), checkpoints.LOG_START, changed)
+
+    def _relieve(self, now_ns: int, now_ms: int) -> None:
+        """Drop the segments of trimmed logs. While a disk is nearly full nothing waits for
+        file.delete.delay.ms: what was there at the last look goes, who read it had a second."""
+        for partition in list(self._trimmed):
+            if partition.broken is not None or not partition.log.has_trimmed_segments:
+                del self._trimmed[partition]
+            else:
+                self._retain_one(partition, now_ns, now_ms)
+        if any(space.low for space in self._core.spaces):
+            old = [one for one in self._removals if one[1] <= self._fresh]
+            self._removals = [one for one in self._removals if one[1] > self._fresh]
+            heapq.heapify(self._removals)
+            for _, _, removal in old:
+                self._remove_now(removal)
+        self._fresh = self._number
 
     def _path(self, partition: Partition) -> str:
         return self._dirs.paths[partition.directory]
@@ -225,11 +249,16 @@ class Housekeeping:
     def _retain_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
         for partition in list(self._core.partitions.values()):
             if partition.broken is None:
-                try:
-                    self._retain(partition, now_ns, now_ms)
-                except StorageFailed as failure:
-                    self._core.fail(partition, failure)
+                self._retain_one(partition, now_ns, now_ms)
             yield
+
+    def _retain_one(self, partition: Partition, now_ns: int, now_ms: int) -> None:
+        try:
+            self._retain(partition, now_ns, now_ms)
+        except DiskFull:
+            pass  # the next time
+        except StorageFailed as failure:
+            self._core.fail(partition, failure)
 
     def _retain(self, partition: Partition, now_ns: int, now_ms: int) -> None:
         log = partition.log

@@ -31,7 +31,8 @@ _UNGUARDED: Final = SpaceGuard(0, 0)
 class Partition:
     """The home of one partition. handle: its row in the partition table. directory: number of the
     log folder that it lies in, space: the guard of that. future: while it moves, number + 1 of the
-    folder it moves to, log end of the copy, bytes of the copy. unreadable: files that a read failed
+    folder it moves to, log end of the copy, bytes of the copy. start_unsaved: DeleteRecords moved
+    the log start, which could not be written down yet. unreadable: files that a read failed
     on."""
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Partition:
         "rules",
         "space",
         "staged",
+        "start_unsaved",
         "synced",
         "syncing",
         "topic",
@@ -81,6 +83,7 @@ class Partition:
         self.staged: list[Waiting] = []
         self.waiting: deque[Waiting] = deque()
         self.parked: dict[int, ParkedRead] = {}
+        self.start_unsaved = False
         self.lead(leader_epoch)
         self.set_rules(log.config)
 

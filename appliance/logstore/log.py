@@ -377,6 +377,12 @@ class Log(LogState):
             self.fail(failure)
             raise
 
+    @property
+    def has_trimmed_segments(self) -> bool:
+        """Whether a whole segment lies below the log start (`advance_log_start`)."""
+        behind = self.segments[1].base if len(self.segments) > 1 else self.end_offset
+        return behind <= self.log_start_offset and self.size > 0
+
     def oldest_rests(self) -> bool:
         """Whether no sync has the first segment to do: it was rolled before the last one."""
         return self.segments[0] not in self._unsynced.rolled
