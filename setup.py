@@ -24,7 +24,8 @@ HOT = {
     "ioproc": ["core", "asker", "partition", "syncing", "rows", "reading", "coordinating"],
     "shell": ["links", "loop"],
     "netproc": [
-        "connection", "routes", "slabs", "server", "cursors", "exchanges", "outbox", "page_cache",
+        "connection", "routes", "slabs", "server", "cursors", "exchanges", "habits", "outbox",
+        "page_cache",
     ],
     "logstore": [
         "log", "log_state", "segment", "indexes", "lookup", "producer_state", "epochs", "flush",

@@ -26,8 +26,8 @@ Report = Callable[[str, str], None]
 
 class Requests:
     """append: stages and replays records. report: logs what should not happen. blocked_ms: for how
-    long a name must not be created just because a client asks for it. full: what to say when append
-    raised DiskFull: then nothing of the records is there."""
+    long a name must not be created just because a consumer goes on asking for it. full: what to say
+    when append raised DiskFull: then nothing of the records is there."""
 
     __slots__ = ("_append", "_blocked_ms", "_full", "_report")
 
@@ -83,9 +83,9 @@ class Requests:
             text = name.decode()
         except UnicodeDecodeError:
             return errors.INVALID_TOPIC_EXCEPTION, name
-        return self._ensure(text, asker, context), name
+        return self._ensure(text, asker, context, left_over=message.a == 1), name
 
-    def _ensure(self, name: str, asker: bytes, context: AdminContext) -> int:
+    def _ensure(self, name: str, asker: bytes, context: AdminContext, *, left_over: bool) -> int:
         situation = context.situation
         if name in situation.image.topics_by_name:
             return errors.NONE
@@ -94,7 +94,7 @@ class Requests:
             situation.permit = NO_LIMIT
         elif name in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
             return errors.UNKNOWN_TOPIC_OR_PARTITION
-        elif blocked_ms := self._blocked_ms(name):
+        elif left_over and (blocked_ms := self._blocked_ms(name)):
             self._report("topic-not-created", _why_not(name, asker, blocked_ms))
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         else:
@@ -148,7 +148,8 @@ def _why_not(name: str, asker: bytes, blocked_ms: int) -> str:
     """asker: address, zero byte, client id."""
     address, _, client = asker.partition(b"\0")
     return (
-        f"{name} was deleted and {address.decode('utf-8', 'replace')} asks for it, client id"
-        f" {client.decode('utf-8', 'replace')[:200]!r}: it is not made by asking for another"
-        f" {-(-blocked_ms // 1000)} s, but CreateTopics makes it"
+        f"{name} was deleted and {address.decode('utf-8', 'replace')}, client id"
+        f" {client.decode('utf-8', 'replace')[:200]!r}, goes on asking for it: that does not make"
+        f" it for another {-(-blocked_ms // 1000)} s; a producer makes it, a new connection, and"
+        " CreateTopics"
     )

@@ -1,5 +1,5 @@
 """What control does about deleted topics: note them before they go, forget them when their time is
-over or the disk is full, and hold their names against clients that create what they poll.
+over or the disk is full, and hold their names against consumers that go on asking for them.
 
 Invariant: control is the only writer of the file. A topic enters it before the record of its
 deletion is durable, and leaves it when it is back with all its folders or can never come back; so
@@ -97,8 +97,8 @@ class TopicTrash:
         self._log.event_seldom(NOTICE, "topic-kept", topic=topic.name, bytes=size)
 
     def blocked_ms(self, name: str, config: Callable[[], BrokerConfig], now_ms: int) -> int:
-        """For how long the name must not be created just because somebody asks for it; 0: it
-        may."""
+        """For how long the name must not be created just because a consumer goes on asking for
+        it; 0: it may."""
         deleted_ms = self.view.names.get(name)
         if deleted_ms is None:
             return 0

@@ -5,13 +5,14 @@ rings, is told about each completion, and hands back the answer as pieces: bytes
 never blocks and keeps nothing between requests but what it puts into `Exchange.state`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import Message
+from appliance.wire.fetch import FetchPartition
 
 
 class Route(NamedTuple):
@@ -126,6 +127,14 @@ class Host(Protocol):
 
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         """Ask control to create a topic with the defaults; completes with `index`."""
+        ...
+
+    def asks_for(self, x: Exchange, name: str) -> None:
+        """The client has asked for a topic that exists, and would have it created if it did not."""
+        ...
+
+    def reads(self, x: Exchange, partitions: Sequence[FetchPartition]) -> None:
+        """The client is fetching from these."""
         ...
 
     def fetch_room(self, x: Exchange) -> int | None:

@@ -62,6 +62,7 @@ def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
         return
     state = FetchState(request, resolved.session, resolved.incremental, resolved.partitions)
     x.state = state
+    host.reads(x, state.partitions)
     for index, partition in enumerate(state.partitions):
         route = host.route(partition.topic, partition.partition, by_id)
         state.routes.append(route)

@@ -30,7 +30,9 @@ def begin(host: Host, x: Exchange) -> None:
     may_create = getattr(request, "allow_auto_topic_creation", True)
     if request.topics and may_create and host.config.bool("auto.create.topics.enable"):
         for item in request.topics:
-            if item.name is not None and item.name not in host.image.topics_by_name:
+            if item.name in host.image.topics_by_name:
+                host.asks_for(x, item.name)
+            elif item.name is not None:
                 missing[item.name] = None
     x.state = MetadataState(request, list(missing), {})
     for index, name in enumerate(missing):
@@ -42,7 +44,9 @@ def begin(host: Host, x: Exchange) -> None:
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     state: MetadataState = x.state
     code = errors.LEADER_NOT_AVAILABLE if message is None else message.flags - 1
-    if code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
+    if code in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
+        host.asks_for(x, state.missing[index])
+    else:
         state.refused[state.missing[index]] = code
     if not x.pending:
         _finish(host, x)

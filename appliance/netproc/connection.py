@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from appliance.handlers.exchange import Exchange, FileRange, Piece
 from appliance.netproc import sniff
 from appliance.netproc.cursors import Cursors
+from appliance.netproc.habits import Habits
 from appliance.netproc.page_cache import ReadAhead
 from appliance.netproc.slabs import Slab, allocate, preferred_size
 
@@ -56,6 +57,7 @@ class Connection:
         "dirty",
         "end",
         "fd",
+        "habits",
         "largest_frame",
         "listener",
         "mask",
@@ -79,6 +81,7 @@ class Connection:
         self.fd = sock.fileno()
         self.address = address
         self.listener = listener
+        self.habits = Habits(address)
         self.slab: Slab | None = None
         self.start = self.end = 0
         self.largest_frame = 0

@@ -11,6 +11,7 @@ from collections import deque
 from typing import Final
 
 from appliance.handlers.exchange import Exchange
+from appliance.netproc.slabs import Slab
 
 NO_NUMBER: Final = -1
 """Of an exchange that is not in flight: no token carries it."""
@@ -101,8 +102,9 @@ class Exchanges:
                 return x, index
         return None
 
-    def invariants(self) -> None:
-        """Assert what must always hold; O(living)."""
+    def check(self) -> list[Slab | None]:
+        """Assert what must always hold; what memory they hold. O(living)."""
         for number, x in self.living.items():
             assert x.number == number, f"{x.handler.name} {x.number} is known as {number}"
             assert x.pending, f"{x.handler.name} {number} waits for nobody"
+        return [x.slab for x in self.living.values()]

@@ -14,6 +14,8 @@ from appliance.shell.links import Links
 CONTROL_HOME: Final = -1
 """Stands for control where an ioproc has its index."""
 
+_PIECES_IN_RING: Final = 4  # so many pieces of a request fit into the payload area of a ring
+
 Fields = tuple[int, ...]
 """op, flags, handle, token, a, b, e, f."""
 
@@ -41,6 +43,16 @@ class Outbox:
             return True
         self.kept.append((home, fields, payload))
         return False
+
+    def pieces(self, home: int, caller: bytes, body: bytes) -> list[tuple[int, int, bytes]]:
+        """A request that may be too long for the ring: (1 while more follow, bytes of the caller's
+        name at the start of this piece, the piece)."""
+        size = self.writers[home].max_payload // _PIECES_IN_RING
+        whole = caller + body
+        return [
+            (int(at + size < len(whole)), 0 if at else len(caller), whole[at : at + size])
+            for at in range(0, len(whole), size)
+        ]
 
     def push_kept(self) -> bool:
         """Try again in order; whether nothing is kept any more."""

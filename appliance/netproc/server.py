@@ -7,6 +7,7 @@ queue that grows.
 
 import select
 import socket
+from collections.abc import Iterator, Sequence
 from secrets import randbits
 from typing import Final
 
@@ -22,6 +23,7 @@ from appliance.netproc.arrivals import Arrivals
 from appliance.netproc.connection import Connection
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.habits import ROLES, Habits, topics_removed
 from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.listener import Listener, advertised
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
@@ -51,10 +53,10 @@ from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
 from appliance.shell.patience import NETPROC_ANSWERS_NS
 from appliance.shell.seat import Seat
 from appliance.wire import request_head
+from appliance.wire.fetch import FetchPartition
 from appliance.wire.request_head import response_head
 
 _SWEEP_NS: Final = 1_000_000_000
-_PIECES_IN_RING: Final = 4  # so many pieces of a request fit into the payload area of a ring
 
 
 class Server:
@@ -117,6 +119,8 @@ class Server:
     def handle(self, peer: Peer, arrived: list[Message]) -> None:
         """Completions from an ioproc, answers from control."""
         exchanges = self.exchanges.living
+        if peer.kind == CONTROL:
+            self.follow()  # what it has done is seen before its answer is
         for message in arrived:
             x = exchanges.get(message.token >> 32)
             if x is None:
@@ -136,7 +140,8 @@ class Server:
         """Metadata, timers and sending; answers how many ms the loop may wait, or STOP."""
         self.now_ns = now_ns
         self.follow()
-        self._fail_lost()
+        while (lost := self.exchanges.next_lost()) is not None:
+            self._complete(lost[0], lost[1], None)
         if self._kept:
             self.choked = not self._outbox.push_kept()
         self._expire()
@@ -166,8 +171,10 @@ class Server:
             changes = self.follower.catch_up(committed)
             self.image = self.follower.image
             self.routes.clear(self.image, self.follower.handles)
-            if any(isinstance(change, TopicRemoved) for change in changes):
+            removed = [change for change in changes if isinstance(change, TopicRemoved)]
+            if removed:
                 self._forget_files()
+                topics_removed(list(self._habits()), removed)
             if any(isinstance(change, ConfigChanged | QuotaChanged) for change in changes):
                 self._set_limits()
             self.seat.processes.set_applied(self.seat.me, committed)
@@ -217,8 +224,11 @@ class Server:
     def _begin(self, x: Exchange) -> None:
         self.exchanges.begin(x)
         x.started_ns = self.now_ns
-        connection = x.connection
+        connection: Connection = x.connection
         connection.queue.append(x)
+        role = ROLES[x.handler.key]
+        if role & ~connection.habits.roles:
+            connection.habits.learn(role, x.client_id)
         self.follow()
         try:
             x.handler.begin(self, x)
@@ -229,10 +239,6 @@ class Server:
         if x.pending and x.handler.keeps_body:
             x.slab = connection.slab.hold() if connection.slab is not None else None
         self._release_if_done(x)
-
-    def _fail_lost(self) -> None:
-        while (lost := self.exchanges.next_lost()) is not None:
-            self._complete(lost[0], lost[1], None)
 
     def _complete(self, x: Exchange, index: int, message: Message | None) -> None:
         if x.answer is None or x.handler.keeps_body:
@@ -276,10 +282,7 @@ class Server:
 
     def glance(self, x: Exchange, route: Route, offset: int, max_bytes: int) -> Place | None:
         cursors: Cursors | None = x.connection.cursors
-        if cursors is None:
-            return None
-        segment = cursors.segment(route.handle)
-        if segment < 0:
+        if cursors is None or (segment := cursors.segment(route.handle)) < 0:
             return None
         row = self.seat.partitions.read_row(route.handle)
         file = self._segment(route, segment, row[DIRECTORY], row[LAYOUT])  # what the row is about
@@ -324,19 +327,25 @@ class Server:
     def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
         caller = f"/{x.connection.address}\0".encode() + (x.client_id or b"")
         key = x.handler.key << 16 | x.version
-        size = self._writers[route.home].max_payload // _PIECES_IN_RING
-        everything = caller + body
         token = x.number << 32 | index
-        for at in range(0, len(everything), size):
-            more = int(at + size < len(everything))
-            named = 0 if at else len(caller)
+        for more, named, piece in self._outbox.pieces(route.home, caller, body):
             fields = (messages.COORDINATE, 0, route.handle, token, more, key, named, 0)
-            self._put(x, index, route.home, fields, everything[at : at + size])
+            self._put(x, index, route.home, fields, piece)
 
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         asker = f"\0{x.connection.address}\0".encode() + (x.client_id or b"")
-        fields = (messages.ENSURE_TOPIC, 0, 0, x.number << 32 | index, 0, 0, 0, 0)
+        left_over = int(x.connection.habits.left_over(name, self._habits()))
+        fields = (messages.ENSURE_TOPIC, 0, 0, x.number << 32 | index, left_over, 0, 0, 0)
         self._put(x, index, CONTROL_HOME, fields, name.encode() + asker)
+
+    def asks_for(self, x: Exchange, name: str) -> None:
+        x.connection.habits.asks(name)
+
+    def reads(self, x: Exchange, partitions: Sequence[FetchPartition]) -> None:
+        x.connection.habits.reading = partitions
+
+    def _habits(self) -> Iterator[Habits]:
+        return (connection.habits for connection in self.connections.values())
 
     def _put(
         self, x: Exchange, index: int, home: int, fields: tuple[int, ...], payload: bytes | None
@@ -423,9 +432,8 @@ class Server:
             self._release_if_done(x)
         for connection in list(self.connections.values()):
             connection.sweep(now, self._idle_ns, self._no_progress_ns)
-        self.exchanges.invariants()
         held = [connection.slab for connection in self.connections.values()]
-        check(self.arena, held + [x.slab for x in self.exchanges.living.values()])
+        check(self.arena, held + self.exchanges.check())
         give_back(self.arena, self.memory)
 
     def _resume_starving(self) -> None:

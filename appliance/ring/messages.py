@@ -101,7 +101,8 @@ as `principal \\0 listener \\0 peer address \\0 client id`. Answered by ANSWERED
 
 ENSURE_TOPIC: Final = 66
 """Create a topic as broker defaults say because a client asked for it (auto.create.topics.enable).
-Payload: the name, then \\0, then the client id. Answered by ANSWERED with flags and no payload."""
+a: 1 when the client is a consumer that was asking for the topic when it was deleted. Payload: the
+name, then `\\0 address \\0 client id`. Answered by ANSWERED with flags and no payload."""
 
 # control and ioproc → netproc ---------------------------------------------------------------------
 

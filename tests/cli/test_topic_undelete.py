@@ -92,39 +92,28 @@ def test_what_never_was_does_not_come_back(run, topic):
     run("topic", "create", f"{topic}.x", "-c", "penstock.undelete=true", "-c", "a=b", code=1)
 
 
-def polled(run, name, code=0):
-    """Produce to a topic that the broker may create because somebody asks for it."""
-    patience = "1500" if code else "30000"
-    run("produce", name, "-X", f"message.timeout.ms={patience}", stdin="x\n", code=code)
+def test_a_deleted_name_is_created_by_who_writes_to_it(run, topic):
+    run("topic", "delete", topic, "--yes")
+    run("produce", topic, stdin="x\n")
+    (made,) = rows(run("topic", "describe", topic, "-o", "json"))
+    assert made["records"] == 1
+    refused = told(run("topic", "undelete", topic, "-o", "json", code=1))
+    assert refused["code"] == "TOPIC_ALREADY_EXISTS"
 
 
-def test_a_deleted_name_is_not_created_by_who_polls_it(fresh_appliance):
-    appliance = fresh_appliance()
-    run = runner(appliance)
-    polled(run, "polled")  # who asks for a new name gets it
-    run("topic", "delete", "polled", "--yes")
-    polled(run, "polled", code=3)
-    assert run("topic", "list", "-o", "name").stdout == ""
-    run("topic", "create", "polled")
-    polled(run, "polled")
-
-
-def test_times_of_nothing_delete_at_once_and_let_clients_create(fresh_appliance):
+def test_a_time_of_nothing_deletes_at_once(fresh_appliance):
     appliance = fresh_appliance()
     run = runner(appliance)
     run("topic", "create", "brief")
-    keys = ("penstock.topic.trash.retention.ms", "penstock.topic.deleted.auto.create.delay.ms")
     from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ResourceType
 
-    resource = ConfigResource(
-        ResourceType.BROKER, "1", incremental_configs=[_set(ConfigEntry, key) for key in keys]
-    )
+    entry = _set(ConfigEntry, "penstock.topic.trash.retention.ms")
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": appliance.bootstrap})
     admin.incremental_alter_configs([resource])[resource].result(30)
     run("topic", "delete", "brief", "--yes")
     assert run("topic", "list", "--deleted", "-o", "name").stdout == ""
     run("topic", "undelete", "brief", code=1)
-    polled(run, "brief")
 
 
 def _set(entry, key):

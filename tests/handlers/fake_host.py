@@ -36,6 +36,19 @@ class FakeHost:
         self.files = True
         self.places = {}  # (handle, offset) → what a glance finds
         self.remembered = []
+        self.ensured = []
+        self.asked_for = []
+        self.read = []
+
+    def ensure_topic(self, x, index, name):
+        x.pending[index] = -1
+        self.ensured.append((index, name))
+
+    def asks_for(self, x, name):
+        self.asked_for.append(name)
+
+    def reads(self, x, partitions):
+        self.read.append([(one.topic, one.partition) for one in partitions])
 
     def route(self, topic, partition, by_id):
         if topic not in (b"flights", b"f" * 16) or not 0 <= partition < 4:

@@ -163,6 +163,8 @@ class World:
     def close(self):
         for one in self.clients:
             one.close()
+        for connection in list(self.server.connections.values()):
+            connection.close()
         if self.shell is not None:
             self.shell.close()
         self.loop.close()

@@ -54,10 +54,10 @@ def test_one_that_waits_for_nobody_is_noticed():
     exchanges, x = Exchanges(), exchange()
     exchanges.begin(x)
     x.pending[0] = 0
-    exchanges.invariants()
+    exchanges.check()
     x.pending.clear()
     with pytest.raises(AssertionError, match="waits for nobody"):
-        exchanges.invariants()
+        exchanges.check()
 
 
 def test_memory_that_nobody_holds_is_noticed():
