@@ -154,7 +154,7 @@ class Kafka(System):
         self.wait()
 
 
-# The client that is held up ------------------------------------------------------------------------
+# The client that is held up -----------------------------------------------------------------------
 
 
 def _probe(address: tuple[str, int], over, worst) -> None:  # type: ignore[no-untyped-def]

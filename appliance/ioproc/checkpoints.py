@@ -40,11 +40,14 @@ def merge(
     """Write these offsets into the file durably, keep the others; None removes a partition."""
     with disk.lock(f"{data_dir}/{_LOCK}"):
         offsets = read(disk, data_dir, name)
+        before = dict(offsets)
         for partition, offset in changed.items():
             if offset is None:
                 offsets.pop(partition, None)
             else:
                 offsets[partition] = offset
+        if offsets == before:
+            return  # written durably when it was new
         write_file(disk, f"{data_dir}/{name}", _encode(offsets))
 
 

@@ -18,8 +18,10 @@ from appliance.config.log_config import LogConfig
 from appliance.ioproc import folders
 from appliance.ioproc.core import Core
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.syncing import Threads
 from appliance.ioproc.trash import Trash, key_of, read_mark
 from appliance.logstore.files import deleted_folder
 from appliance.logstore.recovery import read_topic_id
@@ -46,15 +48,11 @@ _OPENING_NS: Final = 5_000_000
 _TRY_AGAIN_NS: Final = 1_000_000_000
 
 
-def _nothing(partition: Partition, now_ms: int) -> None:
-    """Nobody has to know that it goes."""
-
-
 class Home:
     """The partitions of the ioproc in this seat.
 
     New partitions are opened some in each turn, and at once when somebody asks for them. leaving:
-    told of a partition, and the time in ms, before it goes."""
+    those whose topic was deleted. The thread given for that is its alone."""
 
     def __init__(
         self,
@@ -65,6 +63,7 @@ class Home:
         core: Core,
         housekeeping: Housekeeping,
         opener: Opener,
+        leaving: Threads,
         events: EventLog,
         wall_ms: Callable[[], int],
     ) -> None:
@@ -86,7 +85,7 @@ class Home:
         self._next_try_ns = 0
         self.opened = 0
         self.total = 0
-        self.leaving: Callable[[Partition, int], None] = _nothing
+        self.leaving = Leaving(disk, core, housekeeping, self._trash, leaving, events)
         core.fetch = self._fetch
 
     def open_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
@@ -120,12 +119,13 @@ class Home:
             if key_of(folder) is None:  # the others are the trash's
                 self._housekeeping.remove_later(Removal(now_ms, (), folder))
 
-    def apply(self, changes: list[Change], now_ns: int, now_ms: int) -> None:
-        """Follow what the metadata log says has changed."""
+    def apply(self, changes: list[Change], before: int = 0) -> None:
+        """Follow what the metadata log says has changed behind the offset `before`."""
         image = self._follower.image
         reread: dict[str, None] = {}
         if any(isinstance(change, TopicAdded | TopicRemoved) for change in changes):
             self._trash.reread()
+        removed = self._open_of(changes)
         for change in changes:
             if isinstance(change, PartitionAdded):
                 ours = home_of(change.topic_id, change.index, self._ioprocs) == self._me
@@ -135,17 +135,23 @@ class Home:
             elif isinstance(change, PartitionChanged):
                 self._new_epoch(image, change)
             elif isinstance(change, TopicRemoved):
-                self._topic_removed(change, now_ns, now_ms)
+                kept = self.keeps(change.topic_id)
+                self._trash.deleted(change.name, change.topic_id)
+                self.leaving.begin(removed[change.topic_id], before, kept=kept)
             elif isinstance(change, ConfigChanged):
                 every = change.resource_type != TOPIC
                 if every:
                     self._housekeeping.configure(broker_config(image, self._config))
                 names = image.topics_by_name if every else (change.resource_name,)
                 reread.update(dict.fromkeys(names))
+        if removed:
+            known = image.topics_by_id
+            self._waiting = {h: key for h, key in self._waiting.items() if key[0] in known}
         self._new_rules(image, reread)
 
     def go_on(self, now_ns: int, now_ms: int) -> bool:
-        """Open new partitions for a while; False when there are more."""
+        """Let deleted partitions go and open new ones for a while; False when there are more."""
+        all_gone = self.leaving.go_on(now_ns, now_ms)
         for folder in self._trash.look(self._follower.image, now_ns):
             self._housekeeping.remove_later(Removal(now_ms, (), folder))
         if self._without_room and now_ns >= self._next_try_ns:
@@ -157,7 +163,7 @@ class Home:
             self._open_new(*self._waiting.pop(handle), now_ns, now_ms)
             if monotonic_ns() >= until:
                 break
-        return not self._waiting
+        return all_gone and not self._waiting
 
     def keeps(self, topic_id: bytes) -> bool:
         """Whether this deleted topic may come back, or is back already."""
@@ -192,8 +198,10 @@ class Home:
         rules = self._rules_of(self._follower.image, topic.name)
         epoch = topic.partitions[index].leader_epoch
         try:
+            key = (topic.topic_id, index)
+            self.leaving.make_way((topic.name, index), key, (now_ns, now_ms))
             self._make_way(name, topic.topic_id)
-            self._trash.bring_back(name, (topic.topic_id, index))
+            self._trash.bring_back(name, key)
             where = directory_of(topic.partitions[index], self._node_id)
             log, directory = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
@@ -282,32 +290,15 @@ class Home:
             else:
                 self._core.publish(partition)
 
-    def _topic_removed(self, change: TopicRemoved, now_ns: int, now_ms: int) -> None:
-        for handle in [h for h, key in self._waiting.items() if key[0] == change.topic_id]:
-            del self._waiting[handle]
-        gone = [p for p in self._core.partitions.values() if p.topic_id == change.topic_id]
-        kept = self.keeps(change.topic_id)
-        self._trash.deleted(change.name, change.topic_id)
-        for partition in gone:
-            self.leaving(partition, now_ms)
-            self._core.remove(partition.handle, now_ns)
-            log = partition.log
-            try:
-                if kept:
-                    self._trash.mark(log.path, (log.log_start_offset, log.recovery_point))
-                removal = log.delete(change.topic_id.hex(), now_ms)
-            except StorageFailed as failure:
-                self._events.event(ERROR, "not-deleted", partition=partition, cause=failure)
-            else:
-                if kept:
-                    self._trash.hold((change.topic_id, partition.index), removal.folder)
-                else:
-                    self._housekeeping.remove_later(removal)
-        if gone:
-            try:
-                self._housekeeping.forget(gone)
-            except StorageFailed as failure:
-                self._events.event(ERROR, "checkpoint-failed", cause=failure)
+    def _open_of(self, changes: list[Change]) -> dict[bytes, list[Partition]]:
+        """What is open of the topics that were removed."""
+        found: dict[bytes, list[Partition]] = {
+            change.topic_id: [] for change in changes if isinstance(change, TopicRemoved)
+        }
+        for partition in self._core.partitions.values() if found else ():
+            if partition.topic_id in found:
+                found[partition.topic_id].append(partition)
+        return found
 
     def _new_rules(self, image: MetadataImage, topics: dict[str, None]) -> None:
         rules = {

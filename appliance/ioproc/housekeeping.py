@@ -7,7 +7,7 @@ only `moved_log_start` waits, because DeleteRecords promises it. Called by the s
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from time import monotonic_ns
 from typing import Final
@@ -178,8 +178,21 @@ class Housekeeping:
         while self._writing:  # or a write under way would bring it back
             self._chores.wait()
             self._take()
+        self.forget_job(gone)()
+
+    @property
+    def writing(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return bool(self._writing)
+
+    def forget_job(self, gone: Sequence[Partition]) -> Callable[[], None]:
+        """What `forget` does, for any thread; while no checkpoint is being written."""
+        assert not self._writing, "a write under way would bring it back"
         for partition in gone:
             self._watermarks.pop(partition, None)
+        return partial(self._drop, gone)
+
+    def _drop(self, gone: Sequence[Partition]) -> None:
         for path, those in self._by_folder(gone):
             keys = dict.fromkeys((p.topic, p.index) for p in those)
             for name in _FILES:

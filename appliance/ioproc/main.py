@@ -85,6 +85,7 @@ class IoProcess:
         self.cleaner = Flusher(1)
         self._cleaning = self._cleaning_of(disk, dirs)
         self._opener = Opener(disk, dirs, seat.partitions, clean=seat.clean)
+        self.leaving = Flusher(1)
         self._home = Home(
             seat,
             disk,
@@ -93,6 +94,7 @@ class IoProcess:
             self.core,
             self._housekeeping,
             self._opener,
+            self.leaving,
             events,
             self._clock.wall_ms,
         )
@@ -109,9 +111,10 @@ class IoProcess:
             lambda: os.urandom(16).hex(),
             events,
         )
-        self._home.leaving = self._moves.give_up
+        self._home.leaving.told = self._moves.give_up
         self._opening: Iterator[None] | None = None
         self._open = False
+        self._applied = 0  # as said in the process table
         self._holding = False  # some netproc has to take answers before it may ask more
         self._began_ns = self._said_ns = self._clock.monotonic_ns()
 
@@ -154,6 +157,7 @@ class IoProcess:
         """A sync ended: the turn that follows takes the result."""
         self.syncs.hush()
         self.copies.hush()
+        self.leaving.hush()
         self.cleaner.hush()
 
     def turn(self, now_ns: int) -> int:
@@ -166,6 +170,7 @@ class IoProcess:
             self._groups.drain()
         now_ms = self._clock.wall_ms()
         open_ = self._home.go_on(now_ns, now_ms)
+        self._say_applied()
         for name, topic_id in self._home.gone():
             self._groups.topic_deleted(name, topic_id, now_ms)
         rest_ms = self._groups.turn(now_ms)
@@ -175,7 +180,7 @@ class IoProcess:
         idle = self._housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
         if not draining:
             self._cleaning.tick(now_ns, now_ms)
-        elif not self._links.pending():
+        elif not self._links.pending() and not self._home.leaving.busy:
             return STOP
         if not open_:
             return 0
@@ -195,15 +200,23 @@ class IoProcess:
     def _follow(self) -> None:
         processes = self._seat.processes
         committed = processes.metadata_offset
-        if committed != self._follower.applied:
+        before = self._follower.applied
+        if committed != before:
             changes = self._follower.catch_up(committed)
             now_ms = self._clock.wall_ms()
             self._groups.follow(self._follower.image)
-            self._home.apply(changes, self._clock.monotonic_ns(), now_ms)
+            self._home.apply(changes, before)
             for change in changes:
                 if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
                     self._groups.topic_deleted(change.name, change.topic_id, now_ms)
-            processes.set_applied(self._seat.me, committed)
+            self._say_applied()
+
+    def _say_applied(self) -> None:
+        """What was removed but is not gone yet still has its rows."""
+        applied = self._home.leaving.replayed(self._follower.applied)
+        if applied != self._applied:
+            self._applied = applied
+            self._seat.processes.set_applied(self._seat.me, applied)
 
     def _go_on_opening(self, now_ns: int) -> int:
         if self._opening is None:
@@ -211,7 +224,7 @@ class IoProcess:
             if not committed:
                 return _BUSY_MS  # control has not published anything yet
             self._follower.catch_up(committed)
-            self._seat.processes.set_applied(self._seat.me, committed)
+            self._say_applied()
             self._groups.follow(self._follower.image)
             self._opening = self._home.open_all(now_ns, self._clock.wall_ms())
         until = now_ns + _OPENING_NS
@@ -278,6 +291,7 @@ class IoProcess:
         self.cleaner.close()
         self.core.settle(self._clock.monotonic_ns())
         self.copies.close()
+        self.leaving.close()
         clean = self._close_logs()
         try:
             self._housekeeping.close()
@@ -313,7 +327,7 @@ def run(seat: Seat) -> int:
     links = Links(seat, events)
     loop = Loop(seat, links)
     process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events)
-    for fd in (process.syncs.fd, process.copies.fd, process.cleaner.fd):
-        loop.register(fd, select.EPOLLIN, process)
+    for one in (process.syncs, process.copies, process.cleaner, process.leaving):
+        loop.register(one.fd, select.EPOLLIN, process)
     loop.run(process)
     return 0 if process.close() else 1

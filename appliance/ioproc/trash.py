@@ -52,6 +52,13 @@ def read_mark(disk: Disk, folder: str) -> Mark | None:
         return 0, 0
 
 
+def write_mark(disk: Disk, folder: str, mark: Mark) -> None:
+    """Write into a folder that is about to be renamed what is known of its log; on any thread. A
+    full disk must not keep it from going: it is searched from its begin then."""
+    with suppress(StorageFailed):
+        write_file(disk, f"{folder}/{MARK}", b"0\n%d %d\n" % mark)
+
+
 class Trash:
     """What this ioproc keeps. dirs: the log folders that are online, the first one with the list.
     gone: name and id of topics that can never come back, for the caller to take."""
@@ -135,17 +142,11 @@ class Trash:
 
     def put_away(self, folder: str, key: Key, mark: Mark) -> None:
         """Keep a folder that still has its name; nothing of it is open. Raises StorageFailed."""
-        self.mark(folder, mark)
+        write_mark(self._disk, folder, mark)
         away = files.deleted_folder(folder, key[0].hex())
         self._disk.rename(folder, away)
         self._disk.sync_dir(folder.rpartition("/")[0])
         self.hold(key, away)
-
-    def mark(self, folder: str, mark: Mark) -> None:
-        """Write into a folder that is about to be renamed what is known of its log. A full disk
-        must not keep it from going: it is searched from its begin then."""
-        with suppress(StorageFailed):
-            write_file(self._disk, f"{folder}/{MARK}", b"0\n%d %d\n" % mark)
 
     def hold(self, key: Key, folder: str) -> None:
         """The folder was renamed: remove it when its time is over."""

@@ -387,13 +387,14 @@ class Log(LogState):
         """Whether no sync has the first segment to do: it was rolled before the last one."""
         return self.segments[0] not in self._unsynced.rolled
 
-    def delete(self, unique: str, now_ms: int) -> Removal:
-        """Let go of the files and rename the folder to <name>.<unique>-delete, durably.
+    def delete(self, unique: str, now_ms: int, *, sync: bool = True) -> Removal:
+        """Let go of the files and rename the folder to <name>.<unique>-delete, durably; without
+        `sync` the caller syncs what the folder lies in. On any thread that has the log for itself.
 
         The last flush job must have ended. Raises StorageFailed.
         """
         self.let_go()
-        return removal.delete(self, unique, now_ms)
+        return removal.delete(self, unique, now_ms, sync=sync)
 
     def _write_derived(self) -> None:
         """What spares the next start some reading."""

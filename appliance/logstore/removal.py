@@ -107,11 +107,12 @@ def rename_away(disk: Disk, segment: Segment) -> tuple[str, ...]:
     return tuple(renamed)
 
 
-def delete(log: "Log", unique: str, now_ms: int) -> Removal:
+def delete(log: "Log", unique: str, now_ms: int, *, sync: bool) -> Removal:
     """Rename the folder of a log whose files are let go."""
     folder = files.deleted_folder(log.path, unique)
     log.disk.rename(log.path, folder)
-    log.disk.sync_dir(folder.rpartition("/")[0])
+    if sync:
+        log.disk.sync_dir(folder.rpartition("/")[0])
     return Removal(now_ms + log.config.file_delete_delay_ms, (), folder)
 
 

@@ -56,7 +56,7 @@ class World:
     def __init__(self, folder, disk=None, netprocs=2, arena=1 << 20, capacity=1024):
         self.disk = disk or OsDisk()
         self.folder = str(folder)
-        self.table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
+        self.table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(256))), 256)
         self.threads = HeldThreads()
         self.quiet = False  # true: a lone append is synced at once
         self.space = SpaceGuard(0, 0)

@@ -55,6 +55,9 @@ class Chores:
         jobs, self.jobs = self.jobs, []
         return [run(*job) for job in jobs]
 
+    def outstanding(self):
+        return len(self.jobs)
+
     def wait(self):
         pass
 
@@ -86,10 +89,18 @@ class Life:
         core._checkpoint = self.keeping.moved_log_start
         opener = Opener(disk, dirs, self.world.table, clean=clean)
         self.home = Home(
-            seat, disk, dirs, self.follower, core, self.keeping, opener, events, lambda: NOW_MS
-        )
+            seat, disk, dirs, self.follower, core, self.keeping, opener, Chores(), events,
+            lambda: NOW_MS,
+        )  # fmt: skip
         for _ in self.home.open_all(0, NOW_MS):
             pass
+
+    def settle(self):
+        """Turn until nothing is left to do."""
+        while not self.home.go_on(self.world.now_ns, NOW_MS) or self.home.leaving.busy:
+            self.keeping.tick(0, NOW_MS)
+            self.world.threads.run_all()
+            self.world.core.finish(self.world.now_ns)
 
     def said(self):
         os.write(self.written, b".")  # so that there is something to read
@@ -287,15 +298,16 @@ def test_new_partitions_are_opened_some_a_turn_and_at_once_when_asked_for(cluste
     monkeypatch.setattr("appliance.ioproc.home._OPENING_NS", 0)
     life = cluster.live()
     topic = cluster.topic("t", partitions=4)
-    life.home.apply([PartitionAdded("t", topic.topic_id, n) for n in range(4)], 0, NOW_MS)
+    life.home.apply([PartitionAdded("t", topic.topic_id, n) for n in range(4)])
     assert not life.home.go_on(0, NOW_MS)
     assert list(life.world.core.partitions) == [0]
     life.world.append(3, batch(b"v"), acks=1)
     assert [m.flags for m in life.world.turn()] == [0]
     assert list(life.world.core.partitions) == [0, 3]
     gone = cluster.remove("t")
-    life.home.apply([gone], 0, NOW_MS)
+    life.home.apply([gone])
     assert life.home.go_on(0, NOW_MS)
+    life.settle()
     assert not life.world.core.partitions
     life.world.append(1, batch(b"v"), acks=1)
     assert [m.flags for m in life.world.turn()] == [errors.UNKNOWN_TOPIC_OR_PARTITION]
@@ -326,8 +338,8 @@ def test_a_deleted_topic_is_renamed_at_once_and_removed_later(cluster):
     again = cluster.topic("t", identity=b"again".ljust(16, b"\0"))
     handle = cluster.handles[again.topic_id, 0]
     added = PartitionAdded("t", again.topic_id, 0)
-    life.home.apply([removed, added], life.world.now_ns, NOW_MS)
-    assert life.home.go_on(life.world.now_ns, NOW_MS)
+    life.home.apply([removed, added])
+    life.settle()
     assert [m.flags for m in life.world.turn()] == [0], "its sync had begun and was waited for"
     names = sorted(name for name in os.listdir(cluster.folder) if name.startswith("t-"))
     assert [name.rpartition("-")[2] for name in names] == ["0", "delete", "delete"]
@@ -346,7 +358,8 @@ def test_checkpoints_of_a_deleted_topic_do_not_reach_its_successor(cluster):
     data_dir = str(cluster.folder)
     assert checkpoints.read(OsDisk(), data_dir, checkpoints.LOG_START) == {("t", 0): 4}
     removed = cluster.remove("t")
-    life.home.apply([removed], life.world.now_ns, NOW_MS)
+    life.home.apply([removed])
+    life.settle()
     for name in (checkpoints.LOG_START, checkpoints.RECOVERY_POINT, checkpoints.HIGH_WATERMARK):
         assert checkpoints.read(OsDisk(), data_dir, name) == {}
 
@@ -390,13 +403,13 @@ def test_settings_and_leader_epochs_follow_the_metadata(cluster):
     found = cluster.topic("t")
     life = cluster.live()
     cluster.image.configs[TOPIC, "t"] = {"max.message.bytes": "80"}
-    life.home.apply([ConfigChanged(TOPIC, "t", "max.message.bytes")], 0, NOW_MS)
+    life.home.apply([ConfigChanged(TOPIC, "t", "max.message.bytes")])
     life.world.append(0, batch(b"v" * 100))
     assert life.world.turn()[0].flags == errors.MESSAGE_TOO_LARGE
     found.partitions[0] = PartitionImage(
         index=0, leader=1, leader_epoch=3, partition_epoch=1, replicas=(1,), isr=(1,)
     )
-    life.home.apply([PartitionChanged("t", found.topic_id, 0)], 0, NOW_MS)
+    life.home.apply([PartitionChanged("t", found.topic_id, 0)])
     life.world.read(0, 0, b=2, wait=False)
     assert life.world.turn()[0].flags == errors.FENCED_LEADER_EPOCH
     assert life.world.table.get(0, columns.LEADER_EPOCH) == 3

@@ -50,7 +50,7 @@ class Machine:
         self.start()
 
     def start(self, clean=False):
-        self.seen = len(self.log)
+        self.seen = self.applied = len(self.log)
         self.lagging.clear()
         self.image = MetadataImage()
         self.handles = {}
@@ -70,8 +70,9 @@ class Machine:
         seat = types.SimpleNamespace(index=0, ioprocs=1, config=self.config, data_dir=DATA)
         self.follower = types.SimpleNamespace(image=self.image, handles=self.handles)
         self.home = Home(
-            seat, self.disk, dirs, self.follower, core, keeping, opener, SILENT, lambda: NOW_MS
-        )
+            seat, self.disk, dirs, self.follower, core, keeping, opener, Chores(), SILENT,
+            lambda: NOW_MS,
+        )  # fmt: skip
         for _ in self.home.open_all(self.now_ns, self.now_ms):
             pass
 
@@ -94,17 +95,18 @@ class Machine:
 
     def catch_up(self):
         """The ioproc looks at the metadata log."""
-        self.home.apply(self.lagging, self.now_ns, self.now_ms)
+        self.home.apply(self.lagging, self.applied)
         self.lagging = []
-        self.seen = len(self.log)
+        self.applied = len(self.log)
 
     def turn(self, ms=1001):
         self.now_ms += ms
         self.now_ns += ms * 1_000_000
         if self.trash.due(self.now_ms):
             self.trash.tick(self.image, self.config, len(self.log), self.now_ms)
-        while not self.home.go_on(self.now_ns, self.now_ms):
-            pass
+        while not self.home.go_on(self.now_ns, self.now_ms) or self.home.leaving.busy:
+            self.keeping.tick(self.now_ns, self.now_ms)
+        self.seen = self.home.leaving.replayed(self.applied)
         self.keeping.tick(self.now_ns, self.now_ms)
 
     def create(self, topic_id, name="t"):

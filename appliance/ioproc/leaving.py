@@ -1,0 +1,238 @@
+"""Partitions whose topic was deleted, on their way out: a few in each turn, and what blocks on a
+thread.
+
+One after the other: it is served no more and who waits for it is told, once no sync of it is under
+way; a mark is written into its folder and the folder renamed, both durably (many folders share one
+sync of what they lie in); the checkpoints forget it. Invariant: until all of that is done nobody
+opens its name or its topic's id anew, and the metadata that removed it counts as not replayed here,
+so its row is nobody else's. Called by `home.py`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.ioproc.core import Core
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.syncing import Threads
+from appliance.ioproc.trash import Mark, Trash, write_mark
+from appliance.logstore.removal import Removal
+from appliance.shell.log import ERROR
+from appliance.shell.log import Log as EventLog
+
+A_TURN: Final = 32
+"""So many partitions are looked at in one turn."""
+A_JOB: Final = 16
+"""So many folders are renamed by one job: whoever needs one of their names waits for no more."""
+
+QUEUED: Final = 0
+CLOSED: Final = 1
+AWAY: Final = 2
+"""A job renames its folder."""
+RENAMED: Final = 3
+FORGOTTEN: Final = 4
+"""A job takes it out of the checkpoints."""
+
+
+class Leaver:
+    """One partition. before: the metadata below which it was not removed yet. mark: what its folder
+    is to say of its log; None when it is not kept. removal: what is left of it."""
+
+    __slots__ = ("before", "failure", "kept", "mark", "partition", "removal", "step")
+
+    def __init__(self, partition: Partition, before: int, kept: bool) -> None:
+        self.partition = partition
+        self.before = before
+        self.kept = kept
+        self.mark: Mark | None = None
+        self.step = QUEUED
+        self.removal: Removal | None = None
+        self.failure: StorageFailed | None = None
+
+
+class Leaving:
+    """threads: a single one, so that jobs end in the order in which they were submitted. told:
+    called for each partition, with the time in ms, before it goes."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        core: Core,
+        housekeeping: Housekeeping,
+        trash: Trash,
+        threads: Threads,
+        events: EventLog,
+    ) -> None:
+        self._disk = disk
+        self._core = core
+        self._housekeeping = housekeeping
+        self._trash = trash
+        self._threads = threads
+        self._events = events
+        self._all: dict[tuple[bytes, int], Leaver] = {}  # who came first, first
+        self._names: dict[tuple[str, int], Leaver] = {}
+        self._queued: dict[Leaver, None] = {}
+        self._closed: dict[Leaver, None] = {}
+        self.told: Callable[[Partition, int], None] = _nothing
+
+    @property
+    def busy(self) -> bool:
+        """Whether anybody is on the way out."""
+        return bool(self._all)
+
+    def replayed(self, applied: int) -> int:
+        """How much of the metadata counts as replayed, when all below `applied` was looked at."""
+        first = next(iter(self._all.values()), None)
+        return applied if first is None else first.before
+
+    def begin(self, partitions: Iterable[Partition], before: int, *, kept: bool) -> None:
+        """Their topic was removed by metadata behind `before`. kept: it may come back."""
+        for partition in partitions:
+            key, name = (partition.topic_id, partition.index), (partition.topic, partition.index)
+            if key not in self._all:
+                assert name not in self._names, "its name was given on before it had gone"
+                leaver = Leaver(partition, before, kept)
+                self._all[key] = self._names[name] = leaver
+                self._queued[leaver] = None
+
+    def go_on(self, now_ns: int, now_ms: int) -> bool:
+        """Some steps; False when there is more to do at once."""
+        self._take()
+        looked_at = list(islice(self._queued, A_TURN))
+        for leaver in looked_at:
+            del self._queued[leaver]
+            if leaver.partition.syncing:
+                self._queued[leaver] = None  # behind the others
+            else:
+                self._let_go(leaver, now_ns, now_ms)
+        if not self._threads.outstanding():
+            if self._closed:
+                self._rename(list(islice(self._closed, A_JOB)), now_ms)
+            elif self._all and not self._queued:
+                self._forget()
+        return not any(not leaver.partition.syncing for leaver in islice(self._queued, A_TURN))
+
+    def make_way(self, name: tuple[str, int], key: tuple[bytes, int], now: tuple[int, int]) -> None:
+        """Return when nobody of this name (topic, partition) or key (topic id, partition) is on the
+        way out. now: monotonic in ns, wall clock in ms."""
+        for leaver in {self._names.get(name): None, self._all.get(key): None}:
+            if leaver is None:
+                continue
+            if leaver.step == QUEUED:
+                del self._queued[leaver]
+                self._let_go(leaver, *now)
+            if leaver.step == CLOSED:
+                del self._closed[leaver]
+                _put_away(self._disk, [leaver], now[1])
+                self._renamed([leaver])
+            while leaver.step == AWAY:
+                self._wait()
+            if leaver.step == RENAMED:
+                self._tell(self._try_to_forget([leaver.partition]))
+                self._gone([leaver])
+            while self._is_known(leaver):
+                self._wait()
+
+    # The steps ------------------------------------------------------------------------------------
+
+    def _let_go(self, leaver: Leaver, now_ns: int, now_ms: int) -> None:
+        partition = leaver.partition
+        self.told(partition, now_ms)
+        self._core.remove(partition.handle, now_ns)
+        log = partition.log
+        if leaver.kept:
+            leaver.mark = log.log_start_offset, log.recovery_point
+        leaver.step = CLOSED
+        self._closed[leaver] = None
+
+    def _rename(self, leavers: list[Leaver], now_ms: int) -> None:
+        for leaver in leavers:
+            del self._closed[leaver]
+            leaver.step = AWAY
+        self._threads.submit((leavers,), partial(_put_away, self._disk, leavers, now_ms))
+
+    def _renamed(self, leavers: list[Leaver]) -> None:
+        for leaver in leavers:
+            leaver.step = RENAMED
+            partition, removal = leaver.partition, leaver.removal
+            if leaver.failure is not None or removal is None:
+                cause = leaver.failure
+                self._events.event(ERROR, "not-deleted", partition=partition, cause=cause)
+            elif leaver.kept:
+                self._trash.hold((partition.topic_id, partition.index), removal.folder)
+            else:
+                self._housekeeping.remove_later(removal)
+
+    def _forget(self) -> None:
+        """When the last one is renamed: all together, because the files are written whole."""
+        leavers = [leaver for leaver in self._all.values() if leaver.step == RENAMED]
+        if leavers and not self._housekeeping.writing:
+            for leaver in leavers:
+                leaver.step = FORGOTTEN
+            gone = [leaver.partition for leaver in leavers]
+            self._threads.submit((leavers,), self._housekeeping.forget_job(gone))
+
+    def _try_to_forget(self, gone: Sequence[Partition]) -> Exception | None:
+        try:
+            self._housekeeping.forget(gone)
+        except StorageFailed as failure:
+            return failure
+        return None
+
+    def _tell(self, failure: Exception | None) -> None:
+        if failure is not None:
+            if not isinstance(failure, StorageFailed):
+                raise failure
+            self._events.event(ERROR, "checkpoint-failed", cause=failure)
+
+    def _gone(self, leavers: Iterable[Leaver]) -> None:
+        for leaver in leavers:
+            partition = leaver.partition
+            del self._all[partition.topic_id, partition.index]
+            del self._names[partition.topic, partition.index]
+
+    def _is_known(self, leaver: Leaver) -> bool:
+        return self._all.get((leaver.partition.topic_id, leaver.partition.index)) is leaver
+
+    def _wait(self) -> None:
+        self._threads.wait()
+        self._take()
+
+    def _take(self) -> None:
+        for done in self._threads.take():
+            (leavers,) = done.tag
+            if leavers[0].step == FORGOTTEN:
+                self._tell(done.failure)
+                self._gone(leavers)
+            elif done.failure is not None:
+                raise done.failure
+            else:
+                self._renamed(leavers)
+
+
+def _nothing(partition: Partition, now_ms: int) -> None:
+    """Nobody has to know that it goes."""
+
+
+def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
+    """Mark and rename their folders; on any thread, which has their logs for itself."""
+    for leaver in leavers:
+        partition = leaver.partition
+        try:
+            if leaver.mark is not None:
+                write_mark(disk, partition.log.path, leaver.mark)
+            leaver.removal = partition.log.delete(partition.topic_id.hex(), now_ms, sync=False)
+        except StorageFailed as failure:
+            leaver.failure = failure
+    parents = {one.removal.folder.rpartition("/")[0]: None for one in leavers if one.removal}
+    for parent in parents:
+        try:
+            disk.sync_dir(parent)
+        except StorageFailed as failure:
+            for leaver in leavers:
+                if leaver.removal and leaver.removal.folder.startswith(f"{parent}/"):
+                    leaver.failure = failure

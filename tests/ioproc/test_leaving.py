@@ -1,0 +1,138 @@
+"""A large topic that is deleted: what one turn does for it, and what must wait for it. Steps are
+counted, not timed."""
+
+from collections import Counter
+
+import pytest
+from core_world import NOW_MS, HeldThreads, batch
+from test_home import Cluster, topic_id
+
+from appliance.base import errors
+from appliance.base.os_disk import OsDisk
+from appliance.ioproc.leaving import A_JOB, A_TURN
+from appliance.metadata.changes import PartitionAdded
+
+PARTITIONS = 3 * A_TURN
+
+
+class CountingDisk(OsDisk):
+    """Counts what blocks, by who does it: the loop, or a job."""
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def rename(self, old, new):
+        self.counts["rename"] += 1
+        super().rename(old, new)
+
+    def sync_dir(self, path):
+        self.counts["sync_dir"] += 1
+        super().sync_dir(path)
+
+    def create(self, path):
+        self.counts["create"] += 1
+        return super().create(path)
+
+    def take(self):
+        taken, self.counts = self.counts, Counter()
+        return taken
+
+
+@pytest.fixture
+def life(tmp_path):
+    cluster = Cluster(tmp_path)
+    cluster.topic("other")
+    cluster.topic("t", partitions=PARTITIONS)
+    one = cluster.live()
+    one.cluster = cluster
+    one.leaving = one.home.leaving
+    one.threads = one.leaving._threads = HeldThreads()
+    one.disk = one.leaving._disk = one.keeping._disk = CountingDisk()
+    for partition in one.world.core.partitions.values():
+        partition.log._disk = one.disk
+    yield one
+    one.end()
+
+
+def serves_others(life):
+    life.world.append(0, batch(b"v"), acks=1)
+    return [m.flags for m in life.world.turn()] == [0]
+
+
+def test_a_turn_lets_some_go_and_touches_no_disk(life):
+    life.home.apply([life.cluster.remove("t")], 40)
+    life.disk.take()
+    for turn in range(1, 4):
+        done = life.home.go_on(turn, NOW_MS)
+        assert len(life.world.core.partitions) == 1 + PARTITIONS - turn * A_TURN
+        assert not life.disk.take(), "what blocks is for the thread"
+        assert done == (turn == 3)
+        assert serves_others(life)
+    assert life.leaving.replayed(50) == 40, "its rows are not free yet"
+
+
+def test_a_job_renames_some_with_one_sync_of_what_they_lie_in(life):
+    life.home.apply([life.cluster.remove("t")], 40)
+    for turn in range(1, 4):
+        life.home.go_on(turn, NOW_MS)
+    life.disk.take()
+    jobs = 0
+    while life.leaving._names:
+        assert len(life.threads.jobs) == 1, "the next one waits until this one is taken"
+        life.threads.run_all()
+        done = life.disk.take()
+        assert done["rename"] <= A_JOB and done["sync_dir"] <= 1
+        jobs += 1
+        life.home.go_on(3, NOW_MS)
+        assert not life.disk.take()["sync_dir"]
+        assert serves_others(life)
+    assert jobs == PARTITIONS // A_JOB + 1, "and one for the checkpoints"
+    assert life.leaving.replayed(50) == 50
+
+
+def test_a_sync_under_way_is_not_waited_for(life):
+    life.world.append(1, batch(b"v"), acks=-1, token=7)
+    life.world.core.finish(life.world.now_ns)
+    assert life.world.core.partitions[1].syncing
+    life.home.apply([life.cluster.remove("t")], 40)
+    for turn in range(6):
+        life.home.go_on(turn, NOW_MS)
+    assert list(life.world.core.partitions) == [0, 1]
+    life.world.threads.run_all()
+    assert [(m.token, m.flags) for m in life.world.turn()] == [(7, 0)], "it is durable"
+    life.home.go_on(7, NOW_MS)
+    assert list(life.world.core.partitions) == [0]
+
+
+@pytest.mark.parametrize("turns", range(5))
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_name_that_is_asked_for_meanwhile_waits_for_one_partition(life, turns, ran):
+    removed = life.cluster.remove("t")
+    again = life.cluster.topic("t", identity=b"again".ljust(16, b"\0"))
+    handle = life.cluster.handles[again.topic_id, 0]
+    life.home.apply([removed, PartitionAdded("t", again.topic_id, 0)], 40)
+    life.home._waiting, waiting = {}, life.home._waiting
+    for turn in range(turns):
+        life.home.go_on(turn, NOW_MS)
+        if ran:
+            life.threads.run_all()
+    life.disk.take()
+    life.home._waiting = waiting
+    life.world.append(handle, batch(b"new"), acks=1)
+    assert [m.flags for m in life.world.turn()] == [0]
+    assert life.disk.take()["rename"] <= A_JOB + 3
+    assert life.world.core.partitions[handle].log.end_offset == 1
+    while life.leaving.busy:
+        life.home.go_on(9, NOW_MS)
+        life.keeping.tick(9, NOW_MS)
+        life.threads.run_all()
+    assert life.world.core.partitions[handle].broken is None
+    assert list(life.world.core.partitions) == [0, handle]
+
+
+def test_who_asks_a_partition_on_its_way_is_told_that_it_is_gone(life):
+    life.home.apply([life.cluster.remove("t")], 40)
+    life.home.go_on(0, NOW_MS)
+    life.world.append(1, batch(b"v"), acks=1)
+    assert [m.flags for m in life.world.turn()] == [errors.UNKNOWN_TOPIC_OR_PARTITION]
+    assert topic_id("t") not in {p.topic_id for p in list(life.world.core.partitions.values())[:1]}
