@@ -99,18 +99,7 @@ class IoProcess:
             self._clock.wall_ms,
         )
         self.copies = Flusher(1)
-        self._moves = Moves(
-            disk,
-            dirs,
-            self.core,
-            self._housekeeping,
-            self.copies,
-            self._assign,
-            self._assigned(dirs),
-            self._copy_limit,
-            lambda: os.urandom(16).hex(),
-            events,
-        )
+        self._moves = self._moves_of(disk, dirs)
         self._home.leaving.told = self._moves.give_up
         self._opening: Iterator[None] | None = None
         self._open = False
@@ -130,6 +119,20 @@ class IoProcess:
             self._housekeeping.remove_later,
             self._events,
             seat.ioprocs,
+        )
+
+    def _moves_of(self, disk: Disk, dirs: LogDirs) -> Moves:
+        return Moves(
+            disk,
+            dirs,
+            self.core,
+            self._housekeeping,
+            self.copies,
+            self._assign,
+            self._assigned(dirs),
+            self._copy_limit,
+            lambda: os.urandom(16).hex(),
+            self._events,
         )
 
     # The loop's turn ------------------------------------------------------------------------------
