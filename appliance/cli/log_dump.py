@@ -89,7 +89,7 @@ def _print(found: Row, hidden: Sequence[str]) -> None:
         print()
         return
     for row in rows:
-        inner = row["records"]
+        inner = row.get("records", ())  # none of a damaged batch
         table([key for key in row if key not in (*hidden, "records")], [row])
         for record in inner:
             shown = {key: value for key, value in record.items() if value is not None}

@@ -35,6 +35,7 @@ _COMMANDS: Final[Table] = {
     "consume": ("appliance.cli.consume", "Read records: by offset, by time, from the end."),
     "job": ("appliance.cli.job.command", "Derived streams: jobs over topics, run by Spark."),
     "log": ("appliance.cli.log", "Look into the files of a data folder."),
+    "metadata": ("appliance.cli.metadata", "Repair the metadata log of a data folder."),
     "version": ("appliance.cli.version", "Say which version this is."),
 }
 

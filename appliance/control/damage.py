@@ -38,7 +38,8 @@ def refuse_damage(
                 path,
                 errno.EBADMSG,
                 f"damaged at byte {position}: {problem}. It was whole once and cutting it off here"
-                " would lose topics; restore the folder from a copy",
+                " would lose topics; restore the folder from a copy, or see what can be saved:"
+                " penstock metadata repair DATA-FOLDER --dry-run",
             )
 
 

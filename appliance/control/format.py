@@ -11,6 +11,7 @@ from typing import Final
 
 from appliance.base.disk import Disk, write_file
 from appliance.base.errors import ConfigError
+from appliance.control import repair
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import checkpoint, identity
 from appliance.metadata.checkpoint import SnapshotId, VoterSet
@@ -79,11 +80,29 @@ def bootstrap(now_ms: int) -> bytes:
 def check_metadata_is_there(disk: Disk, data_dir: str) -> None:
     """Raises ConfigError when partitions are there but the metadata log is not: starting with an
     empty cluster over them would lose them."""
+    if repair.finish(disk, data_dir):
+        return
     if disk.exists(f"{data_dir}/{LOG_FOLDER}"):
         return
     for name in disk.listdir(data_dir):
         if _PARTITION_FOLDER.match(name):
             raise ConfigError(
                 f"{data_dir} holds {name} but no {LOG_FOLDER}, the cluster's metadata;"
-                " restore that folder from a copy, or choose another folder with --data"
+                " restore that folder from a copy, choose another folder with --data, or see what"
+                " can be saved: penstock metadata repair DATA-FOLDER --dry-run"
             )
+
+
+def check_metadata_is_whole(disk: Disk, dirs: Sequence[str], image: MetadataImage) -> None:
+    """Raises ConfigError when the metadata log knows of nothing at all and partitions are there:
+    every one of them would be moved away."""
+    if image.metadata_version:
+        return
+    for path in dirs:
+        for name in disk.listdir(path) if disk.exists(path) else ():
+            if _PARTITION_FOLDER.match(name) and name != LOG_FOLDER:
+                raise ConfigError(
+                    f"{dirs[0]}/{LOG_FOLDER}, the cluster's metadata, is empty, but {path} holds"
+                    f" {name}; restore that folder from a copy, or see what can be saved:"
+                    " penstock metadata repair DATA-FOLDER --dry-run"
+                )

@@ -8,13 +8,14 @@ tools read them, and its controller can take them over. Control is the only call
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import EBADMSG
 from typing import Final
 
 from appliance.base.disk import Disk, write_file
-from appliance.base.errors import DiskFull
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import TopicId
 from appliance.config.log_config import NEVER, LogConfig
-from appliance.control import quorum_state
+from appliance.control import quorum_state, repair
 from appliance.control.damage import refuse_damage
 from appliance.logstore.log import Log
 from appliance.logstore.recovery import write_metadata
@@ -42,7 +43,8 @@ class Limits:
 
 
 class MetadataLog:
-    """image: the replayed cluster. epoch: the one this node leads. committed: exclusive end."""
+    """image: the replayed cluster. epoch: the one this node leads. committed: exclusive end.
+    recovered: what was damaged and could be had from a snapshot."""
 
     def __init__(
         self, disk: Disk, folder: str, node_id: int, log: Log, follower: Follower, limits: Limits
@@ -60,6 +62,7 @@ class MetadataLog:
         self.quorum: VoterSet = follower.quorum
         self.epoch = 0
         self.committed = log.end_offset
+        self.recovered = ""
 
     @property
     def end_offset(self) -> int:
@@ -211,7 +214,18 @@ def open_log(
     if not bases:
         bases = [durable]
         _make_folder(disk, data_dir, folder, durable)
-    refuse_damage(disk, folder, bases, durable=durable, clean=clean)
+    recovered = ""
+    try:
+        refuse_damage(disk, folder, bases, durable=durable, clean=clean)
+    except StorageFailed as damage:
+        saved = repair.plan(disk, data_dir)
+        if not saved.lossless:
+            raise
+        old = repair.carry_out(disk, data_dir, saved, now_ms)
+        recovered = f"{damage}; all of it was in a snapshot, the old files are in {old}"
+        durable = saved.end + 1
+        bases = [durable]
+        _make_folder(disk, data_dir, folder, durable)
     log = Log.open(
         disk,
         folder,
@@ -224,7 +238,24 @@ def open_log(
     )
     log.sync_now()
     follower.load(log.end_offset)
-    return MetadataLog(disk, folder, node_id, log, follower, limits)
+    made = MetadataLog(disk, folder, node_id, log, follower, limits)
+    made.recovered = recovered
+    return made
+
+
+def whole(disk: Disk, data_dir: str) -> bool:
+    """Whether nothing in the log is damaged, a torn tail included. Raises StorageFailed when it
+    cannot be read."""
+    folder = f"{data_dir}/{LOG_FOLDER}"
+    known, bases = files.snapshots(disk, folder), files.segments(disk, folder)
+    try:
+        durable = known[-1].offset if known else 0
+        refuse_damage(disk, folder, bases, durable=durable, clean=True)
+    except StorageFailed as damage:
+        if damage.errno != EBADMSG:
+            raise
+        return False
+    return bool(bases or known)
 
 
 def _make_folder(disk: Disk, data_dir: str, folder: str, base: int) -> None:

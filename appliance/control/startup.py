@@ -15,6 +15,7 @@ from appliance.base.errors import CannotServe, ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.control.format import (
     check_metadata_is_there,
+    check_metadata_is_whole,
     format_log_dirs,
     open_or_format,
 )
@@ -78,6 +79,9 @@ def _start(
     limits = _limits(config)
     clean = seat.clean and seat.generation == 1
     metadata = open_log(disk, data_dir, identity.node_id, follower, limits, now_ms, clean=clean)
+    if metadata.recovered:
+        log.event(WARNING, "metadata-recovered", cause=metadata.recovered)
+    check_metadata_is_whole(disk, dirs.paths, metadata.image)
     _check_features(metadata.image, data_dir)
     if metadata.image.skipped:
         log.event(WARNING, "metadata-records-unknown", records=metadata.image.skipped)

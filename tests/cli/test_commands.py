@@ -321,7 +321,17 @@ def test_version(run):
 
 
 COMMANDS = [
-    *(("up",), ("demo",), ("produce",), ("consume",), ("version",), ("log",), ("log", "dump")),
+    *(
+        ("up",),
+        ("demo",),
+        ("produce",),
+        ("consume",),
+        ("version",),
+        ("log",),
+        ("log", "dump"),
+        ("metadata",),
+        ("metadata", "repair"),
+    ),
     *(("topic",), ("topic", "create"), ("topic", "list"), ("topic", "describe")),
     *(("topic", "delete"), ("topic", "config"), ("topic", "config", "get")),
     *(("topic", "config", "set"), ("topic", "config", "unset")),
