@@ -23,7 +23,7 @@ from appliance.coordinators.turn import Turn
 class ClassicGroup(ClassicState):
     """The state of a rebalance behind the methods of every group."""
 
-    KIND: ClassVar = "Classic"
+    KIND: ClassVar = "classic"
 
     @property
     def state_name(self) -> str:

@@ -279,15 +279,14 @@ def leave(turn: Turn, call: Call, request: Any, group: ConsumerState) -> None:
     leaving: dict[str, None] = {}
     results = []
     for one in request.members:
-        member_id, code = one.member_id, errors.NONE
+        code = errors.NONE
         try:
-            member_id = _check_leaving(group, member_id, one.group_instance_id)
-            leaving[member_id] = None
+            leaving[_check_leaving(group, one.member_id, one.group_instance_id)] = None
         except PeerError as refused:
             code = refused.code
         results.append(
             {
-                "member_id": member_id,
+                "member_id": one.member_id,
                 "group_instance_id": one.group_instance_id,
                 "error_code": code,
             }
@@ -300,8 +299,5 @@ def leave(turn: Turn, call: Call, request: Any, group: ConsumerState) -> None:
 def _check_leaving(group: ConsumerState, member_id: str, instance_id: str | None) -> str:
     if not member_id and instance_id is not None:
         member_id = group.static_members.get(instance_id, "")
-    if group.check_member(member_id, instance_id).classic is None:
-        raise PeerError(
-            errors.UNKNOWN_MEMBER_ID, f"{member_id} does not speak the classic protocol"
-        )
+    group.check_member(member_id, instance_id)
     return member_id

@@ -11,7 +11,7 @@ from appliance.coordinators.consumer_state import without_epochs
 from appliance.coordinators.consumer_target import preferred_assignor
 from appliance.coordinators.group import Group
 from appliance.coordinators.listing import GROUP_OPERATIONS, NOT_ASKED_FOR
-from appliance.coordinators.reconcile import Target
+from appliance.coordinators.reconcile import Current, Target
 from appliance.coordinators.turn import Turn
 from appliance.metadata.image import MetadataImage
 
@@ -26,7 +26,9 @@ def describe(turn: Turn, call: Call, request: Any) -> None:
     for group_id in request.group_ids:
         if turn.shard.owns(group_id):
             group = turn.shard.groups.get(group_id)
-            if isinstance(group, ConsumerGroup):
+            if not group_id:
+                groups.append(_failed(group_id, errors.INVALID_GROUP_ID, None))
+            elif isinstance(group, ConsumerGroup):
                 groups.append({**_described(turn, group), "authorized_operations": operations})
             else:
                 groups.append(_missing(group_id, group))
@@ -82,11 +84,19 @@ def _described_member(group: ConsumerGroup, member_id: str, image: MetadataImage
         "client_id": member.client_id,
         "client_host": member.client_host,
         "subscribed_topic_names": member.topic_names,
-        "subscribed_topic_regex": member.topic_regex,
-        "assignment": _named(without_epochs(current.assigned), image),
+        "subscribed_topic_regex": member.topic_regex or "",
+        "assignment": _named(_held(current), image),
         "target_assignment": _named(group.targets.get(member_id, {}), image),
         "member_type": CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
     }
+
+
+def _held(current: Current) -> Target:
+    """All that a member holds, also what it has yet to give up."""
+    held = without_epochs(current.assigned)
+    for topic_id, partitions in without_epochs(current.revoking).items():
+        held[topic_id] = held.get(topic_id, frozenset()) | partitions
+    return held
 
 
 def _named(target: Target, image: MetadataImage) -> dict[str, Any]:

@@ -22,7 +22,7 @@ MEMBER_EPOCH_SINCE = 9
 class ConsumerGroup(ConsumerState):
     """Members, targets and places behind the methods of every group."""
 
-    KIND: ClassVar = "Consumer"
+    KIND: ClassVar = "consumer"
 
     @property
     def state_name(self) -> str:

@@ -3,7 +3,6 @@
 One request does it all: epoch 0 joins, -1 leaves, -2 says that a static member will be back, any
 other one tells that the member lives and what it owns, and hears what it is to own. Fields that are
 null have not changed. Version 1: regular expressions, and member ids that clients make (KIP-1082).
-A member that is not known, in a group that is not there, is told UNKNOWN_MEMBER_ID: it joins again.
 """
 
 from base64 import urlsafe_b64encode
@@ -83,15 +82,22 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
             f"the consumer protocol needs the feature {FEATURE}=1 and `consumer` in "
             f"group.coordinator.rebalance.protocols",
         )
-    for name in ("group_id", "instance_id", "rack_id"):
-        _refuse_if(getattr(request, name) == "", f"{name} must not be empty")
     epoch = request.member_epoch
-    _refuse_if(epoch < STATIC_LEFT, f"member_epoch {epoch}: the least one is {STATIC_LEFT}")
     needs_id = epoch != JOINS or call.version >= OWN_ID_SINCE
-    _refuse_if(needs_id and not request.member_id, "member_id must not be empty")
+    _refuse_if(needs_id and not request.member_id, "MemberId can't be empty.")
+    for name, field in (
+        ("GroupId", "group_id"),
+        ("InstanceId", "instance_id"),
+        ("RackId", "rack_id"),
+    ):
+        _refuse_if(getattr(request, field) == "", f"{name} can't be empty.")
+    _refuse_if(
+        epoch < STATIC_LEFT,
+        f"MemberEpoch is invalid. It is {epoch}, and the least one is {STATIC_LEFT}.",
+    )
     _refuse_if(
         epoch == STATIC_LEFT and request.instance_id is None,
-        "instance_id must be given by a static member that leaves for a while",
+        "InstanceId can't be null. A static member that leaves for a while has one.",
     )
     if epoch == JOINS:
         _check_first(request)
@@ -102,20 +108,24 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
     if request.server_assignor is not None and request.server_assignor not in known:
         raise PeerError(
             errors.UNSUPPORTED_ASSIGNOR,
-            f"there is no server_assignor {request.server_assignor!r}, but {', '.join(known)}",
+            f"ServerAssignor {request.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(known)}.",
         )
 
 
 def _check_first(request: Any) -> None:
-    _refuse_if(request.rebalance_timeout // _MS == -1, "rebalance_timeout_ms must be given to join")
+    _refuse_if(
+        request.rebalance_timeout // _MS == -1,
+        "RebalanceTimeoutMs must be provided in first request.",
+    )
     _refuse_if(
         request.topic_partitions is None or len(request.topic_partitions) > 0,
-        "topic_partitions must be an empty list to join: a new member owns nothing",
+        "TopicPartitions must be empty when (re-)joining.",
     )
     _refuse_if(
         request.subscribed_topic_names is None
         and getattr(request, "subscribed_topic_regex", None) is None,
-        "subscribed_topic_names or subscribed_topic_regex must be given to join",
+        "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
     )
 
 
@@ -134,11 +144,8 @@ def _beat(turn: Turn, call: Call, request: Any) -> dict[str, Any]:
     owned = _owned(request)
     known = _recognize(turn, group, request, member_id, owned)
     told = _told(call, request, known)
-    resubscribed = (
-        known is None
-        or told.topic_names != known.topic_names
-        or told.topic_regex != known.topic_regex
-    )
+    subscription = ((), None) if known is None else (known.topic_names, known.topic_regex)
+    resubscribed = subscription != (told.topic_names, told.topic_regex)
     if told != known:
         turn.write(MemberMetadataKey(group=request.group_id, member=member_id), told)
     joined = turn.shard.groups[request.group_id]
@@ -205,9 +212,12 @@ def _check_epoch(current: Current, epoch: int, owned: Owned) -> None:
         held = current.assigned
         if all(topic in held and own <= held[topic].keys() for topic, own in owned.items()):
             return
+    kind = "greater" if epoch > current.epoch else "smaller"
     raise PeerError(
         errors.FENCED_MEMBER_EPOCH,
-        f"the member's epoch is {current.epoch}, not {epoch}; it must give up all and join again",
+        f"The consumer group member has a {kind} member epoch ({epoch}) than the one known by the "
+        f"group coordinator ({current.epoch}). The member must abandon all its partitions and "
+        f"rejoin.",
     )
 
 
@@ -220,7 +230,9 @@ def _recognize_static(
         return group.members.get(member_id)
     if group.members[old_id].classic is None and group.current(old_id).epoch != STATIC_LEFT:
         raise PeerError(
-            errors.UNRELEASED_INSTANCE_ID, f"instance id {instance_id} is in use by {old_id}"
+            errors.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group "
+            f"because the instance id is owned by {old_id} member.",
         )
     return replace_static(turn, group, old_id, member_id)
 
@@ -305,9 +317,11 @@ def _assignment(held: Held) -> dict[str, Any]:
 
 
 def _leave(turn: Turn, request: Any) -> dict[str, Any]:
-    group = turn.shard.groups.get(request.group_id)
-    if not isinstance(group, ConsumerState):
-        raise PeerError(errors.UNKNOWN_MEMBER_ID, f"there is no group {request.group_id}")
+    found = turn.shard.groups.get(request.group_id)
+    if not isinstance(found, ConsumerState):
+        why = "not found" if found is None else "is not a consumer group"
+        raise PeerError(errors.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {why}.")
+    group = found
     group.check_member(request.member_id, request.instance_id)
     if request.member_epoch == STATIC_LEFT:
         current = group.current(request.member_id)

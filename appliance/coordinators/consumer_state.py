@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 GROUP_CONFIG = 32
 """The resource type of a group's own settings."""
+FIRST_EPOCH = 1
+"""Of a group without members; whoever joins first makes it the next one, as in Kafka."""
 _NOWHERE = Current()
 
 
@@ -54,7 +56,7 @@ class ConsumerState(Group):
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = 0
         self.members: dict[str, MemberMetadataValue] = {}
@@ -152,16 +154,18 @@ class ConsumerState(Group):
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is None:
-                raise PeerError(errors.UNKNOWN_MEMBER_ID, f"nobody has instance id {instance_id}")
+                raise PeerError(errors.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
             if current != member_id:
                 raise PeerError(
                     errors.FENCED_INSTANCE_ID,
-                    f"{member_id} of instance {instance_id} was replaced by {current}",
+                    f"Static member {member_id} with instance id {instance_id} was fenced by "
+                    f"member {current}.",
                 )
         member = self.members.get(member_id)
         if member is None:
             raise PeerError(
-                errors.UNKNOWN_MEMBER_ID, f"{member_id!r} is no member of {self.group_id}"
+                errors.UNKNOWN_MEMBER_ID,
+                f"Member {member_id} is not a member of group {self.group_id}.",
             )
         return member
 

@@ -35,7 +35,7 @@ class _Assignment:
 
     def __init__(self, owned: tuple["_Topic", ...]) -> None:
         self.owned = owned
-        self.user_data = b""
+        self.user_data = None
 
 
 class _Topic:

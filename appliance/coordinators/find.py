@@ -25,6 +25,10 @@ class Node(NamedTuple):
     port: int
 
 
+_MALFORMED: Final = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
 _NOBODY: Final = Node(-1, "", -1)
 
 
@@ -49,7 +53,7 @@ def find(
         "error_message": message,
     }
     if version < _SEVERAL_SINCE:
-        return {"throttle_time": 0, **values}, missing
+        return {"throttle_time": 0, **values, "error_message": message or "NONE"}, missing
     rows = [{"key": key, **values} for key in request.coordinator_keys]
     return {"throttle_time": 0, "coordinators": rows}, missing
 
@@ -61,4 +65,6 @@ def _verdict(kind: int, missing: bool) -> tuple[int, str]:
         return errors.NONE, ""
     if kind == TRANSACTION:
         return errors.COORDINATOR_NOT_AVAILABLE, "transactions are not served"
-    return errors.INVALID_REQUEST, f"coordinators of key type {kind} are not served"
+    if kind == SHARE:
+        return errors.INVALID_REQUEST, f"{_MALFORMED} Share groups are not served."
+    return errors.INVALID_REQUEST, f"{_MALFORMED} Groups have key type 0, transactions 1."

@@ -100,8 +100,7 @@ def list_groups(turn: Turn, call: Call, request: Any) -> None:
             "group_type": group.KIND,
         }
         for group in turn.shard.groups.values()
-        if (not states or group.state_name.lower() in states)
-        and (not kinds or group.KIND.lower() in kinds)
+        if (not states or group.state_name.lower() in states) and (not kinds or group.KIND in kinds)
     ]
     turn.answer(call, {"throttle_time": 0, "error_code": errors.NONE, "groups": groups})
 

@@ -51,7 +51,7 @@ def enter(turn: Turn, request: Any, group: Group | None) -> ConsumerState | None
     classic group that cannot change.
     """
     if request.member_epoch != 0:
-        raise PeerError(errors.UNKNOWN_MEMBER_ID, f"{request.group_id} has no such member")
+        raise no_such_group(request.group_id, group)
     if group is None:
         return None
     assert isinstance(group, ClassicGroup), f"a group of kind {group.KIND}"
@@ -59,6 +59,15 @@ def enter(turn: Turn, request: Any, group: Group | None) -> ConsumerState | None
         group.write_tombstones(turn)
         return None
     return _upgrade(turn, group)
+
+
+def no_such_group(group_id: str, group: Group | None) -> PeerError:
+    """What a heartbeat hears that is not the first one, where there is no consumer group: to join
+    again. Upon Kafka's GROUP_ID_NOT_FOUND clients end."""
+    why = f"Consumer group {group_id} not found."
+    if group is not None:
+        why = f"Group {group_id} is not a consumer group."
+    return PeerError(errors.UNKNOWN_MEMBER_ID, f"{why} The member must join again.")
 
 
 # Classic → consumer -------------------------------------------------------------------------------
@@ -71,17 +80,10 @@ class _Convert(NamedTuple):
 
 
 def _upgrade(turn: Turn, group: ClassicGroup) -> ConsumerState:
-    settings = turn.shard.settings
-    if (
-        settings.migration_policy not in UPGRADE
-        or group.protocol_type != CONSUMER
-        or len(group.members) > settings.consumer_max_size
-    ):
+    if why := _hindrance(turn, group):
         raise PeerError(
             errors.GROUP_ID_NOT_FOUND,
-            f"{group.group_id} is a classic group of type {group.protocol_type!r} with "
-            f"{len(group.members)} members, which cannot become a consumer group "
-            f"(group.consumer.migration.policy, group.consumer.max.size)",
+            f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
         )
     converts = _read(group, turn.shard.image)
     _call_back(turn, group)
@@ -103,6 +105,25 @@ def _upgrade(turn: Turn, group: ClassicGroup) -> ConsumerState:
         turn.write(CurrentKey(group=group_id, member=one.member_id), current_value(place))
         made.keep_alive(turn, one.member_id)
     return made
+
+
+def _hindrance(turn: Turn, group: ClassicGroup) -> str:
+    """Why a classic group with members cannot become a consumer group; empty when it can."""
+    settings = turn.shard.settings
+    if settings.migration_policy not in UPGRADE:
+        return (
+            "the online upgrade is disabled: group.consumer.migration.policy is "
+            f"{settings.migration_policy}, and would have to be upgrade or bidirectional"
+        )
+    if group.protocol_type != CONSUMER:
+        return "the group does not use the consumer embedded protocol"
+    if len(group.members) > settings.consumer_max_size:
+        return (
+            "the group exceeds the consumer group maximum size: it has "
+            f"{len(group.members)} members, group.consumer.max.size is "
+            f"{settings.consumer_max_size}"
+        )
+    return ""
 
 
 def _read(group: ClassicGroup, image: MetadataImage) -> list[_Convert]:

@@ -102,6 +102,8 @@ def _ending(asked: Any, metadata: str, now_ms: int, expires_ms: int) -> OffsetCo
 
 def delete(turn: Turn, call: Call, request: Any) -> None:
     """Forget offsets of topics that no member is subscribed to."""
+    if not request.group_id:
+        raise PeerError(errors.INVALID_GROUP_ID, "group_id must not be empty")
     group = turn.shard.groups.get(request.group_id)
     if group is None:
         raise PeerError(errors.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id}")
@@ -115,7 +117,8 @@ def delete(turn: Turn, call: Call, request: Any) -> None:
             if not in_use:
                 code = _delete_one(turn, request.group_id, asked.name, one.partition_index)
             partitions.append({"partition_index": one.partition_index, "error_code": code})
-        topics.append({"name": asked.name, "partitions": partitions})
+        if partitions:
+            topics.append({"name": asked.name, "partitions": partitions})
     turn.answer(call, {"error_code": errors.NONE, "throttle_time": 0, "topics": topics})
 
 

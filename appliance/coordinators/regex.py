@@ -11,6 +11,17 @@ from typing import Any, Final
 
 from appliance.base.errors import INVALID_REGULAR_EXPRESSION, PeerError
 
+_KAFKAS: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}
+"""What is wrong in the words of the engine here → in those of Kafka's."""
 _MEMORY: Final = 1 << 20
 """Bytes that one compiled expression may take."""
 
@@ -28,9 +39,11 @@ def compiled(expression: str) -> Any:
     except re2.error as cause:
         why = cause.args[0] if cause.args else ""
         text = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
+        what, _, where = text.partition(": ")
         raise PeerError(
             INVALID_REGULAR_EXPRESSION,
-            f"The regular expression {expression[:200]!r} is not one of RE2: {text}.",
+            f"SubscribedTopicRegex `{expression[:200]}` is not a valid regular expression: "
+            f"{_KAFKAS.get(what, what)}. It must be one of RE2; wrong is {where or what!r}.",
         ) from cause
 
 

@@ -49,7 +49,7 @@ INVALID = errors.INVALID_REQUEST
         ("a", 0, {"subscribed_topic_regex": r"(a)\1"}, errors.INVALID_REGULAR_EXPRESSION),
         ("a", 0, {"subscribed_topic_regex": "((a{99}){99})"}, errors.INVALID_REGULAR_EXPRESSION),
         ("a", 3, {}, errors.UNKNOWN_MEMBER_ID),
-        ("a", -1, {}, errors.UNKNOWN_MEMBER_ID),
+        ("a", -1, {}, errors.GROUP_ID_NOT_FOUND),
         ("a", 0, {}, errors.NONE),
         ("a", 0, {"subscribed_topic_names": ()}, errors.NONE),
     ],

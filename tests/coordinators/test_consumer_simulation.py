@@ -26,7 +26,7 @@ def test_nothing_has_two_owners_among_consumers(seed: int) -> None:
 def test_the_seeds_see_groups_of_both_kinds() -> None:
     simulation = Simulation(1)
     simulation.run(400)
-    assert list(simulation.kinds) != ["Classic"]
+    assert list(simulation.kinds) != ["classic"]
     assert len(simulation.kinds) == 2
 
 

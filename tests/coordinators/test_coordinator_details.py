@@ -167,3 +167,16 @@ def test_topics_of_a_subscription() -> None:
     assert topics_of(subscription("a", "b")) == ("a", "b")
     for damaged in (b"", b"\x00", b"\x00\x00\x00\x00\x00\x09"):
         assert topics_of(damaged) is None
+
+
+def test_what_offset_delete_leaves_out() -> None:
+    """Topics without partitions are not answered for; a group has a name."""
+    world = World()
+    joined(world)
+    topics = [
+        {"name": "t", "partitions": ()},
+        {"name": "u", "partitions": ({"partition_index": 0},)},
+    ]
+    assert [one.name for one in world.answer(47, 0, group_id="g", topics=topics).topics] == ["u"]
+    refused = world.answer(47, 0, group_id="", topics=topics)
+    assert refused.error_code == errors.INVALID_GROUP_ID

@@ -22,6 +22,8 @@ SETTINGS = {
 """Both brokers have these; everything else is each one's default."""
 OURS = {}
 """What only the appliance is told."""
+KAFKAS = {"group.consumer.assignment.interval.ms": "0"}
+"""What only Kafka is told: the appliance assigns at once, Kafka at most once a second."""
 
 
 @contextlib.contextmanager
@@ -29,7 +31,7 @@ def both(folder):
     """(the appliance, Apache Kafka) as Targets, running in folders below `folder`."""
     ours = Broker(folder / "ours", SETTINGS | OURS)
     kafka = Kafka(folder / "kafka", heap="512m")
-    kafka.settings |= SETTINGS
+    kafka.settings |= SETTINGS | KAFKAS
     with ours, kafka:
         yield (
             Target("penstock", ("127.0.0.1", ours.port), str(ours.data)),
