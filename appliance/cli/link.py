@@ -56,8 +56,10 @@ class Link:
 
     def admin(self) -> "AdminClient":
         """Always the same one: its requests end with it. Raises Failure when no broker can be
-        reached."""
-        if self._admin is None:
+        reached, at each call: who watches sees an outage at once."""
+        if self._admin is not None:
+            reach(self.bootstrap)
+        else:
             from confluent_kafka.admin import AdminClient
 
             self._admin = AdminClient(self._config())
@@ -106,6 +108,15 @@ class Link:
             )
         self._found = True
 
+    def explained(self, failure: Failure) -> Failure:
+        """The failure of a client, with the reason where it only says that it heard nothing."""
+        if failure.code == UNREACHABLE:
+            try:
+                reach(self.bootstrap)
+            except Failure as why:
+                return why
+        return failure
+
     def wait(self, future: "Future[_T]", about: str = "") -> _T:
         """The result of a request to a broker about a topic. Raises Failure."""
         from confluent_kafka import KafkaException
@@ -113,7 +124,7 @@ class Link:
         try:
             return future.result(self.timeout_s + 1)
         except KafkaException as refused:
-            failure = failure_of(refused.args[0])
+            failure = self.explained(failure_of(refused.args[0]))
             if about not in failure.message:
                 failure.message = f"{about}: {failure.message}"
             raise failure from None
@@ -241,7 +252,7 @@ def _guarded(command: Callable[..., Any], link: Link, *args: object, **kwargs: o
         error = refused.args[0]
         if error.name() in ("_INVALID_ARG", "_CONFLICT", "_NOT_IMPLEMENTED"):
             raise usage(error.str(), "see the flags -X and --command-config") from None
-        raise failure_of(error) from None
+        raise link.explained(failure_of(error)) from None
 
 
 def _file(path: str | None) -> dict[str, str]:

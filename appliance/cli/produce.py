@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from appliance.cli.complete import topic_names
-from appliance.cli.exits import Failure, usage
+from appliance.cli.exits import UNREACHABLE, Failure, usage
 from appliance.cli.link import Link, connected, failure_of
 from appliance.cli.output import FORMATS, Row, emit, say
 from appliance.cli.record_format import Headers, parse_headers, reader, unescape
@@ -78,10 +78,11 @@ def command(
                 break
     finally:
         left = producer.flush(link.timeout_s + 1)
-    if sent.failure:
-        raise sent.failure
     if left:
-        raise Failure(f"{left} records were not acknowledged in time", code=3, name="_TIMED_OUT")
+        late = f"{left} records were not acknowledged in time"
+        sent.failure = sent.failure or Failure(late, code=UNREACHABLE, name="_TIMED_OUT")
+    if sent.failure:
+        raise link.explained(sent.failure)
     if output:
         emit(sent.rows, output, name="topic")
     say(f"{sent.count} record{'s'[: sent.count != 1]} to {topic}")

@@ -9,6 +9,7 @@ import sys
 import pytest
 from click.shell_completion import ShellComplete
 
+import penstock
 from appliance.cli.root import root
 
 PENSTOCK = [sys.executable, "-m", "appliance.cli"]
@@ -209,6 +210,30 @@ def test_a_folder_is_dumped_with_all_that_is_in_it(run, appliance, topic):
     empty = appliance.data_dir.parent / "empty"
     empty.mkdir()
     assert "no file of an appliance" in run("log", "dump", str(empty)).stderr
+
+
+def test_who_watches_or_writes_is_told_why_nothing_is_heard(fresh_appliance):
+    one = fresh_appliance()
+    link = penstock.connect(one.bootstrap)
+    link.create_topic("hello", 1)
+    words = [*PENSTOCK, "config", "list", "-w", "--interval", "0.1", "-b", one.bootstrap]
+    writing = [*PENSTOCK, "produce", "hello", "--timeout", "1", "-b", one.bootstrap]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with (
+        subprocess.Popen([*words, "-o", "name"], **pipes) as watcher,
+        subprocess.Popen(writing, stdin=subprocess.PIPE, **pipes) as writer,
+    ):
+        writer.stdin.write("before\n")
+        writer.stdin.flush()
+        assert next(link.read("hello", follow=True)).value() == b"before"
+        assert watcher.stdout.readline()
+        one.stop()
+        _, told = writer.communicate("after\n", timeout=60)
+        _, seen = watcher.communicate(timeout=60)
+    for code, said in ((writer.returncode, told), (watcher.returncode, seen)):
+        assert code == 3
+        assert f"penstock: {one.bootstrap} cannot be reached: Connection refused" in said
+        assert len(said.splitlines()) == 2, "cause and hint"
 
 
 def damage(appliance, topic, what):
