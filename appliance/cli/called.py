@@ -9,7 +9,7 @@ from typing import Final
 
 NAME: Final = "penstock"
 _MODULE: Final = os.path.join("appliance", "cli", "__main__.py")
-_COMMAND: Final = re.compile(rf"(?<![\w/.-]){NAME}(?= [a-z])")
+_COMMAND: Final = re.compile(rf"(?<![\w/.-]){NAME}(?= [a-z-])")
 
 
 def called() -> str:

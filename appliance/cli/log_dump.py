@@ -3,13 +3,13 @@
 It opens files read-only and needs no running appliance; a running one is not disturbed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
 
 from appliance.cli.exits import NEGATIVE, OK, Failure
-from appliance.cli.log_files import dump_file
+from appliance.cli.log_files import dump_file, missing_before
 from appliance.cli.log_folders import files_of
 from appliance.cli.output import FORMATS, Row, emit, plain, say, table
 from appliance.cli.root import OUTPUT_KEY
@@ -49,28 +49,43 @@ def command(files: tuple[str, ...], records: bool, output: str) -> int:
     penstock log dump penstock-data/__cluster_metadata-0/*.log -o json
     penstock log dump penstock-data/orders-0
     """
-    found = []
+    found: list[Row] = []
+    remarks: list[str] = []
+    damaged = False
+    before: Row | None = None
+    for one in _dumped(files, records):
+        # A folder may have more than there is memory for, so what can be printed is let go.
+        if output in ("table", "wide"):
+            _print(one, () if output == "wide" else _LESS_TOLD)
+        else:
+            found.append(one)
+        if gap := missing_before(one, before):
+            remarks.append(gap)
+        if one["problem"]:
+            damaged = True
+            remarks.append(f"{one['file']}: {one['problem']}")
+        before = one if one["kind"] == "segment" else before
+    if output in ("json", "name"):
+        emit(found, output, name="file")
+    elif output not in ("table", "wide"):
+        rows = [{"file": one["file"]} | row for one in found for row in _rows(one)]
+        emit(rows, output)
+    for text in remarks:
+        say(text)
+    return NEGATIVE if damaged else OK
+
+
+def _dumped(files: tuple[str, ...], records: bool) -> Iterator[Row]:
+    """Every file, or Failure for one that cannot be read."""
     file = ""
     try:
         for file in files_of(files):
-            found.append(dump_file(file, records))
+            yield dump_file(file, records)
     except OSError as problem:
         file = problem.filename or file
         raise Failure(f"{file} cannot be read: {problem.strerror}", name="NO_FILE") from None
-    if not found:
+    if not file:
         say(f"{', '.join(files)}: there is no file of an appliance in it")
-    if output in ("table", "wide"):
-        for one in found:
-            _print(one, () if output == "wide" else _LESS_TOLD)
-    elif output in ("json", "name"):
-        emit(found, output, name="file")
-    else:
-        rows = [{"file": one["file"]} | row for one in found for row in _rows(one)]
-        emit(rows, output)
-    damaged = [one for one in found if one["problem"]]
-    for one in damaged:
-        say(f"{one['file']}: {one['problem']}")
-    return NEGATIVE if damaged else OK
 
 
 def _rows(found: Row) -> list[Row]:

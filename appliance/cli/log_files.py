@@ -49,6 +49,24 @@ def dump_file(path: str, records: bool) -> Row:
     return {"file": path, "kind": kind, "bytes": len(data)} | rest
 
 
+def missing_before(segment: Row, before: Row | None) -> str:
+    """Which offsets no segment of the partition has between the one dumped before and this one, as
+    a sentence; "" when there are none, or when these are not two segments of one partition."""
+    if before is None or segment["kind"] != "segment":
+        return ""
+    folder, name = os.path.split(segment["file"])
+    if folder != os.path.dirname(before["file"]):
+        return ""
+    batches = before["batches"]
+    due = batches[-1]["last_offset"] + 1 if batches else _base(os.path.basename(before["file"]))
+    if _base(name) <= due:
+        return ""
+    return (
+        f"{folder}: no segment has the offsets {due} to {_base(name) - 1}: a segment is missing, or"
+        " the records were compacted away"
+    )
+
+
 def _base(name: str) -> int:
     digits = name.partition(".")[0]
     return int(digits) if digits.isdigit() else 0

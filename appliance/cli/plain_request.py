@@ -31,6 +31,14 @@ def ask(link: Link, key: int, version: int, values: dict[str, Any]) -> Any:
         with socket.create_connection((host.strip("[]"), int(port)), link.timeout_s) as peer:
             answer = _exchange(peer, key, version, body)
         return decode_response(key, version, answer)
+    except ConnectionError as gone:
+        lost = Failure(
+            f"{server} closed the connection: {gone.strerror or gone}",
+            "try again; a listener with TLS or SASL cannot be asked for this",
+            code=UNREACHABLE,
+            name="UNREACHABLE",
+        )
+        raise link.explained(lost) from None
     except (OSError, ValueError, struct.error, MalformedRequest) as problem:
         raise Failure(
             f"{server} did not answer as a broker does: {problem}",
@@ -58,6 +66,6 @@ def _take(peer: socket.socket, size: int) -> bytes:
     while len(parts) < size:
         part = peer.recv(min(size - len(parts), 1 << 20))
         if not part:
-            raise ValueError("the connection was closed")
+            raise ConnectionAbortedError("there is no answer")
         parts += part
     return bytes(parts)

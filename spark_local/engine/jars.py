@@ -47,7 +47,7 @@ def spark_version() -> str:
     try:
         return version("pyspark")
     except PackageNotFoundError:
-        remedy = "pip install 'penstock[spark]' installs it"
+        remedy = "pip install '.[spark]' in a checkout, or 'pyspark>=4.0,<5', installs it"
         raise JobError("PySpark is not installed", remedy) from None
 
 

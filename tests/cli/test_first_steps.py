@@ -10,6 +10,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 import penstock
+from appliance.cli.demo.next_steps import next_steps
+from appliance.cli.output import say
 from appliance.cli.root import root
 
 PENSTOCK = [sys.executable, "-m", "appliance.cli"]
@@ -149,8 +151,31 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(run, tmp_path):
     )
     for words in (("add", "people.toml", "--jobs", jobs), ("serve", "--jobs", jobs)):
         told = run("job", *words, code=1, cwd=tmp_path).stderr.splitlines()
-        assert told[-1].startswith(f"penstock: {jobs}"), told
-        assert told[-1].endswith(": Not a directory")
+        (cause,) = [line for line in told if line.startswith("penstock: ")]
+        assert cause.startswith(f"penstock: {jobs}")
+        assert cause.endswith(": Not a directory")
+
+
+@pytest.mark.parametrize(
+    ("program", "typed"),
+    [
+        ("/somewhere/appliance/cli/__main__.py", f"{sys.executable} -m appliance.cli"),
+        (".venv/bin/penstock", ".venv/bin/penstock"),
+        ("my folder/penstock", "'my folder/penstock'"),
+        ("/usr/lib/python3/pytest", "penstock"),
+    ],
+)
+def test_what_is_said_to_type_is_the_command_as_it_was_called(monkeypatch, capsys, program, typed):
+    monkeypatch.setattr(sys, "argv", [program])
+    say(next_steps(None, None, None, running=False))
+    told = capsys.readouterr().err
+    assert f"  {typed} demo --speed 3600 " in told
+    assert f"  {typed} up " in told
+    assert f"  {typed} --help" in told
+    say("see /var/lib/penstock jobs, penstock.conf and penstock-data")
+    assert (
+        capsys.readouterr().err == "see /var/lib/penstock jobs, penstock.conf and penstock-data\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,9 +255,10 @@ def test_who_watches_or_writes_is_told_why_nothing_is_heard(fresh_appliance):
         one.stop()
         _, told = writer.communicate("after\n", timeout=60)
         _, seen = watcher.communicate(timeout=60)
-    for code, said in ((writer.returncode, told), (watcher.returncode, seen)):
-        assert code == 3
-        assert f"penstock: {one.bootstrap} cannot be reached: Connection refused" in said
+    assert (writer.returncode, watcher.returncode) == (3, 3)
+    assert f"penstock: {one.bootstrap} cannot be reached: Connection refused" in told
+    assert f"penstock: {one.bootstrap} c" in seen, "cannot be reached, or closed the connection"
+    for said in (told, seen):
         assert len(said.splitlines()) == 2, "cause and hint"
 
 
@@ -287,3 +313,10 @@ def test_topics_are_read_by_expression(run, topic):
     assert "no topic is found" in run("consume", "-r", "^nothing$", "-e").stderr
     assert "one of the two" in run("consume", topic, "-r", pattern, "-e", code=2).stderr
     run("consume", "-e", code=2)
+
+
+def test_each_mistake_of_a_job_file_is_a_line_of_its_own(run, tmp_path):
+    (tmp_path / "a.toml").write_text('sql = "SELECT 1"\nsqll = 1\n[sink]\ntopik = "x"\n')
+    told = run("job", "add", "a.toml", code=2, cwd=tmp_path).stderr.splitlines()
+    assert len([line for line in told if "a.toml" in line]) >= 3, told
+    assert not [line for line in told if "\\n" in line]

