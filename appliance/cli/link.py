@@ -252,7 +252,21 @@ def _guarded(command: Callable[..., Any], link: Link, *args: object, **kwargs: o
         error = refused.args[0]
         if error.name() in ("_INVALID_ARG", "_CONFLICT", "_NOT_IMPLEMENTED"):
             raise usage(error.str(), "see the flags -X and --command-config") from None
-        raise link.explained(failure_of(error)) from None
+        raise _or_full(link, link.explained(failure_of(error))) from None
+    except Failure as failure:
+        raise _or_full(link, failure) from None
+
+
+def _or_full(link: Link, failure: Failure) -> Failure:
+    """The failure, with its reason when that is a full disk."""
+    from appliance.cli.disk_look import HINT, MAY_MEAN_FULL, nearly_full
+
+    if failure.name in MAY_MEAN_FULL and "nearly full" not in failure.message:
+        why = nearly_full(link)
+        if why:
+            failure.message += f"; {why}"
+            failure.hint = HINT
+    return failure
 
 
 def _file(path: str | None) -> dict[str, str]:
