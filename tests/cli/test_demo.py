@@ -106,4 +106,4 @@ def test_it_runs_and_everything_comes_back(tmp_path):
     assert all(row["same"] and row["written"] == row["read"] for row in rows.values())
     assert (tmp_path / "d" / ".kafka_cleanshutdown").exists()
     assert "records/s" in done.stderr
-    assert "penstock up" in done.stderr
+    assert "-m appliance.cli up --data" in done.stderr
