@@ -1,8 +1,59 @@
-"""What every test may use: `appliance` and `fresh_appliance` of penstock's own plugin."""
+"""What every test may use: `appliance` and `fresh_appliance` of penstock's own plugin, and the mark
+`interpreted`.
+
+The suites run interpreted, and `compat/test_compiled.py` passes those of the hot modules once more
+over compiled ones. What a test puts in the place of a part is not seen there: a compiled module has
+its constants and its functions within itself, and takes the classes that its types name. Such a
+test says so, with its reason, and is passed over.
+"""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 pytest_plugins = ["penstock.pytest_plugin"]
+
+
+def is_compiled(module):
+    found = sys.modules.get(module) or find_spec(module)
+    origin = getattr(found, "__file__", None) or getattr(found, "origin", None)
+    return (origin or "").endswith(".so")
+
+
+COMPILED = is_compiled("appliance.ring.ring")
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "interpreted(reason): puts something in the place of a part that is compiled"
+    )
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        mark = item.get_closest_marker("interpreted")
+        if mark is not None:
+            (reason,) = mark.args
+            if COMPILED:
+                item.add_marker(pytest.mark.skip(reason=f"interpreted only: {reason}"))
+
+
+if COMPILED:
+
+    @pytest.fixture
+    def monkeypatch(monkeypatch):
+        """Refuses what would have no effect, so that no test passes without testing."""
+        plain = monkeypatch.setattr
+
+        def setattr_(target, *rest, **options):
+            named = target.rpartition(".")[0] if isinstance(target, str) else target
+            module = getattr(named, "__module__", None) or getattr(named, "__name__", named)
+            assert not is_compiled(module), f"{module} is compiled: mark the test `interpreted`"
+            plain(target, *rest, **options)
+
+        monkeypatch.setattr = setattr_
+        return monkeypatch

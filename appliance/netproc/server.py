@@ -151,7 +151,7 @@ class Server:
         self._arrivals.turn(now_ns)
         if self.starving:
             self._resume_starving()
-        self.links.flush()
+        self.links.flush()  # before sending: the others work meanwhile, and `Loop.run` has the rest
         self._send()
         if self.seat.processes.drain and self._drained():
             return STOP

@@ -1,8 +1,11 @@
 """What `pip install .` leaves where C can be compiled: the hot modules made by mypyc of the same
-source. Everything else here runs interpreted, so the tests of faults, of hostile peers and of two
-stock clients run over a compiled copy once more. And where C cannot be compiled, nothing is lost.
+source. Everything else here runs interpreted, so what is about these modules runs over a compiled
+copy once more: the tests of their rooms, except those marked `interpreted`, and from outside those
+of faults, of hostile peers, of groups and of two stock clients. And where C cannot be compiled,
+nothing is lost.
 """
 
+import ast
 import os
 import shutil
 import subprocess
@@ -16,11 +19,14 @@ from benchmarks.compare import compiled
 
 ROOT = Path(__file__).parents[2]
 HEADERS = Path(sysconfig.get_path("include")) / "Python.h"
-SUITES = (
-    "tests/hostile",
-    "tests/faults",
-    "tests/compat/test_confluent_kafka.py",
-    "tests/compat/test_kafka_python.py",
+ROOMS = ("ring", "wire", "logstore", "ioproc", "handlers", "netproc", "supervisor/test_shell.py")
+OUTSIDE = (
+    "hostile",
+    "faults",
+    "groups/test_groups_kafka_python.py",
+    "groups/test_groups_killed.py",
+    "compat/test_confluent_kafka.py",
+    "compat/test_kafka_python.py",
 )
 pytestmark = [
     pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler"),
@@ -40,14 +46,34 @@ def run(tree, *arguments):
     return done.stdout + done.stderr
 
 
-def test_the_suites_pass_on_a_compiled_appliance(tmp_path):
-    tree = compiled.build(tmp_path)
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A compiled installation with the tests beside it; made once."""
+    tree = compiled.build(tmp_path_factory.mktemp("compiled"))
     ignored = shutil.ignore_patterns("out", "target", "__pycache__")
     for name in ("benchmarks", "tests"):
         shutil.copytree(ROOT / name, tree / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tree)
+    return tree
+
+
+def test_it_says_that_it_is_compiled(tree):
     assert "compiled" in run(tree, "-m", "appliance.cli", "version")
-    told = run(tree, "-m", "pytest", "-p", "no:cacheprovider", *SUITES)
+
+
+def test_every_room_with_hot_modules_is_tested_compiled():
+    hot = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse((ROOT / "setup.py").read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HOT"
+    )
+    assert {*hot} - {"shell"} <= {*ROOMS}, "tests of shell are in supervisor/test_shell.py"
+
+
+@pytest.mark.parametrize("suites", [ROOMS, OUTSIDE], ids=["rooms", "outside"])
+def test_the_suites_pass_on_a_compiled_appliance(tree, suites):
+    paths = [f"tests/{name}" for name in suites]
+    told = run(tree, "-m", "pytest", "-p", "no:cacheprovider", *paths)
     assert " passed" in told, told
 
 

@@ -130,7 +130,7 @@ def test_who_is_at_the_end_of_an_offline_partition_is_told(handler, min_bytes, g
     host.rows[0] = host.rows[1] = (10, 10, 0)
     host.offline.add(1)
     if glanced:
-        host.places[0, 3] = (0, 4096, 600, 20)
+        host.places[0, 3] = (0, 4096, 600, 20, 0)
     session = 0
     for epoch in range(3):
         host.asked.clear()
@@ -250,7 +250,7 @@ def test_old_versions_end_with_the_records(handler, version):
 def test_what_a_glance_finds_is_answered_without_asking(handler):
     host = FakeHost()
     host.rows[0] = (10, 10, 0)
-    host.places[0, 3] = (0, 4096, 77, 20)
+    host.places[0, 3] = (0, 4096, 77, 20, 0)
     host.start(handler, 12, fetch((0, 3)))
     assert not host.asked
     assert lengths(host) == {0: 77}

@@ -53,10 +53,12 @@ class HeldThreads:
 
 
 class World:
-    def __init__(self, folder, disk=None, netprocs=2, arena=1 << 20, capacity=1024):
+    def __init__(self, folder, disk=None, netprocs=2, arena=1 << 20, capacity=1024, table=None):
         self.disk = disk or OsDisk()
         self.folder = str(folder)
-        self.table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(256))), 256)
+        if table is None:
+            table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(256))), 256)
+        self.table = table
         self.threads = HeldThreads()
         self.quiet = False  # true: a lone append is synced at once
         self.space = SpaceGuard(0, 0)

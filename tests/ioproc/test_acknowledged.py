@@ -46,9 +46,7 @@ class Story:
         self.count = 0
 
     def open(self):
-        world = self.world = World(DATA, disk=self.disk)
-        world.table = self.table
-        world.core._rows.__init__(self.table)
+        world = self.world = World(DATA, disk=self.disk, table=self.table)
         world.quiet = self.rng.random() < 0.3
         opener = Opener(self.disk, LogDirs.of(DATA), self.table, clean=False)
         for index in range(PARTITIONS):

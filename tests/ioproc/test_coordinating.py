@@ -221,6 +221,7 @@ def test_a_restart_finds_what_was_committed(tmp_path):
     assert [again.committed(f"g{n}") for n in range(3)] == [[297], [298], [299]]
 
 
+@pytest.mark.interpreted("sets a constant of coordinating.py")
 def test_while_it_loads_it_says_so(tmp_path, monkeypatch):
     world = Groups(tmp_path)
     for number in range(5):

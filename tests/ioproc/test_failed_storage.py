@@ -79,6 +79,7 @@ def test_a_partition_that_fails_between_wish_and_start_of_a_sync(world):
     goes_on(world, p, q)
 
 
+@pytest.mark.interpreted("replaces a method of Log")
 @pytest.mark.parametrize("acks", [-1, 1])
 def test_leader_epochs_that_cannot_be_written_before_a_sync(world, acks, monkeypatch):
     """What a sync needs first is written on the loop, and can fail there."""
@@ -98,6 +99,7 @@ def test_leader_epochs_that_cannot_be_written_before_a_sync(world, acks, monkeyp
     goes_on(world, p, q)
 
 
+@pytest.mark.interpreted("replaces a method of Log")
 @pytest.mark.parametrize("parked", [False, True])
 def test_a_read_that_fails_costs_that_read_alone(world, monkeypatch, parked):
     """A bad sector or a file that somebody removed: what can be read still is."""

@@ -71,10 +71,7 @@ class Life:
     def __init__(
         self, folder, image, handles, table=None, clean=False, ioprocs=1, dirs=None, **settings
     ):
-        self.world = World(folder)
-        if table is not None:
-            self.world.table = table
-            self.world.core._rows.__init__(table)
+        self.world = World(folder, table=table)
         self.lines, self.written = os.pipe()
         events = EventLog("ioproc-0", fd=self.written, journal=False)
         config = BrokerConfig.of({"node.id": "1", **settings})

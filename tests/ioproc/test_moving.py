@@ -77,9 +77,7 @@ class Control:
 def life(disk, control, table, tmp_log, ids=IDS):
     """An ioproc with all partitions open: (world, moves)."""
     dirs = LogDirs(DIRS.paths, ids)
-    world = World(DATA, disk=disk)
-    world.table = table
-    world.core._rows.__init__(table)
+    world = World(DATA, disk=disk, table=table)
     world.core.spaces = [world.space, world.space]
     config = BrokerConfig.of({"node.id": "1"})
     keeping = Housekeeping(config, disk, dirs, world.core, Jobs(), tmp_log)

@@ -15,6 +15,8 @@ from appliance.netproc.page_cache import PATIENCE_NS, PageCache
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.arena import UNIT, Arena
 
+pytestmark = pytest.mark.interpreted("its server is a fake, and a Connection takes a Server only")
+
 
 class FakeServer:
     """Takes frames as a server does; keeps the slab of every `hold`-th one until `release`."""

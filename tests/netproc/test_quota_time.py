@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.handlers import registry
+from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.netproc import throttle_field
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.wire.build import response
 from appliance.wire.messages import decode_response, encode_response, response_type
 
-HANDLERS = registry.handlers(None)
+HANDLERS = registry.handlers(FetchSessions(1, lambda: 1))
 APIS = [
     (key, version)
     for key, row in sorted(HANDLERS.items())

@@ -22,6 +22,9 @@ SECOND = 1_000_000_000
 QUOTAS = {(("client-id", "slow"),): {PRODUCE: 1000.0, FETCH: 1000.0}}
 
 
+pytestmark = pytest.mark.interpreted("its server is a fake, and a Connection takes a Server only")
+
+
 class FakeServer:
     def __init__(self):
         self.memory = memoryview(bytearray(64 * UNIT))
