@@ -186,7 +186,7 @@ def test_an_orderly_end_on_a_full_disk_is_one():
     log.disk.power_cut(Random(1))
     again = Log.open(
         log.disk, "/t-0", LogConfig(), recovery_point=4, log_start_offset=0, clean=True,
-        known_end=None, now_ms=0,
+        machine_lived=False, now_ms=0,
     )  # fmt: skip
     assert again.end_offset == 4 and len(stored(again)) == 4
     assert again.producers.check(header_of(bytes(batch(sequence=4)))) == -1
