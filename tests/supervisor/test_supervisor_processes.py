@@ -229,7 +229,7 @@ def test_ioproc_that_dies_while_draining_leaves_no_marker(start):
 
 def test_second_signal_ends_at_once(start):
     appliance = start(netproc_drain_seconds=60)
-    appliance.tell("wedge")
+    appliance.kill("netproc-0", signal.SIGSTOP)
     appliance.process.send_signal(signal.SIGTERM)
     for line in appliance.process.stderr:
         if "draining" in line:
