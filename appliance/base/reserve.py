@@ -18,9 +18,9 @@ from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import INTERNAL_TOPICS, METADATA_TOPIC
 
 RESERVE: Final = "penstock.reserve"
-SLICE: Final = 256 << 10
+SLICE: Final = 64 << 10
 _PART: Final = 64  # of the file system
-_LEAST: Final = 1 << 20
+_LEAST: Final = 2 << 20
 _MOST: Final = 32 << 20
 _STEP: Final = 4 << 20
 

@@ -13,7 +13,7 @@ LOOK_EVERY_NS: Final = 500_000_000
 """Others fill disks too: look again after this time, however little we wrote."""
 
 KEEP_FREE_PERCENT: Final = 1
-TIGHT_BYTES: Final = 256 << 10
+TIGHT_BYTES: Final = 64 << 10
 """Offsets are small: groups go on until so little is left, their half of the reserve included."""
 
 _LONGEST_DOUBT: Final = 6  # doublings of LOOK_EVERY_NS

@@ -69,12 +69,12 @@ def delete(appliance, name):
 
 
 def test_a_reserve_is_set_aside_while_there_is_room(full):
-    assert full.reserve() == MIB
+    assert full.reserve() == 2 * MIB
     full.fill()
     assert reserve.give(full.sim, "/d")
-    assert full.reserve() == MIB - reserve.SLICE
+    assert full.reserve() == 2 * MIB - reserve.SLICE
     full.make_room()
-    assert full.reserve() == MIB
+    assert full.reserve() == 2 * MIB
 
 
 def test_a_full_disk_takes_no_topics_and_says_how_much_is_missing(full):
