@@ -34,13 +34,14 @@ class Nobody:
 
 
 class Asker:
-    """Netproc `index`."""
+    """Netproc `index`. life: how many of them have died."""
 
-    __slots__ = ("_writer", "arena", "index", "out")
+    __slots__ = ("_writer", "arena", "index", "life", "out")
 
     def __init__(self, index: int, arena: memoryview, writer: RingWriter) -> None:
         self.index = index
         self.arena = arena
+        self.life = 0
         self.out: list[Completion] = []
         self._writer = writer
 
@@ -68,4 +69,5 @@ class Asker:
 
     def forget(self) -> None:
         """The process died: nobody waits for these any more."""
+        self.life += 1
         self.out.clear()

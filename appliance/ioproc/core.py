@@ -7,6 +7,7 @@ calls this; tests drive it over bytearrays.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from appliance.base import errors
@@ -62,8 +63,8 @@ Fetcher = Callable[[int], Partition | None]
 Mover = Callable[[Partition, int, int], int]
 """(partition, number of a log folder, now in ms): begins to move it there; Kafka's error code."""
 
-Checkpoint = Callable[[Partition], None]
-"""Makes a new log start offset durable. Raises StorageFailed."""
+Checkpoint = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
+"""(partition, whom to tell what became of it): begins to make its log start offset durable."""
 
 
 def _stays(partition: Partition, number: int, now_ms: int) -> int:
@@ -254,12 +255,22 @@ class Core:
         if op == MOVE:
             return refusal(MOVED, self.mover(partition, a, now_ms), partition.handle, token)
         answer, moved = reading.delete_records(partition, token, a)
-        if moved or partition.start_unsaved:
+        if moved:
             partition.start_unsaved = True
-            self._checkpoint(partition)
-            partition.start_unsaved = False
             self._changed.setdefault(partition, False)
-        return answer
+        if not partition.start_unsaved:
+            return answer
+        self._checkpoint(partition, partial(self._deleted, asker, asker.life, answer))
+        return None
+
+    def _deleted(
+        self, asker: Asker, life: int, answer: Completion, failure: StorageFailed | None
+    ) -> None:
+        """A log start is durable, or could not be made so: then it may be back after a start."""
+        if asker.life == life:
+            op, _, handle, token, *_ = answer
+            refused = refusal(op, errors.KAFKA_STORAGE_ERROR, handle, token)
+            asker.out.append(refused if failure else answer)
 
     # The end of a turn ----------------------------------------------------------------------------
 

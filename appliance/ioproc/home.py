@@ -7,6 +7,8 @@ Called by the shell: `opening` step by step at the start, then `apply` for what 
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from time import monotonic_ns
 from typing import Final
 
@@ -209,8 +211,7 @@ class Home:
             partition = Partition(handle, topic.name, index, topic.topic_id, log, epoch)
             partition.directory = directory
             if read_mark(self._disk, log.path) is not None:
-                self._housekeeping.moved_log_start(partition)
-                self._trash.unmark(log.path)
+                self._housekeeping.moved_log_start(partition, partial(self._written_down, log.path))
         except StorageFailed as failure:
             if handle not in self._without_room:  # or it was said before
                 self._core.refuse_row(handle)
@@ -227,6 +228,12 @@ class Home:
             # Under another id than the topic's: this copy is never to come back.
             other = bytes(byte ^ 0xFF for byte in topic.topic_id).hex()
             self._drop(self._opener.stale.pop(), other, now_ms)
+
+    def _written_down(self, path: str, failure: StorageFailed | None) -> None:
+        """The checkpoints know of the log again, or its mark stays for the next start."""
+        if failure is None:
+            with suppress(StorageFailed):
+                self._trash.unmark(path)
 
     def _drop(self, folder: str, unique: str, now_ms: int) -> None:
         try:

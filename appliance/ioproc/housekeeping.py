@@ -2,8 +2,8 @@
 at the disk's space.
 
 Invariant: a checkpoint never says more than what is true on the disk at that moment: recovery
-points are those of syncs that ended. Unlinking and checkpoint writing run on a thread of their own;
-only `moved_log_start` waits, because DeleteRecords promises it. Called by the shell once per turn.
+points are those of syncs that ended. Unlinking and checkpoint writing run on threads of their own.
+Called by the shell once per turn.
 """
 
 import heapq
@@ -21,6 +21,8 @@ from appliance.ioproc.checkpoints import Offsets
 from appliance.ioproc.core import Core
 from appliance.ioproc.flusher import Flusher
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.syncing import Threads
+from appliance.ioproc.trims import Told, Trims
 from appliance.logstore.removal import Removal
 from appliance.metadata.log_dirs import LogDirs
 from appliance.shell.log import ERROR, NOTICE, WARNING
@@ -41,7 +43,8 @@ _RETAIN_NS: Final = (
 
 
 class Housekeeping:
-    """The chores of one ioproc. chores: its thread for what blocks."""
+    """The chores of one ioproc. chores: its thread for what blocks. trims: log starts that are to
+    be durable; the thread given for them is theirs alone."""
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Housekeeping:
         dirs: LogDirs,
         core: Core,
         chores: Flusher,
+        trims: Threads,
         events: EventLog,
     ) -> None:
         self._disk = disk
@@ -57,6 +61,7 @@ class Housekeeping:
         self._core = core
         self._chores = chores
         self._events = events
+        self.trims = Trims(disk, trims, self._path)
         self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
         self._fresh = 0  # number of the first removal that came since a full disk was last relieved
         self._relieve_ns = 0
@@ -134,13 +139,15 @@ class Housekeeping:
         self._number += 1
         heapq.heappush(self._removals, (removal.due_ms, self._number, removal))
 
-    def moved_log_start(self, partition: Partition) -> None:
-        """Make a log start offset durable before DeleteRecords is answered. Raises
-        StorageFailed."""
+    def moved_log_start(self, partition: Partition, told: Told) -> None:
+        """A log start offset moved: make it durable, tell then, and drop what lies below it."""
         self._trimmed[partition] = None
-        key = (partition.topic, partition.index)
-        changed = {key: partition.log.log_start_offset}
-        checkpoints.merge(self._disk, self._path(partition), checkpoints.LOG_START, changed)
+        self.trims.add(partition, told)
+
+    def leaves(self, partition: Partition) -> None:
+        """The partition is deleted: nothing is to be done about it any more."""
+        self._trimmed.pop(partition, None)
+        self.trims.drop(partition)
 
     def _relieve(self, now_ns: int, now_ms: int) -> None:
         """Drop the segments of trimmed logs. While a disk is nearly full nothing waits for
@@ -175,6 +182,7 @@ class Housekeeping:
     def forget(self, gone: Sequence[Partition]) -> None:
         """Drop what the checkpoints say of deleted partitions, before others of that name are
         created."""
+        self.trims.wait()
         while self._writing:  # or a write under way would bring it back
             self._chores.wait()
             self._take()
@@ -183,11 +191,11 @@ class Housekeeping:
     @property
     def writing(self) -> bool:
         """Whether a checkpoint is being written."""
-        return bool(self._writing)
+        return bool(self._writing) or self.trims.busy
 
     def forget_job(self, gone: Sequence[Partition]) -> Callable[[], None]:
         """What `forget` does, for any thread; while no checkpoint is being written."""
-        assert not self._writing, "a write under way would bring it back"
+        assert not self.writing, "a write under way would bring it back"
         for partition in gone:
             self._watermarks.pop(partition, None)
         return partial(self._drop, gone)
@@ -207,6 +215,7 @@ class Housekeeping:
 
     def close(self) -> None:
         """Write every checkpoint once more, after all logs were closed. Raises StorageFailed."""
+        self.trims.settle()
         self._chores.close()
         sound = [p for p in self._core.partitions.values() if p.broken is None]
         for path, those in self._by_folder(sound):
@@ -261,7 +270,8 @@ class Housekeeping:
 
     def _retain_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
         for partition in list(self._core.partitions.values()):
-            if partition.broken is None:
+            served = self._core.partitions.get(partition.handle) is partition
+            if served and partition.broken is None:  # the round takes many turns
                 self._retain_one(partition, now_ns, now_ms)
             yield
 

@@ -143,6 +143,7 @@ class Leaving:
         partition = leaver.partition
         self.told(partition, now_ms)
         self._core.remove(partition.handle, now_ns)
+        self._housekeeping.leaves(partition)
         log = partition.log
         if leaver.kept:
             leaver.mark = log.log_start_offset, log.recovery_point

@@ -31,6 +31,7 @@ from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.syncing import Syncing
+from appliance.ioproc.trims import Told
 from appliance.metadata.changes import TopicRemoved
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
@@ -68,7 +69,7 @@ class IoProcess:
         dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
         spaces = [SpaceGuard(keep, KEEP_FREE_PERCENT) for _ in dirs.paths]
         rows = Rows(seat.partitions)
-        self.core = Core(rows, syncing, spaces[0], self._log_start_moved, self._offline)
+        self.core = Core(rows, syncing, spaces[0], self._log_start, self._offline)
         self.core.spaces = spaces
         for index, arena in enumerate(seat.arenas):
             self.core.askers[index] = Asker(index, arena, links.writer(NETPROC, index))
@@ -81,7 +82,10 @@ class IoProcess:
             lambda: os.urandom(16),
             events,
         )
-        self._housekeeping = Housekeeping(seat.config, disk, dirs, self.core, Flusher(1), events)
+        self.trims = Flusher(1)
+        self._housekeeping = Housekeeping(
+            seat.config, disk, dirs, self.core, Flusher(1), self.trims, events
+        )
         self.cleaner = Flusher(1)
         self._cleaning = self._cleaning_of(disk, dirs)
         self._opener = Opener(disk, dirs, seat.partitions, clean=seat.clean)
@@ -156,12 +160,14 @@ class IoProcess:
         else:
             self._held.append((asker, messages))
 
+    def threads(self) -> tuple[Flusher, ...]:
+        """Whose jobs end with an event on their `fd`."""
+        return self.syncs, self.copies, self.cleaner, self.leaving, self.trims
+
     def ready(self, mask: int) -> None:
-        """A sync ended: the turn that follows takes the result."""
-        self.syncs.hush()
-        self.copies.hush()
-        self.leaving.hush()
-        self.cleaner.hush()
+        """A job ended: the turn that follows takes the result."""
+        for one in self.threads():
+            one.hush()
 
     def turn(self, now_ns: int) -> int:
         """Everything else; answers how long the loop may wait in ms, or STOP."""
@@ -177,6 +183,7 @@ class IoProcess:
         for name, topic_id in self._home.gone():
             self._groups.topic_deleted(name, topic_id, now_ms)
         rest_ms = self._groups.turn(now_ms)
+        self._housekeeping.trims.go_on()
         sent = self.core.finish(now_ns)
         if self._holding or not sent:
             self._hold_who_is_behind()
@@ -276,8 +283,8 @@ class IoProcess:
 
     # What the core reports ------------------------------------------------------------------------
 
-    def _log_start_moved(self, partition: Partition) -> None:
-        self._housekeeping.moved_log_start(partition)
+    def _log_start(self, partition: Partition, told: Told) -> None:
+        self._housekeeping.moved_log_start(partition, told)
 
     def _offline(self, partition: Partition, failure: StorageFailed) -> None:
         name = "partition-offline" if partition.log.failure is not None else "read-failed"
@@ -301,6 +308,7 @@ class IoProcess:
         except StorageFailed as failure:
             self._events.event(ERROR, "checkpoint-failed", cause=failure)
             clean = False
+        self.trims.close()
         self._links.flush()
         return clean
 
@@ -330,7 +338,7 @@ def run(seat: Seat) -> int:
     links = Links(seat, events)
     loop = Loop(seat, links)
     process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events)
-    for one in (process.syncs, process.copies, process.cleaner, process.leaving):
+    for one in process.threads():
         loop.register(one.fd, select.EPOLLIN, process)
     loop.run(process)
     return 0 if process.close() else 1

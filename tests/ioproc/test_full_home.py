@@ -1,15 +1,19 @@
 """What an ioproc does about partitions when the disk is full: it opens them as soon as there is
 room, and what is trimmed or deleted frees room at once."""
 
+import errno
 import os
 
 import pytest
-from core_world import NOW_MS, World, batch
+from core_world import NOW_MS, HeldThreads, World, batch
+from sim.disk import SimDisk
 from test_home import Cluster
 
 from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.base.os_disk import OsDisk
+from appliance.ioproc import checkpoints
+from appliance.ioproc.trims import Trims
 from appliance.metadata.image import TOPIC
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import DELETE_RECORDS
@@ -99,23 +103,28 @@ class Still:
 
 
 def test_a_log_start_that_could_not_be_written_down_is_not_acknowledged(tmp_path):
-    world = World(tmp_path)
+    disk = SimDisk()
+    disk.mkdir("/data")
+    world = World("/data", disk=disk)
     p = world.add()
     world.append(p.handle, batch(b"a"))
     world.turn()
-    written, full = [], [True]
+    threads = HeldThreads()
+    trims = Trims(disk, threads, lambda _: "/data")
+    world.core._checkpoint = trims.add
 
-    def checkpoint(partition):
-        if full:
-            no_room("x")
-        written.append(partition.log.log_start_offset)
-
-    world.core._checkpoint = checkpoint
-    for token in (1, 2):
+    def ask(token):
         world.ask(DELETE_RECORDS, p.handle, token=token, a=1)
-        assert [m.flags for m in world.turn()] == [errors.KAFKA_STORAGE_ERROR]
+        assert world.turn() == []
+        trims.go_on()
+        threads.run_all()
+        trims.go_on()
+        return [m.flags for m in world.turn()]
+
+    disk.refusing = {("/data/log-start", "create"): errno.ENOSPC}
+    for token in (1, 2):
+        assert ask(token) == [errors.KAFKA_STORAGE_ERROR]
     assert p.broken is None
-    full.clear()
-    world.ask(DELETE_RECORDS, p.handle, token=3, a=1)
-    assert [m.flags for m in world.turn()] == [0]
-    assert written == [1]
+    disk.refusing = {}
+    assert ask(3) == [0]
+    assert checkpoints.read(disk, "/data", checkpoints.LOG_START) == {("t", 0): 1}

@@ -82,8 +82,8 @@ class Life:
         self.chores = Chores()
         dirs = dirs or LogDirs.of(str(folder))
         self.world.core.spaces = [self.world.space for _ in dirs.paths]
-        self.keeping = Housekeeping(config, disk, dirs, core, self.chores, events)
-        core._checkpoint = self.keeping.moved_log_start
+        self.keeping = Housekeeping(config, disk, dirs, core, self.chores, Chores(), events)
+        core._checkpoint = self.now(self.keeping.moved_log_start)
         opener = Opener(disk, dirs, self.world.table, clean=clean)
         self.home = Home(
             seat, disk, dirs, self.follower, core, self.keeping, opener, Chores(), events,
@@ -92,10 +92,20 @@ class Life:
         for _ in self.home.open_all(0, NOW_MS):
             pass
 
+    def now(self, moved):
+        """Durable before anything else happens."""
+
+        def checkpoint(partition, told):
+            moved(partition, told)
+            self.keeping.trims.settle()
+
+        return checkpoint
+
     def settle(self):
         """Turn until nothing is left to do."""
         while not self.home.go_on(self.world.now_ns, NOW_MS) or self.home.leaving.busy:
             self.keeping.tick(0, NOW_MS)
+            self.keeping.trims.go_on()
             self.world.threads.run_all()
             self.world.core.finish(self.world.now_ns)
 

@@ -63,7 +63,7 @@ class Machine:
         dirs = LogDirs.of(DATA)
         core = self.world.core
         core.spaces = [self.world.space]
-        keeping = Housekeeping(self.config, self.disk, dirs, core, self.chores, SILENT)
+        keeping = Housekeeping(self.config, self.disk, dirs, core, self.chores, Chores(), SILENT)
         core._checkpoint = keeping.moved_log_start
         self.keeping = keeping
         opener = Opener(self.disk, dirs, self.world.table, clean=clean)
@@ -106,6 +106,7 @@ class Machine:
             self.trash.tick(self.image, self.config, len(self.log), self.now_ms)
         while not self.home.go_on(self.now_ns, self.now_ms) or self.home.leaving.busy:
             self.keeping.tick(self.now_ns, self.now_ms)
+        self.keeping.trims.settle()
         self.seen = self.home.leaving.replayed(self.applied)
         self.keeping.tick(self.now_ns, self.now_ms)
 
@@ -145,7 +146,8 @@ class Machine:
             self.world.turn()
         partition.log.sync_now()
         partition.log.advance_log_start(2)
-        self.keeping.moved_log_start(partition)
+        self.keeping.moved_log_start(partition, lambda _: None)
+        self.keeping.trims.settle()
 
     def check(self, topic_id):
         partition = self.partition(topic_id)

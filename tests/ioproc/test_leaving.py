@@ -5,12 +5,13 @@ from collections import Counter
 
 import pytest
 from core_world import NOW_MS, HeldThreads, batch
-from test_home import Cluster, topic_id
+from test_home import Cluster
 
 from appliance.base import errors
 from appliance.base.os_disk import OsDisk
 from appliance.ioproc.leaving import A_JOB, A_TURN
 from appliance.metadata.changes import PartitionAdded
+from appliance.ring import partition_table as columns
 
 PARTITIONS = 3 * A_TURN
 
@@ -52,6 +53,13 @@ def life(tmp_path):
         partition.log._disk = one.disk
     yield one
     one.end()
+
+
+def all_gone(life):
+    while life.leaving.busy:
+        life.home.go_on(9, NOW_MS)
+        life.keeping.tick(9, NOW_MS)
+        life.threads.run_all()
 
 
 def serves_others(life):
@@ -122,10 +130,7 @@ def test_a_name_that_is_asked_for_meanwhile_waits_for_one_partition(life, turns,
     assert [m.flags for m in life.world.turn()] == [0]
     assert life.disk.take()["rename"] <= A_JOB + 3
     assert life.world.core.partitions[handle].log.end_offset == 1
-    while life.leaving.busy:
-        life.home.go_on(9, NOW_MS)
-        life.keeping.tick(9, NOW_MS)
-        life.threads.run_all()
+    all_gone(life)
     assert life.world.core.partitions[handle].broken is None
     assert list(life.world.core.partitions) == [0, handle]
 
@@ -135,4 +140,16 @@ def test_who_asks_a_partition_on_its_way_is_told_that_it_is_gone(life):
     life.home.go_on(0, NOW_MS)
     life.world.append(1, batch(b"v"), acks=1)
     assert [m.flags for m in life.world.turn()] == [errors.UNKNOWN_TOPIC_OR_PARTITION]
-    assert topic_id("t") not in {p.topic_id for p in list(life.world.core.partitions.values())[:1]}
+
+
+def test_what_is_deleted_during_a_round_of_retention_takes_no_row_offline(life, monkeypatch):
+    monkeypatch.setattr("appliance.ioproc.housekeeping._RETAIN_NS", 0)
+    assert not life.keeping.tick(1, NOW_MS), "there is more of the round to come"
+    life.home.apply([life.cluster.remove("t")], 40)
+    all_gone(life)
+    for turn in range(PARTITIONS + 2):
+        life.keeping.tick(turn, NOW_MS)
+    assert life.world.failures == []
+    assert [life.world.table.get(row, columns.STATUS) for row in range(3)] == [
+        columns.ONLINE, columns.NOT_OPEN, columns.NOT_OPEN,
+    ]  # fmt: skip

@@ -80,7 +80,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
     world = World(DATA, disk=disk, table=table)
     world.core.spaces = [world.space, world.space]
     config = BrokerConfig.of({"node.id": "1"})
-    keeping = Housekeeping(config, disk, dirs, world.core, Jobs(), tmp_log)
+    keeping = Housekeeping(config, disk, dirs, world.core, Jobs(), Jobs(), tmp_log)
     opener = Opener(disk, dirs, table, clean=False)
     for index in range(PARTITIONS):
         rules, wanted = LogConfig(**CONFIG), DIRS.ids[control.places[index]]

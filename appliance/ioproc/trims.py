@@ -1,0 +1,87 @@
+"""Log start offsets on their way to the disk: many moves share one write of the checkpoint file,
+and a thread waits for it.
+
+Invariant: who moved a log start is told when a checkpoint that says so is durable, and not before;
+one checkpoint is under way at a time, and what moves meanwhile is in the next one. Driven by
+`housekeeping.py` and once per turn by the shell.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.ioproc import checkpoints
+from appliance.ioproc.checkpoints import Offsets
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.syncing import Threads
+
+A_JOB: Final = 256
+"""So many partitions are in one checkpoint: that many are told in one turn."""
+
+Told = Callable[[StorageFailed | None], None]
+"""Called when it is durable, or with what kept it from being so."""
+
+
+class Trims:
+    """threads: a single one, for nothing else. path: of the log folder that a partition lies in."""
+
+    __slots__ = ("_disk", "_path", "_threads", "_under_way", "_waiting")
+
+    def __init__(self, disk: Disk, threads: Threads, path: Callable[[Partition], str]) -> None:
+        self._disk = disk
+        self._threads = threads
+        self._path = path
+        self._waiting: dict[Partition, list[Told]] = {}
+        self._under_way: dict[Partition, list[Told]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return bool(self._under_way)
+
+    def add(self, partition: Partition, told: Told) -> None:
+        """Make its log start durable; it is `start_unsaved` until it is."""
+        self._waiting.setdefault(partition, []).append(told)
+
+    def drop(self, partition: Partition) -> None:
+        """The partition is deleted, all of its records with it."""
+        for told in self._waiting.pop(partition, ()):
+            told(None)
+
+    def go_on(self) -> None:
+        """Tell whose checkpoint was written, begin the next one."""
+        for done in self._threads.take():
+            told, self._under_way = self._under_way, {}
+            failure = done.failure
+            if failure is not None and not isinstance(failure, StorageFailed):
+                raise failure
+            for partition, all_of_it in told.items():
+                if failure is None and partition not in self._waiting:
+                    partition.start_unsaved = False
+                for tell in all_of_it:
+                    tell(failure)
+        if self._waiting and not self._under_way:
+            by_path: dict[str, Offsets] = {}
+            for each in list(self._waiting)[:A_JOB]:
+                self._under_way[each] = self._waiting.pop(each)
+                key = (each.topic, each.index)
+                by_path.setdefault(self._path(each), {})[key] = each.log.log_start_offset
+            self._threads.submit((), partial(_write, self._disk, by_path))
+
+    def wait(self) -> None:
+        """Return when no checkpoint is being written."""
+        while self._under_way:
+            self._threads.wait()
+            self.go_on()
+
+    def settle(self) -> None:
+        """Return when all of them are durable, or failed."""
+        self.go_on()
+        self.wait()
+
+
+def _write(disk: Disk, by_path: dict[str, Offsets]) -> None:
+    for path, offsets in by_path.items():
+        checkpoints.merge(disk, path, checkpoints.LOG_START, offsets)

@@ -1,0 +1,96 @@
+"""DeleteRecords on many partitions: who is told when, and how many writes it takes."""
+
+import pytest
+from core_world import HeldThreads, World, batch
+from sim.disk import SimDisk
+
+from appliance.ioproc import checkpoints
+from appliance.ioproc.trims import A_JOB, Trims
+from appliance.ring.messages import DELETE_RECORDS
+
+
+@pytest.fixture
+def world():
+    disk = SimDisk()
+    disk.mkdir("/data")
+    world = World("/data", disk=disk)
+    world.held = HeldThreads()
+    world.trims = Trims(disk, world.held, lambda _: "/data")
+    world.core._checkpoint = world.trims.add
+    world.many = [world.add(index=index) for index in range(40)]
+    for partition in world.many:
+        world.append(partition.handle, batch(b"a", b"b"), acks=1)
+    world.turn()
+    return world
+
+
+def trim(world, partitions, offset=1):
+    for partition in partitions:
+        world.ask(DELETE_RECORDS, partition.handle, token=partition.handle, a=offset)
+    return told(world)
+
+
+def told(world):
+    world.trims.go_on()
+    return sorted(m.token for m in world.turn())
+
+
+def saved(world):
+    return checkpoints.read(world.disk, "/data", checkpoints.LOG_START)
+
+
+def test_many_partitions_share_one_write_and_the_loop_makes_none(world):
+    assert len(world.many) <= A_JOB
+    before = world.disk.steps
+    assert trim(world, world.many) == []
+    assert world.disk.steps == before, "the turn changed nothing on the disk"
+    assert len(world.held.jobs) == 1
+    syncs = []
+    change = world.disk.change
+    world.disk.change = lambda path, kind: (syncs.append(kind), change(path, kind))
+    world.held.run_all()
+    assert syncs.count("sync") == 1 and syncs.count("sync_dir") == 1
+    assert told(world) == [p.handle for p in world.many]
+    assert len(saved(world)) == 40
+
+
+def test_what_moves_meanwhile_is_in_the_next_write(world):
+    first, second = world.many[:2]
+    assert trim(world, [first]) == []
+    assert trim(world, [second, first], offset=2) == []
+    assert len(world.held.jobs) == 1, "one at a time"
+    world.held.run_all()
+    assert told(world) == [first.handle]
+    assert first.start_unsaved, "it has moved again"
+    world.held.run_all()
+    assert told(world) == [first.handle, second.handle]
+    assert set(saved(world).values()) == {2}
+    assert not first.start_unsaved
+    assert trim(world, [first], offset=2) == [first.handle], "it is durable already"
+
+
+def test_who_asks_for_what_is_not_durable_yet_waits_too(world):
+    first = world.many[0]
+    assert trim(world, [first]) == []
+    assert trim(world, [first]) == []
+    world.held.run_all()
+    assert told(world) == [first.handle]
+    world.held.run_all()
+    assert told(world) == [first.handle]
+
+
+def test_a_netproc_that_died_is_not_told(world):
+    assert trim(world, world.many[:1]) == []
+    world.core.drop(world.core.askers[0])
+    world.held.run_all()
+    assert told(world) == []
+
+
+def test_no_more_are_told_in_a_turn_than_are_in_one_write(world, monkeypatch):
+    monkeypatch.setattr("appliance.ioproc.trims.A_JOB", 16)
+    assert trim(world, world.many) == []
+    counts = []
+    while world.held.jobs:
+        world.held.run_all()
+        counts.append(len(told(world)))
+    assert counts == [16, 16, 8]
