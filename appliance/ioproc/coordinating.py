@@ -45,7 +45,7 @@ _HEARTBEAT: Final = 68
 
 
 class Coordinating:
-    """The group coordinators of one ioproc (`core.Groups`).
+    """The group coordinators of one ioproc (`groups.Groups`).
 
     writers: the ring to each netproc, by index. new_id: 16 random bytes.
     """

@@ -8,13 +8,14 @@ calls this; tests drive it over bytearrays.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.base.space import SpaceGuard
 from appliance.ioproc import reading
 from appliance.ioproc.asker import Asker, Completion, Nobody, refusal
+from appliance.ioproc.groups import Groups
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import ParkedRead, Purgatory
 from appliance.ioproc.rows import Rows
@@ -69,45 +70,6 @@ Checkpoint = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
 
 def _stays(partition: Partition, number: int, now_ms: int) -> int:
     return errors.NONE if number == partition.directory else errors.LOG_DIR_NOT_FOUND
-
-
-class Groups(Protocol):
-    """The group coordinators of one ioproc: `coordinating.Coordinating`.
-
-    decided: there are records to stage. waiting: there are answers to send.
-    """
-
-    decided: bool
-    waiting: bool
-
-    def take(self, asker: Asker, message: Message, now_ms: int) -> None:
-        """A piece of a request for groups has come."""
-        ...
-
-    def stage(self) -> None:
-        """Append what was decided in this turn, by `append_own`."""
-        ...
-
-    def release(self) -> bool:
-        """Send the answers whose records are committed now; False when some wait for room."""
-        ...
-
-    def open(self, partition: Partition) -> None:
-        """A partition is served from now on."""
-        ...
-
-    def close(self, partition: Partition) -> None:
-        """It failed, or it is served no more."""
-        ...
-
-    def no_room(self, partition: Partition, *, lost: bool) -> None:
-        """The disk is full: what was appended is held until there is room, or lost: it was not
-        even staged."""
-        ...
-
-    def drop(self, peer: int) -> None:
-        """The netproc died."""
-        ...
 
 
 class Core:

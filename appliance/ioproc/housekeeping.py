@@ -65,6 +65,7 @@ class Housekeeping:
         self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
         self._fresh = 0  # number of the first removal that came since a full disk was last relieved
         self._relieve_ns = 0
+        self._relieving: Iterator[None] | None = None
         self._trimmed: dict[Partition, None] = {}  # their log start moved: whole segments can go
         self._number = 0
         self._writing: dict[tuple[str, int], None] = {}  # file, number of the log folder
@@ -96,13 +97,15 @@ class Housekeeping:
             self._checkpoint_watermarks()
         while self._removals and self._removals[0][0] <= now_ms:
             self._remove_now(heapq.heappop(self._removals)[2])
-        if now_ns >= self._relieve_ns:
+        if self._relieving is None and now_ns >= self._relieve_ns:
             self._relieve_ns = now_ns + _RELIEVE_NS
-            self._relieve(now_ns, now_ms)
+            self._relieving = self._relieve(now_ns, now_ms)
         if self._retaining is None and now_ns >= self._next_retention_ns:
             self._next_retention_ns = now_ns + self._retention_every_ns
             self._retaining = self._retain_all(now_ns, now_ms)
-        return self._retaining is None or self._go_on_retaining()
+        self._relieving = _go_on(self._relieving)
+        self._retaining = _go_on(self._retaining)
+        return self._relieving is None and self._retaining is None
 
     def look_at_space(self, now_ns: int) -> None:
         """See how much room the disks have, and say so when that decides something."""
@@ -149,14 +152,15 @@ class Housekeeping:
         self._trimmed.pop(partition, None)
         self.trims.drop(partition)
 
-    def _relieve(self, now_ns: int, now_ms: int) -> None:
+    def _relieve(self, now_ns: int, now_ms: int) -> Iterator[None]:
         """Drop the segments of trimmed logs. While a disk is nearly full nothing waits for
         file.delete.delay.ms: what was there at the last look goes, who read it had a second."""
         for partition in list(self._trimmed):
             if partition.broken is not None or not partition.log.has_trimmed_segments:
-                del self._trimmed[partition]
-            else:
+                self._trimmed.pop(partition, None)
+            elif partition in self._trimmed:  # and not deleted since the round began
                 self._retain_one(partition, now_ns, now_ms)
+            yield
         if any(space.low for space in self._core.spaces):
             old = [one for one in self._removals if one[1] <= self._fresh]
             self._removals = [one for one in self._removals if one[1] > self._fresh]
@@ -294,14 +298,16 @@ class Housekeeping:
         if log.log_start_offset != before:
             self._core.publish(partition)
 
-    def _go_on_retaining(self) -> bool:
-        assert self._retaining is not None
-        until = monotonic_ns() + _RETAIN_NS
-        for _ in self._retaining:
-            if monotonic_ns() >= until:
-                return False
-        self._retaining = None
-        return True
-
     def _remove_now(self, removal: Removal) -> None:
         self._chores.submit(("removal",), partial(removal.run, self._disk))
+
+
+def _go_on(chore: Iterator[None] | None) -> Iterator[None] | None:
+    """Some steps of it; None when it is done."""
+    if chore is None:
+        return None
+    until = monotonic_ns() + _RETAIN_NS
+    for _ in chore:
+        if monotonic_ns() >= until:
+            return chore
+    return None

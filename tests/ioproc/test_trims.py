@@ -1,8 +1,9 @@
 """DeleteRecords on many partitions: who is told when, and how many writes it takes."""
 
 import pytest
-from core_world import HeldThreads, World, batch
+from core_world import NOW_MS, HeldThreads, World, batch
 from sim.disk import SimDisk
+from test_home import Cluster
 
 from appliance.ioproc import checkpoints
 from appliance.ioproc.trims import A_JOB, Trims
@@ -94,3 +95,22 @@ def test_no_more_are_told_in_a_turn_than_are_in_one_write(world, monkeypatch):
         world.held.run_all()
         counts.append(len(told(world)))
     assert counts == [16, 16, 8]
+
+
+def test_what_lies_below_many_log_starts_goes_a_few_in_each_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr("appliance.ioproc.housekeeping._RETAIN_NS", 0)
+    cluster = Cluster(tmp_path)
+    cluster.topic("t", partitions=5)
+    life = cluster.live()
+    for handle in range(5):
+        life.world.append(handle, batch(b"a"), acks=1)
+        life.world.turn()
+        life.world.ask(DELETE_RECORDS, handle, a=1)
+        life.world.turn()
+    rolled = []
+    for turn in range(1, 6):
+        assert not life.keeping.tick(turn * 10, NOW_MS)
+        logs = [p.log for p in life.world.core.partitions.values()]
+        rolled.append(sum(log.active_base == 1 for log in logs))
+    assert rolled == [1, 2, 3, 4, 5]
+    life.end()
