@@ -218,7 +218,7 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
         (columns.LOG_END, log.end_offset),
         (columns.LAST_STABLE, log.end_offset),
         (columns.END_SEGMENT, log.active_base),
-        (columns.END_POSITION, log.active_size),
+        (columns.VISIBLE_POSITION, log.active_size),
     ):
         state[column] = value
     fd = os.open(bench.path, os.O_RDONLY)

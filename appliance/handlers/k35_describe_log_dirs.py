@@ -15,7 +15,6 @@ from appliance.ring.partition_table import (
     DIRECTORY,
     FUTURE,
     FUTURE_BYTES,
-    HIGH_WATERMARK,
     LOG_END,
     OFFLINE,
     SIZE_BYTES,
@@ -72,7 +71,7 @@ def _partition(context: AdminContext, topic: TopicImage, index: int) -> list[tup
         where = directory_of(topic.partitions[index], context.situation.node_id)
         if context.dirs.number(where) < 0:
             return []
-    rows = [(row[DIRECTORY], _values(index, row[SIZE_BYTES], row[LOG_END] - row[HIGH_WATERMARK]))]
+    rows = [(row[DIRECTORY], _values(index, row[SIZE_BYTES], 0))]
     future = row[FUTURE]
     if future:
         behind = row[LOG_END] - (future >> 8)

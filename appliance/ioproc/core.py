@@ -54,6 +54,9 @@ _READS: Final = frozenset((READ, LIST_OFFSET, EPOCH_END))
 """What changes nothing: a file that cannot be read costs who wanted it an error, and nobody else
 anything."""
 
+_OF_THE_END: Final = frozenset((LIST_OFFSET, DELETE_RECORDS))
+"""What asks where the log ends waits until what was acknowledged before can be seen."""
+
 Report = Callable[[Partition, StorageFailed], None]
 """Told once about each partition that goes offline (its log has failed then), and about each file
 of it that cannot be read."""
@@ -177,6 +180,14 @@ class Core:
         if partition.broken is not None:
             asker.out.append(refusal(_ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token))
             return
+        if op in _OF_THE_END and partition.unseen:
+            partition.asking.append((asker, message, partition.log.written_end))
+            self.syncing.want(partition)
+            return
+        self._reply(asker, partition, message, now_ms)
+
+    def _reply(self, asker: Asker, partition: Partition, message: Message, now_ms: int) -> None:
+        op, _, handle, token, *_ = message
         try:
             answer = self._answer(asker, partition, message, now_ms)
         except DiskFull:
@@ -209,6 +220,8 @@ class Core:
                 read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f)
                 if not self.purgatory.park(read):
                     answer = reading.find(partition, token, 0, a, b, e, f)
+                elif partition.unseen:
+                    self.syncing.want(partition)
             return answer
         if op == LIST_OFFSET:
             return reading.list_offset(partition, token, a, b)
@@ -249,9 +262,9 @@ class Core:
                     syncing.wrote(partition, now_ns)
             self._touched.clear()
         for synced in syncing.ended(now_ns):
-            self._conclude(synced)
+            self._conclude(synced, now_ns)
         for synced in syncing.start(now_ns):
-            self._conclude(synced)
+            self._conclude(synced, now_ns)
         syncing.tick(now_ns)
         if self._changed:
             for partition, risen in self._changed.items():
@@ -294,7 +307,7 @@ class Core:
             if self.partitions.get(partition.handle) is partition and partition.broken is None:
                 self._touched[partition] = None
 
-    def _conclude(self, synced: Synced) -> None:
+    def _conclude(self, synced: Synced, now_ns: int) -> None:
         """A sync ended: answer those it covers; begin the next one for those it does not."""
         partition, end, failure = synced
         if partition.broken is not None:
@@ -306,8 +319,12 @@ class Core:
             return
         risen = partition.on_synced(end)
         self._changed[partition] = risen or self._changed.get(partition, False)
-        if partition.waiting:
-            self.syncing.want(partition)
+        if end < partition.log.written_end:
+            self.syncing.wrote(partition, now_ns)
+        asking = partition.asking
+        while asking and asking[0][2] <= end:
+            asker, message, _ = asking.popleft()
+            self._reply(asker, partition, message, 0)  # the clock is for moves
 
     def _wake(self, partition: Partition) -> None:
         """Answer the parked reads that have enough now."""
@@ -337,7 +354,7 @@ class Core:
         self._unwritten.pop(partition, None)
         self.syncing.forget(partition)
         self._rows.offline(partition.handle)
-        self._refuse_parked(partition, errors.KAFKA_STORAGE_ERROR)
+        self._refuse_reads(partition, errors.KAFKA_STORAGE_ERROR)
         if self.groups is not None:
             self.groups.close(partition)
         self._report(partition, failure)
@@ -348,7 +365,12 @@ class Core:
             partition.unreadable.add(failure.path)
             self._report(partition, failure)
 
-    def _refuse_parked(self, partition: Partition, code: int) -> None:
+    def _refuse_reads(self, partition: Partition, code: int) -> None:
+        """Whoever waits for the high watermark to rise is told that it will not."""
+        for asker, message, _ in partition.asking:
+            answer = _ANSWERS[message[0]]
+            asker.out.append(refusal(answer, code, partition.handle, message[3]))
+        partition.asking.clear()
         for read in list(partition.parked.values()):
             self.purgatory.take(read)
             out = self.askers[read.peer].out
@@ -380,7 +402,7 @@ class Core:
         self._unwritten.pop(partition, None)
         self.syncing.forget(partition)
         partition.refuse_all(errors.UNKNOWN_TOPIC_OR_PARTITION)
-        self._refuse_parked(partition, errors.UNKNOWN_TOPIC_OR_PARTITION)
+        self._refuse_reads(partition, errors.UNKNOWN_TOPIC_OR_PARTITION)
         self._rows.closed(partition)
         if self.groups is not None:
             self.groups.close(partition)
@@ -390,7 +412,7 @@ class Core:
         """Commit and sync all that the partition has; no thread works on its files at return."""
         self._commit(partition)
         self._touched.pop(partition, None)
-        if partition.waiting:
+        if partition.waiting or partition.unseen:
             self.syncing.want(partition)
         self._let_syncs_end(partition, now_ns)
 
@@ -398,15 +420,15 @@ class Core:
         """Those that are wanted too: one that ends may want another for what came meanwhile."""
         while partition.syncing:
             for synced in self.syncing.start(now_ns):
-                self._conclude(synced)
+                self._conclude(synced, now_ns)
             if partition.syncing:
                 self.syncing.wait()
             for synced in self.syncing.ended(now_ns):
-                self._conclude(synced)
+                self._conclude(synced, now_ns)
 
     def replace(self, partition: Partition, log: Log, directory: int) -> None:
         """The partition lies in another log folder now; `quiesce` came before."""
-        assert not (partition.syncing or partition.waiting or partition.staged)
+        assert not (partition.syncing or partition.waiting or partition.staged or partition.asking)
         self.syncing.forget(partition)
         partition.log = log
         partition.synced = log.recovery_point
@@ -421,7 +443,10 @@ class Core:
             self.groups.open(partition)
 
     def settle(self, now_ns: int) -> None:
-        """Finish all that is under way: every sync ends, everybody is answered."""
+        """Finish all that is under way: every record is visible, everybody is answered."""
+        self.finish(now_ns)
+        for partition in list(self.syncing.unseen):
+            self.syncing.want(partition)
         self.finish(now_ns)
         while self.syncing.busy():
             self.syncing.wait()

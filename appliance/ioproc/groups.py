@@ -1,4 +1,9 @@
-"""What the core knows of the group coordinators beside it."""
+"""What the core asks of the group coordinators that live beside it.
+
+Invariant: the core calls these on its own thread and in a turn's order: requests first, then what
+they decided is staged, then the answers that a sync covers leave. Called by `core`; `coordinating`
+is the implementation.
+"""
 
 from typing import Protocol
 

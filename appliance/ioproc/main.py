@@ -30,7 +30,7 @@ from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.rows import Rows
-from appliance.ioproc.syncing import Syncing
+from appliance.ioproc.syncing import VISIBLE_MS, Syncing
 from appliance.ioproc.trims import Told
 from appliance.metadata.changes import TopicRemoved
 from appliance.metadata.effective import broker_config
@@ -197,6 +197,8 @@ class IoProcess:
         if not sent or not idle:
             return _BUSY_MS
         chores = self.core.syncing.dirty or self._moves.under_way
+        if self.core.syncing.unseen:
+            rest_ms = min(rest_ms, VISIBLE_MS)
         return min(rest_ms, _CHORES_MS if chores else LONGEST_WAIT_MS)
 
     def _hold_who_is_behind(self) -> None:

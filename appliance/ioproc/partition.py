@@ -1,9 +1,10 @@
 """One partition: its log, its high watermark, and who waits for either to move.
 
-Invariant: log start ≤ high watermark ≤ log end, and the high watermark never goes back. What is
-staged in a turn is committed or failed in the same turn, so nothing here holds arena memory between
-turns. With one replica the last stable offset is the high watermark. The core is the only caller;
-`append` is the hot function of this room.
+Invariant: log start ≤ high watermark ≤ log end, and the high watermark never goes back. With
+`flush.policy=group` it rises with syncs alone: the disk is the replica that must have a record
+before anybody sees it. What is staged in a turn is committed or failed in the same turn, so nothing
+here holds arena memory between turns. With one replica the last stable offset is the high
+watermark. The core is the only caller; `append` is the hot function of this room.
 """
 
 from collections import deque
@@ -15,7 +16,7 @@ from appliance.config.log_config import LogConfig
 from appliance.ioproc.asker import Asker, Nobody, refusal
 from appliance.ioproc.purgatory import ParkedRead
 from appliance.logstore.log import Log
-from appliance.ring.messages import APPENDED
+from appliance.ring.messages import APPENDED, Message
 from appliance.wire.batch import recompress, validate
 from appliance.wire.batch_header import CODEC_MASK, read_header
 from appliance.wire.compression import IDS as CODECS
@@ -32,13 +33,14 @@ class Partition:
     """The home of one partition. handle: its row in the partition table. directory: number of the
     log folder that it lies in, space: the guard of that. future: while it moves, number + 1 of the
     folder it moves to, log end of the copy, bytes of the copy. start_unsaved: DeleteRecords moved
-    the log start, which could not be written down yet. unreadable: files that a read failed
-    on."""
+    the log start, which could not be written down yet. unreadable: files that a read failed on.
+    asking: who asked where the log ends, and the end that must be visible before the answer."""
 
     __slots__ = (
         "_codec",
         "_group",
         "_stamps",
+        "asking",
         "broken",
         "bytes_in",
         "directory",
@@ -70,6 +72,7 @@ class Partition:
         self.index = index
         self.topic_id = topic_id
         self.log = log
+        assert log.recovery_point >= log.end_offset, "what is served from the start is on the disk"
         self.high_watermark = log.end_offset
         self.synced = log.recovery_point
         self.syncing = False
@@ -82,6 +85,7 @@ class Partition:
         self.unreadable: set[str] = set()
         self.staged: list[Waiting] = []
         self.waiting: deque[Waiting] = deque()
+        self.asking: deque[tuple[Asker, Message, int]] = deque()
         self.parked: dict[int, ParkedRead] = {}
         self.start_unsaved = False
         self.lead(leader_epoch)
@@ -128,9 +132,14 @@ class Partition:
         waits = (acks == -1 and self._group) or end - self.synced >= self.rules.flush_messages
         self.staged.append((asker, token, base, time, end, waits and end > self.synced))
 
+    @property
+    def unseen(self) -> bool:
+        """Whether there are records that nobody sees before a sync covers them."""
+        return self._group and self.high_watermark < self.log.written_end
+
     def commit(self) -> bool:
         """Write what was staged and answer what need not wait. Returns whether the high watermark
-        rose.
+        rose: without group commit what is written is visible.
 
         Raises StorageFailed when the log refused; the caller then calls `fail`, after DiskFull
         `no_room`.
@@ -149,6 +158,8 @@ class Partition:
                 high_watermark = end
             asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
         self.staged.clear()
+        if self._group:
+            return False
         self.high_watermark = high_watermark
         return high_watermark > before
 
@@ -192,6 +203,8 @@ class Partition:
         """A netproc died; what it asked for is appended all the same, but nobody is told."""
         if self.waiting:
             self.waiting = deque(w for w in self.waiting if w[0] is not asker)
+        if self.asking:
+            self.asking = deque(a for a in self.asking if a[0] is not asker)
 
     def lead(self, leader_epoch: int) -> None:
         """The partition's leader epoch; a new one begins at the log end (KIP-101).

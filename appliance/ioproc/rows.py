@@ -43,7 +43,7 @@ class Rows:
         state[at + columns.LEADER_EPOCH] = partition.leader_epoch
         state[at + columns.SIZE_BYTES] = log.size
         state[at + columns.END_SEGMENT] = log.active_base
-        state[at + columns.END_POSITION] = log.active_size
+        state[at + columns.VISIBLE_POSITION] = log.tail_position(high_watermark)
         state[at + columns.BYTES_IN] = partition.bytes_in
         state[at + columns.RECORDS_IN] = partition.records_in
         state[at + columns.LAYOUT] = log.layout

@@ -1,5 +1,8 @@
 """Which log is synced when: group commit for those who wait, background syncs for the others.
 
+Who waits is a producer with acks=all, a reader that is parked at the end, and who asks where that
+is. Records that nobody waits for are synced soon all the same, since nobody sees them before.
+
 Invariant: a log has at most one sync under way; what is appended meanwhile waits for the next one,
 which covers all of it. One sync in the background at a time, so that it does not hold up those who
 wait. Called by the core at the end of each turn.
@@ -19,6 +22,10 @@ to be done: the hop to a thread and back costs 40 µs."""
 
 BACKGROUND_NS: Final = 2_000_000_000
 """How long an append may stay unsynced: it bounds what recovery has to check."""
+
+VISIBLE_MS: Final = 5
+"""How long records may stay unseen that nobody waits for. A sync every few milliseconds costs their
+producers next to nothing; one after every write would."""
 
 LOOK_EVERY_NS: Final = 50_000_000
 """How often the dirty logs are looked through when none was due."""
@@ -67,6 +74,7 @@ class Syncing:
         "average_ns",
         "dirty",
         "moved",
+        "unseen",
     )
 
     def __init__(self, threads: Threads, quiet: Callable[[], bool]) -> None:
@@ -76,6 +84,7 @@ class Syncing:
         self._background = False
         self._look_ns = 0
         self.dirty: dict[Partition, int] = {}  # → when it became dirty (monotonic ns), oldest first
+        self.unseen: dict[Partition, int] = {}  # → since when (monotonic ns), oldest first
         self.moved: dict[Partition, None] = {}  # whose recovery point moved since a checkpoint
         self.average_ns = 200_000
 
@@ -84,18 +93,23 @@ class Syncing:
         if not partition.syncing:
             partition.syncing = True
             self._wanted.append(partition)
+            self.unseen.pop(partition, None)
 
     def wrote(self, partition: Partition, now_ns: int) -> None:
         """The partition has bytes that are not on the disk yet, and perhaps somebody who waits."""
         assert partition.broken is None, "what failed is never synced again"
-        if partition.waiting:
+        unseen = partition.unseen
+        if partition.waiting or (unseen and (partition.parked or partition.asking)):
             self.want(partition)
+        elif unseen and partition not in self.unseen:
+            self.unseen[partition] = now_ns
         if partition not in self.dirty:
             self.dirty[partition] = now_ns
 
     def forget(self, partition: Partition) -> None:
         """The partition is closed or broken."""
         self.dirty.pop(partition, None)
+        self.unseen.pop(partition, None)
         self.moved.pop(partition, None)
         if partition in self._wanted:
             self._wanted.remove(partition)
@@ -134,7 +148,15 @@ class Syncing:
 
     def tick(self, now_ns: int) -> None:
         """Begin a background sync when one is due and none is under way."""
-        if self._background or now_ns < self._look_ns:
+        if self._background:
+            return
+        for partition, since_ns in self.unseen.items():
+            if now_ns - since_ns < VISIBLE_MS * 1_000_000:
+                break
+            if not partition.syncing:
+                self._begin(partition)
+                return
+        if now_ns < self._look_ns:
             return
         for partition, since_ns in self.dirty.items():
             age_ns = now_ns - since_ns
@@ -145,10 +167,14 @@ class Syncing:
                 or age_ns >= partition.rules.flush_ms * 1_000_000
                 or partition.log.unsynced_bytes >= BACKGROUND_BYTES
             ):
-                self._background = partition.syncing = True
-                self._threads.submit(*_job(partition, background=True))
+                self._begin(partition)
                 return
         self._look_ns = now_ns + LOOK_EVERY_NS
+
+    def _begin(self, partition: Partition) -> None:
+        self._background = partition.syncing = True
+        self.unseen.pop(partition, None)
+        self._threads.submit(*_job(partition, background=True))
 
     def _end(self, done: Done, now_ns: int) -> Synced:
         partition, job, background = done.tag
@@ -163,8 +189,6 @@ class Syncing:
                 log.flushed(job)
                 self.moved[partition] = None
             self.dirty.pop(partition, None)
-            if log.recovery_point < log.written_end and partition.broken is None:
-                self.dirty[partition] = now_ns
         return Synced(partition, log.recovery_point, done.failure)
 
 

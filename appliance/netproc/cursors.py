@@ -3,22 +3,22 @@
 What lies below the published high watermark is immutable, so a fetch that goes on where the last
 one of its connection was can be planned here: step over batch headers in the segment file from the
 place that the home named last. The hop it saves is most of a small fetch's latency. Whatever is not
-plain (another segment, many tiny batches, a watermark behind the log end) is left to the home.
+plain (another segment, many tiny batches, a high watermark that is not in it) is left to the
+home.
 """
 
 import os
 from struct import Struct
 
 from appliance.ring.partition_table import (
-    END_POSITION,
     END_SEGMENT,
     HIGH_WATERMARK,
     LAYOUT,
-    LOG_END,
     LOG_START,
     ONLINE,
     STATUS,
     VERSION,
+    VISIBLE_POSITION,
 )
 
 _HEAD = Struct(">qi11xi")  # base offset, length of what follows, last offset delta
@@ -82,7 +82,7 @@ def _readable(row: list[int], segment: int, fd: int) -> int:
     if row[STATUS] != ONLINE or row[VERSION] & 1:
         return -1
     if segment == row[END_SEGMENT]:
-        return row[END_POSITION] if row[HIGH_WATERMARK] == row[LOG_END] else -1
+        return row[VISIBLE_POSITION]
     if segment < row[END_SEGMENT] <= row[HIGH_WATERMARK]:
         return os.fstat(fd).st_size
     return -1

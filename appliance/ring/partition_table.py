@@ -36,9 +36,9 @@ SIZE_BYTES: Final = 6
 LEADER_EPOCH: Final = 7
 END_SEGMENT: Final = 8
 """Base offset of the active segment."""
-END_POSITION: Final = 9
-"""Bytes of the active segment that were written whole: after the death of the process they need no
-check."""
+VISIBLE_POSITION: Final = 9
+"""Bytes of the active segment that lie below the high watermark; -1: it is not there, or too far
+behind to tell."""
 BYTES_IN: Final = 10
 RECORDS_IN: Final = 11
 STATUS: Final = 12

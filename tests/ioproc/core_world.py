@@ -12,7 +12,7 @@ from appliance.ioproc.core import Core
 from appliance.ioproc.flusher import run
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.rows import Rows
-from appliance.ioproc.syncing import Syncing
+from appliance.ioproc.syncing import VISIBLE_MS, Syncing
 from appliance.logstore.log import Log
 from appliance.ring import messages
 from appliance.ring.messages import Message
@@ -114,6 +114,14 @@ class World:
         self.now_ns += ms * 1_000_000
         self.core.finish(self.now_ns)
         return self.answers()
+
+    def settle(self):
+        """Turns until every record is visible and nobody waits; the completions."""
+        got = self.turn(ms=VISIBLE_MS)
+        while self.threads.outstanding() or self.core.syncing.unseen:
+            self.threads.run_all()
+            got += self.turn(ms=VISIBLE_MS)
+        return got
 
     def answers(self, peer=None):
         got = []

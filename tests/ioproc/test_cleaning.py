@@ -77,7 +77,7 @@ class CleaningWorld(World):
             made = build_batch([NewRecord(NOW_MS, key, b"%d" % n * 100)])
             self.append(partition.handle, made, acks=1)
             self.turn()
-        partition.log.sync_now()
+        self.settle()
 
     def tick(self, seconds=0):
         self.now_ns += seconds * 1_000_000_000

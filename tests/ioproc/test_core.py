@@ -38,6 +38,7 @@ def test_acks_one_is_answered_after_the_write_and_can_be_read_back(world):
     world.append(p.handle, batch(b"a", b"b"), acks=1, token=7)
     world.append(p.handle, batch(b"c"), acks=1, token=8, position=4096)
     assert offsets(world.turn()) == [(APPENDED, 0, 7, 0), (APPENDED, 0, 8, 2)]
+    world.settle()
     world.read(p.handle, 0, token=9)
     (found,) = world.turn()
     assert (found.op, found.flags, found.token, found.a, found.b) == (FOUND, 0, 9, 3, 3)
@@ -57,7 +58,7 @@ def test_acks_zero_is_answered_too_because_the_bytes_are_free_then(world):
         2: errors.CORRUPT_MESSAGE,
         3: errors.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    assert p.high_watermark == 1
+    assert p.log.end_offset == 1
 
 
 def test_group_commit_answers_when_a_sync_covers_the_append(world):
@@ -104,17 +105,6 @@ def test_acks_all_needs_no_sync_with_the_policy_of_the_operating_system(world):
     assert world.threads.outstanding() == 0
 
 
-def test_acks_one_raises_the_watermark_over_appends_that_still_wait(world):
-    p = world.add()
-    world.append(p.handle, batch(b"a"), acks=-1, token=1)
-    world.append(p.handle, batch(b"b"), acks=1, token=2, position=4096)
-    assert offsets(world.turn()) == [(APPENDED, 0, 2, 1)]
-    assert p.high_watermark == 2
-    world.threads.run_all()
-    assert offsets(world.turn()) == [(APPENDED, 0, 1, 0)]
-    assert p.high_watermark == 2
-
-
 def test_flush_messages_makes_every_append_wait_for_a_sync(world):
     p = world.add(flush_messages=2, flush_policy="os")
     world.append(p.handle, batch(b"a"), acks=1, token=1)
@@ -126,8 +116,8 @@ def test_flush_messages_makes_every_append_wait_for_a_sync(world):
 
 
 def test_a_partition_nobody_waits_for_is_synced_in_the_background(world):
-    p = world.add(flush_ms=500)
-    q = world.add("q")
+    p = world.add(flush_ms=500, flush_policy="os")
+    q = world.add("q", flush_policy="os")
     world.append(p.handle, batch(b"a"))
     world.append(q.handle, batch(b"a"), position=4096)
     world.turn()
@@ -171,7 +161,7 @@ def test_too_large_a_batch_is_refused_by_the_topics_own_limit(world):
 def test_a_topic_with_its_own_codec_stores_that_codec(world):
     p = world.add(compression_type="gzip")
     world.append(p.handle, batch(b"v" * 500, b"w" * 500))
-    assert world.turn()[0].flags == 0
+    assert world.settle()[0].flags == 0
     world.read(p.handle, 0)
     (found,) = world.turn()
     data = world.bytes_of(found, p)
@@ -182,7 +172,7 @@ def test_a_topic_with_its_own_codec_stores_that_codec(world):
 def test_log_append_time_is_stamped_and_told(world):
     p = world.add(message_timestamp_type="LogAppendTime")
     world.append(p.handle, batch(b"a", timestamp=5))
-    (answer,) = world.turn()
+    (answer,) = world.settle()
     assert answer.b == NOW_MS
     world.ask(LIST_OFFSET, p.handle, a=-3)
     assert world.turn()[0].a == NOW_MS
@@ -253,9 +243,9 @@ def test_a_parked_read_waits_for_as_many_bytes_as_it_asked_for(world):
     one = batch(b"a")
     world.read(p.handle, 0, token=1, enough=len(one) + 1)
     world.append(p.handle, one)
-    assert [m.op for m in world.turn()] == [APPENDED]
+    assert [m.op for m in world.settle()] == [APPENDED]
     world.append(p.handle, one)
-    found = [m for m in world.turn() if m.op == FOUND]
+    found = [m for m in world.settle() if m.op == FOUND]
     assert [m.e for m in found] == [2 * len(one)]
 
 
@@ -275,13 +265,13 @@ def test_cancel_forgets_all_reads_of_one_request(world):
     assert len(world.core.purgatory) == 1
     world.append(p.handle, batch(b"a"), acks=0)
     world.append(q.handle, batch(b"a"), acks=0, position=4096)
-    assert [m.token for m in world.turn() if m.op == FOUND] == [6 << 32]
+    assert [m.token for m in world.settle() if m.op == FOUND] == [6 << 32]
 
 
 def test_out_of_range_reads_are_told_the_range(world):
     p = world.add()
     world.append(p.handle, batch(b"a", b"b", b"c"), acks=0)
-    world.turn()
+    world.settle()
     world.ask(DELETE_RECORDS, p.handle, a=2)
     world.turn()
     for offset in (-1, 1, 4):
@@ -315,7 +305,7 @@ def test_list_offset_answers_special_and_real_timestamps(world):
     p = world.add(epoch=3, message_timestamp_after_max_ms=1 << 50)
     for number, time in enumerate((100, 300, 200)):
         world.append(p.handle, batch(b"a", timestamp=time), position=4096 * number)
-    world.turn()
+    world.settle()
     expected = {
         -1: (-1, 3, 3),
         -2: (-1, 0, 3),
@@ -354,7 +344,7 @@ def test_epoch_ends_are_where_the_next_epoch_began(world):
 def test_delete_records_moves_the_log_start_durably(world):
     p = world.add()
     world.append(p.handle, batch(*[b"a"] * 10), acks=0)
-    world.turn()
+    world.settle()
     answers = []
     for offset in (4, 2, -1, 11, -2):
         world.ask(DELETE_RECORDS, p.handle, a=offset)
@@ -384,11 +374,12 @@ def test_rows_show_what_an_answer_implies(world):
     world.turn()
     row = world.table.read_row(p.handle)
     assert (row[columns.HIGH_WATERMARK], row[columns.LOG_END]) == (0, 2)
-    assert (row[columns.END_POSITION], row[columns.SIZE_BYTES]) == (len(data), len(data))
+    assert (row[columns.VISIBLE_POSITION], row[columns.SIZE_BYTES]) == (0, len(data))
     world.threads.run_all()
     world.turn()
     row = world.table.read_row(p.handle)
     assert (row[columns.HIGH_WATERMARK], row[columns.LAST_STABLE]) == (2, 2)
+    assert row[columns.VISIBLE_POSITION] == len(data)
     assert (row[columns.RECOVERY_POINT], row[columns.BYTES_IN]) == (2, len(data))
     assert row[columns.RECORDS_IN] == 2
     assert row[columns.VERSION] % 2 == 0
@@ -417,7 +408,7 @@ def break_file(partition, method):
 def test_a_failed_write_takes_one_partition_offline_and_no_other(world):
     p, q = world.add(), world.add("q")
     world.append(p.handle, batch(b"before"), token=1)
-    world.turn()
+    world.settle()
     break_file(p, "pwritev")
     world.read(p.handle, 1, token=2)
     world.append(p.handle, batch(b"a"), acks=1, token=3, position=4096)
@@ -452,7 +443,7 @@ def test_a_failed_sync_fails_who_waits_and_is_final(world):
 def test_low_space_refuses_appends_before_the_disk_is_full(world):
     p = world.add()
     world.append(p.handle, batch(b"a"), acks=0)
-    world.turn()
+    world.settle()
     world.space.low = True
     world.append(p.handle, batch(b"b"), token=1)
     world.read(p.handle, 0, token=2)

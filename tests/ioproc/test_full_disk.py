@@ -36,7 +36,7 @@ def test_a_batch_without_room_is_refused_and_nothing_else():
     world = full_world()
     p = world.add()
     world.append(p.handle, batch(b"a", producer=(7, 0, 0)), acks=1, token=1)
-    world.turn()
+    world.settle()
     fill(world.disk)
     late = batch(bytes(2 * PAGE), producer=(7, 0, 1))
     world.append(p.handle, late, acks=-1, token=2)

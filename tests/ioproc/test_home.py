@@ -361,7 +361,7 @@ def test_checkpoints_of_a_deleted_topic_do_not_reach_its_successor(cluster):
     life = cluster.live()
     produce(life, 0, 5)
     life.world.ask(DELETE_RECORDS, 0, a=4)
-    assert life.world.turn()[0].a == 4
+    assert life.world.settle()[0].a == 4
     data_dir = str(cluster.folder)
     assert checkpoints.read(OsDisk(), data_dir, checkpoints.LOG_START) == {("t", 0): 4}
     removed = cluster.remove("t")
@@ -376,7 +376,7 @@ def test_deleted_records_stay_deleted_after_a_kill(cluster):
     first = cluster.live()
     produce(first, 0, 5)
     first.world.ask(DELETE_RECORDS, 0, a=4)
-    first.world.turn()
+    first.world.settle()
     second = cluster.live()
     second.world.read(0, 3)
     (answer,) = second.world.turn()

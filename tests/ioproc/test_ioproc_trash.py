@@ -144,7 +144,7 @@ class Machine:
         for _ in range(RECORDS):
             self.world.append(partition.handle, batch(topic_id), acks=1)
             self.world.turn()
-        partition.log.sync_now()
+        self.world.settle()
         partition.log.advance_log_start(2)
         self.keeping.moved_log_start(partition, lambda _: None)
         self.keeping.trims.settle()

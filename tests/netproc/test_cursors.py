@@ -32,7 +32,7 @@ def row(end, size, segment=0, high=None, log_start=0):
     found[columns.HIGH_WATERMARK] = end if high is None else high
     found[columns.LOG_END] = end
     found[columns.END_SEGMENT] = segment
-    found[columns.END_POSITION] = size
+    found[columns.VISIBLE_POSITION] = size
     return found
 
 
@@ -67,7 +67,7 @@ def test_a_glance_is_what_a_scan_finds_or_nothing(tmp_path_factory, counts, know
     [
         {columns.STATUS: columns.OFFLINE},
         {columns.VERSION: 3},
-        {columns.HIGH_WATERMARK: 5},
+        {columns.VISIBLE_POSITION: -1},
         {columns.LOG_START: 4},
         {columns.END_SEGMENT: 40},
         {columns.LAYOUT: 4},
@@ -75,7 +75,7 @@ def test_a_glance_is_what_a_scan_finds_or_nothing(tmp_path_factory, counts, know
     ids=[
         "offline",
         "being written",
-        "watermark behind",
+        "high watermark too far behind",
         "deleted",
         "segment not wholly readable",
         "compacted",
@@ -105,5 +105,21 @@ def test_an_older_segment_below_the_watermark_is_readable_to_its_end(tmp_path):
         found = cursors.locate(0, row(50, 10, segment=end), fd, 0, 10_000)
         assert found is not None
         assert found[2] == size
+    finally:
+        os.close(fd)
+
+
+def test_records_beside_a_high_watermark_that_lags_are_found_up_to_it(tmp_path):
+    """A producer whose records wait for their sync must not take the short way from readers."""
+    batches, end, _ = write(tmp_path / "log", [3, 3, 2])
+    seen, position = batches[1][1], batches[1][2] + batches[1][3]
+    fd = os.open(tmp_path / "log", os.O_RDONLY)
+    try:
+        cursors = Cursors()
+        cursors.remember(0, 0, 0, 3)
+        found = cursors.locate(0, row(end, position, high=seen), fd, 0, 10_000)
+        assert found is not None
+        assert found[1:3] == (0, position)
+        assert cursors.locate(0, row(end, position, high=seen), fd, seen, 10_000) is None
     finally:
         os.close(fd)
