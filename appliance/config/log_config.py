@@ -23,7 +23,7 @@ class LogConfig:
     flush_ms: int = NEVER
     flush_policy: str = "group"
     """When an append with acks=all is answered: "group" after a sync that covers it, "os" after
-    the write."""
+    the write. Readers see it then, whatever its acks."""
     max_message_bytes: int = 1_048_588
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = NEVER

@@ -75,7 +75,7 @@ def test_what_is_trimmed_goes_at_once_while_the_disk_is_nearly_full(cluster, low
     for _ in range(3):
         world.append(0, big)
         world.turn()
-    world.core.partitions[0].log.sync_now()
+    world.settle()
     world.space.low = low
     world.ask(DELETE_RECORDS, 0, a=3)
     assert [m.flags for m in world.turn()] == [0]
@@ -109,7 +109,7 @@ def test_a_log_start_that_could_not_be_written_down_is_not_acknowledged(tmp_path
     world = World("/data", disk=disk)
     p = world.add()
     world.append(p.handle, batch(b"a"))
-    world.turn()
+    world.settle()
     threads = HeldThreads()
     trims = Trims(disk, threads, lambda _: "/data")
     world.core._checkpoint = trims.add
