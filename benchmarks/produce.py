@@ -119,9 +119,9 @@ def run(peer: Peer, row: ProduceRow, seconds: float) -> Result:
     batch = batches.uniform(row.records, row.size, time.time_ns() // 1_000_000)
     flows = [Flow(peer.connect(), row, topic, i, batch) for i in range(row.connections)]
     try:
-        _load(flows, row, min(0.3, seconds / 4))
+        load(flows, row, min(0.3, seconds / 4))
         cpu, begun = peer.cpu_seconds(), time.perf_counter()
-        done = _load(flows, row, seconds)
+        done = load(flows, row, seconds)
         passed, after = time.perf_counter() - begun, peer.cpu_seconds()
     finally:
         for flow in flows:
@@ -131,7 +131,7 @@ def run(peer: Peer, row: ProduceRow, seconds: float) -> Result:
     return Result(done / passed, done * flows[0].length / passed / 1e6, used)
 
 
-def _load(flows: list[Flow], row: ProduceRow, seconds: float) -> int:
+def load(flows: list[Flow], row: ProduceRow, seconds: float) -> int:
     """Keep K in flight for `seconds`, then wait for what is out. Returns the requests answered."""
     done, end, clock = 0, time.perf_counter() + seconds, time.perf_counter
     for flow in flows:
