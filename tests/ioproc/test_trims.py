@@ -21,7 +21,7 @@ def world():
     world.many = [world.add(index=index) for index in range(40)]
     for partition in world.many:
         world.append(partition.handle, batch(b"a", b"b"), acks=1)
-    world.turn()
+    world.settle()
     return world
 
 
@@ -104,7 +104,7 @@ def test_what_lies_below_many_log_starts_goes_a_few_in_each_turn(tmp_path, monke
     life = cluster.live()
     for handle in range(5):
         life.world.append(handle, batch(b"a"), acks=1)
-        life.world.turn()
+        life.world.settle()
         life.world.ask(DELETE_RECORDS, handle, a=1)
         life.world.turn()
     rolled = []
