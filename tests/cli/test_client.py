@@ -99,6 +99,18 @@ def test_reading_can_follow(link):
         follower.close()
 
 
+def test_what_is_damaged_is_not_given_away(link, appliance):
+    with link.producer() as producer:
+        producer.produce("client.damaged", b"precious")
+    (segment,) = (appliance.data_dir / "client.damaged-0").glob("*.log")
+    with segment.open("r+b") as file:
+        file.seek(file.read().index(b"precious"))
+        file.write(b"#")
+    with pytest.raises(ck.KafkaException) as told:
+        list(link.read("client.damaged"))
+    assert told.value.args[0].code() == ck.KafkaError._BAD_MSG
+
+
 def test_a_topic_is_made_with_its_settings_and_only_once(link):
     link.create_topic("client.made", 3, retention_ms=60_000)
     assert len(link.partitions("client.made")) == 3
