@@ -189,10 +189,14 @@ class Client:
         self.send_body(key, version, body)
 
     def send_body(self, key, version, body):
+        self.sock.sendall(self.frame(key, version, body))
+
+    def frame(self, key, version, body):
+        """The bytes of the next request."""
         head = struct.pack(">hhih", key, version, len(self.sent), len(self.name)) + self.name
         head += b"\0" * request_head.is_flexible(key, version)
         self.sent.append((key, version))
-        self.sock.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
+        return struct.pack(">i", len(head) + len(body)) + head + body
 
     def answer(self):
         """(correlation id, decoded body) of the next answer; None: there is none yet."""

@@ -1,10 +1,17 @@
 """Requests in flight at one network process: each is answered once, to the one who asked."""
 
+from contextlib import suppress
+from random import Random
+
 import pytest
+from kio.index import load_request_schema
 
 from appliance.base import errors
-from appliance.ring.messages import APPEND, APPENDED
-from appliance.wire.batch import NewRecord, build_batch
+from appliance.ring import partition_table as columns
+from appliance.ring.messages import APPEND, APPENDED, FOUND, READ
+from appliance.wire import messages
+from appliance.wire.batch import NewRecord, build_batch, checksum_holds
+from appliance.wire.build import build
 from tests.netproc.netproc_world import World
 
 
@@ -15,11 +22,15 @@ def world(tmp_path):
     one.close()
 
 
-def produce(client, topic="flights"):
-    records = build_batch([NewRecord(1, None, b"v")])
-    rows = [{"index": 0, "records": records}]
+def produce_body(value=b"v", topic="flights"):
+    rows = [{"index": 0, "records": build_batch([NewRecord(1, None, value)])}]
     data = [{"name": topic, "partition_data": rows}]
-    client.send(0, 9, transactional_id=None, acks=-1, timeout=30_000, topic_data=data)
+    values = {"transactional_id": None, "acks": -1, "timeout": 30_000, "topic_data": data}
+    return messages.encode_request(build(load_request_schema(0, 9), values))
+
+
+def produce(client):
+    client.send_body(0, 9, produce_body())
 
 
 def test_a_refused_version_takes_no_answer_from_another_connection(world):
@@ -43,6 +54,61 @@ def test_a_refused_version_takes_no_answer_from_another_connection(world):
     world.end()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_the_pieces_in_which_it_comes_answers_are_in_order_and_bytes_stay(world, seed):
+    """Small and large batches of two clients, in pieces; completions in any order."""
+    rng = Random(seed)
+    waiting, wanted, streams = [], {}, {}
+    for client in (world.client(), world.client()):
+        values = [rng.randbytes(rng.choice([1, 100, 3000, 70_000])) for _ in range(20)]
+        streams[client] = b"".join(client.frame(0, 9, produce_body(value)) for value in values)
+        wanted[client] = len(values)
+    memory = world.memory.arenas[0]
+    answered = dict.fromkeys(streams, 0)
+    offset = 0
+    while any(answered[client] < wanted[client] for client in streams):
+        for client in streams:
+            size = rng.choice([1, 7, 500, 40_000, 200_000])
+            piece, streams[client] = streams[client][:size], streams[client][size:]
+            with suppress(BlockingIOError):
+                sent = client.sock.send(piece)
+                piece = piece[sent:]
+            streams[client] = piece + streams[client]
+        world.turn()
+        waiting += [(one, bytes(memory[one.a : one.a + one.e])) for one in world.asked()]
+        for _ in range(rng.randint(0, len(waiting))):
+            one, batch = waiting.pop(rng.randrange(len(waiting)))
+            assert bytes(memory[one.a : one.a + one.e]) == batch, "written over while it was used"
+            assert checksum_holds(memoryview(batch))
+            offset += 1
+            world.tell(APPENDED, one.token, a=offset)
+        world.turn()
+        for client in streams:
+            while (found := client.answer()) is not None:
+                assert found[0] == answered[client]
+                assert not found[1].responses[0].partition_responses[0].error_code
+                answered[client] += 1
+    world.end()
+
+
+def test_at_the_end_of_an_offline_partition_its_home_is_asked_and_tells(world):
+    client = world.client()
+    assert fetch(client, "flights") == errors.NONE
+    assert not world.asked(), "there is nothing at its end"
+    ((_, row),) = world.server.follower.handles.items()
+    world.memory.partitions.set(row, columns.STATUS, columns.OFFLINE)
+    client.send(1, 12, **fetch_values("flights"))
+    world.turn()
+    (asked,) = world.asked()
+    assert (asked.op, asked.handle) == (READ, row)
+    world.tell(FOUND, asked.token, error=errors.KAFKA_STORAGE_ERROR, a=-1, b=-1, c=-1, d=-1)
+    world.turn()
+    _, answer = client.answer()
+    found = answer.responses[0].partitions[0]
+    assert int(found.error_code) == errors.KAFKA_STORAGE_ERROR and not found.records
+    world.end()
+
+
 def metadata(client, name, may_create=True):
     asked = {"topics": [{"name": name}], "allow_auto_topic_creation": may_create}
     found = client.ask(
@@ -54,14 +120,19 @@ def metadata(client, name, may_create=True):
     return int(found.topics[0].error_code)
 
 
-def fetch(client, name):
+def fetch_values(name):
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100}
     partition |= {"current_leader_epoch": -1, "last_fetched_epoch": -1, "log_start_offset": -1}
     topics = [{"topic": name, "partitions": [partition]}]
-    found = client.ask(
-        *(1, 12), replica_id=-1, max_wait=0, min_bytes=1, max_bytes=100, isolation_level=0,
-        session_id=0, session_epoch=-1, topics=topics, forgotten_topics_data=[], rack_id="",
-    )  # fmt: skip
+    return {
+        "replica_id": -1, "max_wait": 0, "min_bytes": 0, "max_bytes": 100, "isolation_level": 0,
+        "session_id": 0, "session_epoch": -1, "topics": topics, "forgotten_topics_data": [],
+        "rack_id": "",
+    }  # fmt: skip
+
+
+def fetch(client, name):
+    found = client.ask(1, 12, **fetch_values(name))
     return int(found.responses[0].partitions[0].error_code)
 
 
