@@ -301,11 +301,12 @@ class Core:
             self.groups.no_room(partition, lost=lost)
 
     def has_room(self, number: int) -> None:
-        """There is room in this log folder again: what was held is written by this turn's end."""
+        """There is room in this log folder again: what was held is written, and soon synced."""
         for partition in [p for p in self._unwritten if p.directory == number]:
             del self._unwritten[partition]
-            if self.partitions.get(partition.handle) is partition and partition.broken is None:
-                self._touched[partition] = None
+            self._commit(partition)
+            if partition.broken is None and not partition.log.held:
+                self.syncing.want(partition)
 
     def _conclude(self, synced: Synced, now_ns: int) -> None:
         """A sync ended: answer those it covers; begin the next one for those it does not."""

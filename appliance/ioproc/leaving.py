@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final
 
 from appliance.base.disk import Disk
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.ioproc.core import Core
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
@@ -225,7 +225,10 @@ def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
         partition = leaver.partition
         try:
             if leaver.mark is not None:
-                write_mark(disk, partition.log.path, leaver.mark)
+                try:
+                    write_mark(disk, partition.log.path, leaver.mark)
+                except DiskFull:
+                    leaver.kept = False  # room is needed more than a way back
             leaver.removal = partition.log.delete(partition.topic_id.hex(), now_ms, sync=False)
         except StorageFailed as failure:
             leaver.failure = failure

@@ -61,8 +61,8 @@ class NoEvents:
 class Groups(World):
     """One partition of the offsets topic, and netprocs with rings that carry bytes."""
 
-    def __init__(self, folder, netprocs=2, open_log=False):
-        super().__init__(folder, netprocs=netprocs)
+    def __init__(self, folder, netprocs=2, open_log=False, disk=None):
+        super().__init__(folder, netprocs=netprocs, disk=disk)
         self.rings = []
         for _ in range(netprocs):
             memory = memoryview(bytearray(ring_bytes(1024, PAYLOAD)))

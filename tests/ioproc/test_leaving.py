@@ -8,7 +8,9 @@ from core_world import NOW_MS, HeldThreads, batch
 from test_home import Cluster
 
 from appliance.base import errors
+from appliance.base.errors import DiskFull
 from appliance.base.os_disk import OsDisk
+from appliance.ioproc import leaving
 from appliance.ioproc.leaving import A_JOB, A_TURN
 from appliance.metadata.changes import PartitionAdded
 from appliance.ring import partition_table as columns
@@ -153,3 +155,20 @@ def test_what_is_deleted_during_a_round_of_retention_takes_no_row_offline(life, 
     assert [life.world.table.get(row, columns.STATUS) for row in range(3)] == [
         columns.ONLINE, columns.NOT_OPEN, columns.NOT_OPEN,
     ]  # fmt: skip
+
+
+def test_what_finds_no_room_for_its_mark_is_deleted_for_good(life, monkeypatch):
+    def no_room(disk, folder, mark):
+        raise DiskFull(folder, 28, "No space left on device")
+
+    monkeypatch.setattr(leaving, "write_mark", no_room)
+    change = life.cluster.remove("t")
+    life.home._trash._ids = frozenset([change.topic_id])
+    life.home.apply([change], 40)
+    for turn in range(1, 20):
+        life.home.go_on(turn, NOW_MS)
+        life.threads.run_all()
+    assert not life.leaving.busy
+    assert "not-deleted" not in life.said()
+    gone = [one[2].folder for one in life.keeping._removals]
+    assert len(gone) == PARTITIONS and not life.home._trash._folders
