@@ -6,7 +6,7 @@ only room was missing that is tried again.
 Called by the shell: `opening` step by step at the start, then `apply` for what changes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from time import monotonic_ns
@@ -90,8 +90,9 @@ class Home:
         self.leaving = Leaving(disk, core, housekeeping, self._trash, leaving, events)
         core.fetch = self._fetch
 
-    def open_all(self, now_ns: int, now_ms: int) -> Iterator[None]:
-        """Open everything that is ours, one partition per step; then move strays away."""
+    def open_all(self, now_ns: int, now_ms: int) -> None:
+        """At the start: open everything that is ours, then move strays away. On any thread that has
+        core and logs for itself; takes as long as their logs are large."""
         image = self._follower.image
         self._trash.find(image)
         ours = [
@@ -104,7 +105,6 @@ class Home:
         for topic, index in ours:
             self._open(topic, index, now_ns, now_ms)
             self.opened += 1
-            yield
         for number, path in self._dirs.online():
             try:
                 self._clean_up(number, path, now_ms)

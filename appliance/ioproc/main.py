@@ -1,15 +1,14 @@
 """Entry of an I/O process: open what is ours, serve it, and leave everything on the disk when
 drained.
 
-One turn: changed peers, metadata, messages, `Core.finish`, housekeeping. While partitions are still
-being opened the messages that arrive are held, so a netproc whose ioproc came back need not ask
-again.
+One turn: changed peers, metadata, messages, `Core.finish`, housekeeping. Partitions are opened on a
+thread, which takes as long as their logs are large; messages that arrive meanwhile are held, so a
+netproc whose ioproc came back need not ask again.
 """
 
 import os
 import select
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from appliance.base.clock import OsClock
@@ -46,7 +45,6 @@ from appliance.shell.seat import Seat
 DRAIN_STAGE: Final = 2
 """The stage of the orderly end in which I/O processes flush (`ProcessTable.drain`)."""
 
-_OPENING_NS: Final = 20_000_000  # open partitions for so long, then look at the peers again
 _SAY_NS: Final = 1_000_000_000
 _BUSY_MS: Final = 1
 _CHORES_MS: Final = 50
@@ -105,7 +103,8 @@ class IoProcess:
         self.copies = Flusher(1)
         self._moves = self._moves_of(disk, dirs)
         self._home.leaving.told = self._moves.give_up
-        self._opening: Iterator[None] | None = None
+        self.opener = Flusher(1)
+        self._opening = False
         self._open = False
         self._applied = 0  # as said in the process table
         self._holding = False  # some netproc has to take answers before it may ask more
@@ -146,7 +145,8 @@ class IoProcess:
         for peer in peers:
             if peer.kind == NETPROC:
                 asker = self.core.askers[peer.index]
-                self.core.drop(asker)
+                if self._open:  # or nothing was asked of the core yet
+                    self.core.drop(asker)
                 self._held = [held for held in self._held if held[0] is not asker]
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
@@ -162,7 +162,7 @@ class IoProcess:
 
     def threads(self) -> tuple[Flusher, ...]:
         """Whose jobs end with an event on their `fd`."""
-        return self.syncs, self.copies, self.cleaner, self.leaving, self.trims
+        return self.syncs, self.copies, self.cleaner, self.leaving, self.trims, self.opener
 
     def ready(self, mask: int) -> None:
         """A job ended: the turn that follows takes the result."""
@@ -231,19 +231,19 @@ class IoProcess:
             self._seat.processes.set_applied(self._seat.me, applied)
 
     def _go_on_opening(self, now_ns: int) -> int:
-        if self._opening is None:
-            committed = self._seat.processes.metadata_offset
-            if not committed:
-                return _BUSY_MS  # control has not published anything yet
-            self._follower.catch_up(committed)
-            self._say_applied()
-            self._groups.follow(self._follower.image)
-            self._opening = self._home.open_all(now_ns, self._clock.wall_ms())
-        until = now_ns + _OPENING_NS
-        for _ in self._opening:
-            if time.monotonic_ns() >= until:
-                self._say_progress(now_ns)
-                return 0
+        """Wait for `_open_everything`: a thread has all of this for itself until it ends, so that
+        the loop beats and lets go of dead peers, however large a log is."""
+        if not self._seat.processes.metadata_offset:
+            return _BUSY_MS  # control has not published anything yet
+        if not self._opening:
+            self._opening = True
+            self.opener.submit((), self._open_everything)
+        done = self.opener.take()
+        if not done:
+            self._say_progress(now_ns)
+            return LONGEST_WAIT_MS
+        if done[0].failure is not None:
+            raise done[0].failure
         self._open = True
         self._moves.resume(self._clock.wall_ms())
         self._housekeeping.look_at_space(now_ns)
@@ -256,6 +256,13 @@ class IoProcess:
             self.core.handle(asker, messages, self._clock.wall_ms())
         self._held.clear()
         return 0
+
+    def _open_everything(self) -> None:
+        committed = self._seat.processes.metadata_offset
+        self._follower.catch_up(committed)
+        self._say_applied()
+        self._groups.follow(self._follower.image)
+        self._home.open_all(self._clock.monotonic_ns(), self._clock.wall_ms())
 
     def _say_progress(self, now_ns: int) -> None:
         if now_ns - self._said_ns >= _SAY_NS:
@@ -311,6 +318,7 @@ class IoProcess:
             self._events.event(ERROR, "checkpoint-failed", cause=failure)
             clean = False
         self.trims.close()
+        self.opener.close()
         self._links.flush()
         return clean
 

@@ -89,8 +89,7 @@ class Life:
             seat, disk, dirs, self.follower, core, self.keeping, opener, Chores(), events,
             lambda: NOW_MS,
         )  # fmt: skip
-        for _ in self.home.open_all(0, NOW_MS):
-            pass
+        self.home.open_all(0, NOW_MS)
 
     def now(self, moved):
         """Durable before anything else happens."""

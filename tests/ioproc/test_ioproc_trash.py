@@ -73,8 +73,7 @@ class Machine:
             seat, self.disk, dirs, self.follower, core, keeping, opener, Chores(), SILENT,
             lambda: NOW_MS,
         )  # fmt: skip
-        for _ in self.home.open_all(self.now_ns, self.now_ms):
-            pass
+        self.home.open_all(self.now_ns, self.now_ms)
 
     def apply(self, record):
         changes = self.image.apply(0, record)

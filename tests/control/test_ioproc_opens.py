@@ -1,0 +1,66 @@
+"""An ioproc whose logs take long to open is alive all the while: it beats, and lets go of who died."""
+
+import threading
+
+import pytest
+from test_control_shell import NET, Appliance, create, new
+
+from appliance.base.os_disk import OsDisk
+from appliance.ioproc.main import IoProcess
+from appliance.ring.process_table import IOPROC, READY, STARTING, Peer
+from appliance.shell.links import Links
+
+IO = Peer(IOPROC, 0)
+
+
+class GatedDisk(OsDisk):
+    """Nothing is created before the gate is open; `asked`: somebody waits there."""
+
+    def __init__(self):
+        self.gate, self.asked = threading.Event(), threading.Event()
+
+    def create(self, path):
+        self.asked.set()
+        assert self.gate.wait(60)
+        return super().create(path)
+
+
+@pytest.fixture
+def appliance(tmp_path):
+    one = Appliance(tmp_path)
+    yield one
+    one.close()
+
+
+def test_a_log_that_takes_long_keeps_no_peer_waiting(appliance):
+    create(appliance, new("t", 3))
+    seat = appliance.seat(IO)
+    links = Links(seat, appliance.log)
+    disk = GatedDisk()
+    process = IoProcess(seat, links, disk, appliance.log)
+
+    def turn():
+        links.beat()
+        changed = links.changed_peers()
+        process.peers_changed(changed)
+        links.confirm()
+        for peer, messages in links.poll():
+            process.handle(peer, messages)
+        return process.turn(0)
+
+    assert turn() > 0
+    assert disk.asked.wait(60)
+    for _ in range(3):
+        assert turn() > 0
+    appliance.table.vacate(NET)
+    epoch = appliance.table.move_epoch()
+    turn()
+    assert appliance.table.confirmed(IO) == epoch
+    assert appliance.table.heartbeat(IO) == 5
+    assert appliance.table.state(IO) == STARTING
+    disk.gate.set()
+    process.opener.wait()
+    turn()
+    assert appliance.table.state(IO) == READY
+    assert len(process.core.partitions) == 3
+    assert process.close()
