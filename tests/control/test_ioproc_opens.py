@@ -1,4 +1,4 @@
-"""An ioproc whose logs take long to open is alive all the while: it beats, and lets go of who died."""
+"""An ioproc whose logs take long to open is alive: it beats, and lets go of who died."""
 
 import threading
 
