@@ -19,7 +19,7 @@ from spark_local.mistakes import JobFileError
 
 DEFAULT_FOLDER: Final = "penstock-data/jobs"
 ENDED: Final = ("stopped", "finished", "failed")
-_SETTLED: Final = (*ENDED, "running", "waiting", "restarting")
+SETTLED: Final = (*ENDED, "running", "waiting", "restarting")
 _LOOK_S: Final = 0.1
 _UNWRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
 
@@ -82,7 +82,7 @@ def settle(
     wishes: Iterable[tuple[JobFolder, Wish]],
     timeout_s: float,
     *,
-    until: tuple[str, ...] = _SETTLED,
+    until: tuple[str, ...] = SETTLED,
     wait: bool = True,
 ) -> list[Row]:
     """A row for each job, when the runner has done what was wished. Raises Failure when it does not
