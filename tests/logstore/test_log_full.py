@@ -190,3 +190,30 @@ def test_an_orderly_end_on_a_full_disk_is_one():
     )  # fmt: skip
     assert again.end_offset == 4 and len(stored(again)) == 4
     assert again.producers.check(header_of(bytes(batch(sequence=4)))) == -1
+
+
+@pytest.mark.parametrize("rolls", [False, True])
+def test_what_is_taken_back_was_never_there(rolls):
+    log = new_log(segment_bytes=900 if rolls else 1 << 20, index_interval_bytes=64)
+    plain = [bytearray(build_batch([NewRecord(n, None, bytes(100))])) for n in range(3)]
+    for one in plain:
+        stage(log, one, 0, 0)
+    log.commit()
+    before = (log.end_offset, log.size, log.newest, stored(log))
+    fill(log.disk, leave=12 * PAGE if rolls else 0)
+    mark = log.mark()
+    records = [NewRecord(99, None, bytes(40 * PAGE))]
+    stage(log, bytearray(build_batch(records)), 1, 0)
+    with pytest.raises(DiskFull):
+        log.commit()
+    log.take_back(mark)
+    assert not log.held
+    assert (log.end_offset, log.size, stored(log)) == (before[0], before[1], before[3])
+    assert log.newest == (-1 if rolls else before[2])
+    log.disk.foreign = 0
+    stage(log, bytearray(build_batch([NewRecord(3, None, b"later")])), 1, 0)
+    log.commit()
+    assert log.end_offset == 4 and log.offset_for_timestamp(3, 4) == (3, 3, 1)
+    log.sync_now()
+    log.disk.power_cut(Random(3))
+    assert opened(log, segment_bytes=900 if rolls else 1 << 20).end_offset == 4
