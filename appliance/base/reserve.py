@@ -21,7 +21,7 @@ RESERVE: Final = "penstock.reserve"
 SLICE: Final = 64 << 10
 _PART: Final = 64  # of the file system
 _LEAST: Final = 2 << 20
-_MOST: Final = 32 << 20
+_MOST: Final = 8 << 20
 _STEP: Final = 4 << 20
 
 _SEGMENT: Final = re.compile(r"/(.+)-\d+/[^/]+\.log\Z")

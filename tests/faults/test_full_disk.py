@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker_process import KAFKA, Broker
+from tests.faults.load import Load
 from tests.faults.small_disk import SmallDisk
 
 pytestmark = pytest.mark.skipif(KAFKA, reason="Apache Kafka halts a log folder that is full")
@@ -192,3 +193,30 @@ def test_the_disk_of_another_log_folder_is_filled_by_another_program(appliance):
     appliance.check_all_is_read()
     appliance.survived()
     assert appliance.broker.stop() == 0
+
+
+@pytest.mark.parametrize("kind", ["ext4"])
+def test_it_is_filled_faster_than_anybody_looks_under_load(kind, tmp_path):
+    """ENOSPC reaches the logs: producers are told to try again, nothing is lost or doubled."""
+    with SmallDisk(tmp_path / "a", kind, mib=192) as disk:
+        broker = Broker(disk.mount / "data", {"penstock.disk.free.min.bytes": "0"})
+        broker.log = tmp_path / "broker.out"
+        with broker:
+            topic = broker.peer.create(4, {}, "load")
+            with Load(broker.bootstrap, topic, 4) as load:
+                for time_ in range(1, 4):
+                    load.go_on()
+                    disk.fill()
+                    end = time.monotonic() + LIMIT_S
+                    while broker.output().count("disk-nearly-full") < time_:
+                        assert time.monotonic() < end, broker.output()
+                        time.sleep(0.01)
+                    disk.make_room()
+                    load.go_on()
+                load.finish()
+                load.check_errors()
+                load.check_content()
+        said = broker.output()
+        for bad in ("child-died", "partition-offline", "bug", "Traceback"):
+            assert bad not in said, said
+        assert "ended clean=yes" in said
