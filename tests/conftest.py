@@ -31,6 +31,8 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "interpreted(reason): puts something in the place of a part that is compiled"
     )
+    if COMPILED:
+        pytest.MonkeyPatch.setattr = only_where_it_has_effect(pytest.MonkeyPatch.setattr)
 
 
 def pytest_collection_modifyitems(items):
@@ -42,18 +44,13 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=f"interpreted only: {reason}"))
 
 
-if COMPILED:
+def only_where_it_has_effect(plain):
+    """`setattr` that refuses compiled modules, so that no test passes without testing."""
 
-    @pytest.fixture
-    def monkeypatch(monkeypatch):
-        """Refuses what would have no effect, so that no test passes without testing."""
-        plain = monkeypatch.setattr
+    def checked(self, target, *rest, **options):
+        named = target.rpartition(".")[0] if isinstance(target, str) else target
+        module = getattr(named, "__module__", None) or getattr(named, "__name__", named)
+        assert not is_compiled(module), f"{module} is compiled: mark the test `interpreted`"
+        plain(self, target, *rest, **options)
 
-        def setattr_(target, *rest, **options):
-            named = target.rpartition(".")[0] if isinstance(target, str) else target
-            module = getattr(named, "__module__", None) or getattr(named, "__name__", named)
-            assert not is_compiled(module), f"{module} is compiled: mark the test `interpreted`"
-            plain(target, *rest, **options)
-
-        monkeypatch.setattr = setattr_
-        return monkeypatch
+    return checked

@@ -56,10 +56,10 @@ class Habits:
         for name in names:
             _remember(self._gone, name)
 
-    def asked_for(self, removed: dict[bytes, str]) -> set[str]:
+    def asked_for(self, names: set[str], removed: dict[bytes, str]) -> set[str]:
         """Those of the removed topics that it asks for or reads. removed: their names by name and
         by id, both as Fetch has them."""
-        found = {name for name in removed.values() if name in self._asked}
+        found = self._asked.keys() & names
         found.update(removed[one.topic] for one in self.reading if one.topic in removed)
         return found
 
@@ -82,12 +82,13 @@ class Habits:
 
 def topics_removed(everybody: Sequence[Habits], removed: Iterable[TopicRemoved]) -> None:
     """Topics were deleted: note who was asking for them."""
-    names: dict[bytes, str] = {}
+    known: dict[bytes, str] = {}
     for one in removed:
-        names[one.name.encode()] = names[one.topic_id] = one.name
+        known[one.name.encode()] = known[one.topic_id] = one.name
+    names = set(known.values())
     clients: dict[tuple[str, bytes | None], set[str]] = {}
     for habits in everybody:
-        found = habits.asked_for(names)
+        found = habits.asked_for(names, known)
         if found:
             clients.setdefault((habits.address, habits.client_id), set()).update(found)
     if clients:
