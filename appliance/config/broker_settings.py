@@ -101,7 +101,7 @@ _CLEANER = (
     Setting("log.cleaner.dedupe.buffer.size", LONG, 134_217_728, "Memory for the keys of logs being compacted, in bytes.", mode=CLUSTER_WIDE),
     Setting("log.cleaner.io.buffer.size", INT, 524_288, "Memory for reading and writing while compacting, in bytes.", low=0, mode=CLUSTER_WIDE),
     Setting("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, "How full the memory for keys may get, 1 is full.", mode=CLUSTER_WIDE),
-    Setting("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.797e308, "Limit of reading and writing while compacting, in bytes per second.", mode=CLUSTER_WIDE),
+    Setting("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, "Limit of reading and writing while compacting, in bytes per second.", mode=CLUSTER_WIDE),
     Setting("log.cleaner.backoff.ms", LONG, 15_000, "Wait when there was nothing to compact, in ms.", low=0, mode=CLUSTER_WIDE),
 )  # fmt: skip
 

@@ -1,5 +1,5 @@
 """The settings of a subscription to the metrics of clients (KIP-714). Nothing collects them here, so
-they are shown as they were left by another broker, and cannot be set."""
+they are kept and shown, and have no effect."""
 
 from typing import Final
 

@@ -72,56 +72,69 @@ class Setting:
         return self.type == PASSWORD
 
     def parse(self, text: str) -> Value:
-        """The checked value of `text`. Raises ConfigError."""
+        """The checked value of `text`. Raises ConfigError, which begins with Kafka's own words."""
         value = self._convert(text.strip())
         if isinstance(value, bool) or value is None:
             return value
         if isinstance(value, int | float):
-            low = self.low if self.low is not None else _BOUNDS.get(self.type, (value, value))[0]
-            high = self.high if self.high is not None else _BOUNDS.get(self.type, (value, value))[1]
-            if not low <= value <= high:
-                raise self._wrong(text, f"takes {self._range()}")
+            low, high = self._bounds()
+            if low is not None and value < low:
+                raise self._wrong(text, f"Value must be at least {low}", self._range())
+            if high is not None and value > high:
+                raise self._wrong(text, f"Value must be no more than {high}", self._range())
         elif self.choices:
             for item in value if isinstance(value, tuple) else (value,):
                 if item not in self.choices:
-                    raise self._wrong(text, f"takes {self._range()}")
+                    known = ", ".join(self.choices)
+                    raise self._wrong(item, f"String must be one of: {known}")
         return value
 
     def _convert(self, text: str) -> Value:
         if self.type == BOOLEAN:
             if text.lower() not in ("true", "false"):
-                raise self._wrong(text, "takes true or false")
+                raise self._wrong(text, "Expected value to be either true or false")
             return text.lower() == "true"
         if self.type in (INT, SHORT, LONG):
             digits = text[1:] if text[:1] in ("-", "+") else text
-            if not (digits.isascii() and digits.isdigit() and len(digits) < _DIGITS):
-                raise self._wrong(text, f"takes {self._range()}")
-            return int(text)
+            whole = int(text) if _whole(digits) else None
+            lowest, highest = _BOUNDS[self.type]
+            if whole is None or not lowest <= whole <= highest:
+                raise self._wrong(text, self._not_a_number(), self._range())
+            return whole
         if self.type == DOUBLE:
             try:
                 number = float("" if "_" in text else text)
             except ValueError:
-                raise self._wrong(text, f"takes {self._range()}") from None
+                raise self._wrong(text, self._not_a_number(), self._range()) from None
             if not isfinite(number):
-                raise self._wrong(text, f"takes {self._range()}")
+                raise self._wrong(text, self._not_a_number(), self._range())
             return number
         if self.type == LIST:
             return tuple(item.strip() for item in text.split(",") if item.strip())
         return text
 
-    def _range(self) -> str:
-        if self.choices:
-            several = "a list of " if self.type == LIST else "one of "
-            return several + ", ".join(self.choices)
-        kind = "a whole number" if self.type != DOUBLE else "a number"
+    def _bounds(self) -> tuple[float | None, float | None]:
         lowest, highest = _BOUNDS.get(self.type, (None, None))
         low = self.low if self.low is not None else lowest
         high = self.high if self.high is not None else highest
-        return f"{kind} from {low} to {high}" if low is not None and high is not None else kind
+        return low, high
 
-    def _wrong(self, text: str, takes: str) -> ConfigError:
-        shown = "(hidden)" if self.sensitive else repr(text[:_SHOWN])
-        return ConfigError(f"Invalid value {shown} for configuration {self.name}: it {takes}")
+    def _not_a_number(self) -> str:
+        return f"Not a number of type {TYPE_NAMES[self.type].upper()}"
+
+    def _range(self) -> str:
+        kind = "a whole number" if self.type != DOUBLE else "a number"
+        low, high = self._bounds()
+        between = f" from {low} to {high}" if low is not None and high is not None else ""
+        return f"; it takes {kind}{between}"
+
+    def _wrong(self, text: str, why: str, takes: str = "") -> ConfigError:
+        shown = "(hidden)" if self.sensitive else text[:_SHOWN]
+        return ConfigError(f"Invalid value {shown} for configuration {self.name}: {why}{takes}")
+
+
+def _whole(digits: str) -> bool:
+    return digits.isascii() and digits.isdigit() and len(digits) < _DIGITS
 
 
 def shown(value: Value) -> str | None:
@@ -132,4 +145,4 @@ def shown(value: Value) -> str | None:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
-    return str(value)
+    return str(value).replace("e+", "E") if isinstance(value, float) else str(value)

@@ -18,7 +18,7 @@ _NO_TIERS: Final = "nothing is tiered here"
 _ONE_COPY: Final = "replication between appliances is not served yet"
 
 _ROWS: Final[tuple[tuple[Setting, str], ...]] = (
-    (Setting("cleanup.policy", LIST, ("delete",), "What happens to old segments: delete them by age and size, compact them by key, or both; empty keeps them for ever.", choices=("delete", "compact")), "log.cleanup.policy"),
+    (Setting("cleanup.policy", LIST, ("delete",), "What happens to old segments: delete them by age and size, compact them by key, or both; empty keeps them for ever.", choices=("compact", "delete")), "log.cleanup.policy"),
     (Setting("compression.type", STRING, "producer", "The codec of stored batches; producer keeps what the producer chose.", choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")), "compression.type"),
     (Setting("compression.gzip.level", INT, -1, "Level of gzip when the broker compresses.", low=-1, high=9, inert="stored batches keep the producer's codec"), "compression.gzip.level"),
     (Setting("compression.lz4.level", INT, 9, "Level of lz4 when the broker compresses.", low=1, high=17, inert="stored batches keep the producer's codec"), "compression.lz4.level"),
@@ -77,7 +77,8 @@ def _broker_settings() -> dict[str, Setting]:
         s = TOPIC[topic]
         synonyms = _SLOWER.get(name, ())
         # A unit in the file counts only where the ms key is absent, so its default must be absent too.
-        default: Value = None if synonyms else s.default
+        # Apache Kafka has none for this one either: it follows log.flush.scheduler.interval.ms.
+        default: Value = None if synonyms or name == "log.flush.interval.ms" else s.default
         rows[name] = Setting(
             name,
             s.type,

@@ -4,10 +4,12 @@
 """
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Situation
+from appliance.controller.names import check_topic_name
 from appliance.metadata.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 
@@ -20,61 +22,54 @@ class Resource:
     name: str
 
 
-def check_resource(situation: Situation, resource: Resource) -> None:
-    """That the resource exists and has settings here. Raises PeerError."""
+def check_resource(situation: Situation, resource: Resource, *, describing: bool = False) -> None:
+    """That the resource exists and has settings here. Raises PeerError, with the words that Kafka
+    has for describing and for altering."""
     name = resource.name
     if resource.kind == TOPIC:
-        _check_topic(situation, name)
+        _check_topic(situation, name, describing)
     elif resource.kind == BROKER:
-        _check_broker(situation, name)
+        if name and _node(name, describing) != situation.node_id:
+            expected = f"{situation.node_id} or empty string" if describing else situation.node_id
+            _refuse(f"Unexpected broker id, expected {expected}, but received {name[:20]}")
     elif resource.kind == BROKER_LOGGER:
-        _check_logger(situation, name)
+        if _node(name, describing) != situation.node_id:
+            text = "Unexpected node id. Expected {}, but received {}"
+            if describing:
+                text = "Unexpected broker id, expected {} but received {}"
+            _refuse(text.format(situation.node_id, name[:20]))
     elif resource.kind == GROUP:
-        _check_named(name, "Group name must not be empty.")
+        if not name:
+            empty = "Group name must not be empty"
+            _refuse(empty if describing else "Default group resources are not allowed.")
     elif resource.kind == CLIENT_METRICS:
-        _check_named(name, "Client metrics subscription name must not be empty.")
+        if not name:
+            empty = "Client metrics subscription name must not be empty"
+            _refuse(empty if describing else "Subscription name can't be empty")
     else:
-        raise PeerError(
-            errors.INVALID_REQUEST,
+        _refuse(
             f"Unknown resource type {resource.kind}; types are 2 (topic), 4 (broker), 8 (broker"
-            " logger), 16 (client metrics) and 32 (group).",
+            " logger), 16 (client metrics) and 32 (group)."
         )
 
 
-def _check_named(name: str, text: str) -> None:
-    if not name:
-        raise PeerError(errors.INVALID_REQUEST, text)
-
-
-def _check_topic(situation: Situation, name: str) -> None:
-    _check_named(name, "Default topic resources are not allowed.")
+def _check_topic(situation: Situation, name: str, describing: bool) -> None:
+    if describing:
+        check_topic_name(name)
+    elif not name:
+        _refuse("Default topic resources are not allowed.")
     if name not in situation.image.topics_by_name:
         raise PeerError(
             errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name[:249]}' does not exist."
         )
 
 
-def _node(name: str) -> int:
+def _node(name: str, describing: bool) -> int:
     if not name.isascii() or not name.isdigit():
-        raise PeerError(
-            errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name[:100]!r}."
-        )
+        who = "Broker" if describing else "Node"
+        _refuse(f"{who} id must be an integer, but it is: {name[:100]}")
     return int(name[:20])
 
 
-def _check_broker(situation: Situation, name: str) -> None:
-    if name and _node(name) not in situation.image.brokers:
-        known = ", ".join(map(str, sorted(situation.image.brokers)))
-        raise PeerError(
-            errors.BROKER_ID_NOT_REGISTERED,
-            f"No broker with id {name[:20]} found; registered are: {known}.",
-        )
-
-
-def _check_logger(situation: Situation, name: str) -> None:
-    """Every broker knows its own loggers only."""
-    if _node(name) != situation.node_id:
-        raise PeerError(
-            errors.INVALID_REQUEST,
-            f"Unexpected broker id, expected {situation.node_id} but received {name[:20]}.",
-        )
+def _refuse(text: str) -> NoReturn:
+    raise PeerError(errors.INVALID_REQUEST, text)

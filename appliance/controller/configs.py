@@ -11,7 +11,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
-from appliance.config.setting import LIST, shown
+from appliance.config.setting import LIST
 from appliance.controller.config_resources import Resource, check_resource
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.metadata import effective, effective_groups
@@ -23,6 +23,7 @@ SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
+_LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 _OPERATIONS: Final = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 
@@ -44,10 +45,10 @@ def topic_config_records(
         if value is None:
             raise PeerError(
                 errors.INVALID_CONFIG,
-                f"Null value not supported for topic config {key[:100]}; leave it out instead.",
+                f"Null value not supported for topic configs: {key[:100]}. Leave it out instead.",
             )
         settings[key] = value
-    _check_topic(situation, topic, settings, list(settings))
+    _check_topic(situation, settings, list(settings))
     return settings, _difference(Resource(TOPIC, topic), {}, settings)
 
 
@@ -79,6 +80,10 @@ def replace_all(
     twice = duplicates([one for one, _ in wanted])
     for resource, settings in wanted:
         try:
+            if resource.kind == BROKER_LOGGER:
+                text = f"Unknown resource type {BROKER_LOGGER} for AlterConfigs."
+                text += " Levels of loggers are changed one by one, with IncrementalAlterConfigs."
+                raise PeerError(errors.INVALID_REQUEST, text)
             _check_resource(situation, resource, twice)
             _check_keys([key for key, _ in settings])
             new = {key: value for key, value in settings if value is not None}
@@ -86,7 +91,7 @@ def replace_all(
                 missing = ", ".join(key[:100] for key, value in settings if value is None)
                 raise PeerError(
                     errors.INVALID_REQUEST,
-                    f"Null value not supported for: {missing}. Leave a setting out to unset it.",
+                    f"Null value not supported for : {missing}. Leave a setting out to unset it.",
                 )
             records += _change(situation, resource, new, list(new))
         except PeerError as error:
@@ -102,7 +107,7 @@ def _check_resource(
     if resource in twice:
         raise PeerError(
             errors.INVALID_REQUEST,
-            f"Each resource must appear at most once; {resource.name[:249]!r} comes twice.",
+            f"Each resource must appear at most once. {resource.name[:249]!r} comes twice.",
         )
     check_resource(situation, resource)
 
@@ -130,7 +135,7 @@ def _apply(
         elif one.value is None:
             raise PeerError(
                 errors.INVALID_REQUEST,
-                f"Null value not supported for: {one.key[:100]}. Use DELETE to unset it.",
+                f"Null value not supported for : {one.key[:100]}. Use DELETE to unset it.",
             )
         elif one.kind == SET:
             new[one.key] = one.value
@@ -143,12 +148,17 @@ def _edit_list(
     situation: Situation, resource: Resource, one: Operation, current: str | None
 ) -> str:
     """APPEND and SUBTRACT: members already there, or not there, are passed over."""
+    if resource.kind == BROKER_LOGGER:
+        raise PeerError(
+            errors.INVALID_REQUEST,
+            f"{_OPERATIONS[one.kind]} operation is not allowed for the BROKER_LOGGER resource",
+        )
     definition = effective.definition(resource.kind, one.key)
     if definition is None or definition.type != LIST:
         raise PeerError(
             errors.INVALID_CONFIG,
-            f"Can't {_OPERATIONS[one.kind]} to key {one.key[:100]} because its type is not LIST;"
-            " use SET.",
+            f"Can't {_OPERATIONS[one.kind]} to key {one.key[:100]} because its type is not LIST."
+            " Use SET.",
         )
     if current is None:
         current = effective.inherited(situation.image, situation.config, resource.kind, one.key)
@@ -172,13 +182,13 @@ def _change(
     for key in touched:
         _check_length(key, new.get(key))
     if resource.kind == TOPIC:
-        _check_topic(situation, resource.name, new, touched)
+        _check_topic(situation, new, touched)
     elif resource.kind == BROKER:
         for key in touched:
             _check_broker_setting(situation, resource, key, new.get(key))
     elif resource.kind == BROKER_LOGGER:
         for key in touched:
-            _refuse_logger(key)
+            _refuse_logger(key, new.get(key))
     else:
         _check_other(situation, resource, new, touched)
     old = situation.image.config(resource.kind, resource.name)
@@ -195,9 +205,19 @@ def _check_length(key: str, value: str | None) -> None:
         )
 
 
-def _refuse_logger(key: str) -> None:
+def _refuse_logger(key: str, value: str | None) -> None:
     if key != "root":
         raise PeerError(errors.INVALID_CONFIG, f"Logger {key[:100]} does not exist!")
+    if value is None:
+        raise PeerError(
+            errors.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
+        )
+    if value not in _LEVELS:
+        raise PeerError(
+            errors.INVALID_CONFIG,
+            f"Cannot set the log level of root to {value[:100]} as it is not a supported log level."
+            f" Valid log levels are {', '.join(_LEVELS)}",
+        )
     raise PeerError(
         errors.INVALID_REQUEST,
         "The level of the root logger cannot be changed: events are few and all are logged.",
@@ -208,41 +228,28 @@ def _check_other(
     situation: Situation, resource: Resource, new: Mapping[str, str], touched: Sequence[str]
 ) -> None:
     """Settings of groups and of subscriptions to metrics."""
+    group = resource.kind == GROUP
     try:
         for key in touched:
             if effective.definition(resource.kind, key) is None:
-                kind = "group config name" if resource.kind == GROUP else "client metrics config"
+                kind = "group config name" if group else "client metrics configuration"
                 raise ConfigError(f"Unknown {kind}: {key[:100]}")
-            _refuse_inert(situation, resource.kind, key, new.get(key))
-        if resource.kind == GROUP:
+        if group:
             effective_groups.check_group(situation.image, situation.config, new, touched)
+        else:
+            effective_groups.check_client_metrics(new, touched)
     except ConfigError as cause:
-        raise PeerError(errors.INVALID_CONFIG, str(cause)) from cause
+        code = errors.INVALID_CONFIG if group else errors.INVALID_REQUEST
+        raise PeerError(code, str(cause)) from cause
 
 
-def _refuse_inert(situation: Situation, kind: int, key: str, value: str | None) -> None:
-    """Nobody should believe that a setting without effect is in force. What it is anyway may be
-    said, so that settings copied from elsewhere can be given. Raises ConfigError."""
-    setting = effective.definition(kind, key)
-    if value is None or setting is None or not setting.inert:
-        return
-    now = shown(setting.default)
-    if kind == BROKER:
-        now = effective.inherited(situation.image, situation.config, kind, key)
-    if (shown(setting.parse(value)) or "") != (now or ""):
-        raise ConfigError(f"{key} cannot be changed here: {setting.inert}; leave it out")
-
-
-def _check_topic(
-    situation: Situation, topic: str, new: Mapping[str, str], touched: Sequence[str]
-) -> None:
+def _check_topic(situation: Situation, new: Mapping[str, str], touched: Sequence[str]) -> None:
     try:
         for key in touched:
             effective.check_topic_setting(key, new.get(key))
-            _refuse_inert(situation, TOPIC, key, new.get(key))
         effective.check_topic(situation.image, situation.config, new)
     except ConfigError as cause:
-        raise PeerError(errors.INVALID_CONFIG, f"Topic {topic[:249]}: {cause}") from cause
+        raise PeerError(errors.INVALID_CONFIG, str(cause)) from cause
 
 
 def _check_broker_setting(
@@ -255,9 +262,8 @@ def _check_broker_setting(
         return
     try:
         effective.check_broker_setting(key, value)
-        _refuse_inert(situation, BROKER, key, value)
     except ConfigError as cause:
-        raise PeerError(errors.INVALID_CONFIG, str(cause)) from cause
+        raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
 
 
 def _difference(resource: Resource, old: Mapping[str, str], new: Mapping[str, str]) -> list[Record]:

@@ -43,12 +43,8 @@ def update_features(
     """Records, and one result per update; when one fails there are no records at all."""
     results: list[tuple[str, Result]] = []
     records: list[Record] = []
-    seen: dict[str, None] = {}
-    for update in wanted:
+    for update in {one.name: one for one in wanted}.values():  # of several the last one counts
         result = _check(situation, update)
-        if update.name in seen:
-            result = Result(errors.INVALID_REQUEST, f"Feature {update.name} is named twice.")
-        seen[update.name] = None
         results.append((update.name, result))
         if update.level != situation.image.features.get(update.name, 0):
             record = kraft.FeatureLevelRecord(name=update.name, feature_level=update.level)
@@ -61,30 +57,52 @@ def update_features(
 def _check(situation: Situation, update: FeatureUpdate) -> Result:
     name, level = update.name, update.level
     current = situation.image.features.get(name, 0)
-    span = SUPPORTED.get(name)
-    wrong = ""
-    if name not in SUPPORTED:
-        known = ", ".join(sorted(SUPPORTED))
-        wrong = f"this appliance does not know this feature; it knows {known}"
-    elif level < 0:
-        wrong = "a level is 0 or more"
-    elif span is not None and level != 0 and not span[0] <= level <= span[1]:
-        wrong = f"this appliance supports levels {span[0]} to {span[1]}"
-    elif name == "kraft.version" and level != current:
-        wrong = "changing kraft.version needs a quorum with dynamic voters, which is not served yet"
-    elif name == METADATA_VERSION and level == 0:
-        wrong = "metadata.version cannot be deleted"
-    elif level < current and update.upgrade_type not in (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        wrong = (
-            f"{level} is lower than the current {current}, and the upgrade type does not allow that"
-        )
-    elif level > current and update.upgrade_type != UPGRADE:
-        wrong = f"{level} is higher than the current {current}, and the type is a downgrade"
-    elif name == METADATA_VERSION and level < current:
-        wrong = "downgrading metadata.version is not supported; restore a copy of the data folder"
+    asked_for = update.upgrade_type in (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE)
+    if name == METADATA_VERSION and asked_for and SUPPORTED[name][0] <= level < current:
+        return _no_older_metadata(current, update)
+    wrong = _what_is_wrong(situation, update, current)
     if not wrong:
         return OK
     return Result(
         errors.INVALID_UPDATE_VERSION,
-        f"Invalid update version {level} for feature {name[:100]}: {wrong}.",
+        f"Invalid update version {level} for feature {name[:100]}. {wrong}",
     )
+
+
+def _no_older_metadata(current: int, update: FeatureUpdate) -> Result:
+    why = (
+        "Refusing to perform the requested downgrade because it might delete metadata information."
+    )
+    if update.upgrade_type == UNSAFE_DOWNGRADE:
+        why = "Unsafe metadata downgrade is not supported in this version."
+    return Result(
+        errors.INVALID_UPDATE_VERSION,
+        f"Unsupported metadata.version downgrade from {current} to {update.level}. {why}"
+        " Restore a copy of the data folder.",
+    )
+
+
+def _what_is_wrong(situation: Situation, update: FeatureUpdate, current: int) -> str:
+    name, level = update.name, update.level
+    node = f"Local controller {situation.node_id}"
+    if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return "The controller does not support the given upgrade type."
+    if level < 0:
+        return "A feature version cannot be less than 0."
+    if name not in SUPPORTED:
+        return f"{node} does not support this feature. It knows {', '.join(sorted(SUPPORTED))}."
+    low, high = SUPPORTED[name]
+    if level != 0 and not low <= level <= high:
+        return f"{node} only supports versions {low}-{high}"
+    if level < current and update.upgrade_type == UPGRADE:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to either"
+            " safe or unsafe downgrade."
+        )
+    if level > current and update.upgrade_type != UPGRADE:
+        return "Can't downgrade to a newer version."
+    if name == "kraft.version" and level != current:
+        return "It needs a quorum with dynamic voters, which is not served."
+    if name == METADATA_VERSION and level == 0:
+        return f"{node} only supports versions {low}-{high}"
+    return ""

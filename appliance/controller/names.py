@@ -31,13 +31,16 @@ def check_topic_name(name: str) -> None:
 
 def _what_is_wrong(name: str) -> str:
     if not name:
-        return "the empty string is illegal"
+        return "the empty string is not allowed"
     if name in (".", ".."):
-        return f"'{name}' is illegal"
+        return f"'{name}' is not allowed"
     if len(name) > MAX_NAME_LENGTH:
-        return f"its length {len(name)} exceeds the limit of {MAX_NAME_LENGTH}"
+        return (
+            f"the length of '{name[:1000]}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+        )
     if not _LEGAL.match(name):
-        return f"{name[:80]!r} contains an illegal character"
+        allowed = "ASCII alphanumerics, '.', '_' and '-'"
+        return f"'{name}' contains one or more characters other than {allowed}"
     return ""
 
 

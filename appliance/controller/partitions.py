@@ -25,7 +25,7 @@ def create_partitions(
 ) -> tuple[list[Record], list[tuple[str, Result]]]:
     """Records, and per distinct topic how it went."""
     twice = duplicates([item.name for item in wanted])
-    text = "Duplicate topic name: a request may name each topic once."
+    text = "Duplicate topic name. A request may name each topic once."
     results = [(name, Result(errors.INVALID_REQUEST, text)) for name in twice]
     records: list[Record] = []
     added = 0
@@ -49,7 +49,8 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
     if topic is None:
         raise PeerError(
             errors.UNKNOWN_TOPIC_OR_PARTITION,
-            f"This server does not host topic '{item.name[:249]}'.",
+            f"This server does not host this topic-partition. No topic is named"
+            f" '{item.name[:249]}'.",
         )
     present = len(topic.partitions)
     if item.name == OFFSETS_TOPIC:
@@ -61,11 +62,13 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
         )
     count = item.count - present
     if count <= 0:
-        raise PeerError(
-            errors.INVALID_PARTITIONS,
-            f"The topic '{item.name}' currently has {present} partition(s); {item.count} would not"
-            " be an increase. Partitions can only be added.",
+        text = (
+            f"The topic {item.name} currently has {present} partition(s); {item.count} would not"
+            " be an increase."
         )
+        if count == 0:
+            text = f"Topic already has {present} partition(s)."
+        raise PeerError(errors.INVALID_PARTITIONS, f"{text} Partitions can only be added.")
     limit = min(situation.free_rows, MAX_PARTITIONS_PER_REQUEST) - added_before
     if count > limit:
         raise PeerError(
@@ -79,8 +82,8 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
     elif len(item.assignments) != count:
         raise PeerError(
             errors.INVALID_REPLICA_ASSIGNMENT,
-            f"Attempted to add {count} additional partition(s), but {len(item.assignments)}"
-            " assignment(s) were specified; give one for each new partition.",
+            f"Attempted to add {count} additional partition(s), but only {len(item.assignments)}"
+            " assignment(s) were specified. Give one for each new partition.",
         )
     else:
         placed = [check_assignment(image, replicas, factor) for replicas in item.assignments]

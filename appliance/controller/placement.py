@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.controller.decision import Record, Situation
+from appliance.controller.decision import Record, Situation, duplicates
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import directory_of
 from appliance.metadata.parts import PartitionImage
@@ -33,8 +33,9 @@ def place(image: MetadataImage, first: int, count: int, factor: int) -> list[tup
     if factor > len(brokers):
         raise PeerError(
             errors.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {factor} time(s): the target replication factor of"
-            f" {factor} cannot be reached because only {len(brokers)} broker(s) are registered."
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of"
+            f" {factor} cannot be reached because only {len(brokers)} broker(s) are registered or"
+            " some brokers have all their log directories cordoned."
             f" Ask for a replication factor of {len(brokers)}; if none was asked for, the broker's"
             f" file or command line has to say default.replication.factor={len(brokers)}.",
         )
@@ -53,25 +54,22 @@ def check_assignment(
     Raises PeerError(INVALID_REPLICA_ASSIGNMENT).
     """
     wrong = ""
+    unknown = [broker for broker in replicas if broker not in image.brokers]
     if not replicas:
-        wrong = "includes an empty replica list; name at least one broker"
+        wrong = "an empty replica list. Name at least one broker."
+    elif twice := duplicates(list(replicas)):
+        wrong = f"the broker {next(iter(twice))} more than once."
+    elif unknown:
+        known = ", ".join(map(str, sorted(image.brokers)))
+        wrong = f"broker {unknown[0]}, but no such broker is registered. Registered: {known}."
     elif factor is not None and len(replicas) != factor:
         wrong = (
-            f"includes a partition with {len(replicas)} replica(s), but the other partitions have"
-            f" {factor}; give all partitions the same number"
+            f"a partition with {len(replicas)} replica(s), but the other partitions have"
+            f" {factor}; give all partitions the same number."
         )
-    else:
-        seen: dict[int, None] = {}
-        for broker in replicas:
-            if broker in seen:
-                wrong = f"includes the broker {broker} more than once"
-            seen[broker] = None
-            if broker not in image.brokers:
-                known = ", ".join(map(str, sorted(image.brokers)))
-                wrong = f"includes broker {broker}, but only these are registered: {known}"
     if wrong:
         raise PeerError(
-            errors.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {wrong}."
+            errors.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes {wrong}"
         )
     return tuple(replicas)
 

@@ -68,7 +68,7 @@ def alter_quotas(
     for parts, operations in wanted:
         try:
             if tuple(sorted(parts, key=str)) in twice:
-                raise _refused("Each client quota entity must appear at most once.")
+                raise _refused(f"{_again(parts)}; name each entity once.")
             records += _alter(image, parts, operations)
         except PeerError as error:
             results.append(failed(error))
@@ -80,7 +80,7 @@ def alter_quotas(
 def _alter(image: MetadataImage, parts: Parts, operations: Sequence[Operation]) -> list[Record]:
     kinds = _check_entity(parts)
     for key in duplicates([one.key for one in operations]):
-        raise _refused(f"Quota {key[:100]} comes twice for one entity; name it once.")
+        raise _refused(f"{_again(parts)}: {key[:100]} comes twice; name it once.")
     entity: Entity = tuple(sorted(parts, key=str))
     old = image.quotas.get(entity, {})
     named = tuple(kraft.EntityData(entity_type=kind, entity_name=name) for kind, name in entity)
@@ -119,7 +119,10 @@ def _check_entity(parts: Parts) -> Mapping[str, float | None]:
     if IP not in types:
         return _OF_CLIENTS
     if len(types) > 1:
-        raise _refused("Invalid client quota entity: ip stands alone, without user or client-id.")
+        raise _refused(
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or"
+            " ClientId: it stands alone."
+        )
     _check_address(parts[0][1])
     return _OF_IPS
 
@@ -130,7 +133,8 @@ def _check_address(name: str | None) -> None:
     try:
         ip_address(name)
     except ValueError:
-        raise _refused(f"{name[:100]} is not a valid IP address.") from None
+        text = f"{name[:100]} is not a valid IP or resolvable host. Names are not looked up here."
+        raise _refused(text) from None
 
 
 def _check_value(one: Operation, greatest: float | None) -> None:
@@ -141,7 +145,7 @@ def _check_value(one: Operation, greatest: float | None) -> None:
     if one.value > greatest:
         raise _refused(f"Quota {one.key} is too large: the most is {int(greatest)}.")
     if abs(one.value - round(one.value)) > _EPSILON:
-        raise _refused(f"Quota {one.key} must be a whole number, but it is {one.value}.")
+        raise _refused(f"{one.key} cannot be a fractional value. It is {one.value}.")
 
 
 def describe_quotas(
@@ -174,20 +178,36 @@ def _matches(entity: dict[str, str | None], components: Sequence[Component], str
 def _check_filter(components: Sequence[Component]) -> None:
     types = [one.entity_type for one in components]
     for kind in duplicates(types):
-        raise _refused(f"Entity type {kind[:100]} appears more than once in the filter.")
+        raise _refused(f"Entity type {kind[:100]} cannot appear more than once in the filter.")
     for one in components:
         if one.entity_type == "":
-            raise _refused("Unexpected empty filter component entity type.")
+            raise _refused("Invalid empty entity type.")
         if one.entity_type not in (USER, CLIENT_ID, IP):
             raise PeerError(
-                errors.UNSUPPORTED_VERSION, f"Custom entity type {one.entity_type[:100]!r}."
+                errors.UNSUPPORTED_VERSION, f"Unsupported entity type {one.entity_type[:100]}"
             )
         if one.match_type not in (EXACT, DEFAULT, ANY):
             raise _refused(f"Unknown match type {one.match_type}; types are 0, 1 and 2.")
-        if (one.match is None) == (one.match_type == EXACT):
-            raise _refused("A name goes with match type 0 (exact), and with no other.")
+        if one.match is None and one.match_type == EXACT:
+            raise _refused("Request specified MATCH_TYPE_EXACT, but set match string to null.")
+        if one.match is not None and one.match_type != EXACT:
+            name = "DEFAULT" if one.match_type == DEFAULT else "SPECIFIED"
+            raise _refused(
+                f"Request specified MATCH_TYPE_{name}, but also specified a match string."
+            )
     if IP in types and len(types) > 1:
-        raise _refused("Invalid entity filter component combination: ip stands alone.")
+        raise _refused(
+            "Invalid entity filter component combination. IP filter component should not be used"
+            " with user or clientId filter component."
+        )
+
+
+def _again(parts: Parts) -> str:
+    """Kafka's words for an entity or one of its kinds that comes more than once."""
+    named = ", ".join(
+        f"{kind[:100]}={'null' if name is None else name[:249]}" for kind, name in parts
+    )
+    return f"Ignoring duplicate entity ClientQuotaEntity(entries={{{named}}})"
 
 
 def _refused(text: str) -> PeerError:

@@ -86,7 +86,7 @@ def create_topics(
     names = Collisions(situation.image.topics_by_name)
     partitions = 0
     for name in twice:
-        text = "Duplicate topic name: a request may name each topic once."
+        text = "Duplicate topic name. A request may name each topic once."
         results.append((name, Result(errors.INVALID_REQUEST, text), None))
     for topic in wanted:
         if topic.name in twice:
@@ -111,7 +111,7 @@ def _create(
     if topic.name in image.topics_by_name:
         raise PeerError(
             errors.TOPIC_ALREADY_EXISTS,
-            f"Topic '{topic.name}' already exists; delete it first or choose another name.",
+            f"Topic '{topic.name}' already exists. Delete it first or choose another name.",
         )
     other = names.with_name(topic.name)
     if other is not None:
@@ -160,14 +160,14 @@ def _assignment(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:
     if count <= 0:
         raise PeerError(
             errors.INVALID_PARTITIONS,
-            f"Number of partitions was set to {count}; it must be at least 1,"
-            " or -1 for the broker's num.partitions.",
+            "Number of partitions was set to an invalid non-positive value."
+            f" It is {count}; at least 1 is possible, or -1 for the broker's num.partitions.",
         )
     if factor <= 0:
         raise PeerError(
             errors.INVALID_REPLICATION_FACTOR,
-            f"Replication factor was set to {factor}; it must be at least 1,"
-            " or -1 for the broker's default.replication.factor.",
+            "Replication factor must be larger than 0, or -1 to use the default value."
+            f" It is {factor}; the default is the broker's default.replication.factor.",
         )
     _check_room(situation, 0, count)
     return place(situation.image, 0, count, factor)
@@ -176,13 +176,13 @@ def _assignment(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:
 def _manual(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:
     for name, value in (
         ("replication factor", topic.replication_factor),
-        ("number of partitions", topic.partitions),
+        ("numPartitions", topic.partitions),
     ):
         if value != -1:
             raise PeerError(
                 errors.INVALID_REQUEST,
-                f"A manual partition assignment was specified, so the {name} must be -1"
-                f" and not {value}.",
+                f"A manual partition assignment was specified, but {name} was not set to -1."
+                f" It is {value}; the assignment says how many there are.",
             )
     by_index = dict(topic.assignments)
     count = len(topic.assignments)
@@ -190,8 +190,8 @@ def _manual(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:
     if sorted(by_index) != list(range(count)):
         raise PeerError(
             errors.INVALID_REPLICA_ASSIGNMENT,
-            f"The manual partition assignment must name each of the partitions 0 to {count - 1}"
-            " exactly once.",
+            "partitions should be a consecutive 0-based integer sequence:"
+            f" name each of 0 to {count - 1} exactly once",
         )
     assignment: list[tuple[int, ...]] = []
     factor: int | None = None
@@ -210,23 +210,44 @@ def delete_topics(
     With delete.topic.enable=false all are refused with TOPIC_DELETION_DISABLED."""
     records: list[Record] = []
     results: list[tuple[TopicToDelete, Result, TopicImage | None]] = []
-    going: dict[bytes, None] = {}
-    for item in wanted:
+    distinct, repeated = _distinct(situation, wanted)
+    results += [(item, Result(errors.INVALID_REQUEST, text), None) for item, text in repeated]
+    for item in distinct:
         try:
             topic = _find(situation, item)
-            if topic.topic_id in going:
-                raise PeerError(
-                    errors.INVALID_REQUEST,
-                    "Duplicate topic: a request may name each topic once, by name or by id.",
-                )
             situation.permit(len(topic.partitions))
         except PeerError as error:
             results.append((item, failed(error), None))
             continue
-        going[topic.topic_id] = None
         records.append(kraft.RemoveTopicRecord(topic_id=topic.topic_id))
         results.append((item, OK, topic))
     return records, results
+
+
+def _distinct(
+    situation: Situation, wanted: Sequence[TopicToDelete]
+) -> tuple[list[TopicToDelete], list[tuple[TopicToDelete, str]]]:
+    """What is named once, and each topic that is named more often (once) with the reason."""
+    by_name = [one.name for one in wanted if one.topic_id is None and one.name is not None]
+    by_id = [one.topic_id for one in wanted if one.name is None and one.topic_id is not None]
+    names, ids = duplicates(by_name), duplicates(by_id)
+    again = "Duplicate topic {}. A request may name each topic once, by name or by id."
+    repeated = [(TopicToDelete(name), again.format("name")) for name in names]
+    repeated += [(TopicToDelete(topic_id=one), again.format("id")) for one in ids]
+    both: dict[bytes, None] = {}
+    for name in dict.fromkeys(by_name):
+        topic = situation.image.topics_by_name.get(name)
+        if topic is not None and topic.topic_id in by_id:
+            text = "The provided topic name maps to an ID that was already supplied."
+            repeated.append((TopicToDelete(name, topic.topic_id), text))
+            names[name] = both[topic.topic_id] = None
+    gone = {**ids, **both}
+    return [
+        one
+        for one in wanted
+        if (one.name is not None and one.topic_id is not None)
+        or (one.name not in names if one.name is not None else one.topic_id not in gone)
+    ], repeated
 
 
 def _find(situation: Situation, item: TopicToDelete) -> TopicImage:
@@ -239,7 +260,7 @@ def _find(situation: Situation, item: TopicToDelete) -> TopicImage:
     if item.topic_id is not None:
         if item.name is not None:
             raise PeerError(
-                errors.INVALID_REQUEST, "Name a topic by its name or by its id, not by both."
+                errors.INVALID_REQUEST, "You may not specify both topic name and topic id."
             )
         topic = image.topics_by_id.get(item.topic_id)
         if topic is None:
@@ -251,6 +272,7 @@ def _find(situation: Situation, item: TopicToDelete) -> TopicImage:
     if topic is None:
         raise PeerError(
             errors.UNKNOWN_TOPIC_OR_PARTITION,
-            f"This server does not host topic '{item.name[:249]}'.",
+            f"This server does not host this topic-partition. No topic is named"
+            f" '{item.name[:249]}'.",
         )
     return topic

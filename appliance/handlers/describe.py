@@ -2,14 +2,16 @@
 partitions."""
 
 from appliance.base import errors
+from appliance.base.errors import PeerError
 from appliance.base.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID
+from appliance.controller.names import check_topic_name
 from appliance.handlers.exchange import Exchange, Host
 from appliance.handlers.gather import Values
 from appliance.metadata.image import PartitionImage, TopicImage
 
 NOT_ASKED_FOR = -2147483648  # authorized operations that nobody asked for
 TOPIC_OPERATIONS = 0b0000_1101_1111_1000  # all that exist for a topic: there is no authorizer yet
-CLUSTER_OPERATIONS = 0b0000_1111_1010_0000
+CLUSTER_OPERATIONS = 0b0001_1111_1010_0000
 
 
 def brokers(host: Host, x: Exchange) -> list[Values]:
@@ -46,14 +48,29 @@ def topic(image: TopicImage, with_operations: bool) -> Values:
     }
 
 
-def unknown_topic(code: int, name: str | None, topic_id: bytes = ZERO_TOPIC_ID) -> Values:
+def unknown_code(name: str) -> int:
+    """Why there is no topic of this name: it cannot be one, or is not one."""
+    try:
+        check_topic_name(name)
+    except PeerError as error:
+        if error.code == errors.INVALID_TOPIC_EXCEPTION:
+            return error.code
+    return errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def unknown_topic(
+    code: int,
+    name: str | None,
+    topic_id: bytes = ZERO_TOPIC_ID,
+    operations: int = NOT_ASKED_FOR,
+) -> Values:
     return {
         "error_code": code,
         "name": name,
         "topic_id": topic_id,
         "is_internal": name in INTERNAL_TOPICS,
         "partitions": [],
-        "topic_authorized_operations": NOT_ASKED_FOR,
+        "topic_authorized_operations": operations,
     }
 
 

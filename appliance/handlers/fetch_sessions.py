@@ -27,6 +27,7 @@ class Session:
     epoch: int = 1  # the epoch the next request must carry
     partitions: "OrderedDict[Key, FetchPartition]" = field(default_factory=OrderedDict)
     sent: dict[Key, tuple[int, int]] = field(default_factory=dict)  # (high watermark, log start)
+    names: dict[bytes, str] = field(default_factory=dict)  # of topic ids that were there once
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,7 +57,7 @@ class FetchSessions:
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             if request.session_epoch == FINAL_EPOCH or self._slots == 0:
-                return Resolved(errors.NONE, None, False, request.partitions)
+                return Resolved(errors.NONE, None, False, _once(request.partitions))
             return self._open(request, by_id)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -85,6 +86,13 @@ class FetchSessions:
             session.partitions[partition.topic, partition.partition] = partition
         self._sessions[number] = session
         return Resolved(errors.NONE, session, False, list(session.partitions.values()))
+
+
+def _once(partitions: list[FetchPartition]) -> list[FetchPartition]:
+    """Each partition once, with what was said of it last."""
+    if len(partitions) < 2:
+        return partitions
+    return list({(one.topic, one.partition): one for one in partitions}.values())
 
 
 def must_tell(session: Session, key: Key, error: int, length: int, marks: tuple[int, int]) -> bool:

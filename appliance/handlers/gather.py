@@ -49,6 +49,13 @@ def reply(host: Host, x: Exchange, values: Values) -> None:
     host.finish(x, [messages.encode_response(response(x.handler.key, x.version, values))])
 
 
+def unknown(host: Host, topic: bytes, by_id: bool) -> int:
+    """The error code for a partition without a route; `topic` is a name, or an id when by_id."""
+    if by_id and topic not in host.image.topics_by_id:
+        return errors.UNKNOWN_TOPIC_ID
+    return errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def start(host: Host, x: Exchange, gathering: Gathering) -> None:
     """Ask every partition; finishes at once when there is nothing to wait for."""
     x.state = gathering

@@ -10,6 +10,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
+from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Route
 from appliance.ring.messages import APPEND, Message
 from appliance.wire import produce
@@ -41,7 +42,7 @@ def begin(host: Host, x: Exchange) -> None:
     by_id = x.version >= produce.FIRST_TOPIC_ID
     for index, batch in enumerate(request.batches):
         route = host.route(batch.topic, batch.partition, by_id)
-        code = refused or _check(batch, route, by_id)
+        code = refused or _check(host, batch, route, by_id)
         if code:
             answers[index] = _failed(code, request, batch)
         else:
@@ -51,9 +52,9 @@ def begin(host: Host, x: Exchange) -> None:
         _finish(host, x)
 
 
-def _check(batch: Batch, route: Route | None, by_id: bool) -> int:
+def _check(host: Host, batch: Batch, route: Route | None, by_id: bool) -> int:
     if route is None:
-        return errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
+        return gather.unknown(host, batch.topic, by_id)
     if route.topic in INTERNAL_TOPICS:
         return errors.INVALID_TOPIC_EXCEPTION
     if batch.length <= 0:

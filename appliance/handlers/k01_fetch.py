@@ -14,11 +14,14 @@ end too, where there is nothing to read: it tells the error.
 from dataclasses import dataclass, field
 
 from appliance.base import errors
+from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, FileRange, Handler, Host, Piece, Route
 from appliance.handlers.fetch_sessions import FetchSessions, Session, must_tell
 from appliance.ring.messages import READ, READ_COMMITTED, READ_WAIT, Message
 from appliance.wire import fetch
 from appliance.wire.fetch import FetchPartition, FetchRequest, PartitionData
+
+_UNKNOWN = (errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 @dataclass(slots=True)
@@ -67,10 +70,12 @@ def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
         route = host.route(partition.topic, partition.partition, by_id)
         state.routes.append(route)
         if route is None:
-            code = errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
+            code = _unknown(host, state.session, partition.topic, by_id)
             state.found.append(Found(code, -1, -1, -1))
             state.failed = True
             continue
+        if by_id and state.session is not None:
+            state.session.names.setdefault(partition.topic, route.topic)
         high_watermark, stable, start, offline = host.row(route.handle)
         state.found.append(Found(0, high_watermark, stable, start))
         limit = stable if request.read_committed else high_watermark
@@ -86,6 +91,17 @@ def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
             state.total += place[2]
     if not x.pending:
         _settle(host, x)
+
+
+def _unknown(host: Host, session: Session | None, topic: bytes, by_id: bool) -> int:
+    """The code for a partition that is not there. A session knows the name that an id had: when
+    the topic was made anew the id does not fit the name any more."""
+    name = session.names.get(topic) if by_id and session is not None else None
+    if name is None or topic in host.image.topics_by_id:
+        return gather.unknown(host, topic, by_id)
+    if name in host.image.topics_by_name:
+        return errors.INCONSISTENT_TOPIC_ID
+    return errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
@@ -123,6 +139,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
             assert route is not None
             host.remember(x, route, message.d, message.g, message.i)
     if state.found[index].error:
+        state.found[index] = Found(state.found[index].error, -1, -1, -1)  # as Kafka: nothing else
         state.failed = True
     if not x.pending or (state.parked and _enough(state)):
         _settle(host, x)
@@ -233,6 +250,7 @@ def _rows(host: Host, state: FetchState) -> list[tuple[PartitionData, FileRange 
             found.last_stable_offset,
             found.log_start_offset,
             length if records is not None else 0,
+            state.request.read_committed or code in _UNKNOWN,
         )
         rows.append((data, records))
     return rows

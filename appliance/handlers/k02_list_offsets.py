@@ -26,6 +26,7 @@ def begin(host: Host, x: Exchange) -> None:
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
             (doubled if key in seen else seen).add(key)
+    told: set[tuple[str, int]] = set()
     for topic in request.topics:
         rows = []
         for partition in topic.partitions:
@@ -37,7 +38,9 @@ def begin(host: Host, x: Exchange) -> None:
                 asked.answer = failed(asked, errors.UNSUPPORTED_VERSION)
             elif asked.a in _NOTHING_THERE:
                 asked.answer = failed(asked, errors.NONE)
-            rows.append(asked)
+            if asked.answer is None or (topic.name, asked.partition) not in told:
+                rows.append(asked)
+            told.add((topic.name, asked.partition))
         topics.append((topic.name, rows))
     flat = [asked for _, rows in topics for asked in rows]
     gather.start(host, x, Gathering(topics, flat, LIST_OFFSET, failed, answered, "name"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from appliance.base import errors
+from appliance.base.ids import ZERO_TOPIC_ID as NO_ID
 from appliance.handlers import describe, gather
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.metadata.image import TopicImage
@@ -26,6 +27,9 @@ class MetadataState:
 
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
+    if x.version in (10, 11) and _names_ids(request):
+        _refuse(host, x, request)
+        return
     missing: dict[str, None] = {}
     may_create = getattr(request, "allow_auto_topic_creation", True)
     if request.topics and may_create and host.config.bool("auto.create.topics.enable"):
@@ -62,7 +66,8 @@ def _finish(host: Host, x: Exchange) -> None:
             describe.topic(item, with_operations) for item in host.image.topics_by_name.values()
         ]
     else:
-        topics = [_asked(host, item, state.refused, with_operations) for item in request.topics]
+        asked = dict.fromkeys(request.topics)  # named twice is answered once
+        topics = [_asked(host, item, state.refused, with_operations) for item in asked]
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     values = {
         "throttle_time": 0,
@@ -74,6 +79,30 @@ def _finish(host: Host, x: Exchange) -> None:
         if cluster_operations
         else describe.NOT_ASKED_FOR,
         "error_code": errors.NONE,
+    }
+    host.finish(x, [encode_response(response(3, x.version, values))])
+
+
+def _names_ids(request: Any) -> bool:
+    return any(item.name is None or item.topic_id is not None for item in request.topics or ())
+
+
+def _refuse(host: Host, x: Exchange, request: Any) -> None:
+    """Versions 10 and 11 have a field for ids, and may not be asked by them (KAFKA-10774)."""
+    code = errors.INVALID_REQUEST
+    topics = [
+        describe.unknown_topic(
+            code, item.name or "", item.topic_id.bytes if item.topic_id else NO_ID
+        )
+        for item in dict.fromkeys(request.topics)
+    ]
+    values = {
+        "throttle_time": 0,
+        "brokers": [],
+        "cluster_id": None,
+        "controller_id": -1,
+        "topics": topics,
+        "cluster_authorized_operations": describe.NOT_ASKED_FOR,
     }
     host.finish(x, [encode_response(response(3, x.version, values))])
 
@@ -90,7 +119,7 @@ def _asked(host: Host, item: Any, refused: dict[str, int], with_operations: bool
     else:
         found = host.image.topics_by_name.get(item.name)
         if found is None:
-            code = refused.get(item.name, errors.UNKNOWN_TOPIC_OR_PARTITION)
+            code = refused.get(item.name) or describe.unknown_code(item.name)
             return describe.unknown_topic(code, item.name)
     return describe.topic(found, with_operations)
 

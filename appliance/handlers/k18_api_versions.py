@@ -21,6 +21,16 @@ LOWEST = 0
 HIGHEST = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
+_NOTHING = {
+    "api_keys": [],
+    "throttle_time": 0,
+    "supported_features": [],
+    "finalized_features_epoch": -1,
+    "finalized_features": [],
+    "zk_migration_ready": False,
+}
+"""An answer that tells of an error tells nothing else."""
+
 Range = tuple[int, int, int]  # API key, lowest and highest version
 
 
@@ -46,9 +56,8 @@ def handler(ranges: Iterable[Range]) -> Handler:
             named = (request.client_software_name, request.client_software_version)
             if not all(_SOFTWARE.fullmatch(text) for text in named):
                 code = errors.INVALID_REQUEST
-        answer = response(
-            KEY, x.version, {**_features(host, x.version), "error_code": code, "api_keys": keys}
-        )
+        told = _NOTHING if code else {**_features(host, x.version), "api_keys": keys}
+        answer = response(KEY, x.version, {**told, "error_code": code})
         host.finish(x, [encode_response(answer)])
 
     return Handler(KEY, "ApiVersions", LOWEST, HIGHEST, begin, never)

@@ -14,6 +14,8 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     if request.transactional_id is not None:
         empty = not request.transactional_id
         return _refused(errors.INVALID_REQUEST if empty else errors.UNSUPPORTED_VERSION)
+    if version >= 3 and (request.producer_id == -1) != (request.producer_epoch == -1):
+        return _refused(errors.INVALID_REQUEST)
     try:
         records, producer_id = context.producer_ids.take(context.situation)
     except PeerError as error:

@@ -22,12 +22,12 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     results: list[Values] = []
     # Named twice is answered once: an answer must not be many times as large as all there is.
     for item in dict.fromkeys(request.resources):
-        code, text = errors.NONE, None
+        code, text = errors.NONE, ""
         explained: list[Explained] = []
         try:
             explained = _explain(context, Resource(item.resource_type, item.resource_name))
         except PeerError as error:
-            code, text = error.code, error.message
+            code, text = error.code, error.message or ""
         asked = frozenset(item.configuration_keys or ())
         results.append(
             {
@@ -50,7 +50,7 @@ def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
     image, config = situation.image, situation.config
     if resource == Resource(TOPIC, DELETED):
         return explain_deleted(context)
-    check_resource(situation, resource)
+    check_resource(situation, resource, describing=True)
     if resource.kind == TOPIC:
         return effective.explain_topic(image, config, image.config(TOPIC, resource.name))
     if resource.kind == GROUP:
@@ -61,12 +61,6 @@ def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
         return effective_groups.explain_loggers()
     if resource.name == "":
         return effective.explain_cluster_default(image)
-    if int(resource.name) != situation.node_id:
-        raise PeerError(
-            errors.INVALID_REQUEST,
-            f"Unexpected broker id, expected {situation.node_id} or empty string, but received"
-            f" {resource.name[:20]}; ask that broker itself.",
-        )
     return effective.explain_broker(image, config, situation.node_id)
 
 

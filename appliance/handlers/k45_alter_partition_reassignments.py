@@ -30,7 +30,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         "throttle_time": 0,
         "allow_replication_factor_change": allowed,
         "error_code": errors.NONE,
-        "error_message": None,
+        "error_message": "" if not rows else None,
         "responses": rows,
     }
     return Answer(records, values)

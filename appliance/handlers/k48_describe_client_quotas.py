@@ -34,7 +34,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         }
         for entity, quotas in found
     ]
-    return Answer([], _values(errors.NONE, None, rows))
+    return Answer([], _values(errors.NONE, "", rows))
 
 
 def _usage(one: Usage) -> dict[str, object]:

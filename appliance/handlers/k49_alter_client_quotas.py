@@ -13,13 +13,15 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         for entry in request.entries
     ]
     records, results = alter_quotas(context.situation.image, wanted)
+    # An entity that is named again is answered once.
+    told = {tuple(parts): result for (parts, _), result in zip(wanted, results, strict=True)}
     rows = [
         {
             "error_code": result.code,
             "error_message": result.message,
             "entity": [{"entity_type": kind, "entity_name": name} for kind, name in parts],
         }
-        for (parts, _), result in zip(wanted, results, strict=True)
+        for parts, result in told.items()
     ]
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "entries": rows})
 

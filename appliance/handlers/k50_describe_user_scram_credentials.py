@@ -11,7 +11,7 @@ from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
     names = [user.name for user in request.users or ()]
     rows = [_row(name, names.count(name) > 1) for name in dict.fromkeys(names)]
-    values = {"throttle_time": 0, "error_code": errors.NONE, "error_message": None}
+    values = {"throttle_time": 0, "error_code": errors.NONE, "error_message": ""}
     return Answer([], {**values, "results": rows})
 
 
@@ -19,7 +19,8 @@ def _row(name: str, twice: bool) -> Values:
     code = errors.DUPLICATE_RESOURCE if twice else errors.RESOURCE_NOT_FOUND
     text = f"Attempt to describe a user credential that does not exist: {name[:100]}"
     if twice:
-        text = f"Cannot describe SCRAM credentials for the same user twice: {name[:100]}"
+        text = "Cannot describe SCRAM credentials for the same user twice in a single request:"
+        text = f"{text} {name[:100]}"
     return {"user": name, "error_code": code, "error_message": text, "credential_infos": []}
 
 

@@ -11,17 +11,21 @@ from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
     topics = []
+    known_asked = False
     for topic in request.topics:
         rows = []
         for item in topic.partitions:
             known = topic.topic_name == METADATA_TOPIC and item.partition_index == 0
+            known_asked |= known
             rows.append(_partition(context) if known else _unknown(item.partition_index))
         topics.append({"topic_name": topic.topic_name, "partitions": rows})
     values = {
         "error_code": errors.NONE,
-        "error_message": None,
+        "error_message": "",
         "topics": topics,
-        "nodes": [
+        "nodes": []
+        if not known_asked
+        else [
             {
                 "node_id": controller.controller_id,
                 "listeners": [
@@ -42,7 +46,7 @@ def _partition(context: AdminContext) -> Values:
             "replica_id": node_id,
             "replica_directory_id": directory_id,
             "log_end_offset": quorum.log_end if node_id == context.situation.node_id else -1,
-            "last_fetch_timestamp": -1,
+            "last_fetch_timestamp": context.now_ms if node_id == context.situation.node_id else -1,
             "last_caught_up_timestamp": context.now_ms
             if node_id == context.situation.node_id
             else -1,
@@ -52,7 +56,7 @@ def _partition(context: AdminContext) -> Values:
     return {
         "partition_index": 0,
         "error_code": errors.NONE,
-        "error_message": None,
+        "error_message": "",
         "leader_id": context.situation.node_id,
         "leader_epoch": quorum.leader_epoch,
         "high_watermark": quorum.high_watermark,
@@ -65,10 +69,11 @@ def _unknown(index: int) -> Values:
     return {
         "partition_index": index,
         "error_code": errors.UNKNOWN_TOPIC_OR_PARTITION,
-        "error_message": f"only {METADATA_TOPIC}-0 has a quorum",
-        "leader_id": -1,
-        "leader_epoch": -1,
-        "high_watermark": -1,
+        "error_message": "This server does not host this topic-partition."
+        f" Only {METADATA_TOPIC}-0 has a quorum.",
+        "leader_id": 0,
+        "leader_epoch": 0,
+        "high_watermark": 0,
         "current_voters": [],
         "observers": [],
     }

@@ -1,6 +1,6 @@
 """UpdateFeatures, API key 57, versions 0 to 2; flexible from 0.
 
-1: upgrade types and validate only. 2: one error for all instead of one each. All updates of a
+1: upgrade types and validate only. 2: no rows for each feature when all went well. All updates of a
 request are made or none.
 """
 
@@ -25,13 +25,19 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     records, results = update_features(context.situation, wanted)
     wrong = next(((name, bad) for name, bad in results if bad.code != errors.NONE), None)
     code, text = errors.NONE, None
-    if wrong is not None and version >= 2:
+    rows = []
+    if wrong is not None:
         code = wrong[1].code
-        text = f"The update failed for all features because of {wrong[0][:100]}: {wrong[1].message}"
-    rows = [
-        {"feature": name, "error_code": result.code, "error_message": result.message}
-        for name, result in results
-    ]
+        text = (
+            "The update failed for all features since the following feature had an error:"
+            f" {wrong[1].message}"
+        )
+    elif version < 2:
+        # The text "NONE" is Kafka's; every name of the request has its row.
+        rows = [
+            {"feature": one.name, "error_code": errors.NONE, "error_message": "NONE"}
+            for one in wanted
+        ]
     values = {"throttle_time": 0, "error_code": code, "error_message": text, "results": rows}
     return Answer([] if getattr(request, "validate_only", False) else records, values)
 

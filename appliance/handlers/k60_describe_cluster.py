@@ -15,9 +15,12 @@ def begin(host: Host, x: Exchange) -> None:
     code, text = errors.NONE, None
     if kind == CONTROLLERS:
         code = errors.MISMATCHED_ENDPOINT_TYPE
-        text = "the request was sent to a broker listener; ask for endpoint type 1 (brokers)"
+        text = (
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type"
+            " CONTROLLER; ask for endpoint type 1 (brokers)."
+        )
     elif kind != BROKERS:
-        code, text = errors.UNSUPPORTED_ENDPOINT_TYPE, f"endpoint type {kind} is neither 1 nor 2"
+        code, text = errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {kind}"
     with_fenced = getattr(request, "include_fenced_brokers", False)
     rows = [row for row in describe.brokers(host, x) if with_fenced or not row["is_fenced"]]
     operations = describe.NOT_ASKED_FOR
@@ -30,10 +33,10 @@ def begin(host: Host, x: Exchange) -> None:
             "throttle_time": 0,
             "error_code": code,
             "error_message": text,
-            "endpoint_type": kind,
-            "cluster_id": host.cluster_id,
-            "controller_id": host.config.int("node.id"),
-            "brokers": rows if code == errors.NONE else [],
+            "endpoint_type": BROKERS,
+            "cluster_id": "" if code else host.cluster_id,
+            "controller_id": -1 if code else host.config.int("node.id"),
+            "brokers": [] if code else rows,
             "cluster_authorized_operations": operations,
         },
     )

@@ -19,8 +19,10 @@ def begin(host: Host, x: Exchange) -> None:
     start_topic, start_partition = "", 0
     if request.cursor is not None:
         start_topic, start_partition = request.cursor.topic_name, request.cursor.partition_index
-    if start_partition < 0:
-        gather.reply(host, x, {"throttle_time": 0, "topics": [], "next_cursor": None})
+    asked = {topic.name for topic in request.topics}
+    if start_partition < 0 or (start_topic and asked and start_topic not in asked):
+        wrong = [describe.unknown_topic(errors.INVALID_REQUEST, name) for name in names]
+        gather.reply(host, x, {"throttle_time": 0, "topics": wrong, "next_cursor": None})
         return
     topics: list[Values] = []
     cursor = None
@@ -32,7 +34,9 @@ def begin(host: Host, x: Exchange) -> None:
             break
         image = host.image.topics_by_name.get(name)
         if image is None:
-            topics.append(describe.unknown_topic(errors.UNKNOWN_TOPIC_OR_PARTITION, name))
+            code = describe.unknown_code(name)
+            operations = describe.TOPIC_OPERATIONS
+            topics.append(describe.unknown_topic(code, name, operations=operations))
             continue
         values = describe.topic(image, with_operations=True)
         first = start_partition if name == start_topic else 0

@@ -5,8 +5,9 @@ Values in the image are text that was valid when it was set. Callers: the contro
 DescribeConfigs, and the I/O processes, which ask for a topic's LogConfig.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
@@ -47,6 +48,13 @@ class Explained:
     synonyms: tuple[Synonym, ...]
 
 
+_LISTENER: Final = "listener.name."
+_PER_LISTENER: Final = re.compile(
+    r"ssl\.(key\.password|keystore\.(type|location|password|key|certificate\.chain)"
+    r"|truststore\.(type|location|password|certificates))"
+)
+"""Settings of stores, which belong to a listener while the broker runs."""
+
 _TABLES: Final = {
     TOPIC: TOPIC_SETTINGS,
     BROKER: BROKER_SETTINGS,
@@ -59,7 +67,18 @@ def definition(resource_type: int, key: str) -> Setting | None:
     if resource_type == GROUP:
         override = GROUP_SETTINGS.get(key)
         return override and override.setting
-    return _TABLES[resource_type].get(key)
+    found = _TABLES[resource_type].get(key)
+    if found is None and resource_type == BROKER and key.startswith(_LISTENER):
+        return _of_listener(key)
+    return found
+
+
+def _of_listener(key: str) -> Setting | None:
+    """The security setting of one listener (`listener.name.NAME.…`); it has no effect here."""
+    base = BROKER_SETTINGS.get(key.removeprefix(_LISTENER).partition(".")[2])
+    if base is None or base.mode != PER_BROKER or not base.inert:
+        return None
+    return replace(base, name=key, default=None)
 
 
 # In effect ---------------------------------------------------------------------------------------
@@ -108,7 +127,8 @@ def broker_config(image: MetadataImage, config: BrokerConfig) -> BrokerConfig:
         **_valid(BROKER, image.config(BROKER, "")),
         **_valid(BROKER, image.config(BROKER, str(config.int("node.id")))),
     }
-    return config.over(texts)
+    # Those of one listener are kept and shown only: no setting of the broker has their name.
+    return config.over({key: text for key, text in texts.items() if key in BROKER_SETTINGS})
 
 
 # Checks ------------------------------------------------------------------------------------------
@@ -123,6 +143,11 @@ def check_topic_setting(key: str, value: str | None) -> None:
         near = get_close_matches(key, TOPIC_SETTINGS, 1, 0.8)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"Unknown topic config name: {key[:100]}{hint}")
+    if key == "remote.storage.enable" and setting.parse(value):
+        raise ConfigError(
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured"
+            " with remote log storage."
+        )
     setting.parse(value)
 
 
@@ -138,12 +163,14 @@ def check_topic(image: MetadataImage, config: BrokerConfig, overrides: Mapping[s
 
 def check_broker_setting(key: str, value: str) -> None:
     """A broker's setting and its new text. Raises ConfigError."""
-    BROKER_SETTINGS[key].parse(value)
+    setting = definition(BROKER, key)
+    assert setting is not None, f"{key} was not asked of why_not_dynamic"
+    setting.parse(value)
 
 
 def why_not_dynamic(key: str, *, per_broker: bool) -> str:
     """Why the broker setting cannot be changed here while the broker runs; "" when it can."""
-    setting = BROKER_SETTINGS.get(key)
+    setting = definition(BROKER, key)
     if setting is None:
         near = get_close_matches(key, BROKER_SETTINGS, 1, 0.8)
         return f"Unknown broker config name: {key[:100]}" + (
@@ -151,13 +178,18 @@ def why_not_dynamic(key: str, *, per_broker: bool) -> str:
         )
     if setting.mode == READ_ONLY:
         return (
-            f"Cannot update these configs dynamically: {key};"
-            " set it in the configuration file and restart"
+            f"Cannot update these configs dynamically: [{key}]."
+            " Set it in the configuration file and restart."
+        )
+    if _PER_LISTENER.fullmatch(key):
+        return (
+            "These security configs can be dynamically updated only per-listener using the listener"
+            f" prefix: [{key}]"
         )
     if setting.mode == PER_BROKER and not per_broker:
         return (
-            "Cannot update these configs at default cluster level, broker configs must be set"
-            f" per-broker: {key}"
+            "Cannot update these configs at default cluster level, broker id must be specified:"
+            f" [{key}]"
         )
     return ""
 
@@ -202,12 +234,13 @@ def _topic_setting(
         places.append((name, overrides[name], TOPIC_OVERRIDE))
     broker_name = BROKER_SYNONYM.get(name)
     if broker_name is None:
-        places.append((name, shown(setting.default), DEFAULT))
-        return _explained(name, setting, tuple(places), read_only=bool(setting.inert))
+        value = overrides.get(name, shown(setting.default))
+        return _explained(name, setting, tuple(places), read_only=False, value=value)
     behind = explain_broker_setting(image, config, broker_name)
     places += behind.synonyms
-    value = overrides.get(name, behind.value)
-    return _explained(name, setting, tuple(places), read_only=bool(setting.inert), value=value)
+    inherited_value = shown(setting.default) if behind.value is None else behind.value
+    value = overrides.get(name, inherited_value)
+    return _explained(name, setting, tuple(places), read_only=False, value=value)
 
 
 def _broker_setting(
@@ -227,7 +260,9 @@ def _broker_setting(
             if entry is not None:
                 places.append((one, entry.text, STATIC))
         last = setting.synonyms[-1][0] if setting.synonyms else name
-        places.append((last, shown(BROKER_SETTINGS[last].default), DEFAULT))
+        default = shown(BROKER_SETTINGS[last].default)
+        if default is not None:
+            places.append((last, default, DEFAULT))
         if value is None:
             value = shown(config.get(name))
     return _explained(name, setting, tuple(places), value=value)
@@ -240,8 +275,7 @@ def _setting_or_stranger(resource_type: int, name: str) -> Setting:
 
 
 def _read_only(setting: Setting) -> bool:
-    """What has no effect is not to be changed either."""
-    return setting.mode == READ_ONLY or bool(setting.inert)
+    return setting.mode == READ_ONLY
 
 
 def _explained(
@@ -256,8 +290,8 @@ def _explained(
     doc = setting.doc + (f" Has no effect here: {setting.inert}." if setting.inert else "")
     return Explained(
         name=name,
-        value=places[0][1] if value is None else value,
-        source=places[0][2],
+        value=places[0][1] if value is None and places else value,
+        source=places[0][2] if places else DEFAULT,
         read_only=_read_only(setting) if read_only is None else read_only,
         sensitive=setting.sensitive,
         type=setting.type,

@@ -8,7 +8,8 @@ from the image themselves.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from appliance.base.errors import ConfigError
+from appliance.base import errors
+from appliance.base.errors import ConfigError, PeerError
 from appliance.config.broker import BrokerConfig
 from appliance.config.metrics_settings import CLIENT_METRICS as CLIENT_METRICS_SETTINGS
 from appliance.config.own_group_settings import GROUP as GROUP_SETTINGS
@@ -26,6 +27,12 @@ from appliance.metadata.image import CLIENT_METRICS, GROUP, MetadataImage
 DYNAMIC_LOGGER: Final = 6
 DYNAMIC_METRICS: Final = 7
 DYNAMIC_GROUP: Final = 8
+
+_SELECTORS: Final = (
+    "client_instance_id", "client_id", "client_software_name", "client_software_version",
+    "client_source_address", "client_source_port",
+)  # fmt: skip
+"""What a subscription may choose clients by (KIP-714)."""
 
 _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 _SESSION: Final = "consumer.session.timeout.ms"
@@ -72,6 +79,36 @@ def _in_force(name: str, own: Mapping[str, str], broker: BrokerConfig) -> int:
     return broker.int(GROUP_SETTINGS[name].behind)
 
 
+def check_client_metrics(new: Mapping[str, str], touched: Sequence[str]) -> None:
+    """Whether the settings of a subscription that were touched, which exist, are possible. Raises
+    ConfigError, or PeerError for a pattern that cannot be one."""
+    for key in touched:
+        setting, text = CLIENT_METRICS_SETTINGS[key], new.get(key)
+        if text is None:
+            continue
+        try:
+            setting.parse(text)
+        except ConfigError as cause:
+            low, high = setting.low, setting.high
+            raise ConfigError(
+                f"Invalid value {text[:100]} for {key}, interval must be between {low} and {high}"
+                " (1 hour)"
+            ) from cause
+        if key == "match":
+            _check_patterns(text)
+
+
+def _check_patterns(text: str) -> None:
+    for pattern in text.split(","):
+        name, _, value = pattern.strip().partition("=")
+        if pattern.strip() and (name not in _SELECTORS or not value):
+            raise PeerError(
+                errors.INVALID_CONFIG,
+                f"Illegal client matching pattern: {pattern.strip()[:200]}."
+                f" It is NAME=EXPRESSION with a name out of {', '.join(_SELECTORS)}.",
+            )
+
+
 def explain_group(image: MetadataImage, config: BrokerConfig, group: str) -> list[Explained]:
     """Every setting of a group, by name; a group that does not exist has the defaults."""
     own = image.config(GROUP, group)
@@ -97,10 +134,10 @@ def explain_client_metrics(image: MetadataImage, name: str) -> list[Explained]:
     own = image.config(CLIENT_METRICS, name)
     rows = []
     for setting in CLIENT_METRICS_SETTINGS.values():
-        place: Synonym = (setting.name, shown(setting.default), DEFAULT)
+        places: list[Synonym] = []
         if setting.name in own:
-            place = (setting.name, own[setting.name], DYNAMIC_METRICS)
-        rows.append(_explained(setting, [place]))
+            places.append((setting.name, own[setting.name], DYNAMIC_METRICS))
+        rows.append(_explained(setting, places))
     return rows
 
 
@@ -123,9 +160,9 @@ def explain_loggers() -> list[Explained]:
 def _explained(setting: Setting, places: list[Synonym]) -> Explained:
     return Explained(
         name=setting.name,
-        value=places[0][1],
-        source=places[0][2],
-        read_only=bool(setting.inert),
+        value=places[0][1] if places else shown(setting.default),
+        source=places[0][2] if places else DEFAULT,
+        read_only=False,
         sensitive=setting.sensitive,
         type=setting.type,
         doc=setting.doc + (f" Has no effect here: {setting.inert}." if setting.inert else ""),

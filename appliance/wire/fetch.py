@@ -61,7 +61,7 @@ class FetchRequest(NamedTuple):
 
 class PartitionData(NamedTuple):
     """The answer for one partition; `length` bytes of records are sent from a file by whoever
-    sends."""
+    sends. committed: whether aborted transactions were to be told (there are none), null if not."""
 
     topic: bytes
     partition: int
@@ -70,6 +70,7 @@ class PartitionData(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     length: int
+    committed: bool = True
 
 
 def parse(memory: memoryview, position: int, end: int, version: int) -> FetchRequest:
@@ -238,7 +239,7 @@ def _check_end(position: int, end: int) -> None:
 
 _P4 = Struct(
     ">ihqqii"
-)  # partition, error, high watermark, last stable offset, aborted (0), records length
+)  # partition, error, high watermark, last stable offset, aborted (0, or -1: null), records length
 _P5 = Struct(">ihqqqii")  # … with the log start offset
 _P11 = Struct(">ihqqqiii")  # … with the preferred read replica (-1)
 _P12 = Struct(">ihqqqbi")  # compact: aborted is one byte, then preferred read replica
@@ -269,15 +270,16 @@ def topic_head(version: int, topic: bytes, partition_count: int) -> bytes:
 
 def partition_head(version: int, data: PartitionData) -> bytes:
     """One partition's fields up to and with the length of its records; the records follow."""
-    _, partition, code, high_watermark, stable, start, length = data
+    _, partition, code, high_watermark, stable, start, length, committed = data
+    aborted = 0 if committed else -1
     if version >= FIRST_FLEXIBLE:
-        head = _P12.pack(partition, code, high_watermark, stable, start, 1, -1)
+        head = _P12.pack(partition, code, high_watermark, stable, start, aborted + 1, -1)
         return head + uvarint(length + 1)
     if version >= 11:
-        return _P11.pack(partition, code, high_watermark, stable, start, 0, -1, length)
+        return _P11.pack(partition, code, high_watermark, stable, start, aborted, -1, length)
     if version >= 5:
-        return _P5.pack(partition, code, high_watermark, stable, start, 0, length)
-    return _P4.pack(partition, code, high_watermark, stable, 0, length)
+        return _P5.pack(partition, code, high_watermark, stable, start, aborted, length)
+    return _P4.pack(partition, code, high_watermark, stable, aborted, length)
 
 
 def partition_tail(version: int) -> bytes:

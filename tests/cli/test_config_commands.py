@@ -85,7 +85,7 @@ def test_only_what_is_named_changes_and_lists_can_grow(run):
     [
         (("get", "-t", "no.such"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
         (("get", "no.such.key"), 1, "INVALID_CONFIG"),
-        (("set", "log.retention.ms=soon"), 1, "INVALID_CONFIG"),
+        (("set", "log.retention.ms=soon"), 1, "INVALID_REQUEST"),
         (("set", "log.retention.ms"), 2, "USAGE"),
         (("unset", "log.retention.ms=1"), 2, "USAGE"),
         (("get", "-t", "a", "-g", "b"), 2, "USAGE"),
@@ -124,7 +124,7 @@ def test_everything_that_is_wrong_with_a_file_is_told_at_once_with_its_line(run,
     told = {(row["line"], row["level"]): row["message"] for row in found}
     assert [row["line"] for row in found] == sorted(row["line"] for row in found)
     assert "ACLs are not served yet" in told[7, "error"]
-    assert "Invalid value 'soon'" in told[10, "error"]
+    assert "Invalid value soon" in told[10, "error"]
     assert "ADDRESS:NUMBER" in told[11, "error"]
     assert "created without a replication factor of their own will be refused" in told[8, "warning"]
     assert "did you mean num.partitions?" in told[9, "warning"]

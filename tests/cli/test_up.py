@@ -125,7 +125,7 @@ def test_settings_reach_it(fresh_appliance):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["-o", "num.partitions=0"], ["num.partitions", "'0'", "from 1 to"]),
+        (["-o", "num.partitions=0"], ["num.partitions", "value 0", "from 1 to"]),
         (["-o", "nonsense"], ["nonsense", "KEY=VALUE"]),
         (["--listen", "9092"], ["9092", "HOST:PORT"]),
         (["--listen", "127.0.0.1:65536"], ["65536"]),

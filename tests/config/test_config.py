@@ -64,10 +64,10 @@ def test_the_command_line_wins_over_the_file():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("num.partitions=0", ["num.partitions", "'0'", "from 1"]),
-        ("num.partitions=many", ["num.partitions", "'many'", "whole number"]),
+        ("num.partitions=0", ["num.partitions", "value 0", "from 1"]),
+        ("num.partitions=many", ["num.partitions", "value many", "whole number"]),
         ("auto.create.topics.enable=yes", ["auto.create.topics.enable", "true or false"]),
-        ("log.cleanup.policy=shred", ["log.cleanup.policy", "delete, compact"]),
+        ("log.cleanup.policy=shred", ["log.cleanup.policy", "compact, delete"]),
         ("log.segment.bytes=1", ["log.segment.bytes", "1048576"]),
         ("listeners=localhost", ["listeners", "PLAINTEXT://localhost:9092"]),
         ("listeners=PLAINTEXT://localhost:99999", ["listeners", "65535"]),

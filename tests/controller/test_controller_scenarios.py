@@ -121,11 +121,11 @@ def test_defaults_come_from_the_broker():
         ("", "empty"),
         (".", "'.'"),
         ("..", "'..'"),
-        ("a/b", "illegal character"),
-        ("../x", "illegal character"),
-        ("ä", "illegal character"),
-        ("a\n", "illegal character"),
-        ("x" * 250, "250"),
+        ("a/b", "other than ASCII"),
+        ("../x", "other than ASCII"),
+        ("ä", "other than ASCII"),
+        ("a\n", "other than ASCII"),
+        ("x" * 250, "249"),
     ],
 )
 def test_names_that_do_not_exist(name, says):
@@ -183,8 +183,16 @@ def test_replication_factors():
 @pytest.mark.parametrize(
     ("topic", "code", "says"),
     [
-        (NewTopic("a", -1, 1, [(0, [1])]), errors.INVALID_REQUEST, "replication factor must be -1"),
-        (NewTopic("a", 1, -1, [(0, [1])]), errors.INVALID_REQUEST, "partitions must be -1"),
+        (
+            NewTopic("a", -1, 1, [(0, [1])]),
+            errors.INVALID_REQUEST,
+            "replication factor was not set to -1",
+        ),
+        (
+            NewTopic("a", 1, -1, [(0, [1])]),
+            errors.INVALID_REQUEST,
+            "numPartitions was not set to -1",
+        ),
         (NewTopic("a", -1, -1, [(1, [1])]), errors.INVALID_REPLICA_ASSIGNMENT, "0 to 0"),
         (NewTopic("a", -1, -1, [(0, [1]), (0, [1])]), errors.INVALID_REPLICA_ASSIGNMENT, "once"),
         (NewTopic("a", -1, -1, [(0, [])]), errors.INVALID_REPLICA_ASSIGNMENT, "empty"),
@@ -234,8 +242,10 @@ def test_delete_by_id_and_other_ways_to_name_a_topic():
     both = TopicToDelete("a", ids["a"])
     assert cluster.delete(both, TopicToDelete()) == [errors.INVALID_REQUEST] * 2
     assert cluster.delete(TopicToDelete(None, b"?" * 16)) == [errors.UNKNOWN_TOPIC_ID]
-    twice = cluster.delete(TopicToDelete(None, ids["a"]), TopicToDelete("a"), TopicToDelete("b"))
-    assert twice == [errors.NONE, errors.INVALID_REQUEST, errors.NONE]
+    by_id = TopicToDelete(None, ids["a"])
+    for again in ((by_id, TopicToDelete("a")), (by_id, by_id), (TopicToDelete("a"),) * 2):
+        assert cluster.delete(*again) == [errors.INVALID_REQUEST]  # once, and it stays
+    assert cluster.delete(by_id, TopicToDelete("b")) == [errors.NONE] * 2
 
 
 def test_deletion_may_be_disabled():
@@ -318,12 +328,13 @@ def test_broker_settings_and_what_cannot_change_while_it_runs():
     for name, key, says in [
         ("", "node.id", "dynamically"),
         ("1", "no.such.thing", "Unknown"),
-        ("", "sasl.enabled.mechanisms", "per-broker"),
+        ("", "sasl.enabled.mechanisms", "broker id must be specified"),
+        ("1", "ssl.keystore.location", "per-listener"),
     ]:
         code, text = cluster.alter(BROKER, name, Operation(key, SET, "1"))
         assert code == errors.INVALID_REQUEST and says in text
     code, text = cluster.alter(BROKER, "1", Operation("log.segment.bytes", SET, "1"))
-    assert code == errors.INVALID_CONFIG and "1048576" in text
+    assert code == errors.INVALID_REQUEST and "1048576" in text
 
 
 @pytest.mark.parametrize(
@@ -332,10 +343,10 @@ def test_broker_settings_and_what_cannot_change_while_it_runs():
         (TOPIC, "", errors.INVALID_REQUEST),
         (TOPIC, "nope", errors.UNKNOWN_TOPIC_OR_PARTITION),
         (BROKER, "x", errors.INVALID_REQUEST),
-        (BROKER, "7", errors.BROKER_ID_NOT_REGISTERED),
+        (BROKER, "7", errors.INVALID_REQUEST),
         (8, "1", errors.INVALID_CONFIG),
         (8, "2", errors.INVALID_REQUEST),
-        (16, "m", errors.INVALID_CONFIG),
+        (16, "m", errors.INVALID_REQUEST),
         (32, "", errors.INVALID_REQUEST),
         (32, "g", errors.INVALID_CONFIG),
         (99, "", errors.INVALID_REQUEST),
@@ -374,7 +385,7 @@ def test_features_change_together_or_not_at_all():
     up = FeatureUpdate("metadata.version", 31)
     records, [(_, result)] = update_features(cluster.situation, [up])
     assert records == [] and result.code == errors.INVALID_UPDATE_VERSION
-    assert "17 to 30" in result.message
+    assert "17-30" in result.message
     same = FeatureUpdate("metadata.version", 30)
     assert update_features(cluster.situation, [same])[1][0][1].code == errors.NONE
     records, results = update_features(cluster.situation, [same, FeatureUpdate("nope", 1)])

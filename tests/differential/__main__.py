@@ -5,10 +5,11 @@ python -m tests.differential Metadata fetch_     scripts of an API, or whose nam
 python -m tests.differential --list              the scripts
 python -m tests.differential --table             what differs on purpose, as docs print it
 python -m tests.differential --keep              start both brokers and print how to reach them
-python -m tests.differential --ours HOST:PORT --kafka HOST:PORT   on brokers that run already
+python -m tests.differential --ours HOST:PORT --kafka HOST:PORT   on one that runs already, or both
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -17,10 +18,10 @@ from pathlib import Path
 from benchmarks import kafka
 from tests.differential import registry, table
 from tests.differential.run import both, run
-from tests.differential.scene import Target
 
 
 def main():
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop what was started then, too
     options = _options()
     scripts = registry.load()
     if options.only:
@@ -29,12 +30,10 @@ def main():
         return print("\n".join(f"{one.api:28}{one.name}" for one in scripts))
     if options.table:
         return print(table.markdown(table.read()), end="")
-    if options.ours:
-        targets = [_target("penstock", options.ours), _target("kafka", options.kafka)]
-        return _report(options, scripts, targets)
-    if reason := kafka.unavailable():
+    named = (options.ours, options.kafka)
+    if options.kafka is None and (reason := kafka.unavailable()):
         sys.exit(reason)
-    with tempfile.TemporaryDirectory() as folder, both(Path(folder)) as targets:
+    with tempfile.TemporaryDirectory() as folder, both(Path(folder), *named) as targets:
         if options.keep:
             return _keep(targets)
         return _report(options, scripts, targets)
@@ -46,6 +45,7 @@ def _options():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("only", nargs="*", help="names of APIs, or beginnings of scripts' names")
+    parser.add_argument("--verbose", action="store_true", help="say which script is played when")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--keep", action="store_true")
@@ -54,11 +54,6 @@ def _options():
     options = parser.parse_args()
     options.only = tuple(options.only)
     return options
-
-
-def _target(name, text):
-    host, port, folder = [*text.split(":", 2), None][:3]
-    return Target(name, (host, int(port)), folder)
 
 
 def _keep(targets):
@@ -73,7 +68,12 @@ def _keep(targets):
 
 def _report(options, scripts, targets):
     started = time.monotonic()
-    report = run(scripts, targets, table.read(), whole=not options.only)
+
+    def tell(script, version):
+        if options.verbose:
+            print(f"{time.monotonic() - started:6.1f} {script.name} v{version}", flush=True)
+
+    report = run(scripts, targets, table.read(), not options.only, tell)
     print(report)
     print(f"{time.monotonic() - started:.0f} s")
     sys.exit(not report.good)

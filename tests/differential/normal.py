@@ -22,13 +22,15 @@ COUNTED = {"producer_id"}
 """Ids that are numbered by each broker as it likes: equal ones stay equal."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_LONG_NUMBER = re.compile(r"-?\d{13,}")
 _HOUR_MS = 3_600_000
 
 
 class Normaliser:
-    """For one run of one script. known: text → the word that stands for it; the longest wins."""
+    """For one run of one script. known: text → the word that stands for it; the longest wins.
+    numbers: the same for numbers."""
 
-    def __init__(self, known, ports=(), folder=None):
+    def __init__(self, known, ports=(), folder=None, numbers=()):
         known = dict(known)
         if folder:
             known[folder] = "<folder>"
@@ -36,6 +38,7 @@ class Normaliser:
         texts = sorted(known, key=len, reverse=True)
         self._texts = re.compile("|".join(map(re.escape, texts))) if texts else None
         self._ports = tuple(ports)
+        self._numbers = dict(numbers)
         self._seen = {}
         self._now = time.time() * 1000
 
@@ -63,13 +66,22 @@ class Normaliser:
             value = self._texts.sub(lambda found: self._known[found[0]], value)
         for port in self._ports:
             value = re.sub(rf"\b{port}\b", "<port>", value)
+        value = _LONG_NUMBER.sub(self._time, value)
         return _UUID.sub(lambda found: self._number_of("uuid", found[0]), value)
+
+    def _time(self, found):
+        """A time in a sentence: near now, or so far back that it is the limit of times."""
+        when = int(found[0])
+        near = abs(when - self._now) < 24 * _HOUR_MS or when < -1e18
+        return "<time>" if near else found[0]
 
     def _number(self, value, field):
         if field in ONE_OF_TWO and value >= 0:
             return f"<{ONE_OF_TWO[field]}>"
         if field in PORTS and value in self._ports:
             return "<port>"
+        if value in self._numbers:
+            return self._numbers[value]
         if field in BYTES and value > 0:
             return "<bytes>"
         if field in COUNTED and value >= 0:
