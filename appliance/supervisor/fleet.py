@@ -159,9 +159,16 @@ class Fleet:
                 WARNING, "child-died", child=str(child.peer), cause=cause, restart_in_ms=delay_ms
             )
             return
-        child.start_at = -1
         seconds = f"{self._layout.crash_window_seconds:g}"
         why = f"{child.peer} died {child.policy.recent} times within {seconds} s, last: {cause}"
+        if child.peer.kind == CONTROL and self._table.cluster_ready:
+            # Records and groups go on without it; only changes of the metadata have to wait.
+            child.start_at = now + int(self._layout.crash_window_seconds * SECOND)
+            self._log.event(
+                ERROR, "child-rests", child=str(child.peer), cause=why, restart_in_s=seconds
+            )
+            return
+        child.start_at = -1
         self._log.event(ERROR, "child-isolated", child=str(child.peer), cause=why)
         others = [c for c in self._of(child.peer.kind) if c is not child and c.phase != ISOLATED]
         if not others:
