@@ -244,7 +244,8 @@ class Attempt:
             self._offsets_at = time.monotonic()
             if self._positions != self._told_positions:
                 self._letters.keep()
-                if self._offsets.publish(self._positions):
+                # Not in an outage: what times out there costs the process of the clients.
+                if self._reach.there and self._offsets.publish(self._positions):
                     self._told_positions = dict(self._positions)
         if last or self._board.pending():
             self._board.tell()

@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -75,6 +76,8 @@ def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
 def commit(bootstrap: str, group: str, positions: dict[tuple[str, str], int]) -> None:
     """(topic, partition) → next offset, as the group's committed offsets."""
     places = [TopicPartition(t, int(p), at) for (t, p), at in sorted(positions.items())]
+    # A client of its own for each time: one that is kept aborts when it outlives, in an outage, a
+    # request of this kind that timed out (librdkafka 2.16, seen in each outage of a minute).
     admin = AdminClient(_QUIET | {"bootstrap.servers": bootstrap})
     asked = admin.alter_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group, places)], request_timeout=_TIMEOUT_S
@@ -132,7 +135,8 @@ class Teller:
                 state = self._pending.pop((bootstrap, job))
             if bootstrap not in self._writers:
                 self._writers[bootstrap] = states.States(bootstrap)
-            self._writers[bootstrap].write(job, state)
+            with suppress(KafkaException):  # refused; the next state says more
+                self._writers[bootstrap].write(job, state)
 
 
 def _consumer(bootstrap: str) -> Consumer:

@@ -14,15 +14,16 @@ class Reach:
     def __init__(self, bootstrap: str) -> None:
         self._servers = [_address(server) for server in bootstrap.split(",")]
         self._looked_s: float | None = None
-        self._there = True
+        self.there = True
+        """What the last look found."""
 
     def look(self) -> bool:
         """Whether one of them accepted a connection when they were last asked, which is now when
         that was long ago. May take a second for each that does not answer."""
         if self._looked_s is None or time.monotonic() - self._looked_s >= _PACE_S:
-            self._there = any(map(_accepts, self._servers))
+            self.there = any(map(_accepts, self._servers))
             self._looked_s = time.monotonic()
-        return self._there
+        return self.there
 
 
 def _accepts(address: tuple[str, int]) -> bool:

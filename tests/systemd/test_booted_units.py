@@ -2,6 +2,7 @@
 a job through the jobs' unit. The container has this host's files and writes to memory."""
 
 import json
+import time
 
 import pytest
 
@@ -9,8 +10,9 @@ from spark_local.cause import JobError
 from spark_local.engine import jars, java
 
 pytestmark = pytest.mark.timeout(300)
-LOOKS = 600
+LOOKS = 1200
 JOBS = ["--jobs", "/var/lib/penstock/jobs"]
+STATE = "/var/lib/penstock/jobs/counts/state.json"
 CACHE = "/var/lib/penstock/cache/penstock"
 JOB = """
 sql = "SELECT who, name, count(*) AS n FROM events JOIN people USING (who) GROUP BY who, name"
@@ -107,11 +109,12 @@ def test_a_job_runs_in_the_jobs_unit_as_shipped(spark):
     spark.run("systemctl", "enable", "--now", unit)
     spark.write("/tmp/counts.toml", JOB)
     spark.penstock("job", "add", "/tmp/counts.toml", *JOBS)
-    told = {}
     for _ in range(LOOKS):
-        (told,) = json.loads(spark.penstock("job", "status", *JOBS, "-o", "json"))
-        if told["rows_in"] == 3 or told["cause"]:
+        told = json.loads(spark.run("cat", STATE, code=None) or "{}")
+        if told.get("progress", {}).get("rows_in") == 3 or told.get("cause"):
             break
+        time.sleep(0.1)
+    (told,) = json.loads(spark.penstock("job", "status", *JOBS, "-o", "json"))
     assert (told["state"], told["rows_in"], told["cause"]) == ("running", 3, None), spark.journal(
         unit
     )
