@@ -10,6 +10,7 @@ went wrong in words). Requests are worked on side by side, so that none waits fo
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,18 +18,18 @@ from typing import Any, Final
 
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
+    KafkaError,
     KafkaException,
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 
 from spark_local import states
 from spark_local.engine.frames import receive, send
 
 _THREADS: Final = 16
 _TIMEOUT_S: Final = 10.0
+_LOOK_S: Final = 0.05
 _FLUSH_S: Final = 30.0
 _QUIET: Final[dict[str, Any]] = {"log_level": 0, "client.id": "penstock-jobs"}
 
@@ -73,16 +74,54 @@ def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
         consumer.close()
 
 
-def commit(bootstrap: str, group: str, positions: dict[tuple[str, str], int]) -> None:
-    """(topic, partition) → next offset, as the group's committed offsets."""
-    places = [TopicPartition(t, int(p), at) for (t, p), at in sorted(positions.items())]
-    # A client of its own for each time: one that is kept aborts when it outlives, in an outage, a
-    # request of this kind that timed out (librdkafka 2.16, seen in each outage of a minute).
-    admin = AdminClient(_QUIET | {"bootstrap.servers": bootstrap})
-    asked = admin.alter_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group, places)], request_timeout=_TIMEOUT_S
-    )
-    asked[group].result(_TIMEOUT_S + 1)
+class Positions:
+    """Offsets of groups, committed as a consumer does that was assigned its partitions.
+
+    An admin client would ask for the same, but aborts: one whose request to alter a group's offsets
+    has timed out in an outage does so when the broker is back (librdkafka 2.16, every time). A
+    consumer is kept for each group, because closing one waits for a broker that is away.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: dict[tuple[str, str], _Group] = {}
+
+    def commit(self, bootstrap: str, group: str, positions: dict[tuple[str, str], int]) -> None:
+        """(topic, partition) → next offset. Raises KafkaException, TimeoutError."""
+        with self._lock:
+            known = self._groups.get((bootstrap, group))
+            if known is None:
+                known = self._groups[bootstrap, group] = _Group(bootstrap, group)
+        known.commit(positions)
+
+
+class _Group:
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self._lock = threading.Lock()
+        self._told: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+        self._consumer = _consumer(
+            bootstrap, **{"group.id": group, "on_commit": lambda *told: self._told.append(told)}
+        )
+
+    def commit(self, positions: dict[tuple[str, str], int]) -> None:
+        places = [TopicPartition(t, int(p), at) for (t, p), at in sorted(positions.items())]
+        with self._lock:
+            self._consumer.poll(0)  # what is told of an earlier commit
+            self._told.clear()
+            self._consumer.commit(offsets=places, asynchronous=True)
+            end = time.monotonic() + _TIMEOUT_S
+            while not (mine := [one for one in self._told if _said(one[1]) == _said(places)]):
+                if time.monotonic() > end:
+                    raise TimeoutError("_TIMED_OUT: the offsets were not taken")
+                self._consumer.poll(_LOOK_S)
+            error, done = mine[0]
+        for refused in (error, *(place.error for place in done)):
+            if refused is not None:
+                raise KafkaException(refused)
+
+
+def _said(places: list[TopicPartition]) -> list[tuple[str, int, int]]:
+    return [(place.topic, place.partition, place.offset) for place in places]
 
 
 def produce(bootstrap: str, topic: str, records: list[Record]) -> None:
@@ -139,9 +178,10 @@ class Teller:
                 self._writers[bootstrap].write(job, state)
 
 
-def _consumer(bootstrap: str) -> Consumer:
+def _consumer(bootstrap: str, **more: Any) -> Consumer:
     config: dict[str, Any] = {"bootstrap.servers": bootstrap, "group.id": "penstock-jobs"}
-    return Consumer(_QUIET | config | {"enable.auto.commit": False, "enable.partition.eof": True})
+    config |= {"enable.auto.commit": False, "enable.partition.eof": True}
+    return Consumer(_QUIET | config | more)
 
 
 def _spans(consumer: Consumer, topic: str) -> dict[str, Span] | None:
@@ -177,7 +217,7 @@ def main() -> None:
         "spans": spans,
         "last_values": last_values,
         "create": states.create,
-        "commit": commit,
+        "commit": Positions().commit,
         "produce": produce,
         "tell": teller.tell,
     }

@@ -39,6 +39,22 @@ def test_an_abort_fails_what_is_on_its_way_and_the_next_request_is_served(client
     assert clients.pid != first
 
 
+def test_a_position_that_could_not_be_published_in_an_outage_aborts_nobody(clients, broker):
+    bootstrap = broker.bootstrap
+    clients.call("create", bootstrap, "p", 1, {})
+    clients.call("commit", bootstrap, "p", {("p", "0"): 0})
+    first = clients.pid
+    broker.stop()
+    with pytest.raises(ClientError, match="_TIMED_OUT"):
+        clients.call("commit", bootstrap, "p", {("p", "0"): 0})
+    broker.start()
+    # Time enough for a client that has kept the request to hear of the broker and to abort.
+    for _ in range(20):
+        clients.call("commit", bootstrap, "p", {("p", "0"): 0})
+        clients.call("spans", bootstrap, "p")
+    assert clients.pid == first
+
+
 def test_requests_do_what_they_say(clients, broker):
     bootstrap = broker.bootstrap
     assert clients.call("create", bootstrap, "letters", 1, {}) is True
