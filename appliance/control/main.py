@@ -1,21 +1,26 @@
 """Entry of the control process: format or open the folder, lead the metadata log, answer requests.
 
-One turn: requests of all netprocs are decided and appended in order, one fdatasync covers them
-all, then rows of the partition table, the committed offset and the answers become visible, in
-that order. A storage failure ends the process; its successor reads what is on the disk. A full disk
-ends nothing: what needs room is refused, and a start without room leads the log later.
+One turn: requests of all netprocs are decided and appended in order, and a thread begins one
+fdatasync for them all. When it has ended, rows of the partition table, the committed offset and the
+answers become visible, in that order; what was appended meanwhile waits for the next one. So the
+image is ahead of what is committed, but nobody is told of it before. Snapshots are written on a
+thread, too. A storage failure ends the process; its successor reads what is on the disk.
 """
 
 import os
+import select
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 from appliance.base.clock import OsClock
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
-from appliance.control.metadata_log import MetadataLog
+from appliance.control.metadata_log import MetadataLog, Unwritten
 from appliance.control.mutations import Mutations
 from appliance.control.requests import Requests
 from appliance.control.room import Room
@@ -32,6 +37,7 @@ from appliance.ring import partition_table as columns
 from appliance.ring.messages import ASSIGN, ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
 from appliance.shell.answers import Answers
+from appliance.shell.flusher import Done, Flusher, Tag
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
@@ -42,10 +48,38 @@ DRAIN_STAGE: Final = 3
 """The stage of the orderly end in which control stops (`ProcessTable.drain`)."""
 
 
+class Pending(NamedTuple):
+    """An answer that waits. seen: the end of the metadata that it was decided over."""
+
+    netproc: int
+    token: int
+    code: int
+    body: bytes
+    seen: int
+
+
+class Threads(Protocol):
+    """Runs jobs that block: `Flusher`, or a test that decides when they end."""
+
+    def submit(self, tag: Tag, job: Callable[[], None]) -> None:
+        """Run `job` somewhere else."""
+        ...
+
+    def take(self) -> list[Done]:
+        """Jobs that ended since the last call."""
+        ...
+
+    def hush(self) -> None:
+        """Somebody looks."""
+        ...
+
+
 class Control:
     """The shell of control (`loop.Shell`)."""
 
-    def __init__(self, seat: Seat, links: Links, log: Log, started: Started) -> None:
+    def __init__(
+        self, seat: Seat, links: Links, log: Log, started: Started, threads: Threads
+    ) -> None:
         self._seat = seat
         self._links = links
         self._log = log
@@ -63,8 +97,12 @@ class Control:
         self._requests = Requests(
             self._append, self._report, self._blocked_ms, lambda: self._room.told(0)
         )
+        self._threads = threads
+        self._syncing = False
+        self._writing = False  # a snapshot
+        self._frozen: Unwritten | None = None  # to be written once its records are committed
         self._changes: list[Change] = []
-        self._pending: list[tuple[int, int, int, bytes]] = []
+        self._pending: deque[Pending] = deque()
         self._mutations = Mutations(seat, self._clock, self._metadata.image)
         self._answers = {
             index: Answers(links.writer(NETPROC, index)) for index in range(seat.netprocs)
@@ -72,7 +110,8 @@ class Control:
 
     def open_for_business(self) -> None:
         """What the start appended is synced and published: everyone may follow."""
-        self._commit()
+        self._metadata.sync()
+        self._show(len(self._changes), self._metadata.active_size)
         self._links.set_state(READY)
 
     def peers_changed(self, peers: list[Peer]) -> None:
@@ -80,10 +119,10 @@ class Control:
         for peer in peers:
             if peer.kind == NETPROC:
                 self._answers[peer.index].drop()
-                self._pending = [one for one in self._pending if one[0] != peer.index]
+                self._pending = deque(one for one in self._pending if one.netproc != peer.index)
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
-        """Decide on what one netproc asks; answered when the turn's sync is done."""
+        """Decide on what one netproc asks; answered when all that it could see is committed."""
         if peer.kind == IOPROC:
             for message in messages:
                 self._assign(message)
@@ -99,7 +138,8 @@ class Control:
                 code, body = self._requests.ensure_topic(message, context)
             else:
                 continue
-            self._pending.append((peer.index, message.token, code, body))
+            seen = self._metadata.end_offset
+            self._pending.append(Pending(peer.index, message.token, code, body, seen))
             self._refresh(context)
 
     def _assign(self, message: Message) -> None:
@@ -116,35 +156,79 @@ class Control:
                     with suppress(DiskFull):
                         self._append(new)
 
+    def ready(self, mask: int) -> None:
+        """A job ended: the turn that follows takes the result."""
+        self._threads.hush()
+
     def turn(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""
         self._room.tick(now_ns)
         if not self._leading.begun:
             self._changes += self._leading.again(now_ns, self._clock.wall_ms())
-        if self._metadata.uncommitted:
-            self._commit()
-        for index, token, code, body in self._pending:
-            self._answers[index].put(token, code, body)
-        self._pending.clear()
-        full = [answers for answers in self._answers.values() if not answers.push()]
         now_ms = self._clock.wall_ms()
-        if self._metadata.snapshot_due(now_ms):
-            self._snapshot(now_ms)
+        self._take(now_ms)
+        self._begin(now_ms)
+        self._take(now_ms)  # it may have been quick
+        metadata, pending = self._metadata, self._pending
+        while pending and pending[0].seen <= metadata.committed:
+            one = pending.popleft()
+            self._answers[one.netproc].put(one.token, one.code, one.body)
+        full = [answers for answers in self._answers.values() if not answers.push()]
         if self._trash.due(now_ms):
-            metadata = self._metadata
-            self._trash.tick(metadata.image, self._settings(), metadata.committed, now_ms)
-        if self._seat.processes.drain >= DRAIN_STAGE:
+            self._trash.tick(metadata.image, self._settings(), metadata.end_offset, now_ms)
+        if self._seat.processes.drain >= DRAIN_STAGE and not self._syncing:
             return STOP
         return 1 if full else LONGEST_WAIT_MS
 
-    def _snapshot(self, now_ms: int) -> None:
+    def _begin(self, now_ms: int) -> None:
+        """A sync for all that was appended; with it the view for a snapshot, which is of just that.
+
+        A snapshot that is being written when control ends is written by its successor."""
+        metadata = self._metadata
+        if self._syncing:
+            return
+        idle = self._frozen is None and not self._writing
+        if idle and metadata.snapshot_due(now_ms) and metadata.image.pending is None:
+            self._frozen = metadata.begin_snapshot(now_ms)
+        if metadata.uncommitted:
+            job = metadata.begin_sync()
+            assert job is not None, "there is something to sync"
+            self._syncing = True
+            tag = (job, len(self._changes), metadata.active_size)
+            self._threads.submit(tag, job.run)
+        elif self._frozen is not None:
+            self._write_snapshot()
+
+    def _write_snapshot(self) -> None:
+        """All of it is committed."""
+        frozen, self._frozen = self._frozen, None
+        assert frozen is not None and frozen.snapshot.offset <= self._metadata.committed
+        self._writing = True
+        self._threads.submit((frozen,), partial(frozen.write, self._disk, self._metadata.folder))
+
+    def _take(self, now_ms: int) -> None:
+        for done in self._threads.take():
+            if len(done.tag) == 1:
+                self._writing = False
+                self._snapshot_written(done.tag[0], done.failure, now_ms)
+                continue
+            job, changes, position = done.tag
+            self._syncing = False
+            self._metadata.end_sync(job, done.failure)
+            self._show(changes, position)
+            if self._frozen is not None:
+                self._write_snapshot()
+
+    def _snapshot_written(self, frozen: Unwritten, failure: Exception | None, now_ms: int) -> None:
         """Without a new snapshot the log only gets longer: a full disk is no reason to end."""
         try:
-            self._metadata.snapshot(now_ms)
-        except StorageFailed as failure:
-            self._log.event(ERROR, "metadata-snapshot-failed", cause=str(failure))
+            if failure is not None:
+                raise failure
+            self._metadata.end_snapshot(frozen, now_ms)
+        except StorageFailed as cause:
+            self._log.event(ERROR, "metadata-snapshot-failed", cause=str(cause))
         else:
-            self._log.event(NOTICE, "metadata-snapshot", offset=self._metadata.committed)
+            self._log.event(NOTICE, "metadata-snapshot", offset=frozen.snapshot.offset)
 
     def close(self) -> None:
         """The orderly end: the log is synced, nobody asks any more."""
@@ -172,17 +256,19 @@ class Control:
         row = self._seat.partitions.read_row(handle)
         return row[columns.SIZE_BYTES], row[columns.LOG_END] - row[columns.LOG_START]
 
-    def _commit(self) -> None:
-        """Make everything appended durable, then visible: rows first, then the offset."""
-        self._metadata.sync()
-        changes, self._changes = self._changes, []
+    def _show(self, count: int, position: int) -> None:
+        """The first changes are committed: rows first, then the offset. position: the bytes of the
+        active segment that are."""
+        committed = self._metadata.committed
+        changes = self._changes[:count]
+        del self._changes[:count]
         for change in changes:
-            self._rows.apply(change, self._metadata.committed)
+            self._rows.apply(change, committed)
             self._tell(change)
         self._mutations.follow(changes, self._metadata.image)
         table = self._seat.processes
-        table.publish_metadata(self._metadata.committed, self._metadata.active_size)
-        table.set_applied(self._seat.me, self._metadata.committed)
+        table.publish_metadata(committed, position)
+        table.set_applied(self._seat.me, committed)
         self._links.wake_sleepers()
 
     def _tell(self, change: Change) -> None:
@@ -258,7 +344,9 @@ def run(seat: Seat) -> int:
     loop = Loop(seat, links)
     folders = [path for one in seat.log_dirs for path in (one, os.path.abspath(one))]
     disk = ReservedDisk(OsDisk(), folders)
-    control = Control(seat, links, log, start(seat, disk, OsClock(), os.urandom, log))
+    threads = Flusher(2)  # a sync does not wait for a snapshot
+    control = Control(seat, links, log, start(seat, disk, OsClock(), os.urandom, log), threads)
+    loop.register(threads.fd, select.EPOLLIN, control)
     control.open_for_business()
     loop.run(control)
     control.close()

@@ -7,6 +7,7 @@ tools read them, and its controller can take them over. Control is the only call
 
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from errno import EBADMSG
 from typing import Final
@@ -17,6 +18,7 @@ from appliance.base.ids import TopicId
 from appliance.config.log_config import NEVER, LogConfig
 from appliance.control import quorum_state, repair
 from appliance.control.damage import refuse_damage
+from appliance.logstore.flush import FlushJob
 from appliance.logstore.log import Log
 from appliance.logstore.recovery import write_metadata
 from appliance.metadata import checkpoint, files
@@ -31,6 +33,30 @@ from appliance.wire.batch import NewRecord, build_batch, read_header
 METADATA_TOPIC_ID: Final = TopicId(bytes(15) + b"\x01")
 KEEP_SNAPSHOTS: Final = 2
 _TRY_AGAIN_MS: Final = 60_000
+
+
+@dataclass(slots=True, frozen=True)
+class Unwritten:
+    """A snapshot that is to be written: of an image that nobody changes, with the bytes of the log
+    that it spares."""
+
+    snapshot: SnapshotId
+    image: MetadataImage
+    quorum: VoterSet
+    now_ms: int
+    last_ms: int
+    log_bytes: int
+
+    def write(self, disk: Disk, folder: str) -> None:
+        """Write the file, durably; on any thread. Raises StorageFailed."""
+        pieces = checkpoint.write(
+            self.image,
+            self.snapshot,
+            self.quorum,
+            now_ms=self.now_ms,
+            last_log_timestamp=self.last_ms,
+        )
+        write_file(disk, f"{folder}/{self.snapshot.file_name}", b"".join(pieces))
 
 
 @dataclass(slots=True, frozen=True)
@@ -137,6 +163,22 @@ class MetadataLog:
         self._log.sync_now()
         self.committed = self._log.end_offset
 
+    def begin_sync(self) -> FlushJob | None:
+        """What is to run, on any thread, so that everything appended until now is on the disk;
+        `end_sync` when it has. One at a time; appending goes on meanwhile. Raises StorageFailed,
+        which is final."""
+        return self._log.flush_job()
+
+    def end_sync(self, job: FlushJob, failure: Exception | None) -> None:
+        """The job has run: what it covers is committed. Raises its failure, which is final."""
+        if failure is not None:
+            if isinstance(failure, StorageFailed):
+                self._log.fail(failure)
+            raise failure
+        self._log.flushed(job)
+        assert self.committed <= job.end_offset <= self._log.end_offset
+        self.committed = job.end_offset
+
     def snapshot_due(self, now_ms: int) -> bool:
         """Whether enough was committed, or long enough ago, since the last snapshot."""
         limits = self._limits
@@ -145,20 +187,37 @@ class MetadataLog:
         old = limits.snapshot_ms > 0 and now_ms - self._snapshot_ms >= limits.snapshot_ms
         return self._bytes >= limits.snapshot_bytes or (old and self._bytes > 0)
 
-    def snapshot(self, now_ms: int) -> list[str]:
-        """Write a snapshot of what is committed; drop what older ones make needless.
-
-        Returns the names of the files that went. Raises StorageFailed."""
-        assert not self.uncommitted, "a snapshot holds committed records only"
+    def begin_snapshot(self, now_ms: int) -> Unwritten:
+        """A snapshot of all that was appended until now, to be written once that is committed."""
         self._again_ms = now_ms + _TRY_AGAIN_MS
-        snapshot = SnapshotId(self.committed, self.epoch)
-        pieces = checkpoint.write(
-            self.image, snapshot, self.quorum, now_ms=now_ms, last_log_timestamp=self._last_ms
+        return Unwritten(
+            SnapshotId(self.end_offset, self.epoch),
+            self.image.frozen(),
+            copy(self.quorum),
+            now_ms,
+            self._last_ms,
+            self._bytes,
         )
-        write_file(self._disk, f"{self._folder}/{snapshot.file_name}", b"".join(pieces))
-        self._bytes = self._again_ms = 0
+
+    def end_snapshot(self, written: Unwritten, now_ms: int) -> list[str]:
+        """It is written: drop what older ones make needless. Returns the names of the files that
+        went. Raises StorageFailed."""
+        assert written.snapshot.offset <= self.committed, "a snapshot holds committed records only"
+        self._bytes -= written.log_bytes
+        self._again_ms = 0
         self._snapshot_ms = now_ms
         return self._clean(now_ms)
+
+    def snapshot(self, now_ms: int) -> list[str]:
+        """All of it here and now, while all is committed."""
+        unwritten = self.begin_snapshot(now_ms)
+        unwritten.write(self._disk, self._folder)
+        return self.end_snapshot(unwritten, now_ms)
+
+    @property
+    def folder(self) -> str:
+        """Where log and snapshots are."""
+        return self._folder
 
     def _clean(self, now_ms: int) -> list[str]:
         """Keep the newest snapshots and the log from the oldest of them on."""

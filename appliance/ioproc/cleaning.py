@@ -21,7 +21,6 @@ from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.core import Core
-from appliance.ioproc.flusher import Done
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.syncing import Threads
 from appliance.logstore import cleanable, swap
@@ -31,6 +30,7 @@ from appliance.logstore.compaction import Work
 from appliance.logstore.log import Log
 from appliance.logstore.removal import Removal
 from appliance.metadata.log_dirs import LogDirs
+from appliance.shell.flusher import Done
 from appliance.shell.log import INFO, WARNING
 from appliance.shell.log import Log as EventLog
 

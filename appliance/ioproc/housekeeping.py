@@ -19,12 +19,12 @@ from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.checkpoints import Offsets
 from appliance.ioproc.core import Core
-from appliance.ioproc.flusher import Flusher
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.syncing import Threads
 from appliance.ioproc.trims import Told, Trims
 from appliance.logstore.removal import Removal
 from appliance.metadata.log_dirs import LogDirs
+from appliance.shell.flusher import Flusher
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 

@@ -22,7 +22,6 @@ from appliance.ioproc.cleaner_link import CleanerLink
 from appliance.ioproc.cleaning import Cleaning
 from appliance.ioproc.coordinating import Coordinating
 from appliance.ioproc.core import Core
-from appliance.ioproc.flusher import Flusher
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.moving import Moves
@@ -37,6 +36,7 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
 from appliance.ring.messages import ASSIGN, Message
 from appliance.ring.process_table import CONTROL, DRAINING, NETPROC, READY, Peer
+from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, INFO, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop

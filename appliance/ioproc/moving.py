@@ -21,7 +21,6 @@ from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.ioproc import copying, folders
 from appliance.ioproc.core import Core
-from appliance.ioproc.flusher import Done
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.syncing import Threads
@@ -31,6 +30,7 @@ from appliance.logstore.recovery import write_metadata
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
 from appliance.metadata.log_dirs import LogDirs
+from appliance.shell.flusher import Done
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.flusher import Done, Tag, run
 from appliance.ioproc.partition import Partition
+from appliance.shell.flusher import Done, Tag, run
 
 QUICK_SYNC_NS: Final = 1_000_000
 """Syncs that take less on average are done on the loop when one partition waits and nothing else is

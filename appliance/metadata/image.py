@@ -69,6 +69,23 @@ class MetadataImage:
         """Finalized metadata.version (KIP-584), 0 before it is known."""
         return self.features.get(METADATA_VERSION, 0)
 
+    def frozen(self) -> "MetadataImage":
+        """This image as it is now, however the cluster changes: its parts are shared, because a
+        part is replaced and never edited."""
+        assert self.pending is None, "not in the middle of a metadata transaction"
+        view = MetadataImage()
+        for topic in self.topics_by_name.values():
+            copy = TopicImage(topic.name, topic.topic_id, list(topic.partitions))
+            view.topics_by_name[copy.name] = view.topics_by_id[copy.topic_id] = copy
+        view.configs = {key: dict(settings) for key, settings in self.configs.items()}
+        view.quotas = {key: dict(quotas) for key, quotas in self.quotas.items()}
+        view.brokers, view.controllers = dict(self.brokers), dict(self.controllers)
+        view.features, view.kept = dict(self.features), dict(self.kept)
+        view.next_producer_id = self.next_producer_id
+        view.applied_offset, view.epoch = self.applied_offset, self.epoch
+        view.skipped = self.skipped
+        return view
+
     def partition(self, topic: str, index: int) -> PartitionImage | None:
         """The partition, or None when the topic or the partition does not exist."""
         found = self.topics_by_name.get(topic)

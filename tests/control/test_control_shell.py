@@ -4,6 +4,7 @@ import os
 
 import pytest
 from kio.index import load_request_schema
+from sim.threads import Threads
 
 from appliance.base import errors
 from appliance.base.clock import OsClock
@@ -76,7 +77,8 @@ class Appliance:
         seat = self.seat(CTL)
         self.links = Links(seat, self.log)
         started = start(seat, self.disk, OsClock(), os.urandom, self.log)
-        self.control = Control(seat, self.links, self.log, started)
+        self.threads = Threads()
+        self.control = Control(seat, self.links, self.log, started, self.threads)
         self.control.open_for_business()
         self.settle()
 
@@ -297,8 +299,8 @@ def test_delete_topics_in_every_version(appliance, version):
 
 def test_requests_of_one_turn_share_one_sync(appliance, monkeypatch):
     syncs = []
-    log = appliance.control._metadata._log
-    monkeypatch.setattr(type(log), "sync_now", counted(type(log).sync_now, syncs))
+    log = appliance.control._metadata
+    monkeypatch.setattr(type(log), "begin_sync", counted(type(log).begin_sync, syncs))
     cls = load_request_schema(19, 7)
     at = 0
     for number in range(5):

@@ -9,7 +9,6 @@ from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.core import Core
-from appliance.ioproc.flusher import run
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.syncing import VISIBLE_MS, Syncing
@@ -18,6 +17,7 @@ from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
+from appliance.shell.flusher import run
 from appliance.wire.batch import NewRecord, build_batch
 
 NOW_MS = 1_700_000_000_000

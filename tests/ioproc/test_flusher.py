@@ -2,7 +2,7 @@
 
 import select
 
-from appliance.ioproc.flusher import THREADS, Flusher
+from appliance.shell.flusher import THREADS, Flusher
 
 
 def collect(flusher, count):

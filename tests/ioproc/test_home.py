@@ -18,7 +18,6 @@ from appliance.base.os_disk import OsDisk, OsFile
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
-from appliance.ioproc.flusher import run
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.opening import Opener
@@ -35,6 +34,7 @@ from appliance.metadata.parts import PartitionImage, TopicImage
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import DELETE_RECORDS
 from appliance.ring.partition_table import PartitionTable
+from appliance.shell.flusher import run
 from appliance.shell.log import Log as EventLog
 
 

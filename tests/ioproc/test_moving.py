@@ -14,7 +14,6 @@ from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import moving
-from appliance.ioproc.flusher import run
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
@@ -22,6 +21,7 @@ from appliance.ioproc.partition import Partition
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import MOVE, MOVED
+from appliance.shell.flusher import run
 from appliance.shell.log import Log as EventLog
 
 IDS = (b"a" * 16, b"b" * 16)

@@ -10,6 +10,7 @@ import struct
 from contextlib import suppress
 
 from kio.index import load_request_schema
+from sim.threads import Threads
 
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
@@ -56,7 +57,7 @@ class World:
         self.control_links = Links(control_seat := self.seat(CTL), self.log)
         self.links = Links(seat, self.log)
         started = start(control_seat, OsDisk(), OsClock(), os.urandom, self.log)
-        self.control = Control(control_seat, self.control_links, self.log, started)
+        self.control = Control(control_seat, self.control_links, self.log, started, Threads())
         self.settle()
         self.control.open_for_business()
         for name in topics:
