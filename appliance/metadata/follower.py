@@ -6,6 +6,7 @@ I/O processes call it when the process table shows a new committed offset; they 
 control writes, never a byte beyond what is committed.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from appliance.base.disk import Disk
@@ -29,6 +30,14 @@ READ_BYTES: Final = 1 << 20
 LOG_FOLDER: Final = f"{METADATA_TOPIC}-0"
 
 
+BREATH: Final = 1000
+"""Records of a snapshot between two breaths: some 20 ms."""
+
+
+def _go_on_at_once() -> None:
+    """Nobody waits to hear of us."""
+
+
 class MetadataUnreadable(Exception):
     """The committed metadata cannot be read; nothing here can go on without it."""
 
@@ -50,6 +59,7 @@ class Follower:
         self.applied = -1  # nothing was looked at yet
         self._segment = -1  # base offset of the segment file we are in, -1: to be found
         self._position = 0
+        self._breathe = _go_on_at_once
         self.bytes_replayed = 0  # of the log, since the snapshot that it began with
 
     @property
@@ -69,17 +79,22 @@ class Follower:
         """(topic id, partition) → row of the partition table; one dict for ever."""
         return self._rows.rows
 
-    def catch_up(self, committed: int) -> list[Change]:
-        """Replay up to `committed` (an exclusive end) and say what changed, in order.
+    def catch_up(
+        self, committed: int, breathe: Callable[[], None] = _go_on_at_once
+    ) -> list[Change]:
+        """Replay up to `committed` (an exclusive end) and say what changed, in order. breathe:
+        called now and then meanwhile, for who has to be heard of however much there is.
 
         Raises MetadataUnreadable when neither log nor snapshots hold what was committed."""
         if committed <= max(self.applied, 0):
             return []
+        self._breathe = breathe
         try:
             changes = self.load(committed) if self.applied < 0 else self._replay_log(committed)
         except LogGone:
             changes = self.load(committed)
         self._rows.refresh(changes)
+        self._breathe = _go_on_at_once
         return changes
 
     def load(self, committed: int) -> list[Change]:
@@ -92,7 +107,7 @@ class Follower:
         newest = files.newest_snapshot(self._disk, self._dir)
         if newest is not None:
             snapshot, found = newest
-            _replay_checkpoint(self.image, snapshot, found)
+            _replay_checkpoint(self.image, snapshot, found, self._breathe)
             self.quorum = found.quorum
             self.applied = snapshot.offset
         try:
@@ -157,6 +172,7 @@ class Follower:
             self.image.applied_offset = end - 1
             self.applied = end
             self.bytes_replayed += header.size
+            self._breathe()
         return at
 
 
@@ -182,9 +198,14 @@ def _decode(value: bytes) -> object:
 
 
 def _replay_checkpoint(
-    image: MetadataImage, snapshot: SnapshotId, found: checkpoint.Checkpoint
+    image: MetadataImage,
+    snapshot: SnapshotId,
+    found: checkpoint.Checkpoint,
+    breathe: Callable[[], None],
 ) -> None:
-    for value in found.values:
+    for number, value in enumerate(found.values):
+        if not number % BREATH:
+            breathe()
         image.apply(snapshot.offset - 1, _decode(value))
     image.applied_offset = snapshot.offset - 1
     image.epoch = snapshot.epoch

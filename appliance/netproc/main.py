@@ -33,6 +33,13 @@ class _Waiting:
         return _LOOK_AGAIN_MS
 
 
+def _let_go(links: Links) -> None:
+    """Nothing was asked yet, so there is nothing of a dead peer to forget; but it must be said."""
+    links.beat()
+    links.changed_peers()
+    links.confirm()
+
+
 def run(seat: Seat) -> int:
     """Serve until the appliance drains; 0 is an orderly end."""
     log = Log(str(seat.me))
@@ -43,7 +50,7 @@ def run(seat: Seat) -> int:
         return 0
     follower = Follower(OsDisk(), seat.data_dir, seat.partitions)
     committed = seat.processes.metadata_offset
-    follower.catch_up(committed)
+    follower.catch_up(committed, lambda: _let_go(links))
     seat.processes.set_applied(seat.me, committed)
     server = Server(seat, links, loop, follower, OsClock(), log)
     server.open_for_business()

@@ -93,6 +93,23 @@ def test_nothing_beyond_what_is_committed_is_replayed(folder):
     assert (follower.applied, follower.image.epoch) == (2, 1)
 
 
+def test_who_replays_much_is_heard_of_meanwhile_and_only_then(folder, monkeypatch):
+    monkeypatch.setattr("appliance.metadata.follower.BREATH", 5)
+    before = Follower(OsDisk(), str(folder.path), table())
+    for number in range(8):
+        folder.append(topic(number), partition(number, 0))
+    before.catch_up(folder.end)
+    folder.snapshot(before)
+    folder.append(topic(8))
+    breaths = []
+    follower = Follower(OsDisk(), str(folder.path), table())
+    follower.catch_up(folder.end, lambda: breaths.append(len(follower.image.topics_by_name)))
+    assert breaths == [0, 3, 5, 8, 9], "every five records of the snapshot, every batch behind it"
+    folder.append(topic(9))
+    follower.catch_up(folder.end)
+    assert len(breaths) == 5 and len(follower.image.topics_by_name) == 10
+
+
 def test_segments_are_followed_across_a_roll(folder):
     follower = Follower(OsDisk(), str(folder.path), table())
     for number in range(10):
