@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from appliance.cli.exits import Failure, usage
+from appliance.cli.exits import UNREACHABLE, Failure, usage
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -123,13 +123,20 @@ def partitions_of(
     return found
 
 
-def bounds(link: "Link", partitions: "list[TopicPartition]") -> "dict[tuple[str, int], Bounds]":
-    """First and next offset of each."""
+Lost = dict[tuple[str, int], Failure]
+"""Partition → why it did not say its offsets."""
+
+
+def bounds(
+    link: "Link", partitions: "list[TopicPartition]", lost: Lost | None = None
+) -> "dict[tuple[str, int], Bounds]":
+    """First and next offset of each. lost: takes those that the broker refuses, an offline one for
+    example; without it the first of them raises Failure."""
     from confluent_kafka.admin import OffsetSpec
 
-    low = _ask(link, partitions, OffsetSpec.earliest)
-    high = _ask(link, partitions, OffsetSpec.latest)
-    return {key: Bounds(low[key], high[key]) for key in low}
+    low = _ask(link, partitions, OffsetSpec.earliest, lost)
+    high = _ask(link, partitions, OffsetSpec.latest, lost)
+    return {key: Bounds(low[key], high[key]) for key in low if key in high}
 
 
 def resolve(
@@ -158,7 +165,10 @@ def resolve(
 
 
 def _ask(
-    link: "Link", partitions: "list[TopicPartition]", spec: Callable[[], object]
+    link: "Link",
+    partitions: "list[TopicPartition]",
+    spec: Callable[[], object],
+    lost: Lost | None = None,
 ) -> dict[tuple[str, int], int]:
     from confluent_kafka import TopicPartition
 
@@ -166,4 +176,12 @@ def _ask(
     if not asked:
         return {}
     answers = link.admin().list_offsets(asked, request_timeout=link.timeout_s)  # type: ignore[arg-type]
-    return {(one.topic, one.partition): link.wait(answer).offset for one, answer in answers.items()}
+    found = {}
+    for one, answer in answers.items():
+        try:
+            found[one.topic, one.partition] = link.wait(answer).offset
+        except Failure as failure:
+            if lost is None or failure.code == UNREACHABLE:
+                raise
+            lost[one.topic, one.partition] = failure
+    return found

@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from appliance.cli.complete import topic_names
-from appliance.cli.exits import OK
+from appliance.cli.exits import OK, Failure
 from appliance.cli.link import Link, connected
-from appliance.cli.offsets import Bounds, bounds
+from appliance.cli.offsets import Bounds, Lost, bounds
 from appliance.cli.output import Row, emit, formatted, plain, table
 
 
@@ -64,23 +64,25 @@ def describe(link: Link, names: list[str]) -> list[Row]:
     answers = link.admin().describe_topics(TopicCollection(names), request_timeout=link.timeout_s)
     found = {name: link.wait(answers[name], name) for name in names}
     places = [TopicPartition(name, one.id) for name in names for one in found[name].partitions]
-    known = bounds(link, places)
-    return [_topic(found[name], known) for name in names]
+    lost: Lost = {}
+    known = bounds(link, places, lost)
+    return [_topic(found[name], known, lost) for name in names]
 
 
-def _topic(found: Any, known: dict[tuple[str, int], Bounds]) -> Row:
+def _topic(found: Any, known: dict[tuple[str, int], Bounds], lost: Lost) -> Row:
     partitions: list[Row] = []
     for one in sorted(found.partitions, key=lambda p: int(p.id)):
-        edge = known[found.name, one.id]
+        edge = known.get((found.name, one.id))
         partitions.append(
             {
                 "partition": one.id,
                 "leader": one.leader.id if one.leader else None,
                 "replicas": [node.id for node in one.replicas],
                 "isr": [node.id for node in one.isr],
-                "start": edge.low,
-                "end": edge.high,
-                "records": edge.high - edge.low,
+                "start": edge and edge.low,
+                "end": edge and edge.high,
+                "records": edge and edge.high - edge.low,
+                "problem": _problem(lost.get((found.name, one.id))),
             }
         )
     return {
@@ -89,9 +91,17 @@ def _topic(found: Any, known: dict[tuple[str, int], Bounds]) -> Row:
         "internal": bool(found.is_internal),
         "partition_count": len(partitions),
         "replicas": max((len(p["replicas"]) for p in partitions), default=0),
-        "records": sum(p["records"] for p in partitions),
+        "records": sum(p["records"] or 0 for p in partitions),
         "partitions": partitions,
     }
+
+
+def _problem(failure: Failure | None) -> str | None:
+    if failure is None:
+        return None
+    if failure.name == "KAFKA_STORAGE_ERROR":
+        return "offline: its files cannot be served; the broker's log says why"
+    return f"{failure.name}: {failure.message}"
 
 
 def settings_of(link: Link, name: str) -> list[Row]:
@@ -134,7 +144,9 @@ def _print(topic: Row, show_summary: bool, output: str) -> None:
                 print(f"{key.replace('_', ' '):<16}{plain(value)}")
         print()
     if topic.get("partitions"):
-        table(list(topic["partitions"][0]), topic["partitions"])
+        sick = any(one["problem"] for one in topic["partitions"])
+        columns = [name for name in topic["partitions"][0] if sick or name != "problem"]
+        table(columns, topic["partitions"])
         print()
     if topic.get("configs"):
         columns = ["key", "value", "source"]

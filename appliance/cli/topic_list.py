@@ -7,8 +7,8 @@ import click
 from appliance.cli.complete import topic_names
 from appliance.cli.exits import OK, usage
 from appliance.cli.link import Link, connected
-from appliance.cli.offsets import bounds
-from appliance.cli.output import Row, emit, formatted
+from appliance.cli.offsets import Lost, bounds
+from appliance.cli.output import Row, emit, formatted, say
 from appliance.cli.topic_undelete import show_deleted
 
 
@@ -89,7 +89,10 @@ def _count(link: Link, rows: list[Row], chosen: Found) -> None:
     from confluent_kafka import TopicPartition
 
     places = [TopicPartition(name, p) for name, (numbers, _) in chosen.items() for p in numbers]
-    known = bounds(link, places)
+    lost: Lost = {}
+    known = bounds(link, places, lost)
+    for name, number in lost:
+        say(f"{name} partition {number} is not counted; penstock topic describe {name} says why")
     for row in rows:
         mine = [edge for (name, _), edge in known.items() if name == row["name"]]
         row["records"] = sum(edge.high - edge.low for edge in mine)

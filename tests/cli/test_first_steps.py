@@ -262,6 +262,33 @@ def test_who_watches_or_writes_is_told_why_nothing_is_heard(fresh_appliance):
         assert len(said.splitlines()) == 2, "cause and hint"
 
 
+def test_an_offline_partition_is_shown_beside_the_others(fresh_appliance):
+    one = fresh_appliance()
+    link = penstock.connect(one.bootstrap)
+    link.create_topic("orders", 2)
+    with link.producer() as producer:
+        for number in (0, 1, 1):
+            producer.produce("orders", b"x", partition=number)
+    one.stop()
+    for segment in (one.data_dir / "orders-0").glob("*.log"):
+        segment.unlink()
+    one.start()
+
+    def ask(*words):
+        return subprocess.run(
+            [*PENSTOCK, "topic", *words, "-b", one.bootstrap],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+
+    lost, well = rows(ask("describe", "orders", "-o", "json"))[0]["partitions"]
+    assert (lost["end"], lost["records"], well["end"], well["problem"]) == (None, None, 2, None)
+    assert lost["problem"].startswith("offline")
+    assert "PROBLEM" in ask("describe", "orders").stdout
+    listed = ask("list", "orders", "-o", "wide")
+    assert listed.stdout.splitlines()[1].split() == ["orders", "2", "1", "2"]
+    assert "orders partition 0 is not counted" in listed.stderr
+
+
 def damage(appliance, topic, what):
     (segment,) = (appliance.data_dir / f"{topic}-0").glob("*.log")
     with segment.open("r+b") as file:
