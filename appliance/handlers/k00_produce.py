@@ -12,6 +12,8 @@ from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Route
+from appliance.handlers.record_errors import explain
+from appliance.metadata.effective import log_config
 from appliance.ring.messages import APPEND, Message
 from appliance.wire import produce
 from appliance.wire.produce import Batch, PartitionAnswer, ProduceRequest
@@ -72,6 +74,22 @@ def _failed(code: int, request: ProduceRequest, batch: Batch) -> PartitionAnswer
     return PartitionAnswer(code, -1, -1, -1, message)
 
 
+_EXPLAINED = (errors.INVALID_RECORD, errors.INVALID_TIMESTAMP, errors.CORRUPT_MESSAGE)
+
+
+def _refused(
+    host: Host, x: Exchange, code: int, request: ProduceRequest, batch: Batch
+) -> PartitionAnswer:
+    """What the partition's home refused; its bytes are still there to be explained."""
+    route = host.route(batch.topic, batch.partition, x.version >= produce.FIRST_TOPIC_ID)
+    if code not in _EXPLAINED or x.version < produce.FIRST_RECORD_ERRORS or route is None:
+        return _failed(code, request, batch)
+    rules = log_config(host.image, host.config, route.topic)
+    view = host.memory[batch.position : batch.position + batch.length]
+    message, found = explain(view, code, rules, route.topic, route.partition)
+    return PartitionAnswer(code, -1, -1, -1, message, found)
+
+
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     request, answers = x.state
     if message is None:
@@ -79,7 +97,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     elif message.flags == 1:
         answers[index] = PartitionAnswer(0, message.a, message.b, message.c)
     else:
-        answers[index] = _failed(message.flags - 1, request, request.batches[index])
+        answers[index] = _refused(host, x, message.flags - 1, request, request.batches[index])
     if not x.pending and x.answer is None:
         _finish(host, x)
 

@@ -17,6 +17,7 @@ LOWEST = 3
 HIGHEST = 13
 FIRST_FLEXIBLE = 9
 FIRST_TOPIC_ID = 13
+FIRST_RECORD_ERRORS = 8
 
 _I16 = Struct(">h").unpack_from
 _I32 = Struct(">i").unpack_from
@@ -42,6 +43,13 @@ class ProduceRequest(NamedTuple):
     topics: list[tuple[bytes, int]]  # every topic entry, with the number of batches up to its end
 
 
+class RecordError(NamedTuple):
+    """A record that a batch was refused for: its index in the batch, and why."""
+
+    batch_index: int
+    message: str
+
+
 class PartitionAnswer(NamedTuple):
     """What one batch came to. Times in ms, -1 where there is none."""
 
@@ -50,6 +58,7 @@ class PartitionAnswer(NamedTuple):
     log_append_time: int
     log_start_offset: int
     message: str | None = None
+    record_errors: tuple[RecordError, ...] = ()
 
 
 def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceRequest:
@@ -176,17 +185,34 @@ def encode(
             else:
                 out.append(_FIXED_3.pack(batch.partition, *answer[:3]))
             if version >= 8:
-                out.append(_message_fixed(answer.message))
+                out.append(_message_fixed(answer))
         first = last
     out.append(_pack(">i", throttle_ms))
     return b"".join(out)
 
 
-def _message_fixed(message: str | None) -> bytes:
-    if message is None:
+def _message_fixed(answer: PartitionAnswer) -> bytes:
+    if answer.message is None:
         return _NO_ERRORS_NO_MESSAGE
-    text = message.encode()[:32767]
-    return _pack(f">ih{len(text)}s", 0, len(text), text)
+    out = [_pack(">i", len(answer.record_errors))]
+    for one in answer.record_errors:
+        why = one.message.encode()[:STRING_MAX]
+        out.append(_pack(f">ih{len(why)}s", one.batch_index, len(why), why))
+    text = answer.message.encode()[:STRING_MAX]
+    out.append(_pack(f">h{len(text)}s", len(text), text))
+    return b"".join(out)
+
+
+def _message_flexible(answer: PartitionAnswer) -> bytes:
+    if answer.message is None:
+        return b"\x01\x00\x00"  # no record errors, null message, no tags
+    out = [uvarint(len(answer.record_errors) + 1)]
+    for one in answer.record_errors:
+        why = one.message.encode()
+        out += (_pack(">i", one.batch_index), uvarint(len(why) + 1), why, b"\x00")
+    text = answer.message.encode()
+    out += (uvarint(len(text) + 1), text, b"\x00")
+    return b"".join(out)
 
 
 def _encode_flexible(
@@ -201,11 +227,7 @@ def _encode_flexible(
         out.append(uvarint(last - first + 1))
         for batch, answer in zip(request.batches[first:last], answers[first:last], strict=True):
             out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
-            if answer.message is None:
-                out.append(b"\x01\x00\x00")  # no record errors, null message, no tags
-            else:
-                text = answer.message.encode()
-                out += (b"\x01", uvarint(len(text) + 1), text, b"\x00")
+            out.append(_message_flexible(answer))
         out.append(b"\x00")
         first = last
     out.append(_pack(">ib", throttle_ms, 0))

@@ -12,3 +12,9 @@ def test_the_answers_are_the_same(targets):
     report = run(registry.load(), targets, table.read())
     print(report)
     assert report.good, f"\n{report}"
+
+
+def test_every_advertised_api_has_a_script(targets):
+    """An API that is advertised and compared with nothing would be believed for nothing."""
+    ours, _ = targets
+    assert set(ours.ranges) == {script.key for script in registry.load()}

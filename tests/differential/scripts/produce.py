@@ -48,7 +48,9 @@ def produce_bad_records(s):
     ask = asker(s, topic)
     ask("wrong checksum", spoiled(batch(b"value")))
     ask("too large", batch(b"x" * 2000))
+    ask("too late", batch(b"value", timestamp=NOW_MS + 2 * HOUR))
     ask("two batches", batch(b"a") + batch(b"b"))
+    ask("magic 1", spoiled(batch(b"value"), 16))
     ask("count too small", batch(b"a", b"b", count=1))
     ask("count too large", batch(b"a", b"b", count=3))
     ask("control batch", batch(b"value", attributes=0x20))
@@ -68,11 +70,27 @@ def produce_cut_records(s):
 
 
 @script("Produce", versions=(3, 13))
+def produce_to_compacted(s):
+    """Every record without a key is named (KIP-467)."""
+    topic = both(s, s.topic(cleanup_policy="compact"))
+    ask = asker(s, topic)
+    ask("one without key", batch(b"value"))
+    ask("three without keys", batch(b"a", b"b", b"c"))
+
+
+@script("Produce", versions=(3, 13))
 def produce_with_append_time(s):
     topic = both(s, s.topic(message_timestamp_type="LogAppendTime"))
     ask = asker(s, topic)
     ask("good", batch(b"value"))
     ask("years ahead", batch(b"value", timestamp=NOW_MS + 9000 * HOUR))
+
+
+@script("Produce", versions=(3, 13))
+def produce_old_records(s):
+    topic = both(s, s.topic(message_timestamp_before_max_ms="1000"))
+    ask = asker(s, topic)
+    ask("too old", batch(b"a", b"b", timestamp=NOW_MS - HOUR))
 
 
 @script("Produce", versions=(3, 13))
