@@ -10,9 +10,12 @@ last `sync_dir` of their folder. Nothing else.
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from appliance.base.errors import DiskFull
+
+PAGE: Final = 4096
+"""Bytes that a page cache keeps or drops together, and that reads past it are aligned to."""
 
 Readable = bytes | bytearray | memoryview
 Writable = bytearray | memoryview
@@ -54,6 +57,15 @@ class File(Protocol):
     def sync(self) -> None:
         """Return when the bytes and the size are on the disk. May run on another thread than the
         writes."""
+        ...
+
+    def pread_medium(self, length: int, position: int) -> bytes:
+        """As `pread`, past the page cache: what of it is dirty is written first. Multiples of
+        PAGE but for the end of the file."""
+        ...
+
+    def forget(self, length: int, position: int) -> None:
+        """Drop what the page cache has of these pages and counts as clean. Multiples of PAGE."""
         ...
 
     def start_writeback(self, position: int, length: int) -> None:

@@ -7,12 +7,13 @@ missing. A partial write is continued; a failed one is never tried again.
 import ctypes
 import errno
 import fcntl
+import mmap
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from appliance.base.disk import Readable, Space, Writable
+from appliance.base.disk import PAGE, Readable, Space, Writable
 from appliance.base.errors import DiskFull, StorageFailed
 
 _IOV_MAX: Final = 1024
@@ -123,6 +124,37 @@ class OsFile:
     def sync(self) -> None:
         try:
             os.fdatasync(self._fd)
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+
+    def pread_medium(self, length: int, position: int) -> bytes:
+        assert position % PAGE == 0
+        with mmap.mmap(-1, -(-length // PAGE) * PAGE) as buffer:
+            try:
+                fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
+            except OSError as cause:
+                if cause.errno != errno.EINVAL:
+                    raise _failed(self.path, cause) from cause
+                return self._pread_dropped(length, position)
+            try:
+                got = os.preadv(fd, [buffer], position)
+                return buffer[: min(got, length)]
+            except OSError as cause:
+                raise _failed(self.path, cause) from cause
+            finally:
+                os.close(fd)
+
+    def _pread_dropped(self, length: int, position: int) -> bytes:
+        """Where no file can be read past the page cache; in memory file systems nothing is
+        lost."""
+        self.sync()
+        self.forget(length, position)
+        return self.pread(length, position)
+
+    def forget(self, length: int, position: int) -> None:
+        length = -(-length // PAGE) * PAGE  # a page that is named in part stays
+        try:
+            os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_DONTNEED)
         except OSError as cause:
             raise _failed(self.path, cause) from cause
 

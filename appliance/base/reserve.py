@@ -119,6 +119,12 @@ class ReservedFile:
     def sync(self) -> None:
         self._file.sync()
 
+    def pread_medium(self, length: int, position: int) -> bytes:
+        return self._file.pread_medium(length, position)
+
+    def forget(self, length: int, position: int) -> None:
+        self._file.forget(length, position)
+
     def start_writeback(self, position: int, length: int) -> None:
         self._file.start_writeback(position, length)
 

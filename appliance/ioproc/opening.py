@@ -1,8 +1,8 @@
 """Open the log of one partition of this ioproc, or create it, with what is known about its end.
 
 What needs no check: everything after an orderly end, and everything below the recovery point, which
-a predecessor that died alone has left in the partition table. The rest is checked and written once
-more (`logstore.renewal`), whatever became of the partition before.
+a predecessor that died alone has left in the partition table. The rest is checked and read back
+from the medium (`logstore.renewal`), whatever became of the partition before.
 
 With several log folders a partition lies where its folder is found; the metadata says where that
 should be, and where a new one is made. Invariant: a partition that may have records in a folder

@@ -86,8 +86,9 @@ class Log(LogState):
 
         recovery_point: below it everything was synced. clean: the last shutdown was orderly,
         nothing is checked. Otherwise CRC32C is checked from the recovery point on, a torn tail is
-        cut off, and the rest is written once more and synced: at return all of the log is on the
-        disk. machine_lived: only the writer died since, so that its indexes are not torn.
+        cut off, and the rest is read back from the medium, written where it is not there, and
+        synced: at return all of the log is on the disk. machine_lived: only the writer died since,
+        so that its indexes are not torn.
         Raises StorageFailed when a file refuses, and when something that must be there is missing
         or damaged: then nothing was changed.
         """

@@ -1,10 +1,10 @@
 """Making a log and opening one again, after an orderly end, the death of a process or a power cut.
 
 Invariant of an opened log: every batch in it is whole, nothing below the recovery point was
-dropped, and what lies above it was written once more (`renewal`), because the one before may have
-seen a sync fail. An invalid batch above the recovery point is a torn tail: the log ends before it.
-One below it is corruption: nothing is changed and StorageFailed says where; the caller fences the
-partition. Called by `Log.create` and `Log.open` only.
+dropped, and what lies above it was held against the medium (`renewal`), because the one before may
+have seen a sync fail. An invalid batch above the recovery point is a torn tail: the log ends before
+it. One below it is corruption: nothing is changed and StorageFailed says where; the caller fences
+the partition. Called by `Log.create` and `Log.open` only.
 """
 
 import errno
@@ -22,7 +22,7 @@ from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.indexes import INDEX_WRITE
 from appliance.logstore.log_state import LogState
 from appliance.logstore.producer_state import ProducerStates
-from appliance.logstore.renewal import renew, rewrite
+from appliance.logstore.renewal import renew, restore
 from appliance.logstore.scan import Found, Scan
 from appliance.logstore.segment import Segment
 from appliance.logstore.swap import finish_swaps
@@ -412,7 +412,7 @@ class Recovery:
             renew(disk, segment, position, offset, gaps=log.config.compact)
         name = f"{self.path}/{files.PARTITION_METADATA}"
         if self.doubtful and not self.recovery_point and disk.exists(name):
-            rewrite(disk, name)  # nor was its first sync seen to end
+            restore(disk, name)  # nor was its first sync seen to end
         if active.size:
             self.first_timestamp = HEADER.unpack(active.file.pread(HEADER_SIZE, 0))[8]
         log.snapshots.keep_to(end)

@@ -1,52 +1,73 @@
-"""Writes once more what a log has above its recovery point, before anybody builds on it.
+"""Holds what a log has above its recovery point against the medium, before anybody builds on it,
+and writes once more what is not there.
 
 Linux tells of a failed write-back once, to whoever had the file open, and then counts the pages as
 clean: they can be read, the next sync succeeds without them, and when the kernel wants their memory
-the old bytes are back. So whoever opens a log that was not closed in order can believe neither what
-it reads nor a sync that succeeds, unless it has made the pages dirty itself. Invariant: when
-`renew` returned and a sync of the segment's file succeeds after it, the bytes that were checked are
-on the disk. Bytes below the recovery point are the same before and after. Called by recovery.
+the old bytes are back. Writing into such a page is not enough either: ext4 believes to know where
+its block is, writes there, and leaves the block marked as never written. So a page that differs
+from the medium is dropped, then written, synced, and read from the medium again. Invariant: when
+`renew` returned, the bytes that were checked are on the disk. Called by recovery.
 """
 
 import errno
 from typing import Final
 
-from appliance.base.disk import Disk
+from crc32c import crc32c
+
+from appliance.base.disk import PAGE, Disk, File
 from appliance.base.errors import StorageFailed
 from appliance.logstore.scan import Scan
 from appliance.logstore.segment import Segment
 
 CHUNK: Final = 1 << 20
+assert CHUNK % PAGE == 0
 
 
 def renew(disk: Disk, segment: Segment, position: int, offset: int, *, gaps: bool) -> None:
-    """Write the segment's bytes from `position` on, where the batch with `offset` begins, and
-    check them again: between the first check and the write the kernel may have dropped some.
+    """Bring the segment's bytes from `position` on, where the batch with `offset` begins, to the
+    medium, and check them again: since the first check the kernel may have dropped some.
 
-    The segment's file is open, so that its next sync hears of a write-back that fails. Raises
-    StorageFailed.
+    Raises StorageFailed.
     """
     assert segment.file is not None
-    rewrite(disk, segment.path, position)
+    restore(disk, segment.path, position)
     scan = Scan(segment.file, position, segment.size, offset, gaps=gaps)
     for _ in scan.chunks():
         pass
     if scan.problem:
-        text = f"it changed while it was opened: {scan.problem}; the next start checks it again"
-        raise StorageFailed(segment.path, errno.EIO, text)
+        raise _changed(segment.path, scan.problem)
 
 
-def rewrite(disk: Disk, path: str, position: int = 0) -> None:
-    """Write a file's bytes from `position` on over themselves: a cut that hits it changes none.
-    Raises StorageFailed."""
+def restore(disk: Disk, path: str, position: int = 0) -> None:
+    """Write what the page cache has of a file from `position` on and the medium does not. Raises
+    StorageFailed."""
     file = disk.open(path, write=True)
     try:
-        end = file.size()
-        while position < end:
-            data = file.pread(min(CHUNK, end - position), position)
-            if not data:
-                raise StorageFailed(path, errno.EIO, f"it ends at {position}, not at {end}")
-            file.pwritev([data], position)
-            position += len(data)
+        written = _write_missing(file, position // PAGE * PAGE)
+        if written:
+            file.sync()
+        for at, length, crc in written:
+            if crc32c(file.pread_medium(length, at)) != crc:
+                raise _changed(path, f"what was written at {at} is not there")
     finally:
         file.close()
+
+
+def _write_missing(file: File, at: int) -> list[tuple[int, int, int]]:
+    """Position, length and CRC32C of the pieces that had to be written."""
+    written, end = [], file.size()
+    while at < end:
+        data = file.pread(min(CHUNK, end - at), at)
+        if not data:
+            raise _changed(file.path, f"it ends at {at}, not at {end}")
+        if file.pread_medium(len(data), at) != data:
+            file.forget(len(data), at)
+            file.pwritev([data], at)
+            written.append((at, len(data), crc32c(data)))
+        at += len(data)
+    return written
+
+
+def _changed(path: str, problem: str) -> StorageFailed:
+    text = f"it changed while it was opened: {problem}; the next start checks it again"
+    return StorageFailed(path, errno.EIO, text)

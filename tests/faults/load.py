@@ -152,7 +152,7 @@ class Load:
         Without it every record of the log was acknowledged.
         """
         acknowledged = self.acknowledged if before is None else before
-        found = self._everything()
+        found = self.everything()
         values = Counter(found.values())
         assert not [value for value, count in values.items() if count > 1], "records are doubled"
         lost = {v: p for v, p in acknowledged.items() if found.get(p) != v}
@@ -169,7 +169,7 @@ class Load:
         wrong = [k for k in self.consumed if found.get(k[:2]) != k[2]]
         assert not wrong, f"the consumer was given what is not there: {wrong[:3]}"
 
-    def _everything(self):
+    def everything(self):
         """(partition, offset) → value of all there is."""
         host, _, port = self.bootstrap.rpartition(":")
         Peer("broker", (host, int(port)), None).wait_served(self.topic, self.partitions, LIMIT_S)

@@ -19,7 +19,7 @@ NO_LOG_FLUSH = struct.pack("I", 2)
 SIZE = 2 << 30
 
 
-def _run(*command):
+def run(*command):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -38,7 +38,7 @@ class LoopDisk:
         self.mount.mkdir()
         with self.image.open("wb") as image:
             image.truncate(SIZE)
-        made = _run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1", str(self.image))
+        made = run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1", str(self.image))
         assert made.returncode == 0, made.stderr
         mounted = self._mount()
         if mounted.returncode:
@@ -47,7 +47,7 @@ class LoopDisk:
         return self
 
     def _mount(self):
-        return _run("mount", "-o", "loop", str(self.image), str(self.mount))
+        return run("mount", "-o", "loop", str(self.image), str(self.mount))
 
     def cut(self):
         """The power goes. Files can still be open; every write fails from now on."""
@@ -59,13 +59,13 @@ class LoopDisk:
 
     def back(self):
         """The power is back. Nobody may have a file of it open."""
-        gone = _run("umount", str(self.mount))
+        gone = run("umount", str(self.mount))
         assert gone.returncode == 0, gone.stderr
         mounted = self._mount()
         assert mounted.returncode == 0, mounted.stderr
 
     def __exit__(self, *_):
-        if _run("umount", str(self.mount)).returncode:
-            _run("umount", "-l", str(self.mount))
+        if run("umount", str(self.mount)).returncode:
+            run("umount", "-l", str(self.mount))
         with contextlib.suppress(OSError):
             self.image.unlink()

@@ -9,8 +9,10 @@ On Apache Kafka this holds only with flush.messages=1, which these tests set for
 
 import contextlib
 import os
+import threading
 import time
 
+import confluent_kafka as ck
 import pytest
 from load import Load
 from loop_disk import LoopDisk
@@ -69,6 +71,58 @@ def test_under_load(disk, broker):
         broker.start()
         load.acknowledged = before_the_cut
         load.check_content(before)
+
+
+def test_no_consumer_saw_what_is_gone(disk, broker):
+    """A consumer beside two producers, one of which does not wait for the disk: what it was given
+    before the cut is there after it, and no other record has its place."""
+    first_start(broker)
+    for turn in range(4):
+        topic = broker.peer.create(1, {}, f"seen-{turn}")
+        with Load(broker.bootstrap, topic) as load, Careless(broker.bootstrap, topic):
+            load.go_on(1500)
+            seen = dict(load.consumed)
+            disk.cut()
+            broker.kill()
+            load.give_up()
+        disk.back()
+        broker.start()
+        found = load.everything()
+        gone = [place for place in seen if found.get(place[:2]) != place[2]]
+        assert not gone, f"{len(gone)} of {len(seen)} that were seen are gone: {gone[:3]}"
+
+
+class Careless:
+    """A producer with acks=1 beside a load, on a thread of its own."""
+
+    def __init__(self, bootstrap, topic):
+        self.topic = topic
+        self.ending = threading.Event()
+        self.producer = ck.Producer({
+            "bootstrap.servers": bootstrap, "acks": "1", "linger.ms": 1, "log_level": 0,
+            "queue.buffering.max.messages": 5000,
+        })  # fmt: skip
+        self.thread = threading.Thread(target=self._produce)
+
+    def _produce(self):
+        number = 0
+        while not self.ending.is_set():
+            try:
+                self.producer.produce(self.topic, b"careless %d" % number, partition=0)
+                number += 1
+            except BufferError:
+                pass
+            self.producer.poll(0.001)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.thread.join()
+        self.producer.purge()
+        self.producer.flush(1)
 
 
 def test_after_topics_were_made(disk, broker):

@@ -7,7 +7,9 @@ for itself. `crash_at` stops the world before the n-th change; a write it hits a
 
 What a sync that fails does is what Linux does: some of the pages arrived, the others count as clean
 from then on. They can be read, the next sync succeeds without them, and whenever the kernel wants
-their memory (here: when a process dies) the old bytes are back. A cut takes them for sure.
+their memory (here: when a process dies) the old bytes are back. A cut takes them for sure. What is
+written into one that the disk never had is lost with it (as with ext4, which leaves its block
+marked as never written), until it was dropped and is written again.
 """
 
 import errno
@@ -27,12 +29,13 @@ class PowerCut(BaseException):
 
 class Inode:
     """synced: the bytes that a cut cannot take. lost: pages that count as clean and are not on the
-    disk."""
+    disk. never: those of them that never were."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.synced = b""
         self.lost: set[int] = set()
+        self.never: set[int] = set()
         self.modified_ms = 0
 
     def pages(self) -> int:
@@ -43,12 +46,14 @@ class Inode:
         if len(self.data) < end:
             self.data.extend(bytes(end - len(self.data)))
         self.data[position:end] = data
-        self.lost.difference_update(range(position // PAGE, -(-end // PAGE)))
+        pages = set(range(position // PAGE, -(-end // PAGE)))
+        self.lost -= pages - self.never
 
     def truncate(self, size: int) -> None:
         del self.data[size:]
         self.data.extend(bytes(size - len(self.data)))
         self.lost = {page for page in self.lost if (page + 1) * PAGE <= size}
+        self.never &= self.lost
 
     def sync(self) -> None:
         self.synced = self._merged(self.lost, len(self.data)) if self.lost else bytes(self.data)
@@ -60,16 +65,20 @@ class Inode:
             if self._page(self.data, page) != self._page(self.synced, page)
         }
         self.lost |= {page for page in dirty if rng.random() < 0.7}
+        self.never |= {page for page in self.lost if page * PAGE >= len(self.synced)}
         size = rng.choice((len(self.data), max(len(self.synced), len(self.data) // 2)))
         self.synced = self._merged(self.lost, size)
 
     def evict(self, rng: Random) -> None:
         """The kernel wants memory: clean pages are read again when they are needed."""
-        gone = {page for page in self.lost if rng.random() < 0.7}
+        self.drop({page for page in self.lost if rng.random() < 0.7})
+
+    def drop(self, gone: set[int]) -> None:
         for page in gone:
             end = min((page + 1) * PAGE, len(self.data))
             self.data[page * PAGE : end] = self._page(self.synced, page)[: end - page * PAGE]
         self.lost -= gone
+        self.never -= gone
 
     def _page(self, data: bytes | bytearray, page: int) -> bytes:
         return bytes(data[page * PAGE : (page + 1) * PAGE]).ljust(PAGE, b"\0")
@@ -93,6 +102,7 @@ class Inode:
         self.data = kept
         self.synced = bytes(kept)
         self.lost.clear()
+        self.never.clear()
 
 
 class Folder:
@@ -196,6 +206,15 @@ class SimFile:
             self._inode.sync_failed(self._disk.rng)
             raise
         self._inode.sync()
+
+    def pread_medium(self, length: int, position: int) -> bytes:
+        assert position % PAGE == 0
+        self.sync()
+        return bytes(self._inode.synced[position : position + length])
+
+    def forget(self, length: int, position: int) -> None:
+        named = range(position // PAGE, -(-(position + length) // PAGE))
+        self._inode.drop(self._inode.lost.intersection(named))
 
     def start_writeback(self, position: int, length: int) -> None:
         assert position >= 0 and position + length <= self.size()
