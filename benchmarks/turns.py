@@ -15,6 +15,7 @@ import fnmatch
 import mmap
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,7 @@ EVERY_S = 0.002
 SETTLE_S = 3.0
 OTHER = "other"
 DELETE_RECORDS = 21
+FILES = 1 << 19
 SERVE = """
 import mmap, sys
 from appliance.supervisor import memory
@@ -311,10 +313,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the brokers write")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and stop what was started
     kinds: list[type[System]] = [Penstock]
     if options.kafka:
         kafka.fetch()
         kinds.append(Kafka)
+    with suppress(ValueError, OSError):  # each log that is open takes a file
+        resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     chores = [c for c in CHORES if any(fnmatch.fnmatch(c, p) for p in options.chores)]
     rows = []
     with tempfile.TemporaryDirectory(dir=options.folder) as parent:
