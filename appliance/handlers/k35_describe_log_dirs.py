@@ -2,7 +2,8 @@
 
 2: flexible. 3: a code for the whole answer. 4: size of the volume (KIP-827). 5: cordoned folders.
 Sizes are those that the homes of the partitions publish. A partition that moves is told in both of
-its folders, where it goes as a future one, with how far the copy is behind.
+its folders, where it goes as a future one, with how far the copy is behind. One whose own files
+failed is told in a folder of its own, with the error: the log folder around it serves the others.
 """
 
 from collections.abc import Iterable
@@ -33,13 +34,17 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     else:
         asked = {topic.topic: dict.fromkeys(topic.partitions) for topic in request.topics}
     places: list[dict[str, list[Values]]] = [{} for _ in context.dirs.paths]
+    failed: list[Values] = []
     for name, indexes in asked.items():
         topic = image.topics_by_name.get(name)
         for index in indexes if topic is not None else ():
             assert topic is not None
             for number, row in _partition(context, topic, index):
-                places[number].setdefault(name, []).append(row)
-    results = [_directory(context, number, found) for number, found in enumerate(places)]
+                if _offline(context, topic, index):
+                    failed.append(_failed(context.dirs.paths[number], name, row))
+                else:
+                    places[number].setdefault(name, []).append(row)
+    results = [_directory(context, number, found) for number, found in enumerate(places)] + failed
     return Answer([], {"throttle_time": 0, "error_code": errors.NONE, "results": results})
 
 
@@ -56,6 +61,23 @@ def _directory(context: AdminContext, number: int, found: dict[str, list[Values]
         "total_bytes": total,
         "usable_bytes": usable,
         "is_cordoned": bool(broker and directory_id in (broker.cordoned_log_dirs or ())),
+    }
+
+
+def _offline(context: AdminContext, topic: TopicImage, index: int) -> bool:
+    handle = context.handles[topic.topic_id, index]
+    return context.partitions.get(handle, STATUS) == OFFLINE
+
+
+def _failed(path: str, name: str, row: Values) -> Values:
+    """The folder of one partition that a write or sync failed in, or that cannot be opened."""
+    return {
+        "error_code": errors.KAFKA_STORAGE_ERROR,
+        "log_dir": f"{path}/{name}-{row['partition_index']}",
+        "topics": [{"name": name, "partitions": [row]}],
+        "total_bytes": -1,
+        "usable_bytes": -1,
+        "is_cordoned": False,
     }
 
 

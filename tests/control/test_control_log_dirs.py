@@ -3,8 +3,9 @@
 import pytest
 from test_control_shell import Appliance, create, new
 
-from appliance.base.errors import CannotServe
+from appliance.base.errors import KAFKA_STORAGE_ERROR, CannotServe
 from appliance.ring.messages import ASSIGN, Message
+from appliance.ring.partition_table import OFFLINE, STATUS
 from appliance.ring.process_table import IOPROC, Peer
 
 
@@ -36,6 +37,18 @@ def test_new_partitions_are_spread_over_the_folders_that_are_there(two_folders, 
     data, _ = one.ask(35, 4, topics=None).results
     assert (data.log_dir, data.error_code) == (str(tmp_path / "data"), 0)
     assert one.followed().image.brokers[1].log_dirs == one.control._dirs.ids
+
+
+def test_a_partition_whose_files_failed_is_named_and_takes_no_folder_with_it(tmp_path):
+    one = Appliance(tmp_path)
+    create(one, {**new("a"), "num_partitions": 2})
+    (bad,) = [row for (_, index), row in one.followed().handles.items() if index == 1]
+    one.memory.partitions.set(bad, STATUS, OFFLINE)
+    folder, failed = one.ask(35, 4, topics=None).results
+    assert (folder.log_dir, folder.error_code) == (str(tmp_path), 0)
+    assert [p.partition_index for t in folder.topics for p in t.partitions] == [0]
+    assert (failed.log_dir, int(failed.error_code)) == (f"{tmp_path}/a-1", KAFKA_STORAGE_ERROR)
+    assert [p.partition_index for t in failed.topics for p in t.partitions] == [1]
 
 
 def test_where_a_partition_has_moved_to_is_written_down(two_folders):
