@@ -113,15 +113,6 @@ def test_kafka_reassign_partitions_lists_and_refuses(tool, topic, tmp_path):
     assert "7" in said
 
 
-def test_kafka_leader_election(tool, topic):
-    one = ["--election-type", "PREFERRED", "--topic", topic, "--partition", "0"]
-    said = tool("LeaderElectionCommand", *one)
-    assert f"Valid replica already elected for partitions {topic}-0" in said
-    tool("LeaderElectionCommand", "--election-type", "UNCLEAN", "--all-topic-partitions")
-    unknown = ["--election-type", "PREFERRED", "--topic", "not-there", "--partition", "0"]
-    assert "UnknownTopicOrPartition" in tool("LeaderElectionCommand", *unknown, code=1)
-
-
 def config(tool, *words, code=0):
     return tool("kafka.admin.ConfigCommand", *words, code=code)
 

@@ -1,6 +1,5 @@
 """Apache Kafka's own command line tools, unchanged, from its jars."""
 
-import json
 import re
 
 import pytest
@@ -25,28 +24,6 @@ def tool(bootstrap):
         return done.stdout if code == 0 else done.stdout + done.stderr
 
     return run
-
-
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_console_producer_and_consumer(tool, topic, codec):
-    """The consumer needs no group when it is told partition and offset."""
-    lines = "".join(f"k{i}\tvalue {i}\n" for i in range(200))
-    settings = ["--compression-codec", codec, "--reader-property", "parse.key=true"]
-    tool("ConsoleProducer", "--topic", topic, *settings, stdin=lines)
-    read = ["--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "200"]
-    got = tool("consumer.ConsoleConsumer", *read, "--formatter-property", "print.key=true")
-    assert got == lines
-
-
-def test_console_headers_nulls_and_offsets(tool, topic):
-    reader = ["parse.headers=true", "parse.key=true", "null.marker=NULL"]
-    properties = [word for item in reader for word in ("--reader-property", item)]
-    tool("ConsoleProducer", "--topic", topic, *properties, stdin="a:1,b:2\tk\tNULL\nc:3\tk\tv\n")
-    printed = ["print.headers=true", "print.offset=true", "print.key=true"]
-    properties = [word for item in printed for word in ("--formatter-property", item)]
-    read = ["--topic", topic, "--partition", "0", "--offset", "0", "--max-messages", "2"]
-    got = tool("consumer.ConsoleConsumer", *read, *properties)
-    assert got.splitlines() == ["Offset:0\ta:1,b:2\tk\tnull", "Offset:1\tc:3\tk\tv"]
 
 
 def test_topics(tool, fresh):
@@ -128,58 +105,9 @@ def test_producer_performance(tool, topic):
     assert listed.strip() == f"{topic}:0:40000"
 
 
-def test_offsets(tool, topic):
-    tool("ConsoleProducer", "--topic", topic, stdin="a\nb\nc\n")
-    for time, expected in (("earliest", 0), ("latest", 3), ("max-timestamp", None), ("0", 0)):
-        listed = tool("GetOffsetShell", "--topic", topic, "--time", time).strip()
-        offset = int(listed.rpartition(":")[2])
-        assert offset == expected or (expected is None and 0 <= offset < 3)
-
-
-def test_delete_records(tool, topic, tmp_path):
-    tool("ConsoleProducer", "--topic", topic, stdin="a\nb\nc\n")
-    plan = {"partitions": [{"topic": topic, "partition": 0, "offset": 2}], "version": 1}
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
-    said = tool("DeleteRecordsCommand", "--offset-json-file", str(tmp_path / "plan.json"))
-    assert "low_watermark: 2" in said
-    assert tool("GetOffsetShell", "--topic", topic, "--time", "earliest").strip() == f"{topic}:0:2"
-
-
-def test_log_dirs(tool, topic):
-    tool("ConsoleProducer", "--topic", topic, stdin="a" * 1000 + "\n")
-    said = tool("LogDirsCommand", "--describe", "--topic-list", topic)
-    (broker,) = json.loads(said.strip().splitlines()[-1])["brokers"]
-    (folder,) = broker["logDirs"]
-    (partition,) = folder["partitions"]
-    assert folder["error"] is None
-    assert partition["partition"] == f"{topic}-0"
-    assert partition["size"] > 1000
-    assert partition["offsetLag"] == 0
-
-
-def test_quorum(tool):
-    status = tool("MetadataQuorumCommand", "describe", "--status")
-    assert re.search(r"^LeaderId:\s+\d+$", status, re.M)
-    assert re.search(r"^HighWatermark:\s+[1-9]\d*$", status, re.M)
-    assert re.search(r"^MaxFollowerLag:\s+0$", status, re.M)
-    replication = tool("MetadataQuorumCommand", "describe", "--replication").splitlines()
-    assert "Leader" in replication[1]
-
-
 def test_features(tool):
     said = tool("FeatureCommand", "describe")
     assert re.search(r"Feature: metadata\.version\s.*FinalizedVersionLevel: 4\.", said)
-
-
-def test_api_versions(tool):
-    said = tool("BrokerApiVersionsCommand")
-    assert re.search(r"Produce\(0\): 0 to 1[0-9] \[usable: 1[0-9]\]", said)
-    assert "UNKNOWN" not in said
-
-
-def test_cluster_id(bootstrap):
-    done = kafka.tool(TOOLS + "ClusterTool", "cluster-id", "--bootstrap-server", bootstrap)
-    assert re.search(r"^Cluster ID: [A-Za-z0-9_-]{22}$", done.stdout, re.M), done.stdout
 
 
 def test_latency_from_end_to_end(bootstrap, topic):

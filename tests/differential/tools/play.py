@@ -1,0 +1,116 @@
+"""Run a script of tools on both brokers; what they printed, comparable."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.differential.compare import compare
+from tests.differential.run import Report, judge
+from tests.differential.table import read
+from tests.differential.tools import (
+    scripts_cluster,
+    scripts_groups,
+    scripts_records,
+    scripts_topics,
+)  # fmt: skip
+from tests.differential.tools.launcher import Tools
+from tests.differential.tools.session import Session
+
+TABLE = Path(__file__).with_name("differences.toml")
+FIRST = "cluster.alike"
+ROOMS = (scripts_topics, scripts_records, scripts_groups, scripts_cluster)
+SCRIPTS = {FIRST: scripts_cluster.alike} | {
+    f"{room.__name__.rpartition('_')[2]}.{script.__name__}": script
+    for room in ROOMS
+    for script in room.SCRIPTS
+}
+"""By the name that the table of differences calls them."""
+
+_REPLACED = (
+    (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uuid>"),
+    (
+        r"(?<![\w+/.-])(?=[\w+/-]*[A-Z])(?=[\w+/-]*[a-z])(?=[\w+/-]*[\d_+/-])[\w+/-]{22}(?![\w+/(-])",
+        "<id>",
+    ),
+    (r"(?<=\s)(?=[\w+/-]*[a-z])[\w+/-]{22}(?=\s)", "<id>"),
+    (r"((?:TopicId|Cluster ID|ClusterId):\s+)[\w-]{22}", r"\1<id>"),
+    (r"\b1[0-9]{12}\b", "<time>"),
+    (r"\b\d+ ms ago", "<time> ago"),
+    (r"\b20\d\d-\d\d-\d\dT[\d:.]+", "<time>"),
+    (r"TimeoutException: .*", "TimeoutException: <calls>"),
+    (r"(Epoch|HighWatermark): +\d+", r"\1: <offset>"),
+    (r"CONTROLLER://127.0.0.1:\d+", "<controller>"),
+    (r"^(\d\s+\S+\s+)\d+\b(.*Leader)", r"\1<offset>\2"),
+    (r"(?<=\S) +\t", "\t"),
+)
+"""What cannot be the same on two brokers, or in two runs."""
+
+
+def _lines(text, session):
+    """What a tool printed, without the paths, ids and times of this run."""
+    port = session.target.address[1]
+    for own, word in (
+        (f"127.0.0.1:{port}", "<broker>"), (f"127.0.0.1 {port}", "<broker>"),
+        (str(session.files), "<files>"), (session.target.folder, "<data>"),
+    ):  # fmt: skip
+        text = text.replace(own, word)
+    for pattern, word in _REPLACED:
+        text = re.sub(pattern, word, text, flags=re.MULTILINE)
+    return [line.rstrip() for line in text.splitlines() if not line.startswith("\tat ")]
+
+
+def _notes(session):
+    """[(command, tool, 0, what it printed)], as `compare` takes them."""
+    notes = []
+    for step in session.steps:
+        printed = step.printed
+        out = _lines(printed.out, session)
+        said = {"code": printed.code, "out": _by_name(out) if " --all " in step.command else out}
+        said["err"] = _lines(printed.err, session)
+        words = step.command.replace(str(session.files), "<files>")
+        notes.append((words, words.split()[0], 0, said))
+    return notes
+
+
+def _by_name(lines):
+    """Settings by their names, so that one of them that only one broker has is one difference."""
+    return {line.strip().partition("=")[0]: line for line in lines}
+
+
+def _agree(ours, kafka):
+    """An error of ours that begins with Kafka's words, and goes on with a remedy, is the same."""
+    for (*_, said), (*_, other) in zip(ours, kafka, strict=False):
+        if not other["code"] and "rror" not in str(other):
+            continue
+        for stream in ("out", "err"):
+            if isinstance(said[stream], list) and len(said[stream]) == len(other[stream]):
+                said[stream] = [
+                    two if two and one.startswith(two.rstrip(".")) else one
+                    for one, two in zip(said[stream], other[stream], strict=True)
+                ]
+
+
+def play(names, targets, folder):
+    """The report of the named scripts on (ours, Kafka), and of the first one, which makes both
+    alike. folder: an empty one for their plans."""
+    report, found, steps = Report(), [], []
+    with ExitStack() as stack:
+        jvms = [stack.enter_context(Tools()) for _ in targets]
+        pool = stack.enter_context(ThreadPoolExecutor(2))
+        for name in dict.fromkeys([FIRST, *names]):
+            sessions = [
+                Session(tools, target, folder / target.name)
+                for tools, target in zip(jvms, targets, strict=True)
+            ]
+            for one in pool.map(SCRIPTS[name], sessions):
+                assert one is None
+            for session in sessions:
+                session.close()
+            ours, kafka = map(_notes, sessions)
+            _agree(ours, kafka)
+            report.asked.update((tool, 0) for _, tool, _, _ in kafka)
+            steps += [(tool, 0, f"{name}/{command}") for command, tool, _, _ in kafka]
+            found += compare(ours, kafka, name, "tools")
+    judge(report, found, steps, read(TABLE), whole=set(names) == set(SCRIPTS))
+    return report
