@@ -41,3 +41,26 @@ def simple(s, group, topic, *committed):
                     topics=offsets(topic, *committed or [(0, 3)]))  # fmt: skip
     codes = {one["error_code"] for row in answer["topics"] for one in row["partitions"]}
     assert codes == {"NONE"}, answer
+
+
+def topic_for(s, group, word="topic", **more):
+    """A new topic that the group's coordinator knows of: Kafka's hears of topics a moment later
+    than those who answer Metadata, and its groups then go through one more epoch."""
+    topic = s.topic(word, **more)
+    probe = next(one for number in range(10_000)
+                 if _shard(one := f"{word}-{number}-{group}") == _shard(group))  # fmt: skip
+    said = {"group_id": probe, "member_id": "probe", "subscribed_topic_names": [topic],
+            "rebalance_timeout": 60_000, "topic_partitions": []}  # fmt: skip
+    s.until(lambda answer: (answer["assignment"] or {}).get("topic_partitions"),
+            "ConsumerGroupHeartbeat", s.highest("ConsumerGroupHeartbeat"), **said)  # fmt: skip
+    s.call("ConsumerGroupHeartbeat", **{**said, "member_epoch": -1})
+    s.call("DeleteGroups", groups_names=[probe])
+    return topic
+
+
+def _shard(group):
+    """The partition of __consumer_offsets that has a group, as Java's hash of its name says."""
+    found = 0
+    for letter in group:
+        found = (31 * found + ord(letter)) & 0xFFFFFFFF
+    return (found & 0x7FFFFFFF) % 50

@@ -1,6 +1,6 @@
 """Groups of the consumer protocol (KIP-848): ConsumerGroupHeartbeat, ConsumerGroupDescribe."""
 
-from tests.differential.groups import group_of, look, simple
+from tests.differential.groups import group_of, look, simple, topic_for
 from tests.differential.registry import script
 
 BEAT = "ConsumerGroupHeartbeat"
@@ -30,7 +30,7 @@ def owning(s, topic, partitions):
 def consumer_group_life(s):
     """Join, rebalance, leave, delete."""
     group, one, two = group_of(s), s.name("one"), s.name("two")
-    topic = s.topic(partitions=2)
+    topic = topic_for(s, group, partitions=2)
     look(s, "before", group)
     first = s.ask("join", **joining(group, one, [topic]))
     look(s, "joined", group)
@@ -70,7 +70,7 @@ def consumer_group_life(s):
 def consumer_group_subscriptions(s):
     """Topics that are not there, come, grow and go; regular expressions."""
     group, one = group_of(s), s.name("one")
-    topic, later = s.topic(), s.name("later")
+    topic, later = topic_for(s, group), s.name("later")
     said = s.ask("nothing to read", **joining(group, one, [later]))
     look(s, "nothing to read", group)
     said = s.ask("two topics", **beat(group, one, said["member_epoch"],
@@ -93,7 +93,7 @@ def consumer_group_subscriptions(s):
 def consumer_group_expressions(s):
     """Kafka finds the topics of an expression aside, so that they come with a later heartbeat."""
     group, one = group_of(s), s.name("one")
-    topic = s.topic()
+    topic = topic_for(s, group)
     said = s.call(BEAT, **joining(group, one, None, subscribed_topic_regex=f"{topic[:-1]}."))
     if said["assignment"] is None or not said["assignment"]["topic_partitions"]:
         said = s.until(lambda answer: answer["assignment"], BEAT,
@@ -111,7 +111,7 @@ def consumer_group_expressions(s):
 def consumer_group_refusals(s):
     """What a heartbeat is refused for."""
     group, one = group_of(s), s.name("one")
-    topic = s.topic()
+    topic = topic_for(s, group)
     s.ask("no group", **joining("", one, [topic]))
     made = s.ask("no member", **joining(group_of(s, "made"), "", [topic]))
     if made["member_id"]:
@@ -148,7 +148,7 @@ def consumer_group_static_members(s):
     """Static members: kept while away, replaced, fenced."""
     group = group_of(s)
     one, two, three = (s.name(word) for word in ("one", "two", "three"))
-    topic = s.topic(partitions=2)
+    topic = topic_for(s, group, partitions=2)
     said = s.ask("join", **joining(group, one, [topic], instance_id="i"))
     s.ask("same instance", **joining(group, two, [topic], instance_id="i"))
     s.ask("without its instance", **beat(group, one, said["member_epoch"]))
@@ -170,7 +170,7 @@ def consumer_group_static_members(s):
 @script("ConsumerGroupDescribe")
 def consumer_group_describe(s):
     group, one = group_of(s), s.name("one")
-    topic = s.topic()
+    topic = topic_for(s, group)
     s.ask("nothing asked", group_ids=[])
     s.ask("not there", group_ids=[group_of(s, "gone")])
     s.ask("no name", group_ids=[""])

@@ -2,7 +2,7 @@
 
 import struct
 
-from tests.differential.groups import group_of, look
+from tests.differential.groups import group_of, look, topic_for
 from tests.differential.registry import script
 from tests.differential.scripts.classic_groups import being, enter, joining, sync
 from tests.differential.scripts.consumer_groups import BEAT, beat
@@ -32,7 +32,7 @@ def speaking(topic, owned=()):
 def migration(s):
     """A classic member, then one of the consumer protocol, then the classic one alone again."""
     group, new = group_of(s), s.name("new")
-    topic = s.topic(partitions=2)
+    topic = topic_for(s, group, partitions=2)
     old = s.call("JoinGroup", **{**joining(group), "protocols": speaking(topic)})
     s.recognise(old["member_id"], "old")
     old = s.ask("old", **{**joining(group, old["member_id"]), "protocols": speaking(topic)})
@@ -80,7 +80,7 @@ def migration(s):
 def migration_refused(s):
     """Groups that are not of consumers cannot change."""
     group, new = group_of(s), s.name("new")
-    topic = s.topic()
+    topic = topic_for(s, group)
     enter(s, None, group, "one", protocol_type="connect")
     s.ask("a group of workers", BEAT, **joining_new(group, new, [topic]))
     look(s, "still classic", group)
