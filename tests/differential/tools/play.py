@@ -10,6 +10,7 @@ from tests.differential.run import Report, judge
 from tests.differential.table import read
 from tests.differential.tools import (
     scripts_cluster,
+    scripts_configs,
     scripts_groups,
     scripts_records,
     scripts_topics,
@@ -19,7 +20,7 @@ from tests.differential.tools.session import Session
 
 TABLE = Path(__file__).with_name("differences.toml")
 FIRST = "cluster.alike"
-ROOMS = (scripts_topics, scripts_records, scripts_groups, scripts_cluster)
+ROOMS = (scripts_topics, scripts_records, scripts_configs, scripts_groups, scripts_cluster)
 SCRIPTS = {FIRST: scripts_cluster.alike} | {
     f"{room.__name__.rpartition('_')[2]}.{script.__name__}": script
     for room in ROOMS

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,12 +60,19 @@ class Session:
         self._tools = tools
         self._link = Link(target.address)
 
-    def run(self, line: str, *more: str, stdin: str = "") -> Printed:
-        """Run a tool. line: its name and its words, split at blanks; more: words that hold some."""
+    def run(
+        self, line: str, *more: str, stdin: str = "", until: Callable[[str], bool] | None = None
+    ) -> Printed:
+        """Run a tool. line: its name and its words, split at blanks; more: words that hold some.
+        until: run it again until it says so of the output; only the last run counts."""
         name, *words = [*line.split(), *more]
         server = ["--bootstrap-server", self.bootstrap]
         words = [*words, *server] if name in _BOOTSTRAP_LAST else [*server, *words]
         printed = self._tools.run(CLASSES[name], *words, stdin=stdin)
+        end = time.monotonic() + LIMIT_S
+        while until is not None and not until(printed.out):
+            assert time.monotonic() < end, f"{self.target.name}: {line} stays {printed}"
+            printed = self._tools.run(CLASSES[name], *words, stdin=stdin)
         command = " ".join([line, *more])
         self.steps.append(Step(command, printed))
         if any(f"--{verb}" in command for verb in _CHANGE):
