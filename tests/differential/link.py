@@ -7,7 +7,7 @@ from struct import pack, unpack_from
 from appliance.wire.messages import is_flexible
 from tests.differential.plain import decode, encode
 
-LIMIT_S = 8
+LIMIT_S = 60
 API_VERSIONS = 18
 CLOSED = {"connection": "closed by the broker"}
 """What stands for an answer when the broker closed the connection instead."""

@@ -12,7 +12,7 @@ from tests.differential.link import CLOSED, Link
 from tests.differential.registry import APIS
 
 SPACE = UUID("5f1d7a52-7d0c-4b8e-9a63-1f6d2c8e4b70")
-LIMIT_S = 5
+LIMIT_S = 30
 
 
 class Target:

@@ -273,6 +273,11 @@ def change_other_configs(s):
     change(s, "group, unset", GROUP, group, ("consumer.session.timeout.ms", DELETE, None))
     change(s, "metrics", METRICS, metrics, ("interval.ms", SET, "60000"),
            ("metrics", SET, "org.apache.kafka.producer."))  # fmt: skip
+    s.until(
+        lambda answer: any(one["value"] == "60000" for one in answer["results"][0]["configs"]),
+        "DescribeConfigs",
+        resources=[resource(METRICS, metrics)],
+    )
     describe(s, "metrics'", METRICS, metrics)
     change(s, "metrics, unknown", METRICS, metrics, ("no.such.setting", SET, "1"))
     change(s, "metrics, too often", METRICS, metrics, ("interval.ms", SET, "1"))
@@ -295,6 +300,11 @@ def list_config_resources(s):
                             (METRICS, metrics, "interval.ms")):  # fmt: skip
         row = {"name": key, "config_operation": SET, "value": "50000"}
         s.call("IncrementalAlterConfigs", resources=[resource(kind, name, configs=[row])])
+        s.until(
+            lambda answer: any(one["value"] == "50000" for one in answer["results"][0]["configs"]),
+            "DescribeConfigs",
+            resources=[resource(kind, name)],
+        )
 
     def mine(step, **values):
         """Other scripts leave resources of their own."""
