@@ -11,7 +11,6 @@ import select
 import socket
 import struct
 import sys
-import threading
 
 from appliance.ring.messages import ANSWERED, APPEND, APPENDED, FORWARD
 from appliance.ring.process_table import DRAINING, READY, STATE_NAMES, Peer
@@ -180,8 +179,6 @@ class Client:
             netproc.ask(self, int(line[1]), int(line[2]))
         elif line[0] == "crash":
             raise RuntimeError("asked to crash")
-        elif line[0] == "wedge":
-            threading.Event().wait()
         elif line[0] in ("garbage", "jump"):
             out = netproc.seat.rings[Peer(1, 0)].out
             if line[0] == "garbage":
