@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from group_members import LIMIT_S, fill, until
 from test_groups_consumer_protocol import Consumer
-from test_groups_java_tools import TOOLS, rows
+from test_groups_java_tools import TOOLS
 from test_groups_java_tools import groups as groups
 from test_groups_java_tools import pytestmark as pytestmark
 from test_groups_java_tools import tool as tool
@@ -16,6 +16,13 @@ from test_groups_java_tools import tool as tool
 from benchmarks import kafka
 
 NEW = ("--command-property", "group.protocol=consumer")
+
+
+def rows(table):
+    """The rows of a table that a tool printed, by its headings."""
+    lines = [line.split() for line in table.splitlines() if line.strip()]
+    at = next(n for n, line in enumerate(lines) if line[0] == "GROUP")
+    return [dict(zip(lines[at], line, strict=False)) for line in lines[at + 1 :]]
 
 
 def consume(tool, topic, group, count, *more):
