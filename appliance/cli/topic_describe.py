@@ -100,7 +100,7 @@ def _problem(failure: Failure | None) -> str | None:
     if failure is None:
         return None
     if failure.name == "KAFKA_STORAGE_ERROR":
-        return "offline: its files cannot be served; the broker's log says why"
+        return "offline: storage error; the appliance's log names the file (partition-offline)"
     return f"{failure.name}: {failure.message}"
 
 

@@ -56,6 +56,16 @@ def move_away(disk: Disk, folder: str, unique: str) -> str:
     return stray
 
 
+def renamed(disk: Disk, parent: str, name: str) -> bool:
+    """Whether a partition's folder was deleted or moved away and is still there under that name."""
+    topic, _, partition = name.rpartition("-")
+    ends = re.compile(rf"-{partition}\.[0-9a-f]+({DELETED_FOLDER}|{STRAY_FOLDER})\Z")
+    return any(
+        (found := ends.search(other)) and topic.startswith(other[: found.start()])
+        for other in disk.listdir(parent)
+    )
+
+
 def all_futures(disk: Disk, dirs: LogDirs) -> list[str]:
     """Copies of partitions on their way to another log folder."""
     if len(dirs.paths) == 1:

@@ -25,6 +25,7 @@ from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.syncing import Threads
 from appliance.ioproc.trash import Trash, key_of, read_mark
+from appliance.logstore import missing
 from appliance.logstore.files import deleted_folder
 from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.removal import Removal
@@ -41,13 +42,15 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.log_dirs import LogDirs, directory_of
 from appliance.metadata.parts import TopicImage
-from appliance.shell.log import ERROR, NOTICE
+from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 from appliance.shell.seat import Seat
 
 _OPENING_NS: Final = 5_000_000
 """Of one turn at most, so that many new partitions do not hold up the rest."""
 _TRY_AGAIN_NS: Final = 1_000_000_000
+_SHOWN: Final = 10
+"""Holes of one partition that are named, the others are counted."""
 
 
 class Home:
@@ -210,6 +213,9 @@ class Home:
             )
             partition = Partition(handle, topic.name, index, topic.topic_id, log, epoch)
             partition.directory = directory
+            if self.opened < self.total:  # later, a name in the checkpoints is of an older topic
+                with suppress(StorageFailed):  # whoever reads there is told
+                    self._say_missing(partition)
             if read_mark(self._disk, log.path) is not None:
                 self._housekeeping.moved_log_start(partition, partial(self._written_down, log.path))
         except StorageFailed as failure:
@@ -279,6 +285,24 @@ class Home:
             else:
                 unique = (topic_id or bytes(16)).hex()
                 self._opener.strays.append(folders.move_away(self._disk, path, unique))
+
+    def _say_missing(self, partition: Partition) -> None:
+        """At the start: which offsets are gone. Raises StorageFailed."""
+        log, lost = partition.log, self._opener.lost
+        cause = "the folder was missing: the partition begins anew, empty"
+        holes = [lost] if lost is not None else missing.offsets(log)
+        if lost is None and holes:
+            cause = "no segment has them: readers go on behind them"
+            key = (partition.topic, partition.index)
+            compacted = self._opener.compacted_to(partition.directory, key)
+            holes = [hole for hole in holes if hole[1] >= compacted]
+        if holes:
+            shown = ",".join(f"{first}-{last}" for first, last in holes[:_SHOWN])
+            more = {"more": len(holes) - _SHOWN} if len(holes) > _SHOWN else {}
+            self._events.event(
+                WARNING, "offsets-missing", partition=partition, offsets=shown, **more,
+                folder=log.path, cause=cause,
+            )  # fmt: skip
 
     def _say_strays(self) -> None:
         for stray in self._opener.strays:

@@ -19,6 +19,7 @@ from appliance.ioproc import checkpoints, folders
 from appliance.ioproc.checkpoints import Offsets
 from appliance.ioproc.trash import Mark, read_mark
 from appliance.logstore.log import Log
+from appliance.logstore.missing import Hole
 from appliance.logstore.recovery import read_topic_id
 from appliance.metadata.log_dirs import UNASSIGNED, LogDirs, is_assigned
 from appliance.ring import partition_table as columns
@@ -36,7 +37,8 @@ class Opener:
     """Opens and creates logs in the log folders. clean: the appliance before ended in order.
 
     strays: folders that were moved away; stale: copies of partitions that have moved elsewhere.
-    Both are for the caller to take."""
+    Both are for the caller to take. lost: what the checkpoints knew of the partition opened last,
+    when its folder was gone and it was made anew."""
 
     __slots__ = (
         "_clean",
@@ -46,6 +48,8 @@ class Opener:
         "_log_starts",
         "_recovery_points",
         "_table",
+        "_watermarks",
+        "lost",
         "stale",
         "strays",
     )
@@ -57,9 +61,11 @@ class Opener:
         self._clean = clean
         self._recovery_points = self._read(checkpoints.RECOVERY_POINT)
         self._log_starts = self._read(checkpoints.LOG_START)
+        self._watermarks = self._read(checkpoints.HIGH_WATERMARK)
         self._futures = {folders.of_future(disk, path) for path in folders.all_futures(disk, dirs)}
         self.strays: list[str] = []
         self.stale: list[str] = []
+        self.lost: Hole | None = None
 
     def _read(self, name: str) -> dict[int, Offsets]:
         found = {}
@@ -84,12 +90,14 @@ class Opener:
     ) -> Opened:
         """The log of this partition, recovered if need be. wanted: id of the folder that the
         metadata names for it. Raises StorageFailed."""
+        self.lost = None
         number = self._place(f"{topic}-{index}", topic_id, wanted)
         path = f"{self._dirs.paths[number]}/{topic}-{index}"
         stray = folders.make_way(self._disk, path, topic_id, topic_id.hex())
         if stray:
             self.strays.append(stray)
         if not self._disk.exists(path):
+            self.lost = None if stray else self._lost(number, (topic, index))
             self._forget(number, (topic, index))
             return Opened(Log.create(self._disk, path, topic_id, config, now_ms=now_ms), number)
         mark = read_mark(self._disk, path)
@@ -146,11 +154,28 @@ class Opener:
                 found.append(number)
         return found
 
+    def compacted_to(self, number: int, key: tuple[str, int]) -> int:
+        """Up to which offset a compaction may have left holes, also under a policy of earlier.
+        Raises StorageFailed."""
+        path = self._dirs.paths[number]
+        return checkpoints.read(self._disk, path, checkpoints.CLEANER).get(key, 0)
+
+    def _lost(self, number: int, key: tuple[str, int]) -> Hole | None:
+        """The offsets that a partition without a folder had, as far as the checkpoints say; None
+        too when the folder was renamed: it is of a topic that was deleted."""
+        start, end = self.known(number, key)
+        end = max(end, self._watermarks[number].get(key, 0))
+        if end <= start:
+            return None
+        parent, name = self._dirs.paths[number], f"{key[0]}-{key[1]}"
+        return None if folders.renamed(self._disk, parent, name) else (start, end - 1)
+
     def _forget(self, number: int, key: tuple[str, int]) -> None:
         """What the checkpoints say is of an older partition of this name."""
         for offsets, name in (
             (self._recovery_points, checkpoints.RECOVERY_POINT),
             (self._log_starts, checkpoints.LOG_START),
+            (self._watermarks, checkpoints.HIGH_WATERMARK),
         ):
             if offsets[number].pop(key, None) is not None:
                 checkpoints.merge(self._disk, self._dirs.paths[number], name, {key: None})

@@ -3,6 +3,8 @@
 import itertools
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 
@@ -282,11 +284,40 @@ def test_an_offline_partition_is_shown_beside_the_others(fresh_appliance):
 
     lost, well = rows(ask("describe", "orders", "-o", "json"))[0]["partitions"]
     assert (lost["end"], lost["records"], well["end"], well["problem"]) == (None, None, 2, None)
-    assert lost["problem"].startswith("offline")
-    assert "PROBLEM" in ask("describe", "orders").stdout
+    assert lost["problem"].startswith("offline: storage error; the appliance's log names the file")
+    shown = ask("describe", "orders").stdout
+    assert "PROBLEM" in shown
+    assert lost["problem"] in shown
+    (event,) = re.findall(r"\((.*)\)", lost["problem"])
+    (said,) = [line for line in one.log_text().splitlines() if event in line]
+    assert f'partition=orders-0 cause="{one.data_dir}/orders-0: ' in said
     listed = ask("list", "orders", "-o", "wide")
     assert listed.stdout.splitlines()[1].split() == ["orders", "2", "1", "2"]
     assert "orders partition 0 is not counted" in listed.stderr
+
+
+def test_what_was_removed_while_nothing_ran_is_said_at_the_start(fresh_appliance):
+    one = fresh_appliance()
+    link = penstock.connect(one.bootstrap)
+    for name in ("orders", "people"):
+        link.create_topic(name, 1, segment_bytes=1 << 20)
+        with link.producer() as producer:
+            for _ in range(3):
+                producer.produce(name, bytes(900_000))
+                producer.flush()
+    one.stop()
+    for file in (one.data_dir / "orders-0").glob(f"{1:020d}.*"):
+        file.unlink()
+    shutil.rmtree(one.data_dir / "people-0")
+    one.start()
+    missed = [line for line in one.log_text().splitlines() if "offsets-missing" in line]
+    assert len(missed) == 2, missed
+    assert [line for line in missed if " partition=orders-0 offsets=1-1 " in line]
+    assert [line for line in missed if " partition=people-0 offsets=0-2 " in line]
+    one.stop()
+    one.start()
+    missed = [line for line in one.log_text().splitlines() if "partition=people-0" in line]
+    assert len(missed) == 1, "what began anew misses nothing"
 
 
 def damage(appliance, topic, what):
