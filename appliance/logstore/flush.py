@@ -79,6 +79,11 @@ class Unsynced:
         self.appended = 0
         self.synced = 0
 
+    @property
+    def pending(self) -> bool:
+        """Whether anything but the end of the active segment is to be synced."""
+        return bool(self.rolled or self.folders or self.derived or self.job)
+
     def rolled_over(self, segment: Segment) -> None:
         """A segment is full; its file stays open until it is synced."""
         self.rolled.append(segment)

@@ -408,12 +408,12 @@ class Log(LogState):
         """Sync everything, indexes and producer states included, and let go of all files.
 
         Afterwards `recovery_point` equals `end_offset`; a checkpoint of it and the clean-shutdown
-        marker spare the next start every check. A failed log only lets go of its files. What is
-        still held was never acknowledged, and is forgotten. The last flush job must have ended.
-        Raises StorageFailed.
+        marker spare the next start every check. A failed log only lets go of its files, and so does
+        one that nothing was done to since an orderly end. What is still held was never
+        acknowledged, and is forgotten. The last flush job must have ended. Raises StorageFailed.
         """
         try:
-            if self.failure is None and not self.untouched:
+            if self.failure is None and not (self.untouched or self.as_it_was_opened):
                 with suppress(DiskFull):
                     self.commit()
                 self.sync_now()

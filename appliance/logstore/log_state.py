@@ -58,6 +58,7 @@ class LogState:
         "_roll_offset",
         "_roll_size",
         "_roll_time",
+        "_saved_end",
         "_since_index",
         "_stamps",
         "_tail_offsets",
@@ -109,6 +110,7 @@ class LogState:
         self._tail_offsets: list[int] = []
         self._tail_positions: list[int] = []
         self._unsynced = Unsynced()
+        self._saved_end = -1  # with which an orderly end left everything on the disk
         self._index, self._times = OffsetIndex(), TimeIndex()
         self.set_config(config)
 
@@ -218,6 +220,8 @@ class LogState:
         self._closed_size = sum(segment.size for segment in self.segments[:-1])
         self.activate(self.segments[-1], end_offset)
         self._tail_offsets, self._tail_positions = found.tail
+        if found.saved and self.snapshots.offsets[-1:] == [end_offset]:
+            self._saved_end = end_offset
         self._since_index = found.since_index
         if not found.clean or self.epochs.changed:
             with suppress(DiskFull):  # the next flush tries again
@@ -259,6 +263,13 @@ class LogState:
     def untouched(self) -> bool:
         """Nothing was ever appended: a start makes such a log again if a power cut takes it."""
         return not (self.end_offset or self.size or len(self.segments) > 1)
+
+    @property
+    def as_it_was_opened(self) -> bool:
+        """An orderly end left it, and nothing in its files has changed since: there is nothing to
+        write or to sync."""
+        changed = self.epochs.changed or self._unsynced.pending
+        return self._saved_end == self.end_offset and not changed
 
     def folders_changed(self, *paths: str) -> None:
         """These folders have new names in them that the next flush must make durable."""

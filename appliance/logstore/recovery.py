@@ -116,6 +116,7 @@ class Recovery:
         self.epochs = LeaderEpochs()
         self.epochs_as_read = b""
         self.now_ms = 0
+        self.saved = False  # an orderly end wrote all of the active segment's index
 
     def run(self, now_ms: int) -> None:
         """Find the end, repair what may be repaired, hand everything to the log. Raises
@@ -404,6 +405,8 @@ class Recovery:
             else:
                 segment.rest()
         active = self.segments[-1]
+        index, _ = active.read_indexes(disk)
+        self.saved = self.clean and index.written == len(index.offsets)
         with suppress(DiskFull):  # it has them in memory, and writes them with the next ones
             active.write_indexes(disk)
         active.rest_file()
