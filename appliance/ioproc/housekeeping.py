@@ -40,6 +40,7 @@ _RELIEVE_NS: Final = 1_000_000_000
 _RETAIN_NS: Final = (
     2_000_000  # of one turn at most, so that many partitions do not hold up the rest
 )
+_REMOVALS: Final = 64  # handed to the thread in one turn at most: a large topic is over at once
 
 
 class Housekeeping:
@@ -95,8 +96,7 @@ class Housekeeping:
         if now_ns >= self._next_watermark_ns:
             self._next_watermark_ns = now_ns + self._watermark_every_ns
             self._checkpoint_watermarks()
-        while self._removals and self._removals[0][0] <= now_ms:
-            self._remove_now(heapq.heappop(self._removals)[2])
+        over = self._remove_some(now_ms)
         if self._relieving is None and now_ns >= self._relieve_ns:
             self._relieve_ns = now_ns + _RELIEVE_NS
             self._relieving = self._relieve(now_ns, now_ms)
@@ -105,7 +105,7 @@ class Housekeeping:
             self._retaining = self._retain_all(now_ns, now_ms)
         self._relieving = _go_on(self._relieving)
         self._retaining = _go_on(self._retaining)
-        return self._relieving is None and self._retaining is None
+        return over and self._relieving is None and self._retaining is None
 
     def look_at_space(self, now_ns: int) -> None:
         """See how much room the disks have, and say so when that decides something."""
@@ -142,6 +142,15 @@ class Housekeeping:
         self._number += 1
         heapq.heappush(self._removals, (removal.due_ms, self._number, removal))
 
+    def _remove_some(self, now_ms: int) -> bool:
+        """Remove what is due; False when there is more of it."""
+        removals = self._removals
+        for _ in range(_REMOVALS):
+            if not removals or removals[0][0] > now_ms:
+                return True
+            self._remove_now(heapq.heappop(removals)[2])
+        return not removals or removals[0][0] > now_ms
+
     def moved_log_start(self, partition: Partition, told: Told) -> None:
         """A log start offset moved: make it durable, tell then, and drop what lies below it."""
         self._trimmed[partition] = None
@@ -161,13 +170,15 @@ class Housekeeping:
             elif partition in self._trimmed:  # and not deleted since the round began
                 self._retain_one(partition, now_ns, now_ms)
             yield
+        old: list[tuple[int, int, Removal]] = []
         if any(space.low for space in self._core.spaces):
             old = [one for one in self._removals if one[1] <= self._fresh]
             self._removals = [one for one in self._removals if one[1] > self._fresh]
             heapq.heapify(self._removals)
-            for _, _, removal in old:
-                self._remove_now(removal)
         self._fresh = self._number
+        for _, _, removal in old:
+            self._remove_now(removal)
+            yield
 
     def _path(self, partition: Partition) -> str:
         return self._dirs.paths[partition.directory]

@@ -7,6 +7,7 @@ from test_home import Cluster
 
 from appliance.ioproc import checkpoints
 from appliance.ioproc.trims import A_JOB, Trims
+from appliance.logstore.removal import Removal
 from appliance.ring.messages import DELETE_RECORDS
 
 
@@ -113,4 +114,27 @@ def test_what_lies_below_many_log_starts_goes_a_few_in_each_turn(tmp_path, monke
         logs = [p.log for p in life.world.core.partitions.values()]
         rolled.append(sum(log.active_base == 1 for log in logs))
     assert rolled == [1, 2, 3, 4, 5]
+    life.end()
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_what_is_over_goes_to_the_thread_a_few_at_a_time(tmp_path, monkeypatch, low):
+    """low: the disk is nearly full, so that what was there at the last look does not wait."""
+    monkeypatch.setattr("appliance.ioproc.housekeeping._RETAIN_NS", 0)
+    cluster = Cluster(tmp_path)
+    life = cluster.live()
+    held = life.keeping._chores = HeldThreads()
+    for number in range(150):
+        life.keeping.remove_later(Removal(NOW_MS, (), f"/nowhere/{number}"))
+    if low:
+        life.keeping._relieving = life.keeping._relieve(1, 0)
+        life.keeping._fresh = 150
+        life.world.space.low = True
+    given = []
+    idle = False
+    while not idle:
+        idle = life.keeping.tick(1, 0 if low else NOW_MS)
+        given.append(len(held.jobs))
+        held.jobs.clear()
+    assert given == ([1] * 150 + [0] if low else [64, 64, 22])
     life.end()
