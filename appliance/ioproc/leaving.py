@@ -2,13 +2,15 @@
 thread.
 
 One after the other: it is served no more and who waits for it is told, once no sync of it is under
-way; a mark is written into its folder and the folder renamed, both durably (many folders share one
-sync of what they lie in); the checkpoints forget it. Invariant: until all of that is done nobody
+way; what may come back is synced, or the loop would have to when it is opened again; a mark is
+written into its folder and the folder renamed, both durably (many folders share one sync of what
+they lie in); the checkpoints forget it. Invariant: until all of that is done nobody
 opens its name or its topic's id anew, and the metadata that removed it counts as not replayed here,
 so its row is nobody else's. Called by `home.py`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -20,6 +22,7 @@ from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.syncing import Threads
 from appliance.ioproc.trash import Mark, Trash, write_mark
+from appliance.logstore.log import Log
 from appliance.logstore.removal import Removal
 from appliance.shell.log import ERROR
 from appliance.shell.log import Log as EventLog
@@ -28,6 +31,8 @@ A_TURN: Final = 32
 """So many partitions are looked at in one turn."""
 A_JOB: Final = 16
 """So many folders are renamed by one job: whoever needs one of their names waits for no more."""
+A_SYNC: Final = 64 << 20
+"""And so many bytes synced at most, unless one log alone has more."""
 
 QUEUED: Final = 0
 CLOSED: Final = 1
@@ -39,16 +44,15 @@ FORGOTTEN: Final = 4
 
 
 class Leaver:
-    """One partition. before: the metadata below which it was not removed yet. mark: what its folder
-    is to say of its log; None when it is not kept. removal: what is left of it."""
+    """One partition. before: the metadata below which it was not removed yet. kept: it may come
+    back. removal: what is left of it."""
 
-    __slots__ = ("before", "failure", "kept", "mark", "partition", "removal", "step")
+    __slots__ = ("before", "failure", "kept", "partition", "removal", "step")
 
     def __init__(self, partition: Partition, before: int, kept: bool) -> None:
         self.partition = partition
         self.before = before
         self.kept = kept
-        self.mark: Mark | None = None
         self.step = QUEUED
         self.removal: Removal | None = None
         self.failure: StorageFailed | None = None
@@ -111,7 +115,7 @@ class Leaving:
                 self._let_go(leaver, now_ns, now_ms)
         if not self._threads.outstanding():
             if self._closed:
-                self._rename(list(islice(self._closed, A_JOB)), now_ms)
+                self._rename(self._some_closed(), now_ms)
             elif self._all and not self._queued:
                 self._forget()
         return not any(not leaver.partition.syncing for leaver in islice(self._queued, A_TURN))
@@ -144,11 +148,18 @@ class Leaving:
         self.told(partition, now_ms)
         self._core.remove(partition.handle, now_ns)
         self._housekeeping.leaves(partition)
-        log = partition.log
-        if leaver.kept:
-            leaver.mark = log.log_start_offset, log.recovery_point
         leaver.step = CLOSED
         self._closed[leaver] = None
+
+    def _some_closed(self) -> list[Leaver]:
+        chosen: list[Leaver] = []
+        unsynced = 0
+        for leaver in islice(self._closed, A_JOB):
+            unsynced += leaver.partition.log.unsynced_bytes if leaver.kept else 0
+            if chosen and unsynced > A_SYNC:
+                break
+            chosen.append(leaver)
+        return chosen
 
     def _rename(self, leavers: list[Leaver], now_ms: int) -> None:
         for leaver in leavers:
@@ -222,14 +233,14 @@ def _nothing(partition: Partition, now_ms: int) -> None:
 def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
     """Mark and rename their folders; on any thread, which has their logs for itself."""
     for leaver in leavers:
-        partition = leaver.partition
+        log = leaver.partition.log
         try:
-            if leaver.mark is not None:
+            if leaver.kept:
                 try:
-                    write_mark(disk, partition.log.path, leaver.mark)
+                    write_mark(disk, log.path, _mark_of(log))
                 except DiskFull:
                     leaver.kept = False  # room is needed more than a way back
-            leaver.removal = partition.log.delete(partition.topic_id.hex(), now_ms, sync=False)
+            leaver.removal = log.delete(leaver.partition.topic_id.hex(), now_ms, sync=False)
         except StorageFailed as failure:
             leaver.failure = failure
     parents = {one.removal.folder.rpartition("/")[0]: None for one in leavers if one.removal}
@@ -240,3 +251,12 @@ def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
             for leaver in leavers:
                 if leaver.removal and leaver.removal.folder.startswith(f"{parent}/"):
                     leaver.failure = failure
+
+
+def _mark_of(log: Log) -> Mark:
+    """What the folder is to say of its log, which is synced if it can be: a failure leaves what is
+    behind the recovery point to be checked when the log is opened again."""
+    if log.failure is None and log.recovery_point < log.end_offset:
+        with suppress(StorageFailed):
+            log.sync_now()
+    return log.log_start_offset, log.recovery_point

@@ -8,11 +8,13 @@ from core_world import NOW_MS, HeldThreads, batch
 from test_home import Cluster
 
 from appliance.base import errors
-from appliance.base.errors import DiskFull
-from appliance.base.os_disk import OsDisk
+from appliance.base.errors import DiskFull, StorageFailed
+from appliance.base.os_disk import OsDisk, OsFile
 from appliance.ioproc import leaving
 from appliance.ioproc.leaving import A_JOB, A_TURN
+from appliance.ioproc.trash import read_mark
 from appliance.metadata.changes import PartitionAdded
+from appliance.metadata.trash import Trash, bury, write
 from appliance.ring import partition_table as columns
 
 PARTITIONS = 3 * A_TURN
@@ -172,3 +174,90 @@ def test_what_finds_no_room_for_its_mark_is_deleted_for_good(life, monkeypatch):
     assert "not-deleted" not in life.said()
     gone = [one[2].folder for one in life.keeping._removals]
     assert len(gone) == PARTITIONS and not life.home._trash._folders
+
+
+@pytest.fixture
+def kept(life, monkeypatch):
+    """The large topic was deleted and may come back; of its first two partitions nobody has synced
+    the records. file_syncs: paths that were synced, by whomever."""
+    for handle in (1, 2):
+        life.world.append(handle, batch(b"v"), acks=1)
+    life.world.turn()
+    life.logs = [life.world.core.partitions[handle].log for handle in (1, 2)]
+    assert [log.recovery_point for log in life.logs] == [0, 0]
+    assert not life.world.threads.jobs
+    life.file_syncs = []
+    for name in ("sync", "pread_medium"):
+        monkeypatch.setattr(OsFile, name, counted(getattr(OsFile, name), life.file_syncs))
+    image = life.cluster.image
+    topic = life.topic = image.topics_by_name["t"]
+    listed = Trash({topic.topic_id: bury(image, topic, NOW_MS, size=140, records=2)})
+    write(life.disk, str(life.cluster.folder), listed)
+    life.home.apply([life.cluster.remove("t")], 40)
+    return life
+
+
+def counted(call, paths):
+    def count(file, *rest):
+        paths.append(file.path)
+        return call(file, *rest)
+
+    return count
+
+
+def logs_synced(life):
+    found = [path for path in life.file_syncs if path.endswith(".log")]
+    life.file_syncs.clear()
+    return found
+
+
+def test_a_job_syncs_what_may_come_back_so_that_its_opening_need_not(kept):
+    for turn in range(3):
+        kept.home.go_on(turn, NOW_MS)
+    assert logs_synced(kept) == [], "the loop does not"
+    kept.threads.run_all()
+    assert len(logs_synced(kept)) == 2, "and nobody syncs what has no records"
+    all_gone(kept)
+    image, topic = kept.cluster.image, kept.topic
+    image.topics_by_name["t"] = image.topics_by_id[topic.topic_id] = topic
+    logs_synced(kept)
+    added = [PartitionAdded("t", topic.topic_id, index) for index in range(PARTITIONS)]
+    kept.home.apply(added, 50)
+    while not kept.home.go_on(9, NOW_MS):
+        pass
+    assert logs_synced(kept) == [], "neither read back nor synced"
+    back = [kept.world.core.partitions[handle].log for handle in (1, 2)]
+    assert [(log.end_offset, log.recovery_point) for log in back] == [(1, 1), (1, 1)]
+
+
+def test_a_job_does_not_sync_more_than_somebody_may_wait_for(kept, monkeypatch):
+    monkeypatch.setattr(leaving, "A_SYNC", kept.logs[0].unsynced_bytes)
+    kept.home.go_on(0, NOW_MS)
+    sizes = []
+    while kept.leaving._closed or kept.threads.jobs:
+        sizes.append(len(kept.threads.jobs[0][0][0]))
+        kept.threads.run_all()
+        kept.home.go_on(0, NOW_MS)
+    assert sizes[0] == 1
+    assert sum(sizes[:-1]) == PARTITIONS and max(sizes) == PARTITIONS, "the checkpoints are last"
+    assert max(sizes[:-1]) == A_JOB
+
+
+def test_a_log_whose_sync_fails_goes_all_the_same_and_is_checked_when_it_comes_back(
+    kept, monkeypatch
+):
+    sync = OsFile.sync
+
+    def refuse(file):
+        if file.path == kept.logs[0].active.path:
+            raise StorageFailed(file.path, 5, "Input/output error")
+        sync(file)
+
+    monkeypatch.setattr(OsFile, "sync", refuse)
+    all_gone(kept)
+    marks = [
+        read_mark(kept.disk, kept.home._trash._folders[kept.topic.topic_id, index])
+        for index in (0, 1)
+    ]
+    assert marks == [(0, 0), (0, 1)]
+    assert "not-deleted" not in kept.said()
