@@ -129,7 +129,8 @@ class TopicTrash:
         """Now and then: let go of what is over, of what is back, and of what there is no room
         for. committed: end of the metadata log that made the image."""
         self._next_look_ms = now_ms + _LOOK_EVERY_MS
-        changed = self._forget_names(config, now_ms)
+        self._forget_names(config, now_ms)
+        changed = False
         for buried in list(self.view.topics.values()):
             if buried.topic_id in image.topics_by_id:
                 if not self._is_back(buried, committed):
@@ -145,14 +146,15 @@ class TopicTrash:
         if changed:
             self._write()
 
-    def _forget_names(self, config: BrokerConfig, now_ms: int) -> bool:
+    def _forget_names(self, config: BrokerConfig, now_ms: int) -> None:
+        """That is no reason to write: a name that the file still has is over for whoever reads
+        it."""
         names = self.view.names
         delay_ms = config.int(NO_AUTO_CREATE_MS)
         over = [name for name, deleted_ms in names.items() if deleted_ms + delay_ms <= now_ms]
         over += list(names)[: max(0, len(names) - _NAMES)]
         for name in over:
             names.pop(name, None)
-        return bool(over)
 
     def _is_back(self, buried: Buried, committed: int) -> bool:
         """No folder of it is in the trash, and nobody will still put one there."""

@@ -91,6 +91,23 @@ def test_topics_stay_for_their_time_and_names_for_theirs():
     assert not trash_file.read(world.disk, DATA).names
 
 
+def test_names_whose_time_is_over_cost_the_disk_nothing():
+    world = World()
+    world.delete(world.create("gone"))
+    steps = world.disk.steps
+    assert world.blocked_ms("gone", NOW_MS + 599_999) == 1
+    world.tick(NOW_MS + 600_000)
+    assert not world.trash.view.names
+    assert world.disk.steps == steps, "the loop of control syncs nothing for it"
+    world.again()
+    assert world.blocked_ms("gone", NOW_MS + 600_000) == 0, "whatever the file says"
+    world.tick(NOW_MS + 600_001)
+    assert not world.trash.view.names
+    assert world.disk.steps == steps
+    world.delete(world.create("other"), NOW_MS + 600_002)
+    assert list(trash_file.read(world.disk, DATA).names) == ["other"]
+
+
 def test_who_creates_the_topic_ends_the_wait():
     world = World()
     world.delete(world.create("again"))
