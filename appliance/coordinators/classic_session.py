@@ -37,16 +37,18 @@ def heartbeat(turn: Turn, call: Call, request: Any) -> None:
     turn.answer(call, _REBALANCE if group.state == PREPARING else _ALIVE)
 
 
+def lacks_protocol(call: Call, request: Any) -> bool:
+    """Whether a SyncGroup says neither what it speaks, as it must, or only half of it. That is
+    looked at before anything else of the request."""
+    return call.version >= _MANDATORY_PROTOCOL_SINCE and None in (
+        request.protocol_type,
+        request.protocol_name,
+    )
+
+
 def sync(turn: Turn, call: Call, request: Any) -> None:
     """Bring the leader's assignment, fetch one's own; parked until the leader has brought it."""
     group = turn.shard.groups.get(request.group_id)
-    if call.version >= _MANDATORY_PROTOCOL_SINCE and None in (
-        request.protocol_type,
-        request.protocol_name,
-    ):
-        raise PeerError(
-            errors.INCONSISTENT_GROUP_PROTOCOL, "protocol_type and protocol_name must be given"
-        )
     if not isinstance(group, ClassicGroup):
         _elsewhere(request, group).classic_sync(turn, call, request)
         return

@@ -46,7 +46,7 @@ from appliance.coordinators.group import Group
 from appliance.coordinators.offset_store import OffsetStore
 from appliance.coordinators.records import decode
 from appliance.coordinators.refusals import REFUSALS
-from appliance.coordinators.routing import shard_of
+from appliance.coordinators.routing import SYNC_GROUP, shard_of
 from appliance.coordinators.settings import Settings
 from appliance.coordinators.turn import Turn
 from appliance.metadata.image import MetadataImage
@@ -174,6 +174,8 @@ class Shard:
 
     def _refused(self, call: Call, request: Any) -> int:
         group_id = getattr(request, "group_id", None)
+        if call.api_key == SYNC_GROUP and classic_session.lacks_protocol(call, request):
+            return errors.INCONSISTENT_GROUP_PROTOCOL
         if group_id == "" and call.api_key in _MEMBERS_ONLY:
             return errors.INVALID_GROUP_ID
         if self.state == ACTIVE:

@@ -49,6 +49,8 @@ def test_heartbeats_name_the_generation() -> None:
         ({"protocol_name": None}, errors.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocol_type": "connect"}, errors.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocol_name": "sticky"}, errors.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocol_type": None, "group_id": ""}, errors.INCONSISTENT_GROUP_PROTOCOL),
+        ({"group_id": ""}, errors.INVALID_GROUP_ID),
         ({"generation_id": 2}, errors.ILLEGAL_GENERATION),
         ({"member_id": "other"}, errors.UNKNOWN_MEMBER_ID),
         ({"group_instance_id": "i"}, errors.UNKNOWN_MEMBER_ID),
