@@ -87,12 +87,7 @@ def _take_back(turn: Turn, call: Call, request: Any, group: ConsumerState, befor
 
 
 def _check_join(turn: Turn, request: Any, group: ConsumerState, protocols: Protocols) -> None:
-    limit = turn.shard.settings.consumer_max_size
-    if request.member_id not in group.members and len(group.members) >= limit:
-        raise PeerError(
-            errors.GROUP_MAX_SIZE_REACHED,
-            f"{group.group_id} has group.consumer.max.size={limit} members",
-        )
+    group.check_room(request.member_id, turn.shard.settings.consumer_max_size)
     classic = [m for m in group.members.values() if m.classic is not None]
     supported = [dict(migration.protocols_of_classic(member)) for member in classic]
     common = [name for name, _ in protocols if all(name in one for one in supported)]

@@ -188,12 +188,7 @@ def _recognize(
     """The member as it is known, None for a new one."""
     if group is None:
         return None
-    limit = turn.shard.settings.consumer_max_size
-    if member_id not in group.members and len(group.members) >= limit:
-        raise PeerError(
-            errors.GROUP_MAX_SIZE_REACHED,
-            f"{group.group_id} has group.consumer.max.size={limit} members",
-        )
+    group.check_room(member_id, turn.shard.settings.consumer_max_size)
     joins = request.member_epoch == JOINS
     if request.instance_id is not None and joins:
         return _recognize_static(turn, group, request.instance_id, member_id)

@@ -169,6 +169,16 @@ class ConsumerState(Group):
             )
         return member
 
+    def check_room(self, member_id: str, limit: int) -> None:
+        """Whether this member is in, or may come. limit: group.consumer.max.size. Raises
+        PeerError(GROUP_MAX_SIZE_REACHED)."""
+        if member_id not in self.members and len(self.members) >= limit:
+            raise PeerError(
+                errors.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {limit} members."
+                f" More may join {self.group_id} when group.consumer.max.size is larger.",
+            )
+
     # Deadlines ------------------------------------------------------------------------------------
 
     def due(self, member_id: str) -> Deadlines:

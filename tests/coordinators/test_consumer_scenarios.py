@@ -67,6 +67,9 @@ def test_a_group_has_room_for_so_many() -> None:
     world.heartbeat("a", 0, **JOIN)
     _, ((_, answer),) = world.heartbeat("b", 0, **JOIN)
     assert answer.error_code == errors.GROUP_MAX_SIZE_REACHED
+    words = "The consumer group has reached its maximum capacity of 1 members."
+    assert answer.error_message.startswith(words)
+    assert "group.consumer.max.size" in answer.error_message
 
 
 def test_without_the_feature_it_is_not_there() -> None:
