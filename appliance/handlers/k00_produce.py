@@ -64,30 +64,38 @@ def _check(host: Host, batch: Batch, route: Route | None, by_id: bool) -> int:
     return errors.NONE
 
 
-def _failed(code: int, request: ProduceRequest, batch: Batch) -> PartitionAnswer:
+def _failed(
+    code: int, request: ProduceRequest, batch: Batch, log_start: int = -1
+) -> PartitionAnswer:
     message = _MESSAGES.get(code)
     if code == errors.MESSAGE_TOO_LARGE:
         message = (
             f"the batch has {batch.length} bytes, more than max.message.bytes of topic"
             f" {batch.topic.decode(errors='replace')}; raise it with: penstock topic config set"
         )
-    return PartitionAnswer(code, -1, -1, -1, message)
+    return PartitionAnswer(code, -1, -1, log_start, message)
 
 
 _EXPLAINED = (errors.INVALID_RECORD, errors.INVALID_TIMESTAMP, errors.CORRUPT_MESSAGE)
 
 
+_WITHOUT_LOG_START = (errors.CORRUPT_MESSAGE, errors.MESSAGE_TOO_LARGE)
+"""What Kafka finds before it looks at the log."""
+
+
 def _refused(
-    host: Host, x: Exchange, code: int, request: ProduceRequest, batch: Batch
+    host: Host, x: Exchange, code: int, request: ProduceRequest, batch: Batch, log_start: int
 ) -> PartitionAnswer:
     """What the partition's home refused; its bytes are still there to be explained."""
+    if code in _WITHOUT_LOG_START:
+        log_start = -1
     route = host.route(batch.topic, batch.partition, x.version >= produce.FIRST_TOPIC_ID)
     if code not in _EXPLAINED or x.version < produce.FIRST_RECORD_ERRORS or route is None:
-        return _failed(code, request, batch)
+        return _failed(code, request, batch, log_start)
     rules = log_config(host.image, host.config, route.topic)
     view = host.memory[batch.position : batch.position + batch.length]
     message, found = explain(view, code, rules, route.topic, route.partition)
-    return PartitionAnswer(code, -1, -1, -1, message, found)
+    return PartitionAnswer(code, -1, -1, log_start, message, found)
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
@@ -97,7 +105,8 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     elif message.flags == 1:
         answers[index] = PartitionAnswer(0, message.a, message.b, message.c)
     else:
-        answers[index] = _refused(host, x, message.flags - 1, request, request.batches[index])
+        batch = request.batches[index]
+        answers[index] = _refused(host, x, message.flags - 1, request, batch, message.c)
     if not x.pending and x.answer is None:
         _finish(host, x)
 

@@ -155,7 +155,9 @@ class Core:
                 batch = asker.arena[position : position + length]
                 partition.append(asker, token, batch, acks, now_ms)
             except PeerError as error:
-                code = error.code
+                start = partition.log.log_start_offset
+                asker.out.append((APPENDED, error.code + 1, handle, token, -1, -1, start, -1))
+                return
             except DiskFull:
                 code = errors.KAFKA_STORAGE_ERROR
                 partition.space.exhausted()

@@ -68,7 +68,8 @@ READ_COMMITTED: Final = 2
 # ioproc → netproc, all with flags = error code + 1 ------------------------------------------------
 
 APPENDED: Final = 33
-"""a: base offset, b: log append time in ms or -1, c: log start offset, d: current leader epoch."""
+"""a: base offset, b: log append time in ms or -1, c: log start offset, also beside what the batch
+was refused for, d: current leader epoch."""
 
 FOUND: Final = 34
 """a: high watermark, b: last stable offset, c: log start offset, d: base offset of the segment, g:

@@ -1,8 +1,10 @@
 """Produce: what is asked of the partitions' homes and what the client is told."""
 
+import pytest
 from fake_host import FakeHost
 
 from appliance.base import errors
+from appliance.config.broker import BrokerConfig
 from appliance.handlers.k00_produce import HANDLER
 from appliance.ring.messages import APPEND
 
@@ -89,6 +91,23 @@ def test_null_records_are_invalid():
     host = FakeHost()
     host.start(HANDLER, 9, produce(1, 0, records=None))
     assert rows(host) == [(0, errors.INVALID_RECORD, -1)]
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (errors.OUT_OF_ORDER_SEQUENCE_NUMBER, 3),
+        (errors.INVALID_RECORD, 3),
+        (errors.CORRUPT_MESSAGE, -1),
+        (errors.MESSAGE_TOO_LARGE, -1),
+    ],
+)
+def test_where_the_log_starts_is_told_beside_what_the_log_was_asked_for(code, told):
+    host = FakeHost()
+    host.config = BrokerConfig()
+    x = host.start(HANDLER, 9, produce(1, 0))
+    host.complete(x, 0, error=code, c=3)
+    assert host.answer.responses[0].partition_responses[0].log_start_offset == told
 
 
 def test_a_batch_too_large_names_its_size_and_the_setting():

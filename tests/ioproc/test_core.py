@@ -178,6 +178,16 @@ def test_log_append_time_is_stamped_and_told(world):
     assert world.turn()[0].a == NOW_MS
 
 
+def test_a_refused_batch_is_told_where_the_log_starts(world):
+    p = world.add()
+    world.append(p.handle, batch(b"a", b"b"), token=1)
+    world.settle()
+    p.log.advance_log_start(1)
+    world.append(p.handle, batch(b"a") * 2, token=2)
+    (answer,) = world.turn()
+    assert (answer.op, answer.flags, answer.a, answer.c) == (APPENDED, errors.INVALID_RECORD, -1, 1)
+
+
 def test_unknown_handles_are_refused(world):
     world.append(50, batch(b"a"), token=1)
     world.read(50, 0, token=2)
