@@ -261,7 +261,9 @@ def _check_broker_setting(
     if value is None:
         return
     try:
-        effective.check_broker_setting(key, value)
+        effective.check_broker_setting(
+            situation.image, situation.config, key, value, per_broker=resource.name != ""
+        )
     except ConfigError as cause:
         raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
 

@@ -55,6 +55,15 @@ _PER_LISTENER: Final = re.compile(
 )
 """Settings of stores, which belong to a listener while the broker runs."""
 
+_THREADS: Final = frozenset((
+    "background.threads", "log.cleaner.threads", "num.io.threads", "num.network.threads",
+    "num.recovery.threads.per.data.dir", "num.replica.fetchers", "remote.log.reader.threads",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+))  # fmt: skip
+"""Numbers of threads that Kafka at most halves or doubles in one step while it runs."""
+
 _TABLES: Final = {
     TOPIC: TOPIC_SETTINGS,
     BROKER: BROKER_SETTINGS,
@@ -161,11 +170,37 @@ def check_topic(image: MetadataImage, config: BrokerConfig, overrides: Mapping[s
         )
 
 
-def check_broker_setting(key: str, value: str) -> None:
-    """A broker's setting and its new text. Raises ConfigError."""
+def check_broker_setting(
+    image: MetadataImage, config: BrokerConfig, key: str, value: str, *, per_broker: bool
+) -> None:
+    """A broker's setting and its new text, for the broker or for all. Raises ConfigError."""
     setting = definition(BROKER, key)
     assert setting is not None, f"{key} was not asked of why_not_dynamic"
-    setting.parse(value)
+    wanted = setting.parse(value)
+    own = image.config(BROKER, str(config.int("node.id")))
+    if key in _THREADS and (per_broker or key not in own):
+        assert isinstance(wanted, int), f"{key} is not a number"
+        _check_threads(key, wanted, broker_config(image, config).int(key))
+
+
+def _check_threads(key: str, wanted: int, current: int) -> None:
+    """A running broker takes steps: half as many threads, or twice as many."""
+    cleaners = key == "log.cleaner.threads"
+    if cleaners and wanted < 1:
+        raise ConfigError("Log cleaner threads should be at least 1")
+    if current // 2 <= wanted <= current * 2:
+        return
+    less = wanted < current
+    if cleaners:
+        change = "reduced to less than half" if less else "increased to more than double"
+        refused = f"Log cleaner threads cannot be {change} the current value {current}"
+    else:
+        bound = "be at least half" if less else "not be greater than double"
+        refused = (
+            f"Dynamic thread count update validation failed for {key}={wanted}, value should"
+            f" {bound} the current value {current}"
+        )
+    raise ConfigError(f"{refused}; get there in steps, or set it in the settings file")
 
 
 def why_not_dynamic(key: str, *, per_broker: bool) -> str:

@@ -5,6 +5,7 @@ Callers: the controller's checks and DescribeConfigs. The coordinators read the 
 from the image themselves.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -36,6 +37,14 @@ _SELECTORS: Final = (
 
 _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 _SESSION: Final = "consumer.session.timeout.ms"
+_RESET: Final = "share.auto.offset.reset"
+_WHOLE: Final = r"([-+]?\d{1,19})"
+_DURATION: Final = re.compile(
+    rf"([-+]?)P(?=.*\d)(?:{_WHOLE}D)?"
+    rf"(?:T(?=.)(?:{_WHOLE}H)?(?:{_WHOLE}M)?(?:{_WHOLE}(?:[.,](\d{{0,9}}))?S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_POSSIBLE_NS: Final = range((1 << 63) * 10**9)
 
 
 def check_group(
@@ -58,9 +67,11 @@ def check_group(
 
 def _check_bounds(override: Override, text: str, broker: BrokerConfig) -> None:
     value = override.setting.parse(text)
+    name = override.setting.name
+    if name == _RESET:
+        _check_reset(text.strip())
     if not isinstance(value, int):
         return
-    name = override.setting.name
     if override.lowest and value < broker.int(override.lowest):
         raise ConfigError(
             f"{name} must be greater than or equal to {override.lowest}"
@@ -71,6 +82,31 @@ def _check_bounds(override: Override, text: str, broker: BrokerConfig) -> None:
             f"{name} must be less than or equal to {override.highest}"
             f" ({broker.int(override.highest)})"
         )
+
+
+def _check_reset(text: str) -> None:
+    """Where a share group begins. A duration is one of ISO 8601 in days and less, not negative, as
+    Java's Duration reads it."""
+    if text in ("earliest", "latest"):
+        return
+    kind, _, duration = text.partition(":")
+    found = _DURATION.fullmatch(duration)
+    if kind != "by_duration" or found is None or _nanoseconds(found) not in _POSSIBLE_NS:
+        raise ConfigError(
+            f"Invalid value {text[:100]} for configuration {_RESET}: Invalid value `{text[:100]}`"
+            f" for configuration {_RESET}. The value must be either 'earliest', 'latest' or of the"
+            " format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+
+
+def _nanoseconds(duration: re.Match[str]) -> int:
+    sign, *parts, second, fraction = duration.groups(default="")
+    total = sum(
+        int(part or 0) * seconds for part, seconds in zip(parts, (86_400, 3600, 60), strict=True)
+    )
+    below = int((fraction or "0").ljust(9, "0"))
+    total = (total + int(second or 0)) * 10**9 + (-below if second[:1] == "-" else below)
+    return -total if sign == "-" else total
 
 
 def _in_force(name: str, own: Mapping[str, str], broker: BrokerConfig) -> int:

@@ -132,11 +132,59 @@ def test_a_reassignment_that_was_under_way_is_told_and_can_be_cancelled(cluster)
         ("consumer.session.timeout.ms", "5", "group.consumer.min.session.timeout.ms"),
         ("consumer.session.timeout.ms", "70000", "group.consumer.max.session.timeout.ms"),
         ("consumer.heartbeat.interval.ms", "60000", "group.consumer.max.heartbeat.interval.ms"),
+        ("share.auto.offset.reset", "x", "either 'earliest', 'latest' or of the format"),
     ],
 )
 def test_a_group_setting_that_is_refused(cluster, key, value, words):
     code, text = cluster.alter(GROUP, "g", Operation(key, SET, value))
     assert code == errors.INVALID_CONFIG and words in text
+
+
+@pytest.mark.parametrize(
+    ("durations", "code"),
+    [
+        ("P1D PT1H PT1H1M1S PT1.5S PT1,5S PT1.S PT0S PT+1S +PT1S -PT-1S P-1DT25H pt1h p1dt1s", 0),
+        ("P PT P1DT x P1D2H PT1H1D PT1S1H PT1.5H PT.5S P2W P1Y", errors.INVALID_CONFIG),
+        ("-PT1H PT-0.5S P-1D PT0.1234567891S PT9223372036854775808S", errors.INVALID_CONFIG),
+        (f"PT{'9' * 20_000}S", errors.INVALID_CONFIG),
+    ],
+)
+def test_where_a_share_group_begins_is_a_duration_as_java_reads_it(cluster, durations, code):
+    for one in durations.split():
+        change = Operation("share.auto.offset.reset", SET, f"by_duration:{one}")
+        assert cluster.alter(GROUP, "g", change)[0] == code, one[:50]
+
+
+@pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        (
+            "num.io.threads",
+            "3",
+            "num.io.threads=3, value should be at least half the current value",
+        ),
+        ("num.io.threads", "17", "value should not be greater than double the current value 8"),
+        ("num.network.threads", "7", "Dynamic thread count update validation failed for num.net"),
+        ("remote.log.reader.threads", "4", "at least half the current value 10"),
+        ("log.cleaner.threads", "0", "Log cleaner threads should be at least 1"),
+        ("log.cleaner.threads", "3", "cannot be increased to more than double the current value 1"),
+    ],
+)
+def test_threads_are_halved_or_doubled_at_most(cluster, name, key, value, words):
+    code, text = cluster.alter(BROKER, name, Operation(key, SET, value))
+    assert code == errors.INVALID_REQUEST and words in text
+
+
+def test_threads_change_in_steps_from_what_is_in_force(cluster):
+    def set_to(value, name="1"):
+        return cluster.alter(BROKER, name, Operation("log.cleaner.threads", SET, value))
+
+    assert set_to("2")[0] == set_to("4")[0] == 0
+    code, text = set_to("1")
+    assert code == errors.INVALID_REQUEST and "reduced to less than half the current" in text
+    assert set_to("1", "")[0] == 0, "the broker's own value stays in force"
+    assert cluster.alter(BROKER, "1", Operation("log.cleaner.threads", DELETE, None))[0] == 0
 
 
 def test_a_group_has_settings_of_its_own_over_the_brokers(cluster):
