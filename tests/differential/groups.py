@@ -2,6 +2,9 @@
 
 BUSY = ("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR")
 
+GROUP_MAX = 3
+"""No group of either protocol may have more members on both brokers."""
+
 
 def group_of(s, word="group"):
     """The name of a new group, whose coordinator serves."""

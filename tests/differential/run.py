@@ -11,6 +11,7 @@ from appliance.wire.messages import request_versions
 from benchmarks.kafka import Kafka
 from tests.broker_process import Broker
 from tests.differential.compare import compare
+from tests.differential.groups import GROUP_MAX
 from tests.differential.normal import Normaliser
 from tests.differential.scene import Scene, Target
 
@@ -19,6 +20,8 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "group.consumer.assignment.interval.ms": "0",  # Kafka else assigns once a second at most
+    "group.max.size": str(GROUP_MAX),
+    "group.consumer.max.size": str(GROUP_MAX),
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
     "offsets.topic.replication.factor": "1",

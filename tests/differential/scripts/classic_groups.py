@@ -1,6 +1,6 @@
 """Groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
-from tests.differential.groups import group_of, look
+from tests.differential.groups import GROUP_MAX, group_of, look
 from tests.differential.registry import APIS, script
 
 GOOD = b"\0\1\0\0\0\1\0\1t\xff\xff\xff\xff"
@@ -82,6 +82,8 @@ def sync_group(s):
     group = group_of(s)
     unknown = {"generation_id": 1, "member_id": "m"}
     s.ask("no group", **sync("", unknown))
+    s.ask("no group, no names", **{**sync("", unknown), "protocol_type": None,
+                                   "protocol_name": None})  # fmt: skip
     s.ask("not there", **sync(group, unknown))
     said = enter(s, None, group, "one")
     s.ask("wrong member", **sync(group, {**said, "member_id": "nobody"}))
@@ -203,3 +205,39 @@ def classic_group_static_members(s):
     s.ask("removed", "LeaveGroup", group_id=group, members=[
         {"member_id": "", "group_instance_id": "i"}])  # fmt: skip
     look(s, "removed", group)
+
+
+def one_more(s, group, members):
+    """Somebody joins and everybody gets a share. members: (link, what it was told), as returned."""
+    links = [*(link for link, _ in members), s.connect()]
+    said = links[-1].ask(APIS["JoinGroup"], s.version, joining(group))
+    assert said["error_code"] == "MEMBER_ID_REQUIRED", said
+    links[-1].send(APIS["JoinGroup"], s.version, joining(group, said["member_id"]))
+    for link, known in members:
+        s.until(lambda answer: answer["error_code"] == "REBALANCE_IN_PROGRESS",
+                "Heartbeat", **being(group, known))  # fmt: skip
+        link.send(APIS["JoinGroup"], s.version, joining(group, known["member_id"]))
+    joined = [(link, link.receive()) for link in links]
+    shares = [(told["member_id"], b"share") for _, told in joined]
+    for link, told in joined:
+        leads = told["leader"] == told["member_id"]
+        link.send(APIS["SyncGroup"], 5, sync(group, told, *(shares if leads else ())))
+    for link in links:
+        link.receive()
+    return joined
+
+
+@script("JoinGroup", versions=(5, 9))
+def classic_group_full(s):
+    """As many members as a group may have, then one more; one goes, and there is room."""
+    group, members = group_of(s), []
+    for _ in range(GROUP_MAX):
+        members = one_more(s, group, members)
+    s.ask("one too many", **joining(group))
+    s.ask("a static one too many", **joining(group, group_instance_id="i"))
+    s.ask("with an id", **joining(group, "nobody"))
+    s.ask("who is in lives", "Heartbeat", **being(group, members[0][1]))
+    s.ask("one goes", "LeaveGroup", group_id=group,
+          members=[{"member_id": members[0][1]["member_id"]}])  # fmt: skip
+    said = s.ask("one comes", **joining(group))
+    s.recognise(said["member_id"], "comes")

@@ -201,6 +201,11 @@ def change_broker_configs(s):
     ask("unknown setting", ("no.such.setting", SET, "x"))
     ask("not a number", ("log.retention.ms", SET, "soon"))
     ask("below its range", ("log.retention.ms", SET, "-9"))
+    ask("no cleaners", ("log.cleaner.threads", SET, "0"))
+    for key in ("log.cleaner.threads", "num.io.threads", "num.network.threads",
+                "background.threads", "remote.log.reader.threads"):  # fmt: skip
+        ask(f"too many: {key}", (key, SET, "99"))
+    ask("too few: num.io.threads", ("num.io.threads", SET, "1"))
     ask("another broker", ("log.retention.ms", SET, "1000"), name="7")
     ask("no broker", ("log.retention.ms", SET, "1000"), name="one")
     ask("per broker for all", ("ssl.keystore.location", SET, "/x"), name="")
@@ -269,6 +274,8 @@ def change_other_configs(s):
     change(s, "group, not a number", GROUP, group, ("consumer.session.timeout.ms", SET, "soon"))
     change(s, "group, heartbeat above", GROUP, group,
            ("consumer.heartbeat.interval.ms", SET, "50000"))  # fmt: skip
+    for value in ("x", "Latest", "by_duration:-PT1H", "by_duration:P1Y", "by_duration:PT"):
+        change(s, f"group, begins {value}", GROUP, group, ("share.auto.offset.reset", SET, value))
     change(s, "empty group", GROUP, "", ("consumer.session.timeout.ms", SET, "50000"))
     change(s, "group, unset", GROUP, group, ("consumer.session.timeout.ms", DELETE, None))
     change(s, "metrics", METRICS, metrics, ("interval.ms", SET, "60000"),

@@ -1,7 +1,8 @@
 """Groups of the consumer protocol (KIP-848): ConsumerGroupHeartbeat, ConsumerGroupDescribe."""
 
-from tests.differential.groups import group_of, look, simple, topic_for
+from tests.differential.groups import GROUP_MAX, group_of, look, simple, topic_for
 from tests.differential.registry import script
+from tests.differential.scripts.classic_groups import joining as classic_joining
 
 BEAT = "ConsumerGroupHeartbeat"
 
@@ -64,6 +65,22 @@ def consumer_group_life(s):
     s.ask("leave at last", **beat(group, one, -1))
     s.ask("delete", "DeleteGroups", groups_names=[group])
     look(s, "deleted", group)
+
+
+@script(BEAT)
+def consumer_group_full(s):
+    """As many members as a group may have, then one more of either protocol."""
+    group = group_of(s)
+    topic = topic_for(s, group)
+    for number in range(GROUP_MAX):
+        said = s.call(BEAT, **joining(group, s.name(f"member {number}"), [topic]))
+        assert said["error_code"] == "NONE", said
+    s.ask("one too many", **joining(group, s.name("another"), [topic]))
+    s.ask("a static one too many", **joining(group, s.name("another"), [topic], instance_id="i"))
+    s.ask("a classic one too many", "JoinGroup", **classic_joining(group))
+    s.ask("one leaves", **beat(group, s.name("member 0"), -1))
+    said = s.call(BEAT, **joining(group, s.name("another"), [topic]))
+    s.note("one comes", {"error_code": said["error_code"]})
 
 
 @script(BEAT)

@@ -116,6 +116,8 @@ def offset_fetch(s):
         ]
         s.ask("several groups", groups=groups)
         s.ask("no groups", groups=[])
+        s.ask("several groups, one without a name",
+              groups=[*groups, {**groups[0], "group_id": ""}])  # fmt: skip
     s.ask("member of a simple group", **asking(s, ids, group, [(topic, [0])], "m", 1))
     s.delete(topic)
     s.until(lambda answer: "committed_offset" not in str(answer) or "': 5" not in str(answer),

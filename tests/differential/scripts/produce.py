@@ -97,8 +97,9 @@ def produce_old_records(s):
 def produce_in_sequence(s):
     topic = both(s, s.topic())
     ask = asker(s, topic)
-    producer = s.call("InitProducerId", transaction_timeout=60_000, producer_id=-1,
-                      producer_epoch=-1)["producer_id"]  # fmt: skip
+    producer = s.until(lambda answer: answer["error_code"] == "NONE", "InitProducerId",
+                       transaction_timeout=60_000, producer_id=-1,
+                       producer_epoch=-1)["producer_id"]  # fmt: skip
 
     def numbered(sequence, epoch=0, count=1, who=producer):
         return batch(*[b"v"] * count, producer=(who, epoch, sequence))

@@ -52,7 +52,8 @@ def of_brokers(on: Session) -> None:
         _around(on, place, "log.retention.ms=8888888", "log.cleaner.threads=2")
         for wrong in ("node.id=9", "log.retention.ms=x", "num.io.threads=-1",
                       "log.segment.bytes=1", "listeners=x", "broker.rack=a",
-                      "ssl.keystore.password=secret"):  # fmt: skip
+                      "ssl.keystore.password=secret", "log.cleaner.threads=0",
+                      "log.cleaner.threads=99", "num.io.threads=99"):  # fmt: skip
             on.run(f"kafka-configs --alter {place} --add-config {wrong}")
         on.run(f"kafka-configs --describe {place}")
     on.run("kafka-configs --describe --entity-type brokers")
@@ -127,7 +128,7 @@ def of_groups(on: Session) -> None:
     _around(on, place, "consumer.session.timeout.ms=50000", "consumer.heartbeat.interval.ms=6000",
             "--entity-type groups", f"--all {place}")  # fmt: skip
     for wrong in ("nonsense=1", "consumer.session.timeout.ms=5", "consumer.session.timeout.ms=x",
-                  "consumer.heartbeat.interval.ms=1",
+                  "consumer.heartbeat.interval.ms=1", "share.auto.offset.reset=x",
                   "consumer.session.timeout.ms=99999999"):  # fmt: skip
         on.run(f"kafka-configs --alter {place} --add-config {wrong}")
     for fine in ("share.session.timeout.ms=45000", "share.heartbeat.interval.ms=5000",
