@@ -192,7 +192,7 @@ class IoProcess:
             self._cleaning.tick(now_ns, now_ms)
         elif not self._links.pending() and not self._home.leaving.busy:
             return STOP
-        if not open_:
+        if not open_ or self.core.syncing.held_back:
             return 0
         if not sent or not idle:
             return _BUSY_MS

@@ -6,6 +6,7 @@ from sim.disk import SimDisk
 from test_home import Cluster
 
 from appliance.ioproc import checkpoints
+from appliance.ioproc.syncing import EPOCHS_A_TURN
 from appliance.ioproc.trims import A_JOB, Trims
 from appliance.logstore.removal import Removal
 from appliance.ring.messages import DELETE_RECORDS
@@ -96,6 +97,48 @@ def test_no_more_are_told_in_a_turn_than_are_in_one_write(world, monkeypatch):
         world.held.run_all()
         counts.append(len(told(world)))
     assert counts == [16, 16, 8]
+
+
+def test_the_epochs_of_trimmed_logs_are_written_for_a_few_in_each_turn(world):
+    assert trim(world, world.many) == []
+    world.held.run_all()
+    assert len(told(world)) == len(world.many)
+    for partition in world.many:
+        world.append(partition.handle, batch(b"c"), acks=-1, token=partition.handle)
+    written = []
+    change = world.disk.change
+    world.disk.change = lambda path, kind: (written.append(kind), change(path, kind))
+    counts, begun = [], []
+    while world.core.syncing.held_back or not counts:
+        assert world.turn() == []
+        counts.append(written.count("rename"))
+        begun.append(len(world.threads.jobs))
+        written.clear()
+    assert counts == [EPOCHS_A_TURN, len(world.many) - EPOCHS_A_TURN]
+    assert begun == [EPOCHS_A_TURN, len(world.many)]
+    world.threads.run_all()
+    assert [m.token for m in world.turn()] == [p.handle for p in world.many]
+
+
+def test_an_end_syncs_those_that_were_held_back_too(world):
+    assert trim(world, world.many) == []
+    for partition in world.many:
+        world.append(partition.handle, batch(b"c"), acks=-1, token=partition.handle)
+    world.core.settle(world.now_ns)
+    assert len(world.answers()) == len(world.many)
+    assert not world.core.syncing.busy()
+
+
+def test_a_partition_whose_sync_was_held_back_can_go(world):
+    assert trim(world, world.many) == []
+    for partition in world.many:
+        world.append(partition.handle, batch(b"c"), acks=-1, token=partition.handle)
+    world.turn()
+    last = world.many[-1]
+    assert world.core.syncing.held_back and last.syncing
+    world.core.remove(last.handle, world.now_ns)
+    assert last.log.recovery_point == last.log.end_offset
+    assert last.handle in [m.token for m in world.turn() if not m.flags]
 
 
 def test_what_lies_below_many_log_starts_goes_a_few_in_each_turn(tmp_path, monkeypatch):
