@@ -241,3 +241,15 @@ def classic_group_full(s):
           members=[{"member_id": members[0][1]["member_id"]}])  # fmt: skip
     said = s.ask("one comes", **joining(group))
     s.recognise(said["member_id"], "comes")
+
+
+@script("JoinGroup", versions=(9, 9))
+def classic_group_late_members(s):
+    """Who does not join again, or does not fetch its share, within the rebalance timeout is out."""
+    group = group_of(s)
+    one = stable(s, group, rebalance_timeout=1000)
+    two = enter(s, "joined alone", group, "two", rebalance_timeout=1000)
+    s.ask("one is out", "Heartbeat", **being(group, one))
+    s.ask_until("two is out", lambda answer: answer["error_code"] != "NONE",
+                "Heartbeat", **being(group, two))  # fmt: skip
+    look(s, "nobody", group)
