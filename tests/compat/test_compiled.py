@@ -81,7 +81,10 @@ def test_a_compiler_that_fails_leaves_it_interpreted(tmp_path):
     """The compiler takes the first file and refuses the second: nothing half is left."""
     once = tmp_path / "once"
     cc = tmp_path / "cc"
-    cc.write_text(f'#!/bin/sh\n[ -e {once} ] && exit 1\ntouch {once}\nexec cc "$@"\n')
+    cc.write_text(
+        f"#!/bin/sh\n[ -e {once} ] && exit 1\ntouch {once}\n"
+        'while [ $# -gt 1 ]; do [ "$1" = -o ] && : > "$2"; shift; done\n'
+    )
     cc.chmod(0o755)
     tree = tmp_path / "tree"
     pip = [sys.executable, "-m", "pip", "install", "-v", "--no-deps", "--target", str(tree)]

@@ -3,6 +3,7 @@ with Apache Kafka. A consumer that merely goes on polling does not, unlike there
 
 import asyncio
 import contextlib
+import itertools
 import subprocess
 import threading
 
@@ -128,6 +129,11 @@ def use(bootstrap):
         yield lambda make, *rest: stack.enter_context(contextlib.closing(make(bootstrap, *rest)))
 
 
+_groups = (
+    itertools.count()
+)  # a group each: a member that commits for what is deleted holds up others
+
+
 def named(clients):
     return [pytest.param(name, marks=needs_java if "java" in name else ()) for name in clients]
 
@@ -175,7 +181,7 @@ class KafkaPythonReader:
         self.consumer = kafka_python.KafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,
-            group_id=f"of {topic}",
+            group_id=f"{next(_groups)} of {topic}",
             auto_offset_reset="earliest",
             metadata_max_age_ms=300,
         )
@@ -199,7 +205,7 @@ class AioKafkaReader:
         consumer = aiokafka.AIOKafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,
-            group_id=f"of {topic}",
+            group_id=f"{next(_groups)} of {topic}",
             auto_offset_reset="earliest",
             metadata_max_age_ms=300,
         )
@@ -304,4 +310,4 @@ def test_a_consumer_that_comes_afterwards_makes_it_again(use, delete, there, fre
     after = use(READERS["kafka-python"], topic)
     until(lambda: there(topic))
     use(Confluent).write(topic)
-    until(lambda: b"v" in after.got + before.got[1:])
+    until(lambda: b"v" in after.got)
