@@ -40,8 +40,8 @@ class Data:
 
 
 def fill(peer: Peer, size: int = DATA_BYTES) -> Data:
-    """A topic with `size` bytes of batches of 16 × 1 KB."""
-    row = ProduceRow(16, 1000, 5)
+    """A topic with `size` bytes of batches of 16 × 1 KB, all of them visible."""
+    row = ProduceRow(16, 1000, 5, acks=-1)
     batch = batches.uniform(row.records, row.size, time.time_ns() // 1_000_000)
     topic, count = peer.create(), size // len(batch)
     wire = peer.connect()
