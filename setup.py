@@ -16,19 +16,29 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HOT = {
-    "ring": ["ring"],
+    "ring": ["counters", "ring"],
     "wire": [
         "produce", "fetch", "request_head", "batch_header", "batch", "varint", "record_walk",
+        "offset_messages", "own_batch",
+        "ranges",
     ],
     "handlers": ["exchange", "k00_produce", "k01_fetch", "fetch_sessions"],
-    "ioproc": ["core", "asker", "partition", "syncing", "rows", "reading", "coordinating"],
+    "ioproc": [
+        "appending", "arrivals", "asker", "core", "failing", "journaling", "partition",
+        "places", "questions", "reading", "rows", "served", "syncing",
+    ],
+    "ioproc/coordinating": ["host", "led", "requests"],
+    "coordinators/groups": ["offsets", "offset_fetch", "offset_store"],
+    "replication": ["progress"],
     "shell": ["links", "loop"],
     "netproc": [
-        "connection", "routes", "slabs", "server", "cursors", "exchanges", "habits", "outbox",
-        "page_cache",
+        "transport", "framing", "sending", "states", "connection", "connections", "routes", "slabs",
+        "intake", "host", "completions", "following", "server", "cursors", "exchanges", "habits",
+        "outbox", "page_cache", "segments",
     ],
     "logstore": [
-        "log", "log_state", "segment", "indexes", "lookup", "producer_state", "epochs", "flush",
+        "log", "active", "segments", "segment", "indexes", "lookup", "producer_state", "epochs",
+        "flush", "journal",
     ],
 }  # fmt: skip
 

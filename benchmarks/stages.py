@@ -20,10 +20,11 @@ from types import SimpleNamespace
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
 from appliance.handlers import k00_produce, k01_fetch
-from appliance.handlers.exchange import Exchange, Route
+from appliance.handlers.exchange import Exchange, Host, Route
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.logstore.log import Log
 from appliance.netproc.cursors import Cursors
+from appliance.netproc.segments import Segments
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPEND, APPENDED, Message
 from appliance.ring.partition_table import PartitionTable
@@ -95,6 +96,19 @@ def _loopback() -> tuple[socket.socket, socket.socket]:
     return here, there
 
 
+def _host(**given: object) -> Host:
+    """A Host of these functions and values, for nobody who asks for more; compiled handlers take
+    nothing but a Host."""
+    functions = {name: staticmethod(one) for name, one in given.items() if callable(one)}
+    others = dict.fromkeys(
+        name for name, one in vars(Host).items() if callable(one) and not name.startswith("_")
+    )
+    host: Host = type(Host)("StageHost", (Host,), {**others, **functions})()
+    for name in given.keys() - functions.keys():
+        setattr(host, name, given[name])
+    return host
+
+
 def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:  # noqa: PLR0915 - a list of stages
     """(process, stage, µs) of one produced batch."""
     memory, end = bench.memory, len(bench.memory)
@@ -106,9 +120,11 @@ def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:  # noqa: PLR09
         while left:
             left -= bench.there.recv_into(into[:left])
 
-    host = SimpleNamespace(
+    host = _host(
         memory=memory,
         now_ns=0,
+        fetch_room=lambda x: None,
+        reads=lambda x, partitions: None,
         route=lambda *_: bench.route,
         ask=_asker(bench.writer),
         finish=lambda x, pieces: None,
@@ -212,32 +228,37 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
         log.stage(view, header, 0, NOW_MS)
         log.commit()
     state = bench.table.state
+    batches = size // len(bench.batch)
+    high_watermark = batches * header[12]
     for column, value in (
         (columns.STATUS, columns.ONLINE),
-        (columns.HIGH_WATERMARK, log.end_offset),
+        (columns.HIGH_WATERMARK, high_watermark),
         (columns.LOG_END, log.end_offset),
-        (columns.LAST_STABLE, log.end_offset),
-        (columns.END_SEGMENT, log.active_base),
-        (columns.VISIBLE_POSITION, log.active_size),
+        (columns.LAST_STABLE, high_watermark),
+        (columns.VISIBLE_SEGMENT, log.active_base),
+        (columns.VISIBLE_POSITION, batches * len(bench.batch)),
     ):
         state[column] = value
     fd = os.open(bench.path, os.O_RDONLY)
+    segments = Segments(bench.table, [os.path.dirname(os.path.dirname(bench.path))])
     cursors = Cursors()
-    cursors.remember(0, log.active_base, 0, 0)
+    cursors.remember(0, log.active_base, 0, 0, 0)
     file = SimpleNamespace(fd=fd)
     request = _fetch_v12(size)
     memory = memoryview(request)
-    host = SimpleNamespace(
+    host = _host(
         memory=memory,
+        fetch_max_bytes=1 << 30,
         now_ns=0,
+        fetch_room=lambda x: None,
+        reads=lambda x, partitions: None,
         config=SimpleNamespace(int=lambda name: 1 << 30),
         route=lambda *_: bench.route,
-        row=lambda handle: (log.end_offset, log.end_offset, 0),
+        row=bench.table.read_row,
+        served=bench.table.served[0],
         segment=lambda *_: file,
         cancel=lambda x: None,
-        glance=lambda x, route, offset, most: cursors.locate(
-            0, bench.table.read_row(0), fd, offset, most
-        ),
+        glance=lambda x, route, row, *rest: cursors.locate(segments, route, row, *rest),
         finish=lambda x, pieces: None,
     )
     handler = k01_fetch.handler(FetchSessions(0, lambda: 1))
@@ -259,7 +280,9 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
 
     transferred = [0]
     count = 2000
-    glance_us = best_us(lambda: host.glance(None, None, 0, size), count)
+    glance_us = best_us(
+        lambda: host.glance(None, bench.route, host.row(0), 0, high_watermark, size), count
+    )
     parse_us = best_us(lambda: fetch.parse(memory, 0, len(request), 12), count)
     rows = [
         ("netproc", "parse Fetch v12", parse_us),

@@ -36,7 +36,7 @@ def byte_compile(tree: Path = ROOT) -> None:
 def appliance_command(data: Path, port: int) -> list[str]:
     """How the appliance is started on a port of the loopback."""
     listen = f"127.0.0.1:{port}"
-    return [sys.executable, "-m", "appliance.cli", "up", "--data", str(data), "--listen", listen]
+    return [sys.executable, "-m", "console", "up", "--data", str(data), "--listen", listen]
 
 
 def moments(command: list[str], port: int, partition: str) -> list[float | None]:

@@ -5,9 +5,9 @@
 While one client does something large (a topic with thousands of partitions, deleted; DeleteRecords
 on all of them; a restart over one large segment), another one writes a small record to another
 topic every 2 ms with acks=1; its longest wait for an answer is printed, from the moment the record
-was due. Of the appliance also the longest turn of each process's loop, from its process table, so
-this one imports the appliance and lays its tables into a file. --kafka: Apache Kafka in the same
-run. --scale: smaller or larger numbers of partitions and bytes.
+was due. Of the appliance also the longest turn of each process's loop, from its process table,
+which is in shared memory, so this one imports the appliance. --kafka: Apache Kafka in the same run.
+--scale: smaller or larger numbers of partitions and bytes.
 """
 
 import argparse
@@ -28,7 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from struct import pack
 
-from appliance.ring.process_table import ProcessTable
+from appliance.observer.door import segment
+from appliance.ring.tables import PAGE, Tables, read_head
 from benchmarks import batches, kafka, requests, tables
 from benchmarks.peer import Peer, Wire, WrongAnswer
 
@@ -37,19 +38,6 @@ SETTLE_S = 3.0
 OTHER = "other"
 DELETE_RECORDS = 21
 FILES = 1 << 19
-SERVE = """
-import mmap, sys
-from appliance.supervisor import memory
-plane, segment = open(sys.argv[1], "r+b"), memory._segment
-def first_of_all(size):
-    memory._segment = segment  # the arenas are as always
-    plane.truncate(size)
-    return memoryview(mmap.mmap(plane.fileno(), size))
-memory._segment = first_of_all
-sys.argv[1:] = sys.argv[2:]
-from appliance.cli.__main__ import main
-main()
-"""
 
 
 @dataclass
@@ -112,25 +100,20 @@ class Penstock(System):
     name = "penstock"
 
     def start(self, snapshot_bytes: int = 20 << 20) -> None:
-        plane = self.folder.with_suffix(".plane")
-        with open(plane, "wb") as file:
-            file.truncate(mmap.PAGESIZE)
-        with open(plane, "r+b") as file:
-            words = memoryview(mmap.mmap(file.fileno(), mmap.PAGESIZE))
-        self.table = ProcessTable(words, ioprocs=1, netprocs=1)
-        arguments = [str(plane), "up", "--data", str(self.folder)]
+        arguments = ["up", "--data", str(self.folder)]
         arguments += ["--listen", f"127.0.0.1:{self.port}"]
         arguments += ["-o", "penstock.arena.bytes=67108864", "-o", "penstock.partitions.max=131072"]
         arguments += ["-o", "penstock.net.processes=1", "-o", "penstock.io.processes=1"]
         setting = "metadata.log.max.record.bytes.between.snapshots"
         arguments += ["-o", f"{setting}={snapshot_bytes}"]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, *arguments],
+            [sys.executable, "-m", "console", *arguments],
             stdout=subprocess.DEVNULL,
             stderr=open(self.folder.with_suffix(".log"), "ab"),  # noqa: SIM115
             start_new_session=True,
         )
         self.wait()
+        self.table = _tables(self.folder).processes
 
     def forget(self) -> None:
         for peer in self.table.peers:
@@ -138,6 +121,13 @@ class Penstock(System):
 
     def turns(self) -> dict[str, float]:
         return {str(p): self.table.longest_turn(p) / 1e9 for p in self.table.peers}
+
+
+def _tables(folder: Path) -> Tables:
+    """Those of the appliance that runs there, and writable: `forget` is for who measures."""
+    with open(segment(str(folder)), "r+b") as file:
+        head = read_head(memoryview(mmap.mmap(file.fileno(), PAGE)))
+        return Tables(memoryview(mmap.mmap(file.fileno(), head.size)), head.shape)
 
 
 class Kafka(System):
@@ -302,7 +292,6 @@ def measure(kind: type[System], chore: str, scale: float, parent: Path) -> Resul
         with suppress(ProcessLookupError):
             system.stop()
         shutil.rmtree(folder, ignore_errors=True)
-        folder.with_suffix(".plane").unlink(missing_ok=True)
 
 
 def main() -> None:

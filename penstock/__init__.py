@@ -13,6 +13,18 @@ Everything returned is confluent-kafka's own class; what is not here is done wit
 `penstock.local` runs an appliance as a child process, `penstock.pytest_plugin` does so for tests.
 """
 
-from penstock.client import Connection, connect
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.client import Connection, connect
 
 __all__ = ["Connection", "connect"]
+
+
+def __getattr__(name: str) -> object:
+    """The client library is loaded by who uses it; `penstock.reach` and `.local` need none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from penstock import client
+
+    return getattr(client, name)

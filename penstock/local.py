@@ -17,6 +17,9 @@ from typing import Final, Self
 
 READY_LIMIT_S: Final = 60.0
 STOP_LIMIT_S: Final = 60.0
+OURSELVES: Final = (sys.executable, "-P", "-m", "console")
+"""The `penstock` command of this interpreter. -P: a console.py of the user's, in the folder where
+this is called, is not taken for ours."""
 _SHM: Final = Path("/dev/shm")
 
 
@@ -27,6 +30,16 @@ class ApplianceError(Exception):
     def __init__(self, text: str, reason: str = "") -> None:
         super().__init__(text)
         self.reason = reason or text.splitlines()[0]
+
+
+def environment() -> dict[str, str]:
+    """For a child: this process's environment, in which it finds the packages that run here, also
+    those of a checkout that is not installed."""
+    home = Path(__file__).parents[1]
+    if home.name in ("site-packages", "dist-packages"):
+        return dict(os.environ)
+    known = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": f"{home}{os.pathsep}{known}" if known else str(home)}
 
 
 class Appliance:
@@ -85,8 +98,7 @@ class Appliance:
 
     def command(self) -> list[str]:
         """What `start` runs, without the descriptor for readiness."""
-        command = [sys.executable, "-m", "appliance.cli", "up", "--data", str(self.data_dir)]
-        command += ["--listen", self.bootstrap]
+        command = [*OURSELVES, "up", "--data", str(self.data_dir), "--listen", self.bootstrap]
         for key, value in self.settings.items():
             command += ["-o", f"{key}={_text(value)}"]
         return command
@@ -111,6 +123,7 @@ class Appliance:
                     stdout=log,
                     stderr=log,
                     pass_fds=(theirs,),
+                    env=environment(),
                     start_new_session=self._own_session,
                 )
             os.close(theirs)
@@ -174,8 +187,9 @@ class Appliance:
         return self._process
 
     def _wait_ready(self, pipe: int) -> None:
-        readable, _, _ = select.select([pipe], [], [], READY_LIMIT_S)
-        line = os.read(pipe, 256) if readable else b""
+        bell = select.poll()  # select knows no descriptor above 1,023
+        bell.register(pipe, select.POLLIN)
+        line = os.read(pipe, 256) if bell.poll(READY_LIMIT_S * 1000) else b""
         if not line:
             self._give_up()
             said = self.log_file.read_bytes()[self._log_from :].decode(errors="replace")

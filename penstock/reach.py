@@ -8,6 +8,8 @@ import socket
 import struct
 from typing import Final
 
+from penstock.frames import exchange
+
 DEFAULT_PORT: Final = 9092
 _LIMIT_S: Final = 3.0
 _METADATA: Final = struct.pack(">hhihi", 3, 1, 1, -1, 0)
@@ -73,11 +75,7 @@ def _trouble(host: str, port: int) -> str:
 
 def _brokers(server: Address) -> list[Address]:
     with socket.create_connection(server, _LIMIT_S) as peer:
-        peer.sendall(struct.pack(">i", len(_METADATA)) + _METADATA)
-        (size,) = struct.unpack(">i", _take(peer, 4))
-        if not 8 <= size <= _MOST:
-            raise ValueError("not an answer")
-        data = _take(peer, size)
+        data = exchange(peer, _METADATA, least=8, most=_MOST)
     (count,) = struct.unpack_from(">i", data, 4)
     found, at = [], 8
     for _ in range(count):
@@ -93,13 +91,3 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     (size,) = struct.unpack_from(">h", data, at)
     end = at + 2 + max(0, size)
     return data[at + 2 : end].decode(), end
-
-
-def _take(peer: socket.socket, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = peer.recv(size - len(parts))
-        if not part:
-            raise ValueError("the connection was closed")
-        parts += part
-    return bytes(parts)

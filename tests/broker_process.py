@@ -59,7 +59,7 @@ class Broker:
             node.settings |= self.settings
             self.data.mkdir(parents=True, exist_ok=True)
             return kafka.java("kafka.Kafka", node.format(), heap="512m")
-        command = [sys.executable, "-m", "appliance.cli", "up"]
+        command = [sys.executable, "-m", "console", "up"]
         command += ["--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
         for key, value in self.settings.items():
             command += ["-o", f"{key}={value}"]

@@ -7,6 +7,7 @@ its constants and its functions within itself, and takes the classes that its ty
 test says so, with its reason, and is passed over.
 """
 
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,10 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "interpreted(reason): puts something in the place of a part that is compiled"
     )
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell that starts this in the background ignores Ctrl-C, and what the tests start would
+        # inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if COMPILED:
         pytest.MonkeyPatch.setattr = only_where_it_has_effect(pytest.MonkeyPatch.setattr)
 

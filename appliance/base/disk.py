@@ -64,6 +64,11 @@ class File(Protocol):
         PAGE but for the end of the file."""
         ...
 
+    def pwrite_medium(self, data: Readable, position: int) -> None:
+        """Write past the page cache over what the file has there: on the disk at return, whatever
+        else of the file is not. Multiples of PAGE."""
+        ...
+
     def forget(self, length: int, position: int) -> None:
         """Drop what the page cache has of these pages and counts as clean. Multiples of PAGE."""
         ...

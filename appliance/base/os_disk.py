@@ -41,11 +41,12 @@ def _refused(path: str, cause: OSError) -> StorageFailed:
 class OsFile:
     """A descriptor and the path that it was opened by."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "_medium", "path")
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self._fd = fd
+        self._medium = -1  # the same file, for writes past the page cache
 
     def pwritev(self, buffers: Sequence[Readable], position: int) -> None:
         try:
@@ -151,6 +152,28 @@ class OsFile:
         self.forget(length, position)
         return self.pread(length, position)
 
+    def pwrite_medium(self, data: Readable, position: int) -> None:
+        assert position % PAGE == 0 == len(data) % PAGE
+        try:
+            if self._medium < 0:
+                self._medium = self._open_medium()
+            with mmap.mmap(-1, len(data)) as buffer:  # for its alignment
+                buffer[:] = data
+                wrote = os.pwrite(self._medium, buffer, position)
+            if wrote != len(data):
+                raise OSError(errno.EIO, f"{wrote} of {len(data)} bytes were written")
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+
+    def _open_medium(self) -> int:
+        flags = os.O_WRONLY | os.O_CLOEXEC | os.O_DSYNC
+        try:
+            return os.open(self.path, flags | os.O_DIRECT)
+        except OSError as cause:
+            if cause.errno != errno.EINVAL:
+                raise
+        return os.open(self.path, flags)
+
     def forget(self, length: int, position: int) -> None:
         length = -(-length // PAGE) * PAGE  # a page that is named in part stays
         try:
@@ -173,12 +196,13 @@ class OsFile:
         return self._fd
 
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            with suppress(
-                OSError
-            ):  # what matters was synced before; the descriptor is gone either way
-                os.close(fd)
+        fds = self._fd, self._medium
+        self._fd = self._medium = -1
+        for fd in fds:
+            if fd >= 0:
+                # What matters was synced before; the descriptor is gone either way.
+                with suppress(OSError):
+                    os.close(fd)
 
 
 class OsDisk:

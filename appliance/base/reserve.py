@@ -122,6 +122,9 @@ class ReservedFile:
     def pread_medium(self, length: int, position: int) -> bytes:
         return self._file.pread_medium(length, position)
 
+    def pwrite_medium(self, data: Readable, position: int) -> None:
+        self._file.pwrite_medium(data, position)
+
     def forget(self, length: int, position: int) -> None:
         self._file.forget(length, position)
 

@@ -64,9 +64,10 @@ class SpaceGuard:
             return max(self._limit // 2 + size - self.free, 0)
         return max(self.missing, self._limit + size - self.free, 0)
 
-    def wrote(self, n: int) -> None:
-        """Count n appended bytes towards the next look."""
+    def wrote(self, n: int) -> bool:
+        """Count n appended bytes towards the next look. Whether it is due by now."""
         self._budget -= n
+        return self._budget <= 0
 
     def due(self, now_ns: int) -> bool:
         """Whether `look` should be called with fresh numbers."""

@@ -1,8 +1,12 @@
-"""Becoming the leader of the metadata log, and saying so in it: at the start, or later when the
-disk was too full for that.
+"""What this node does once it leads: begin its epoch in the log, bring what every new controller
+brings, and ask for its own registration like anybody who asks for a change.
 
-Invariant: until `begin` has returned once nothing is appended, and the node serves what the log
-holds; beginning twice only takes another epoch. Called by `startup.py` and `main.py`.
+    lead ──▶ (elected) ──▶ begin ──▶ begun
+                 resign: waits to be elected again
+
+Invariant: until `begun` nothing that a client asks for is appended, and the node serves what the
+log holds. A full disk stops the way anywhere; it goes on when there is room, in the same epoch.
+Called by `main.py`.
 """
 
 import errno
@@ -13,18 +17,13 @@ from appliance.base.disk import Disk, read_file
 from appliance.base.errors import DiskFull
 from appliance.config.broker import BrokerConfig
 from appliance.control.format import BOOTSTRAP
-from appliance.control.metadata_log import MetadataLog
-from appliance.controller.decision import Record, Situation
-from appliance.controller.registration import (
-    Incarnation,
-    bootstrap_records,
-    registration_records,
-)
+from appliance.control.leadership import NotController
+from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.controller.decision import Record
+from appliance.controller.registration import Incarnation, bootstrap_records, registered
 from appliance.metadata import checkpoint
-from appliance.metadata.changes import Change
 from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.identity import Identity, new_uuid
-from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.parts import Endpoint
 from appliance.shell.log import ERROR, NOTICE, Log
 from appliance.shell.seat import Seat
@@ -33,34 +32,36 @@ from appliance.wire import kraft_records as kraft
 _SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _AGAIN_NS: Final = 1_000_000_000
 
+Register = Callable[[Incarnation], None]
+"""Asks for this node's registration; raises DiskFull."""
+
 
 class Leading:
-    """begun: this node leads the log and has registered itself."""
+    """begun: requests are decided here. incarnation: this start of this node."""
 
-    __slots__ = ("_again_ns", "_dirs", "_disk", "_identity", "_incarnation", "_log", "_metadata",
-                 "_random", "_seat", "begun")  # fmt: skip
+    __slots__ = ("_again_ns", "_data_dir", "_disk", "_identity", "_log", "_quorum", "_register",
+                 "begun", "incarnation")  # fmt: skip
 
     def __init__(
         self,
         seat: Seat,
         disk: Disk,
-        metadata: MetadataLog,
+        quorum: MetadataQuorum,
         identity: Identity,
-        dirs: LogDirs,
         random: Callable[[int], bytes],
+        register: Register,
         log: Log,
     ) -> None:
-        self._seat = seat
+        self._data_dir = seat.data_dir
         self._disk = disk
-        self._metadata = metadata
+        self._quorum = quorum
         self._identity = identity
-        self._dirs = dirs
-        self._random = random
+        self._register = register
         self._log = log
         self._again_ns = 0
         self.begun = False
         rack = seat.config.get("broker.rack")
-        self._incarnation = Incarnation(
+        self.incarnation = Incarnation(
             controller_id=new_uuid(random),
             broker_id=new_uuid(random),
             endpoints=_endpoints(seat.config),
@@ -68,52 +69,56 @@ class Leading:
             records_may_be_missing=not seat.clean and seat.generation == 1,
         )
 
-    def start(self, now_ms: int) -> None:
-        """The first try. A full disk is no reason not to serve, unless there is nothing to serve
-        yet. Raises StorageFailed."""
+    def lead(self, now_ms: int) -> None:
+        """This node was elected. A full disk is no reason not to serve, unless there is nothing to
+        serve yet. Raises StorageFailed."""
+        self._quorum.elected(now_ms)
         try:
             self._begin(now_ms)
         except DiskFull as full:
-            if not self._metadata.image.metadata_version:
+            if not self._quorum.images.committed.metadata_version:
                 raise
             self._log.event(ERROR, "metadata-read-only", cause=full, action="refuse-changes")
 
-    def again(self, now_ns: int, now_ms: int) -> list[Change]:
-        """The next try, once a second: what it changed. Raises StorageFailed."""
-        if now_ns < self._again_ns:
-            return []
+    def resign(self) -> None:
+        """This node does not lead any more."""
+        epoch = self._quorum.leadership.epoch
+        self._quorum.resign()
+        self.begun = False
+        self._log.event(NOTICE, "metadata-resigned", epoch=epoch)
+
+    def again(self, now_ns: int, now_ms: int) -> None:
+        """Go on where there was no room, once a second. Raises StorageFailed."""
+        if self.begun or not self._quorum.leadership.leads or now_ns < self._again_ns:
+            return
         self._again_ns = now_ns + _AGAIN_NS
         try:
-            changes = self._begin(now_ms)
+            self._begin(now_ms)
         except DiskFull:
-            return []
-        self._log.event(NOTICE, "metadata-writable", epoch=self._metadata.epoch)
-        return changes
+            return
+        self._log.event(NOTICE, "metadata-writable", epoch=self._quorum.leadership.epoch)
 
     def check(self) -> None:
-        """Raises DiskFull while nothing can be changed."""
+        """Raises NotController while this node does not lead, and DiskFull while it has no room
+        to."""
+        if not self._quorum.leadership.leads:
+            raise NotController
         if not self.begun:
-            raise DiskFull(self._seat.data_dir, errno.ENOSPC, "no room to lead the metadata log")
+            raise DiskFull(self._data_dir, errno.ENOSPC, "no room to lead the metadata log")
 
-    def _begin(self, now_ms: int) -> list[Change]:
-        metadata = self._metadata
-        metadata.lead(now_ms)
-        changes: list[Change] = []
-        if not metadata.image.metadata_version:
-            changes += metadata.append(_bootstrap(self._disk, self._seat.data_dir), now_ms)
-        situation = Situation(
-            image=metadata.image,
-            config=self._seat.config,
-            node_id=self._identity.node_id,
-            directory_id=self._identity.directory_id,
-            new_id=lambda: new_uuid(self._random),
-            free_rows=0,
-            directories=tuple(one for one in self._dirs.ids if one is not None),
-        )
-        records = registration_records(situation, self._incarnation, metadata.end_offset)
-        changes += metadata.append(records, now_ms)
+    def _begin(self, now_ms: int) -> None:
+        quorum = self._quorum
+        if not quorum.active:
+            quorum.activate(now_ms)
+        if not quorum.image.metadata_version:
+            quorum.append(_bootstrap(self._disk, self._data_dir), now_ms)
         self.begun = True
-        return changes
+        try:
+            if not registered(quorum.image, self._identity.node_id, self.incarnation):
+                self._register(self.incarnation)
+        except DiskFull:
+            self.begun = False
+            raise
 
 
 def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:

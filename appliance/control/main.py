@@ -1,37 +1,42 @@
 """Entry of the control process: format or open the folder, lead the metadata log, answer requests.
 
-One turn: requests of all netprocs are decided and appended in order, and a thread begins one
-fdatasync for them all. When it has ended, rows of the partition table, the committed offset and the
-answers become visible, in that order; what was appended meanwhile waits for the next one. So the
-image is ahead of what is committed, but nobody is told of it before. Snapshots are written on a
-thread, too. A storage failure ends the process; its successor reads what is on the disk.
+One turn: requests of all netprocs are decided over the speculative image and appended in order, and
+a thread begins one fdatasync for them all. When it has ended, rows of the partition table, the
+committed offset and the answers become visible, in that order; what was appended meanwhile waits
+for the next one. When leadership is lost, whatever is not committed is answered NOT_CONTROLLER.
+Snapshots are written on a thread, too. A storage failure ends the process; its successor reads what
+is on the disk.
 """
 
 import os
 import select
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from appliance.base.clock import OsClock
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
-from appliance.control.metadata_log import MetadataLog, Unwritten
+from appliance.control import caller
+from appliance.control.leadership import NotController
+from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
 from appliance.control.requests import Requests
 from appliance.control.room import Room
-from appliance.control.startup import Started, start
+from appliance.control.snapshots import Unwritten
+from appliance.control.startup import Started, first_time, start
 from appliance.control.topic_trash import TopicTrash
-from appliance.controller.decision import Record, Situation
+from appliance.control.waiting import LOST, UNDONE, WaitingAnswers
+from appliance.controller.decision import NO_LIMIT, Record, Situation
 from appliance.controller.placement import assign_directory
 from appliance.controller.producer_ids import ProducerIds
+from appliance.controller.registration import Incarnation
 from appliance.handlers.admin import AdminContext, Quorum
 from appliance.metadata import effective
-from appliance.metadata.changes import Change, PartitionAdded, TopicAdded, TopicRemoved
+from appliance.metadata.changes import Change, TopicAdded, TopicRemoved
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import ASSIGN, ENSURE_TOPIC, FORWARD, Message
@@ -44,18 +49,11 @@ from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
 from appliance.shell.seat import Seat
 from appliance.wire import kraft_records as kraft
 
+_SYNC: Final = 0
+_SNAPSHOT: Final = 1
+_NOTE: Final = 2
 DRAIN_STAGE: Final = 3
 """The stage of the orderly end in which control stops (`ProcessTable.drain`)."""
-
-
-class Pending(NamedTuple):
-    """An answer that waits. seen: the end of the metadata that it was decided over."""
-
-    netproc: int
-    token: int
-    code: int
-    body: bytes
-    seen: int
 
 
 class Threads(Protocol):
@@ -85,41 +83,70 @@ class Control:
         self._log = log
         self._clock = OsClock()
         self._disk = started.disk
-        self._metadata: MetadataLog = started.metadata
+        self._quorum = started.quorum
         self._identity = started.identity
         self._rows = started.rows
         self._dirs = started.dirs
         self._producer_ids = ProducerIds()
         self._trash = TopicTrash(self._disk, seat.log_dirs, self._rows.everyone_has, log)
-        self._leading = started.leading
+        self._leading = Leading(
+            seat, self._disk, self._quorum, self._identity, os.urandom, self._register, log
+        )
         keep = seat.config.int("penstock.disk.free.min.bytes")
         self._room = Room(self._disk, started.dirs, keep, log)
         self._requests = Requests(
-            self._append, self._report, self._blocked_ms, lambda: self._room.told(0)
+            self._append, self._report, self._blocked_ms, lambda: self._room.told(0), seat.errors
         )
         self._threads = threads
         self._syncing = False
+        self._noting = False
         self._writing = False  # a snapshot
-        self._frozen: Unwritten | None = None  # to be written once its records are committed
-        self._changes: list[Change] = []
-        self._pending: deque[Pending] = deque()
-        self._mutations = Mutations(seat, self._clock, self._metadata.image)
+        self._waiting = WaitingAnswers()
+        self._mutations = Mutations(seat, self._clock, self._quorum.images.committed)
         self._answers = {
             index: Answers(links.writer(NETPROC, index)) for index in range(seat.netprocs)
         }
 
     def open_for_business(self) -> None:
-        """What the start appended is synced and published: everyone may follow."""
-        self._metadata.sync()
-        self._show(len(self._changes), self._metadata.active_size)
+        """Lead, and publish what that appended: everyone may follow. Raises as `first_time`."""
+        with first_time(self._seat):
+            self.lead()
+            self._show(self._quorum.sync())
         self._links.set_state(READY)
+
+    def lead(self) -> None:
+        """This node was elected: the only voter of a quorum is, whenever it does not lead. Raises
+        StorageFailed."""
+        self._leading.lead(self._clock.wall_ms())
+        self._publish_leader()
+
+    def resign(self) -> None:
+        """Another node leads, or nobody: what is not committed was never decided here, and whoever
+        waits for it hears so."""
+        self._leading.resign()
+        self._refuse(LOST)
+        self._publish_leader()
+
+    def _refuse(self, why: int) -> None:
+        """What was decided behind all that the image knows will not be."""
+        for netproc, token, code, body in self._waiting.refuse(self._quorum.seen, why):
+            self._answers[netproc].put(token, code, body)
+
+    def _publish_leader(self) -> None:
+        leadership = self._quorum.leadership
+        self._seat.processes.publish_leader(leadership.leader_id, leadership.epoch)
+
+    def _register(self, incarnation: Incarnation) -> None:
+        context = self._context()
+        context.situation.directories = tuple(one for one in self._dirs.ids if one is not None)
+        self._requests.register(incarnation, context, self._quorum.seen)
 
     def peers_changed(self, peers: list[Peer]) -> None:
         """Answers to a dead netproc go nowhere; what it asked for is done all the same."""
         for peer in peers:
             if peer.kind == NETPROC:
                 self._answers[peer.index].drop()
-                self._pending = deque(one for one in self._pending if one.netproc != peer.index)
+                self._waiting.forget(peer.index)
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Decide on what one netproc asks; answered when all that it could see is committed."""
@@ -129,17 +156,20 @@ class Control:
         if peer.kind != NETPROC:
             return
         context = self._context()
+        leads = self._quorum.leadership.leads
         for message in messages:
-            context.situation.permit = self._mutations.permit(message)
+            if message.op not in (FORWARD, ENSURE_TOPIC):
+                continue
+            asked = caller.read(message)
+            context.situation.permit = NO_LIMIT
+            if leads:
+                context.situation.permit = self._mutations.permit(message, asked.caller)
             if message.op == FORWARD:
                 arena = self._seat.arenas[peer.index]
-                code, body = self._requests.forwarded(message, arena, context)
-            elif message.op == ENSURE_TOPIC:
-                code, body = self._requests.ensure_topic(message, context)
+                decision = self._requests.forwarded(message, arena, context, leads=leads)
             else:
-                continue
-            seen = self._metadata.end_offset
-            self._pending.append(Pending(peer.index, message.token, code, body, seen))
+                decision = self._requests.ensure_topic(message, asked, context, leads=leads)
+            self._waiting.put(peer.index, message.token, decision, self._quorum.seen)
             self._refresh(context)
 
     def _assign(self, message: Message) -> None:
@@ -147,13 +177,13 @@ class Control:
         found = self._seat.partitions.holder(message.handle)
         if message.op == ASSIGN and found is not None and 0 <= message.a < len(self._dirs.ids):
             directory_id = self._dirs.ids[message.a]
-            node_id, image = self._identity.node_id, self._metadata.image
+            node_id, image = self._identity.node_id, self._quorum.image
             topic = image.topics_by_id.get(found.topic_id)
             if topic is not None and directory_id is not None:
                 partition = topic.partitions[found.partition]
                 new = assign_directory(topic.topic_id, partition, node_id, directory_id)
                 if new:  # an ioproc asks again when it does not see it yet
-                    with suppress(DiskFull):
+                    with suppress(DiskFull, NotController):
                         self._append(new)
 
     def ready(self, mask: int) -> None:
@@ -163,68 +193,71 @@ class Control:
     def turn(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""
         self._room.tick(now_ns)
-        if not self._leading.begun:
-            self._changes += self._leading.again(now_ns, self._clock.wall_ms())
         now_ms = self._clock.wall_ms()
+        self._leading.again(now_ns, now_ms)
         self._take(now_ms)
-        self._begin(now_ms)
-        self._take(now_ms)  # it may have been quick
-        metadata, pending = self._metadata, self._pending
-        while pending and pending[0].seen <= metadata.committed:
-            one = pending.popleft()
-            self._answers[one.netproc].put(one.token, one.code, one.body)
+        while self._begin(now_ms):
+            self._take(now_ms)  # it may have been quick
+        quorum = self._quorum
+        for netproc, token, code, body in self._waiting.release(quorum.committed):
+            self._answers[netproc].put(token, code, body)
         full = [answers for answers in self._answers.values() if not answers.push()]
-        if self._trash.due(now_ms):
-            self._trash.tick(metadata.image, self._settings(), metadata.end_offset, now_ms)
-        if self._seat.processes.drain >= DRAIN_STAGE and not self._syncing:
+        if quorum.leadership.leads and self._trash.due(now_ms):
+            self._trash.tick(quorum.image, self._settings(), quorum.seen, now_ms)
+        if self._seat.processes.drain >= DRAIN_STAGE and not (self._syncing or self._noting):
             return STOP
         return 1 if full else LONGEST_WAIT_MS
 
-    def _begin(self, now_ms: int) -> None:
-        """A sync for all that was appended; with it the view for a snapshot, which is of just that.
+    def _begin(self, now_ms: int) -> bool:
+        """A sync for all that was appended, a note of what is to be deleted, and a snapshot of what
+        is committed; whether there was something to begin.
 
         A snapshot that is being written when control ends is written by its successor."""
-        metadata = self._metadata
-        if self._syncing:
-            return
-        idle = self._frozen is None and not self._writing
-        if idle and metadata.snapshot_due(now_ms) and metadata.image.pending is None:
-            self._frozen = metadata.begin_snapshot(now_ms)
-        if metadata.uncommitted:
-            job = metadata.begin_sync()
+        quorum = self._quorum
+        begun = False
+        if not self._noting and (note := self._trash.job()) is not None:
+            self._noting = begun = True
+            self._threads.submit((_NOTE, note[0]), note[1])
+        if not self._writing and quorum.snapshot_due(now_ms):
+            frozen = quorum.begin_snapshot(now_ms)
+            self._writing = begun = True
+            self._threads.submit(
+                (_SNAPSHOT, frozen), partial(frozen.write, self._disk, quorum.log.folder)
+            )
+        if not self._syncing and quorum.log.unsynced:
+            job = quorum.log.begin_sync()
             assert job is not None, "there is something to sync"
-            self._syncing = True
-            tag = (job, len(self._changes), metadata.active_size)
-            self._threads.submit(tag, job.run)
-        elif self._frozen is not None:
-            self._write_snapshot()
-
-    def _write_snapshot(self) -> None:
-        """All of it is committed."""
-        frozen, self._frozen = self._frozen, None
-        assert frozen is not None and frozen.snapshot.offset <= self._metadata.committed
-        self._writing = True
-        self._threads.submit((frozen,), partial(frozen.write, self._disk, self._metadata.folder))
+            self._syncing = begun = True
+            self._threads.submit((_SYNC, job), job.run)
+        return begun
 
     def _take(self, now_ms: int) -> None:
         for done in self._threads.take():
-            if len(done.tag) == 1:
+            kind, what = done.tag
+            if kind == _SNAPSHOT:
                 self._writing = False
-                self._snapshot_written(done.tag[0], done.failure, now_ms)
-                continue
-            job, changes, position = done.tag
-            self._syncing = False
-            self._metadata.end_sync(job, done.failure)
-            self._show(changes, position)
-            if self._frozen is not None:
-                self._write_snapshot()
+                self._snapshot_written(what, done.failure, now_ms)
+            elif kind == _NOTE:
+                self._noting = False
+                self._trash.wrote(what, done.failure)
+                self._noted(what, now_ms)
+            else:
+                self._syncing = False
+                self._show(self._quorum.end_sync(what, done.failure))
+
+    def _noted(self, note: int, now_ms: int) -> None:
+        """The deletions that waited for it go into the log."""
+        try:
+            self._quorum.noted(note, now_ms)
+        except DiskFull:
+            self._refuse(UNDONE)
 
     def _snapshot_written(self, frozen: Unwritten, failure: Exception | None, now_ms: int) -> None:
         """Without a new snapshot the log only gets longer: a full disk is no reason to end."""
         try:
             if failure is not None:
                 raise failure
-            self._metadata.end_snapshot(frozen, now_ms)
+            self._quorum.snapshots.end(frozen, now_ms)
         except StorageFailed as cause:
             self._log.event(ERROR, "metadata-snapshot-failed", cause=str(cause))
         else:
@@ -232,19 +265,20 @@ class Control:
 
     def close(self) -> None:
         """The orderly end: the log is synced, nobody asks any more."""
-        self._metadata.close()
+        self._quorum.log.close()
 
     def _append(self, records: list[Record]) -> None:
-        """Raises DiskFull: none of it is there then."""
+        """Raises DiskFull and NotController: none of it is there then."""
         self._leading.check()
-        image, now_ms = self._metadata.image, self._clock.wall_ms()
+        image, now_ms = self._quorum.image, self._clock.wall_ms()
+        note = 0
         if any(isinstance(one, kraft.TopicRecord | kraft.RemoveTopicRecord) for one in records):
-            self._trash.before(records, image, self._settings(), self._size, now_ms)
-        self._changes += self._metadata.append(records, now_ms)
+            note = self._trash.before(records, image, self._settings(), self._size, now_ms)
+        self._quorum.append(records, now_ms, behind=note)
 
     def _settings(self) -> BrokerConfig:
         """Those of the file with what was set while we run on top."""
-        return effective.broker_config(self._metadata.image, self._seat.config)
+        return effective.broker_config(self._quorum.image, self._seat.config)
 
     def _blocked_ms(self, name: str) -> int:
         return self._trash.blocked_ms(name, self._settings, self._clock.wall_ms())
@@ -256,18 +290,15 @@ class Control:
         row = self._seat.partitions.read_row(handle)
         return row[columns.SIZE_BYTES], row[columns.LOG_END] - row[columns.LOG_START]
 
-    def _show(self, count: int, position: int) -> None:
-        """The first changes are committed: rows first, then the offset. position: the bytes of the
-        active segment that are."""
-        committed = self._metadata.committed
-        changes = self._changes[:count]
-        del self._changes[:count]
+    def _show(self, changes: list[Change]) -> None:
+        """These changes are committed: rows first, then the offset."""
+        committed = self._quorum.committed
         for change in changes:
             self._rows.apply(change, committed)
             self._tell(change)
-        self._mutations.follow(changes, self._metadata.image)
+        self._mutations.follow(changes, self._quorum.images.committed)
         table = self._seat.processes
-        table.publish_metadata(committed, position)
+        table.publish_metadata(committed)
         table.set_applied(self._seat.me, committed)
         self._links.wake_sleepers()
 
@@ -285,7 +316,7 @@ class Control:
 
     def _context(self) -> AdminContext:
         situation = Situation(
-            image=self._metadata.image,
+            image=self._quorum.image,
             config=self._seat.config,
             node_id=self._identity.node_id,
             directory_id=self._identity.directory_id,
@@ -298,7 +329,7 @@ class Control:
             producer_ids=self._producer_ids,
             partitions=self._seat.partitions,
             handles=self._rows.handles,
-            quorum=Quorum(0, 0, 0, ()),
+            quorum=Quorum(-1, 0, 0, 0, ()),
             dirs=self._dirs,
             volume=self._volume,
             trash=self._trash.view,
@@ -311,14 +342,18 @@ class Control:
 
     def _refresh(self, context: AdminContext) -> None:
         """What the request before may have changed."""
-        metadata = self._metadata
-        waiting = sum(isinstance(change, PartitionAdded) for change in self._changes)
-        context.situation.free_rows = self._rows.free - waiting
+        quorum, leadership = self._quorum, self._quorum.leadership
+        context.situation.free_rows = self._rows.free - quorum.images.partitions
         context.situation.counts = None
         context.situation.no_room = self._room.lacking()
         context.now_ms = self._clock.wall_ms()
-        voters = metadata.quorum.voters(self._identity.node_id)
-        context.quorum = Quorum(metadata.epoch, metadata.committed, metadata.end_offset, voters)
+        context.quorum = Quorum(
+            leadership.leader_id,
+            leadership.epoch,
+            quorum.committed,
+            quorum.log.end_offset,
+            quorum.voters.voters(self._identity.node_id),
+        )
 
     def _directories(self) -> tuple[bytes, ...]:
         """Ids of the folders that take new partitions: those that are there."""
@@ -344,7 +379,7 @@ def run(seat: Seat) -> int:
     loop = Loop(seat, links)
     folders = [path for one in seat.log_dirs for path in (one, os.path.abspath(one))]
     disk = ReservedDisk(OsDisk(), folders)
-    threads = Flusher(2)  # a sync does not wait for a snapshot
+    threads = Flusher(3)  # a sync does not wait for a snapshot, nor for a note
     control = Control(seat, links, log, start(seat, disk, OsClock(), os.urandom, log), threads)
     loop.register(threads.fd, select.EPOLLIN, control)
     control.open_for_business()

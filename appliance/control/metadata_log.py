@@ -1,93 +1,48 @@
-"""`__cluster_metadata-0` as its only voter and leader writes it.
+"""`__cluster_metadata-0` as a log: batches appended, read and cut off, and what of them is durable.
 
-Invariant: the image has replayed exactly what was appended, and `committed` moves only after an
-fdatasync covers it; nobody is answered before that. The files have KRaft's framing: Apache Kafka's
-tools read them, and its controller can take them over. Control is the only caller.
+Invariant: `durable` moves only after an fdatasync covers it. What the records mean, who leads and
+what is committed is not asked here (`metadata_quorum.py`). The files have KRaft's framing: Apache
+Kafka's tools read them, and its controller can take them over.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Iterator
 from errno import EBADMSG
 from typing import Final
 
-from appliance.base.disk import Disk, write_file
+from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import TopicId
 from appliance.config.log_config import NEVER, LogConfig
-from appliance.control import quorum_state, repair
+from appliance.control import repair
 from appliance.control.damage import refuse_damage
 from appliance.logstore.flush import FlushJob
 from appliance.logstore.log import Log
 from appliance.logstore.recovery import write_metadata
-from appliance.metadata import checkpoint, files
-from appliance.metadata.changes import Change
-from appliance.metadata.checkpoint import SnapshotId, VoterSet, control_record
-from appliance.metadata.follower import LOG_FOLDER, Follower
-from appliance.metadata.image import MetadataImage
-from appliance.metadata.record_versions import encode
-from appliance.wire import control_records as control
-from appliance.wire.batch import NewRecord, build_batch, read_header
+from appliance.metadata import files
+from appliance.metadata.follower import LOG_FOLDER
+from appliance.wire.batch import BatchHeader, NewRecord, build_batch, read_header
 
 METADATA_TOPIC_ID: Final = TopicId(bytes(15) + b"\x01")
-KEEP_SNAPSHOTS: Final = 2
-_TRY_AGAIN_MS: Final = 60_000
+READ_BYTES: Final = 1 << 20
 
 
-@dataclass(slots=True, frozen=True)
-class Unwritten:
-    """A snapshot that is to be written: of an image that nobody changes, with the bytes of the log
-    that it spares."""
-
-    snapshot: SnapshotId
-    image: MetadataImage
-    quorum: VoterSet
-    now_ms: int
-    last_ms: int
-    log_bytes: int
-
-    def write(self, disk: Disk, folder: str) -> None:
-        """Write the file, durably; on any thread. Raises StorageFailed."""
-        pieces = checkpoint.write(
-            self.image,
-            self.snapshot,
-            self.quorum,
-            now_ms=self.now_ms,
-            last_log_timestamp=self.last_ms,
-        )
-        write_file(disk, f"{folder}/{self.snapshot.file_name}", b"".join(pieces))
-
-
-@dataclass(slots=True, frozen=True)
-class Limits:
-    """When a snapshot is due, and how large segments get; bytes, and ms (0: never)."""
-
-    snapshot_bytes: int
-    snapshot_ms: int
-    segment_bytes: int
+def batch_of(values: list[NewRecord], epoch: int, *, is_control: bool = False) -> memoryview:
+    """One batch as it is appended, which gives it its offset."""
+    return memoryview(bytearray(build_batch(values, leader_epoch=epoch, control=is_control)))
 
 
 class MetadataLog:
-    """image: the replayed cluster. epoch: the one this node leads. committed: exclusive end.
-    recovered: what was damaged and could be had from a snapshot."""
+    """durable: exclusive end of what a power cut cannot take. last_ms: time of the newest batch
+    that was appended. recovered: what was damaged and could be had from a snapshot."""
 
-    def __init__(
-        self, disk: Disk, folder: str, node_id: int, log: Log, follower: Follower, limits: Limits
-    ) -> None:
+    __slots__ = ("_disk", "_log", "durable", "folder", "last_ms", "recovered")
+
+    def __init__(self, disk: Disk, folder: str, log: Log) -> None:
         self._disk = disk
-        self._folder = folder
-        self._node_id = node_id
         self._log = log
-        self._limits = limits
-        self._last_ms = 0
-        self._snapshot_ms = 0
-        self._again_ms = 0  # not before, after a snapshot that failed
-        self._bytes = follower.bytes_replayed  # in the log since the last snapshot
-        self.image: MetadataImage = follower.image
-        self.quorum: VoterSet = follower.quorum
-        self.epoch = 0
-        self.committed = log.end_offset
+        self.folder = folder
+        self.durable = log.end_offset
+        self.last_ms = 0
         self.recovered = ""
 
     @property
@@ -96,72 +51,60 @@ class MetadataLog:
         return self._log.end_offset
 
     @property
-    def active_size(self) -> int:
-        """Bytes of the active segment."""
-        return self._log.active_size
+    def unsynced(self) -> bool:
+        """Whether something was appended that is not durable."""
+        return self._log.end_offset > self.durable
 
-    @property
-    def uncommitted(self) -> bool:
-        """Whether something was appended that is not synced."""
-        return self._log.end_offset > self.committed
+    def append(self, batch: memoryview, epoch: int, now_ms: int) -> int:
+        """Append one batch (`batch_of`), which counts as a whole or not at all: its base offset.
 
-    def lead(self, now_ms: int) -> None:
-        """Begin a new epoch: say so in quorum-state, then in the log (KIP-595). Raises
-        StorageFailed; DiskFull means that it can be tried again."""
-        before = max(quorum_state.read_epoch(self._disk, self._folder), self.image.epoch)
-        self.epoch = before + 1
-        with suppress(DiskFull):  # the only voter's log says it before anybody else can know
-            quorum_state.write(
-                self._disk,
-                self._folder,
-                leader_id=self._node_id,
-                epoch=self.epoch,
-                dynamic=self.quorum.kraft_version > 0,
-            )
-        self._snapshot_ms = now_ms
-        voters = tuple(
-            control.Voter(voter_id=voter) for voter, _ in self.quorum.voters(self._node_id)
-        )
-        change = control.LeaderChangeMessage(
-            version=0, leader_id=self._node_id, voters=voters, granting_voters=voters
-        )
-        self._stage([control_record(now_ms, change)], now_ms, is_control=True)
-
-    def append(self, records: Sequence[object], now_ms: int) -> list[Change]:
-        """Append one batch, which counts as a whole or not at all, and replay it.
-
-        Not durable before `sync`. Raises StorageFailed; after DiskFull nothing of it is there and
+        Not durable before a sync. Raises StorageFailed; after DiskFull nothing of it is there and
         the log goes on."""
-        level = self.image.metadata_version or _first_level(records)
-        values = [NewRecord(now_ms, None, encode(record, level)) for record in records]
-        base = self._stage(values, now_ms, is_control=False)
-        changes: list[Change] = []
-        for offset, record in enumerate(records, base):
-            changes += self.image.apply(offset, record)
-        return changes
-
-    def _stage(self, values: list[NewRecord], now_ms: int, *, is_control: bool) -> int:
-        batch = memoryview(
-            bytearray(build_batch(values, leader_epoch=self.epoch, control=is_control))
-        )
-        mark = self._log.mark()
-        base = self._log.stage(batch, read_header(batch), self.epoch, now_ms)
+        header = read_header(batch)
+        base = self._log.stage(batch, header, epoch, now_ms)
         try:
             self._log.commit()
         except DiskFull:  # whoever asked is told that it is not done: it must not come later
-            self._log.take_back(mark)
+            self._log.take_back(now_ms)
             raise
         assert not self._log.held
-        self._bytes += len(batch)
-        self._last_ms = now_ms
-        self.image.epoch = self.epoch
-        self.image.applied_offset = base + len(values) - 1
+        assert base + header.last_offset_delta + 1 == self._log.end_offset
+        self.last_ms = now_ms
         return base
+
+    def read(self, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """The batches from `start`, which begins one, to `end`, whether durable or not. Raises
+        StorageFailed."""
+        while start < end:
+            found = self._log.locate(start, READ_BYTES, end)
+            assert found is not None, (start, end)
+            base, position, length, _ = found
+            data = memoryview(
+                files.read_at(self._disk, f"{self.folder}/{base:020d}.log", position, length)
+            )
+            at = 0
+            while at < length and start < end:
+                header = read_header(data, at)
+                if at + header.size > length:
+                    break  # cut off: the next reading begins with it
+                assert header.base_offset == start, (header.base_offset, start)
+                yield header, data[at : at + header.size]
+                at += header.size
+                start = header.last_offset + 1
+
+    def truncate(self, offset: int, now_ms: int) -> None:
+        """What stands from `offset` on was cut off by a later leader's log. No sync is under way.
+        Raises StorageFailed, which is final."""
+        log = self._log
+        log.recovery_point = min(log.recovery_point, offset)  # which is in memory alone
+        log.truncate_to(offset, now_ms)
+        assert log.end_offset == offset, "it begins a batch"
+        self.durable = min(self.durable, offset)
 
     def sync(self) -> None:
         """Everything appended is on the disk at return. Raises StorageFailed, which is final."""
         self._log.sync_now()
-        self.committed = self._log.end_offset
+        self.durable = self._log.end_offset
 
     def begin_sync(self) -> FlushJob | None:
         """What is to run, on any thread, so that everything appended until now is on the disk;
@@ -170,102 +113,45 @@ class MetadataLog:
         return self._log.flush_job()
 
     def end_sync(self, job: FlushJob, failure: Exception | None) -> None:
-        """The job has run: what it covers is committed. Raises its failure, which is final."""
+        """The job has run: what it covers is durable. Raises its failure, which is final."""
         if failure is not None:
             if isinstance(failure, StorageFailed):
                 self._log.fail(failure)
             raise failure
         self._log.flushed(job)
-        assert self.committed <= job.end_offset <= self._log.end_offset
-        self.committed = job.end_offset
+        assert self.durable <= job.end_offset <= self._log.end_offset
+        self.durable = job.end_offset
 
-    def snapshot_due(self, now_ms: int) -> bool:
-        """Whether enough was committed, or long enough ago, since the last snapshot."""
-        limits = self._limits
-        if now_ms < self._again_ms:
-            return False
-        old = limits.snapshot_ms > 0 and now_ms - self._snapshot_ms >= limits.snapshot_ms
-        return self._bytes >= limits.snapshot_bytes or (old and self._bytes > 0)
-
-    def begin_snapshot(self, now_ms: int) -> Unwritten:
-        """A snapshot of all that was appended until now, to be written once that is committed."""
-        self._again_ms = now_ms + _TRY_AGAIN_MS
-        return Unwritten(
-            SnapshotId(self.end_offset, self.epoch),
-            self.image.frozen(),
-            copy(self.quorum),
-            now_ms,
-            self._last_ms,
-            self._bytes,
-        )
-
-    def end_snapshot(self, written: Unwritten, now_ms: int) -> list[str]:
-        """It is written: drop what older ones make needless. Returns the names of the files that
-        went. Raises StorageFailed."""
-        assert written.snapshot.offset <= self.committed, "a snapshot holds committed records only"
-        self._bytes -= written.log_bytes
-        self._again_ms = 0
-        self._snapshot_ms = now_ms
-        return self._clean(now_ms)
-
-    def snapshot(self, now_ms: int) -> list[str]:
-        """All of it here and now, while all is committed."""
-        unwritten = self.begin_snapshot(now_ms)
-        unwritten.write(self._disk, self._folder)
-        return self.end_snapshot(unwritten, now_ms)
-
-    @property
-    def folder(self) -> str:
-        """Where log and snapshots are."""
-        return self._folder
-
-    def _clean(self, now_ms: int) -> list[str]:
-        """Keep the newest snapshots and the log from the oldest of them on."""
-        known = files.snapshots(self._disk, self._folder)
-        gone = [one.file_name for one in known[:-KEEP_SNAPSHOTS]]
-        for name in gone:
-            self._disk.unlink(f"{self._folder}/{name}")
-        kept = known[-KEEP_SNAPSHOTS:]
-        if len(kept) == KEEP_SNAPSHOTS and kept[0].offset > self._log.log_start_offset:
-            self._log.advance_log_start(kept[0].offset)
-            for removal in self._log.retain(now_ms, self.committed):
+    def advance_start(self, offset: int, now_ms: int) -> None:
+        """A snapshot has what is below: whole segments of it go. Raises StorageFailed."""
+        assert offset <= self.durable, (offset, self.durable)
+        if offset > self._log.log_start_offset:
+            self._log.advance_log_start(offset)
+            for removal in self._log.retain(now_ms, self.durable):
                 removal.run(self._disk)
-        return gone
 
     def close(self) -> None:
         """The end of an orderly run."""
         self._log.close()
 
 
-def _first_level(records: Sequence[object]) -> int:
-    """The metadata.version that these first records of a cluster set."""
-    for record in records:
-        if getattr(record, "name", None) == "metadata.version":
-            return int(getattr(record, "feature_level", 0))
-    return 0
-
-
 def open_log(
     disk: Disk,
     data_dir: str,
-    node_id: int,
-    follower: Follower,
-    limits: Limits,
+    segment_bytes: int,
     now_ms: int,
     *,
     clean: bool = False,
 ) -> MetadataLog:
-    """Open or create the log and replay it into the follower's image. clean: the last shutdown was
-    orderly, so nothing can be torn.
-
-    Raises StorageFailed, MetadataUnreadable."""
+    """Open or create the log; all of it is durable then. segment_bytes: size of its files. clean:
+    the last shutdown was orderly, so nothing can be torn. Raises StorageFailed."""
     folder = f"{data_dir}/{LOG_FOLDER}"
     config = LogConfig(
-        segment_bytes=limits.segment_bytes,
+        segment_bytes=segment_bytes,
         segment_ms=NEVER,
         retention_ms=-1,
         file_delete_delay_ms=0,
-        max_message_bytes=limits.segment_bytes,
+        max_message_bytes=segment_bytes,
     )
     known = files.snapshots(disk, folder)
     durable = known[-1].offset if known else 0
@@ -296,8 +182,7 @@ def open_log(
         now_ms=now_ms,
     )
     log.sync_now()
-    follower.load(log.end_offset)
-    made = MetadataLog(disk, folder, node_id, log, follower, limits)
+    made = MetadataLog(disk, folder, log)
     made.recovered = recovered
     return made
 

@@ -5,10 +5,10 @@ process names. Called by `requests.py` for each request, by `main.py` when a quo
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from appliance.base.clock import Clock
 from appliance.config.broker import BrokerConfig
+from appliance.control.caller import Caller
 from appliance.metadata.changes import Change, ConfigChanged, QuotaChanged
 from appliance.metadata.effective import broker_config
 from appliance.metadata.image import MetadataImage
@@ -18,10 +18,6 @@ from appliance.quotas.mutations import STRICT_SINCE, Permit
 from appliance.quotas.window import Windows
 from appliance.ring.messages import FORWARD, Message
 from appliance.shell.seat import Seat
-
-_PRINCIPAL: Final = "User:"
-_ANYBODY: Final = "ANONYMOUS"
-_MOST_PARTS: Final = 3
 
 
 class Mutations:
@@ -52,15 +48,12 @@ class Mutations:
         """How much of each quota is used, by all processes together."""
         return self._meters.usage(self._now_ms())
 
-    def permit(self, message: Message) -> Permit:
+    def permit(self, message: Message, caller: Caller) -> Permit:
         """For what a netproc asks: FORWARD, or ENSURE_TOPIC."""
-        parts = message.payload.split(b"\0", _MOST_PARTS)
-        user, strict = _ANYBODY, True
+        strict = True
         if message.op == FORWARD:
-            user = parts[0].decode(errors="replace").removeprefix(_PRINCIPAL)
             strict = message.b & 0xFFFF >= STRICT_SINCE.get(message.b >> 16, 0)
-        client_id = parts[-1].decode(errors="replace")
-        return Permit(self._meters, user, client_id, strict, self._now_ms())
+        return Permit(self._meters, caller.user, caller.client_id, strict, self._now_ms())
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // 1_000_000

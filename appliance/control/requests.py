@@ -1,21 +1,29 @@
-"""What netprocs send to control, decoded where it lies and decided: `Requests.answer`.
+"""What netprocs send to control, decoded where it lies and decided: `Requests`.
 
-Decides over the replayed image and appends; says nothing to the peer before the records are synced,
-so it returns the answer for the shell to keep until then.
+Decides over the image that the context brings and appends; says nothing to the peer before the
+records are committed, so it returns the answer for the shell to keep until then, and what to answer
+should this node lose its leadership first.
 """
 
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from appliance.base import errors
 from appliance.base.errors import DiskFull, MalformedRequest, PeerError
-from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
+from appliance.base.ids import INTERNAL_TOPICS
+from appliance.config.internal_topics import DECLARED, InternalTopic
+from appliance.control.caller import Asked, Caller
+from appliance.control.waiting import FULL, LOST, UNDONE, Decision
 from appliance.controller.decision import NO_LIMIT, Record
-from appliance.controller.topics import NewTopic, create_topics, offsets_topic
-from appliance.handlers.admin import AdminContext, Answer
+from appliance.controller.registration import Incarnation, registration_records
+from appliance.controller.topics import NewTopic, create_topics, internal_topic
+from appliance.handlers.admin import AdminContext, Answer, Api
 from appliance.handlers.admin_apis import APIS
+from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
+from appliance.wire import error_codes
 from appliance.wire.build import response
 from appliance.wire.messages import decode_request, encode_response
 
@@ -23,13 +31,16 @@ Append = Callable[[list[Record]], None]
 Report = Callable[[str, str], None]
 """(event, cause), for the log."""
 
+_NO_LEADER: Final = "This is not the controller: nobody is known to be just now. Try again."
+
 
 class Requests:
     """append: stages and replays records. report: logs what should not happen. blocked_ms: for how
     long a name must not be created just because a consumer goes on asking for it. full: what to say
-    when append raised DiskFull: then nothing of the records is there."""
+    when append raised DiskFull: then nothing of the records is there. counts: of the errors that
+    are answered."""
 
-    __slots__ = ("_append", "_blocked_ms", "_full", "_report")
+    __slots__ = ("_append", "_blocked_ms", "_counts", "_full", "_report")
 
     def __init__(
         self,
@@ -37,28 +48,30 @@ class Requests:
         report: Report,
         blocked_ms: Callable[[str], int],
         full: Callable[[], str],
+        counts: ErrorCounts,
     ) -> None:
         self._append = append
         self._full = full
+        self._counts = counts
         self._report = report
         self._blocked_ms = blocked_ms
 
     def forwarded(
-        self, message: Message, arena: memoryview, context: AdminContext
-    ) -> tuple[int, bytes]:
-        """Answer a FORWARD: (error code, encoded body). A code other than NONE has no body: the
-        netproc closes the connection."""
+        self, message: Message, arena: memoryview, context: AdminContext, *, leads: bool
+    ) -> Decision:
+        """Answer a FORWARD. A code other than NONE has no body: the netproc closes the connection.
+        leads: whether this node is the controller; if not, nothing is appended."""
         key, version = message.b >> 16, message.b & 0xFFFF
         api = APIS.get(key)
         if api is None or not api.lowest <= version <= api.highest:
             self._report("not-served", f"API key {key} version {version}")
-            return errors.UNSUPPORTED_VERSION, b""
+            return _final(errors.UNSUPPORTED_VERSION)
         body = bytes(arena[message.a : message.a + message.e])
         try:
             request = decode_request(key, version, body)
         except MalformedRequest as cause:
             self._report("malformed-request", f"{api.name}: {cause}")
-            return errors.INVALID_REQUEST, b""
+            return _final(errors.INVALID_REQUEST)
         try:
             answer: Answer = api.decide(request, version, context)
             if context.situation.permit.pause_ms:
@@ -66,36 +79,66 @@ class Requests:
             encoded = encode_response(response(key, version, answer.values))
         except Exception:  # nothing was changed yet: one request must not end the process
             self._report("bug", f"{api.name} v{version}: {traceback.format_exc()}")
-            return errors.UNKNOWN_SERVER_ERROR, b""
+            return _final(errors.UNKNOWN_SERVER_ERROR)
+        refuse = partial(self._refuse, api, version, answer.values)
+        if not leads and (answer.records or not api.any_node):
+            return Decision(*refuse(LOST), refuse)
         if answer.records:
             try:
                 self._append(answer.records)
             except DiskFull:
-                self._report("disk-full", f"{api.name} refused: {self._full()}")
-                values = refused(answer.values, self._full())
-                return errors.NONE, encode_response(response(key, version, values))
-        return errors.NONE, encoded
+                return Decision(*refuse(FULL), refuse)
+        self._count(key, version, answer.values)
+        return Decision(errors.NONE, encoded, refuse)
 
-    def ensure_topic(self, message: Message, context: AdminContext) -> tuple[int, bytes]:
-        """Answer an ENSURE_TOPIC: (error code, the topic's name)."""
-        name, _, asker = message.payload.partition(b"\0")
+    def _refuse(
+        self, api: Api, version: int, values: Mapping[str, Any], why: int
+    ) -> tuple[int, bytes]:
+        """The answer to a request of which nothing comes true."""
+        if why == LOST:
+            told = refused(values, _NO_LEADER, api.not_controller, whole=True)
+        else:
+            self._report("disk-full", f"{api.name} refused: {self._full()}")
+            told = refused(values, self._full(), whole=why == UNDONE)
+        self._count(api.key, version, told)
+        return errors.NONE, encode_response(response(api.key, version, told))
+
+    def _count(self, key: int, version: int, values: Mapping[str, Any]) -> None:
+        for code in error_codes.told(key, version, values):
+            self._counts.failed(key, code)
+
+    def ensure_topic(
+        self, message: Message, asked: Asked, context: AdminContext, *, leads: bool
+    ) -> Decision:
+        """Answer an ENSURE_TOPIC with the topic's name."""
+        name = asked.topic
+        refuse = partial(_refuse_topic, name)
         try:
             text = name.decode()
         except UnicodeDecodeError:
-            return errors.INVALID_TOPIC_EXCEPTION, name
-        return self._ensure(text, asker, context, left_over=message.a == 1), name
+            return Decision(errors.INVALID_TOPIC_EXCEPTION, name, refuse)
+        if not leads and text not in context.situation.image.topics_by_name:
+            return Decision(*refuse(LOST), refuse)
+        code = self._ensure(text, asked.caller, context, left_over=message.a == 1)
+        return Decision(code, name, refuse)
 
-    def _ensure(self, name: str, asker: bytes, context: AdminContext, *, left_over: bool) -> int:
+    def register(self, incarnation: Incarnation, context: AdminContext, next_offset: int) -> None:
+        """This node's registration as a broker and controller, which it asks itself for once it
+        leads. Raises DiskFull."""
+        self._append(registration_records(context.situation, incarnation, next_offset))
+
+    def _ensure(self, name: str, caller: Caller, context: AdminContext, *, left_over: bool) -> int:
         situation = context.situation
         if name in situation.image.topics_by_name:
             return errors.NONE
-        if name == OFFSETS_TOPIC:  # groups need it, whatever is allowed to clients
-            topic = offsets_topic(situation)
+        declared = DECLARED.get(name)
+        if declared is not None:  # a coordinator needs it, whatever is allowed to clients
+            topic = internal_topic(situation, declared)
             situation.permit = NO_LIMIT
         elif name in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         elif left_over and (blocked_ms := self._blocked_ms(name)):
-            self._report("topic-not-created", _why_not(name, asker, blocked_ms))
+            self._report("topic-not-created", _why_not(name, caller, blocked_ms))
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         else:
             topic = NewTopic(name)
@@ -110,46 +153,65 @@ class Requests:
                 self._append(records)
             except DiskFull:
                 return errors.LEADER_NOT_AVAILABLE
-            if name == OFFSETS_TOPIC:
-                self._say_fewer(topic, context)
+            if declared is not None:
+                self._say_fewer(topic, declared, context)
         if result.code == errors.THROTTLING_QUOTA_EXCEEDED:
             return errors.UNKNOWN_TOPIC_OR_PARTITION  # a client that asks again will find it
         return result.code
 
-    def _say_fewer(self, topic: NewTopic, context: AdminContext) -> None:
+    def _say_fewer(self, topic: NewTopic, declared: InternalTopic, context: AdminContext) -> None:
         """An internal topic never asks for more replicas than there can be."""
-        wanted = context.situation.config.int("offsets.topic.replication.factor")
+        wanted = context.situation.config.int(declared.replication_factor)
         if topic.replication_factor < wanted:
             self._report(
                 "fewer-replicas",
                 f"{topic.name} has a replication factor of {topic.replication_factor}, not"
-                f" offsets.topic.replication.factor={wanted}: there are no more brokers",
+                f" {declared.replication_factor}={wanted}: there are no more brokers",
             )
 
 
-def refused(values: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """An answer of which nothing came true: whatever had no error has one that can be retried."""
+def _final(code: int) -> Decision:
+    """An answer that nothing changes any more."""
+    return Decision(code, b"", lambda _: (code, b""))
+
+
+def _refuse_topic(name: bytes, why: int) -> tuple[int, bytes]:
+    return errors.LEADER_NOT_AVAILABLE, name  # which every client asks again after
+
+
+def refused(
+    values: Mapping[str, Any],
+    text: str,
+    code: int = errors.KAFKA_STORAGE_ERROR,
+    *,
+    whole: bool = False,
+) -> dict[str, Any]:
+    """An answer of which nothing came true: whatever had no error has one that can be retried.
+    whole: what had an error has that one, too: it was judged by who may not judge, or over what
+    never was."""
 
     def told(key: str, value: Any, row: Mapping[str, Any]) -> Any:
-        if key == "error_code" and value == errors.NONE:
-            return errors.KAFKA_STORAGE_ERROR
-        if key == "error_message" and row.get("error_code") == errors.NONE:
+        if key == "error_code" and (whole or value == errors.NONE):
+            return code
+        if key == "error_message" and (whole or row.get("error_code") == errors.NONE):
             return text
+        if key in ("producer_id", "producer_epoch"):
+            return -1  # nobody was given one
         if isinstance(value, Mapping):
-            return refused(value, text)
+            return refused(value, text, code, whole=whole)
         if isinstance(value, list | tuple):
-            return [refused(one, text) if isinstance(one, Mapping) else one for one in value]
+            return [
+                refused(one, text, code, whole=whole) if isinstance(one, Mapping) else one
+                for one in value
+            ]
         return value
 
     return {key: told(key, value, values) for key, value in values.items()}
 
 
-def _why_not(name: str, asker: bytes, blocked_ms: int) -> str:
-    """asker: address, zero byte, client id."""
-    address, _, client = asker.partition(b"\0")
+def _why_not(name: str, caller: Caller, blocked_ms: int) -> str:
     return (
-        f"{name} was deleted and {address.decode('utf-8', 'replace')}, client id"
-        f" {client.decode('utf-8', 'replace')[:200]!r}, goes on asking for it: that does not make"
-        f" it for another {-(-blocked_ms // 1000)} s; a producer makes it, a new connection, and"
-        " CreateTopics"
+        f"{name} was deleted and {caller.address}, client id {caller.client_id[:200]!r}, goes on"
+        f" asking for it: that does not make it for another {-(-blocked_ms // 1000)} s; a producer"
+        " makes it, a new connection, and CreateTopics"
     )

@@ -1,11 +1,12 @@
-"""What control does before it answers anybody: format or open, recover, lead, register.
+"""What control does before it leads: format or open, recover, give every partition its row.
 
 Every step may be cut off by a power cut or a kill and is simply done again by the next start.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,9 +20,10 @@ from appliance.control.format import (
     format_log_dirs,
     open_or_format,
 )
-from appliance.control.leading import Leading
-from appliance.control.metadata_log import Limits, MetadataLog, open_log
+from appliance.control.metadata_log import open_log
+from appliance.control.metadata_quorum import MetadataQuorum, open_quorum
 from appliance.control.rows import PartitionRows
+from appliance.control.snapshots import Limits
 from appliance.controller.features import SUPPORTED
 from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.identity import Identity
@@ -38,24 +40,29 @@ _LOOK_AGAIN_S: Final = 0.002
 
 @dataclass(slots=True, frozen=True)
 class Started:
-    """A node that leads its metadata log, or will when there is room; what it appended is not
-    synced yet."""
+    """A node that has read its metadata log, and leads nothing yet."""
 
-    metadata: MetadataLog
+    quorum: MetadataQuorum
     identity: Identity
     rows: PartitionRows
     dirs: LogDirs
-    leading: Leading
     disk: Disk
 
 
 def start(
     seat: Seat, disk: Disk, clock: Clock, random: Callable[[int], bytes], log: Log
 ) -> Started:
-    """Raises CannotServe at the first start of a run; later ConfigError, StorageFailed and
-    MetadataUnreadable, which may pass."""
-    try:
+    """Raises as `first_time` says."""
+    with first_time(seat):
         return _start(seat, disk, clock, random, log)
+
+
+@contextmanager
+def first_time(seat: Seat) -> Iterator[None]:
+    """What fails in here raises CannotServe at the first start of a run; later ConfigError,
+    StorageFailed and MetadataUnreadable, which may pass."""
+    try:
+        yield
     except (ConfigError, StorageFailed, MetadataUnreadable) as cause:
         if seat.generation > 1:
             raise
@@ -78,18 +85,18 @@ def _start(
     follower = Follower(disk, data_dir, seat.partitions)
     limits = _limits(config)
     clean = seat.clean and seat.generation == 1
-    metadata = open_log(disk, data_dir, identity.node_id, follower, limits, now_ms, clean=clean)
-    if metadata.recovered:
-        log.event(WARNING, "metadata-recovered", cause=metadata.recovered)
-    check_metadata_is_whole(disk, dirs.paths, metadata.image)
-    _check_features(metadata.image, data_dir)
-    if metadata.image.skipped:
-        log.event(WARNING, "metadata-records-unknown", records=metadata.image.skipped)
-    leading = Leading(seat, disk, metadata, identity, dirs, random, log)
-    leading.start(now_ms)
+    opened = open_log(disk, data_dir, limits.segment_bytes, now_ms, clean=clean)
+    if opened.recovered:
+        log.event(WARNING, "metadata-recovered", cause=opened.recovered)
+    quorum = open_quorum(disk, identity.node_id, opened, follower, limits)
+    image = quorum.images.committed
+    check_metadata_is_whole(disk, dirs.paths, image)
+    _check_features(image, data_dir)
+    if image.skipped:
+        log.event(WARNING, "metadata-records-unknown", records=image.skipped)
     rows = PartitionRows(seat.partitions, lambda: _applied(seat.processes))
-    rows.reconcile(metadata.image, metadata.end_offset, _others_go_on(seat.processes, clock))
-    return Started(metadata, identity, rows, dirs, leading, disk)
+    rows.reconcile(image, quorum.committed, _others_go_on(seat.processes, clock))
+    return Started(quorum, identity, rows, dirs, disk)
 
 
 def _applied(processes: ProcessTable) -> int:

@@ -9,6 +9,7 @@ Called by `control/main.py`.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from appliance.base.disk import Disk
@@ -35,7 +36,9 @@ Sizes = Callable[[bytes, int], tuple[int, int]]
 
 
 class TopicTrash:
-    """The trash of this appliance. view: what is in it; read it, never write it."""
+    """The trash of this appliance. view: what is in it; read it, never write it.
+
+    before → job → (a thread) → wrote: the file is written away from control's loop."""
 
     def __init__(
         self, disk: Disk, dirs: Sequence[str], everyone_has: Callable[[int], bool], log: Log
@@ -48,11 +51,14 @@ class TopicTrash:
         self._log = log
         self._next_look_ms = 0
         self._next_room_ms = 0
+        self._wanted = self._begun = 0
+        self._new: dict[bytes, int] = {}  # topic id → the first note that has it
         try:
             self.view = trash_file.read(disk, dirs[0])
         except (ValueError, StorageFailed) as cause:
             log.event(WARNING, "topic-trash-unreadable", cause=str(cause))
             self.view = Trash()
+        self._entries = {key: trash_file.entry(one) for key, one in self.view.topics.items()}
 
     def before(
         self,
@@ -61,10 +67,10 @@ class TopicTrash:
         config: BrokerConfig,
         sizes: Sizes,
         now_ms: int,
-    ) -> None:
-        """Take note of what these records, which are not appended yet, delete and create."""
+    ) -> int:
+        """Take note of what these records, which are not appended yet, delete and create: the note
+        that must be on the disk before they are, or 0."""
         changed = False
-        buried: list[bytes] = []
         for record in records:
             if isinstance(record, kraft.TopicRecord):
                 self.view.names.pop(record.name, None)
@@ -77,11 +83,38 @@ class TopicTrash:
                     changed = True
                 if config.int(RETENTION_MS):
                     self._bury(image, topic.topic_id, sizes, now_ms)
-                    buried.append(topic.topic_id)
+                    self._new[topic.topic_id] = self._begun + 1
                     changed = True
-        if changed and not self._write():
-            for topic_id in buried:  # what is not in the file is not kept
-                del self.view.topics[topic_id]
+        if not changed:
+            return 0
+        self._wanted = self._begun + 1
+        return self._wanted
+
+    def job(self) -> tuple[int, Callable[[], None]] | None:
+        """The next note and what writes it, on any thread, one at a time; None: nothing is to be
+        written. `wrote` when it has ended."""
+        if self._wanted <= self._begun:
+            return None
+        self._begun = self._wanted
+        entries, names = tuple(self._entries.values()), dict(self.view.names)
+        return self._begun, partial(trash_file.write, self._disk, self._dirs[0], entries, names)
+
+    def wrote(self, note: int, failure: Exception | None) -> None:
+        """The job has ended. A full disk is a reason to delete, not to refuse it: then what is not
+        in the file is not kept."""
+        new = [topic_id for topic_id, since in self._new.items() if since <= note]
+        for topic_id in new:
+            del self._new[topic_id]
+        if failure is not None:
+            if not isinstance(failure, StorageFailed):
+                raise failure
+            self._log.event(WARNING, "topic-trash-not-written", cause=str(failure))
+            for topic_id in new:
+                self._drop(topic_id)
+
+    def _drop(self, topic_id: bytes) -> None:
+        if self.view.topics.pop(topic_id, None) is not None:
+            del self._entries[topic_id]
 
     def _bury(self, image: MetadataImage, topic_id: bytes, sizes: Sizes, now_ms: int) -> None:
         topic = image.topics_by_id[topic_id]
@@ -91,9 +124,10 @@ class TopicTrash:
         before = self.view.topics.pop(topic_id, None)
         if before is not None:  # not all of it may have been open again yet
             size, records = max(size, before.size), max(records, before.records)
-        self.view.topics[topic_id] = trash_file.bury(
-            image, topic, now_ms, size=size, records=records
-        )
+        buried = trash_file.bury(image, topic, now_ms, size=size, records=records)
+        self.view.topics[topic_id] = buried
+        self._entries.pop(topic_id, None)  # the file has the oldest deletion first
+        self._entries[topic_id] = trash_file.entry(buried)
         self._log.event_seldom(NOTICE, "topic-kept", topic=topic.name, bytes=size)
 
     def blocked_ms(self, name: str, config: Callable[[], BrokerConfig], now_ms: int) -> int:
@@ -140,11 +174,11 @@ class TopicTrash:
                 continue
             else:
                 self._tell_gone(buried, "time")
-            del self.view.topics[buried.topic_id]
+            self._drop(buried.topic_id)
             changed = True
         changed = self._make_room(image, config, now_ms) or changed
         if changed:
-            self._write()
+            self._wanted = self._begun + 1
 
     def _forget_names(self, config: BrokerConfig, now_ms: int) -> None:
         """That is no reason to write: a name that the file still has is over for whoever reads
@@ -172,7 +206,7 @@ class TopicTrash:
             if lacking <= 0 and len(dead) - number <= _TOPICS:
                 break
             self._tell_gone(buried, "space")
-            del self.view.topics[buried.topic_id]
+            self._drop(buried.topic_id)
             lacking -= buried.size
             went = True
         if went:
@@ -201,14 +235,6 @@ class TopicTrash:
             return self._disk.listdir(path)
         except StorageFailed:
             return []
-
-    def _write(self) -> bool:
-        try:
-            trash_file.write(self._disk, self._dirs[0], self.view)
-        except StorageFailed as failure:  # a full disk is a reason to delete, not to refuse it
-            self._log.event(WARNING, "topic-trash-not-written", cause=str(failure))
-            return False
-        return True
 
 
 def _kept(name: str, topic_id: bytes) -> re.Match[str] | None:

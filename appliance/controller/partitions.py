@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.base.ids import OFFSETS_TOPIC
+from appliance.config.internal_topics import DECLARED
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.controller.placement import check_assignment, new_partition, place
 from appliance.controller.topics import MAX_PARTITIONS_PER_REQUEST
@@ -53,12 +53,14 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
             f" '{item.name[:249]}'.",
         )
     present = len(topic.partitions)
-    if item.name == OFFSETS_TOPIC:
+    declared = DECLARED.get(item.name)
+    if declared is not None:
+        unit = declared.unit
         raise PeerError(
             errors.INVALID_REQUEST,
-            f"'{OFFSETS_TOPIC}' keeps its {present} partition(s): a group lives in one of them by"
-            " its name and their number, so with more of them groups would lose their committed"
-            " offsets. Set offsets.topic.num.partitions before the first group is used.",
+            f"'{item.name}' keeps its {present} partition(s): a {unit} lives in one of them by its"
+            f" name and their number, so with more of them {unit}s would lose their"
+            f" {declared.keeps}. Set {declared.partitions} before the first {unit} is used.",
         )
     count = item.count - present
     if count <= 0:

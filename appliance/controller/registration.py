@@ -35,6 +35,19 @@ def bootstrap_records() -> list[Record]:
     return [kraft.FeatureLevelRecord(name=name, feature_level=FRESH[name]) for name in names]
 
 
+def registered(image: MetadataImage, node: int, incarnation: Incarnation) -> bool:
+    """Whether the image has this very start of the node as broker and as controller: a node that
+    leads again need not say anything again."""
+    broker, controller = image.brokers.get(node), image.controllers.get(node)
+    return (
+        broker is not None
+        and broker.incarnation_id == incarnation.broker_id
+        and not broker.fenced
+        and controller is not None
+        and controller.incarnation_id == incarnation.controller_id
+    )
+
+
 def registration_records(
     situation: Situation, incarnation: Incarnation, next_offset: int
 ) -> list[Record]:

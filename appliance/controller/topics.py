@@ -10,7 +10,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.base.ids import OFFSETS_TOPIC
+from appliance.config.internal_topics import InternalTopic
 from appliance.controller.configs import topic_config_records
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.controller.names import Collisions, check_topic_name
@@ -59,20 +59,16 @@ class TopicToDelete:
     topic_id: bytes | None = None
 
 
-def offsets_topic(situation: Situation) -> NewTopic:
-    """`__consumer_offsets` as the settings say, but never with more replicas than there are
+def internal_topic(situation: Situation, topic: InternalTopic) -> NewTopic:
+    """A coordinator's topic as the settings say, but never with more replicas than there are
     brokers."""
     config = situation.config
     available = max(1, len(usable_brokers(situation.image)))
     return NewTopic(
-        OFFSETS_TOPIC,
-        partitions=config.int("offsets.topic.num.partitions"),
-        replication_factor=min(config.int("offsets.topic.replication.factor"), available),
-        configs={
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
-        },
+        topic.name,
+        partitions=config.int(topic.partitions),
+        replication_factor=min(config.int(topic.replication_factor), available),
+        configs={**topic.configs, "segment.bytes": str(config.int(topic.segment_bytes))},
     )
 
 

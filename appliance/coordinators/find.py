@@ -7,12 +7,12 @@ On one host the coordinator of everything is this node.
 from typing import Any, Final, NamedTuple
 
 from appliance.base import errors
+from appliance.coordinators.groups.kind import GROUPS
+from appliance.coordinators.kinds import BY_KEY_TYPE
 from appliance.metadata.image import MetadataImage
 
-GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 _SEVERAL_SINCE: Final = 4
 
@@ -34,16 +34,19 @@ _NOBODY: Final = Node(-1, "", -1)
 
 def find(
     version: int, request: Any, image: MetadataImage, node: Node
-) -> tuple[dict[str, Any], bool]:
-    """(the answer's values, whether `__consumer_offsets` has to be created first).
+) -> tuple[dict[str, Any], str | None]:
+    """(the answer's values, the internal topic that has to be created first, or None).
 
     While the topic is missing the answer is COORDINATOR_NOT_AVAILABLE, upon which clients ask
     again. Transactions are not served: COORDINATOR_NOT_AVAILABLE too. Share groups, and types that
     there are not: INVALID_REQUEST.
     """
-    kind = getattr(request, "key_type", GROUP)
-    missing = kind == GROUP and OFFSETS_TOPIC not in image.topics_by_name
-    code, message = _verdict(kind, missing)
+    key_type = getattr(request, "key_type", GROUPS.KEY_TYPE)
+    kind = BY_KEY_TYPE.get(key_type)
+    missing = None
+    if kind is not None and kind.TOPIC.name not in image.topics_by_name:
+        missing = kind.TOPIC.name
+    code, message = _verdict(key_type, missing)
     found = node if code == errors.NONE else _NOBODY
     values: dict[str, Any] = {
         "node_id": found.node_id,
@@ -58,13 +61,13 @@ def find(
     return {"throttle_time": 0, "coordinators": rows}, missing
 
 
-def _verdict(kind: int, missing: bool) -> tuple[int, str]:
-    if kind == GROUP:
-        if missing:
-            return errors.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is being created"
+def _verdict(key_type: int, missing: str | None) -> tuple[int, str]:
+    if missing is not None:
+        return errors.COORDINATOR_NOT_AVAILABLE, f"{missing} is being created"
+    if key_type in BY_KEY_TYPE:
         return errors.NONE, ""
-    if kind == TRANSACTION:
+    if key_type == TRANSACTION:
         return errors.COORDINATOR_NOT_AVAILABLE, "transactions are not served"
-    if kind == SHARE:
+    if key_type == SHARE:
         return errors.INVALID_REQUEST, f"{_MALFORMED} Share groups are not served."
     return errors.INVALID_REQUEST, f"{_MALFORMED} Groups have key type 0, transactions 1."

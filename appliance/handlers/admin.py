@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from appliance.base import errors
 from appliance.controller.decision import Record, Situation
 from appliance.controller.producer_ids import ProducerIds
 from appliance.metadata.log_dirs import LogDirs
@@ -24,9 +25,10 @@ Message = Any
 class Quorum:
     """What DescribeQuorum tells of the metadata log. Offsets are exclusive ends, times ms.
 
-    voters: (node id, directory id) of each.
+    leader_id: -1 when nobody is known to lead. voters: (node id, directory id) of each.
     """
 
+    leader_id: int
     leader_epoch: int
     high_watermark: int
     log_end: int
@@ -65,7 +67,11 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Api:
-    """One API key that control serves in versions lowest … highest."""
+    """One API key that control serves in versions lowest … highest.
+
+    any_node: whoever has the metadata answers as long as nothing is to be changed; all others are
+    for the controller. not_controller: the code of an answer that needs a controller and has none.
+    """
 
     key: int
     name: str
@@ -73,3 +79,5 @@ class Api:
     highest: int
     first_flexible: int
     decide: Callable[[Message, int, AdminContext], Answer]
+    any_node: bool = False
+    not_controller: int = errors.NOT_CONTROLLER

@@ -1,47 +1,35 @@
 """Every API that control answers, by key."""
 
+from importlib import import_module
 from typing import Final
 
-from appliance.handlers import (
-    k19_create_topics,
-    k20_delete_topics,
-    k22_init_producer_id,
-    k32_describe_configs,
-    k33_alter_configs,
-    k35_describe_log_dirs,
-    k37_create_partitions,
-    k43_elect_leaders,
-    k44_incremental_alter_configs,
-    k45_alter_partition_reassignments,
-    k46_list_partition_reassignments,
-    k48_describe_client_quotas,
-    k49_alter_client_quotas,
-    k50_describe_user_scram_credentials,
-    k55_describe_quorum,
-    k57_update_features,
-    k74_list_config_resources,
-)
 from appliance.handlers.admin import Api
 
-APIS: Final[dict[int, Api]] = {
-    module.API.key: module.API
-    for module in (
-        k19_create_topics,
-        k20_delete_topics,
-        k22_init_producer_id,
-        k32_describe_configs,
-        k33_alter_configs,
-        k35_describe_log_dirs,
-        k37_create_partitions,
-        k43_elect_leaders,
-        k44_incremental_alter_configs,
-        k45_alter_partition_reassignments,
-        k46_list_partition_reassignments,
-        k48_describe_client_quotas,
-        k49_alter_client_quotas,
-        k50_describe_user_scram_credentials,
-        k55_describe_quorum,
-        k57_update_features,
-        k74_list_config_resources,
-    )
-}
+_MODULES: Final = (
+    "k19_create_topics",
+    "k20_delete_topics",
+    "k22_init_producer_id",
+    "k32_describe_configs",
+    "k33_alter_configs",
+    "k35_describe_log_dirs",
+    "k37_create_partitions",
+    "k43_elect_leaders",
+    "k44_incremental_alter_configs",
+    "k45_alter_partition_reassignments",
+    "k46_list_partition_reassignments",
+    "k48_describe_client_quotas",
+    "k49_alter_client_quotas",
+    "k50_describe_user_scram_credentials",
+    "k55_describe_quorum",
+    "k57_update_features",
+    "k74_list_config_resources",
+)
+
+
+def _api(name: str) -> Api:
+    api = import_module(f"appliance.handlers.{name}").API
+    assert isinstance(api, Api), name
+    return api
+
+
+APIS: Final[dict[int, Api]] = {api.key: api for api in map(_api, _MODULES)}

@@ -5,13 +5,16 @@ rings, is told about each completion, and hands back the answer as pieces: bytes
 never blocks and keeps nothing between requests but what it puts into `Exchange.state`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from appliance.base.compiled import mypyc_attr
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import Message
+from appliance.ring.process_table import ProcessTable
 from appliance.wire.fetch import FetchPartition
 
 
@@ -42,60 +45,105 @@ class FileRange(NamedTuple):
 
 Piece = bytes | FileRange
 
-Place = tuple[int, int, int, int, int]
-"""(base offset of the segment, position, length, length of the first batch, layout), in bytes."""
+Place = tuple[SegmentFile, int, int, int]
+"""(file, position, length, length of the first batch), in bytes."""
 
 
-@dataclass(slots=True, eq=False)
 class Exchange:
     """One request on its way. `position` and `end` bound its body in the netproc's arena."""
 
-    number: int  # identifies it in tokens: token >> 32; -1: it is not in flight
-    handler: "Handler"
-    version: int
-    correlation_id: int
-    client_id: bytes | None
-    position: int
-    end: int
-    connection: Any  # the netproc's own; handlers do not look inside
-    slab: Any = None  # what keeps the body's memory, dropped with the last thing pending
-    pending: dict[int, int] = field(default_factory=dict)  # index of what was asked → home asked
-    state: Any = None  # the handler's own
-    answer: list[Piece] | None = None
-    deadline_ns: int = 0
-    started_ns: int = 0
-    silent: bool = False  # acks=0: nothing is sent
+    __slots__ = (
+        "answer",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "deadline_ns",
+        "end",
+        "handler",
+        "number",
+        "pending",
+        "position",
+        "received",
+        "sent",
+        "silent",
+        "slab",
+        "started_ns",
+        "state",
+        "version",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        handler: "Handler",
+        version: int,
+        correlation_id: int,
+        client_id: bytes | None,
+        position: int,
+        end: int,
+        connection: Any,
+    ) -> None:
+        self.number = number  # identifies it in tokens: token >> 32; -1: it is not in flight
+        self.handler = handler
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.position = position
+        self.end = end
+        self.connection = connection  # the netproc's own; handlers do not look inside
+        self.slab: Any = None  # what keeps the body's memory, dropped with the last thing pending
+        self.pending: dict[int, int] = {}  # index of what was asked → home asked
+        self.state: Any = None  # the handler's own
+        self.answer: list[Piece] | None = None
+        self.deadline_ns = 0
+        self.started_ns = 0  # when its bytes were seen
+        self.received = self.sent = 0  # bytes of the request and of the answer, frames and all
+        self.silent = False  # acks=0: nothing is sent
 
 
-class Host(Protocol):
-    """What a network process does for its handlers."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Host(ABC):
+    """What a network process does for its handlers: one subclass serves, another one tests.
+
+    A class and no Protocol, because compiled handlers call it several times per request.
+    """
 
     memory: memoryview  # the receive arena
     image: MetadataImage
     config: BrokerConfig
     cluster_id: str
+    processes: ProcessTable  # who lives, and who leads the metadata log
+    fetch_max_bytes: int  # of records in one answer
     log_dirs: tuple[str, ...]  # absolute paths of the log folders
     now_ns: int  # monotonic, read once per turn
+    served: memoryview  # this process's part of `PartitionTable.served`
 
+    @abstractmethod
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         """The home of a partition, None when there is no such partition."""
         ...
 
-    def row(self, handle: int) -> tuple[int, int, int, bool]:
-        """(high watermark, last stable offset, log start offset, whether its storage is offline) as
-        published by the partition's home."""
+    @abstractmethod
+    def row(self, handle: int) -> list[int]:
+        """The columns of `ring/partition_table.py` as published by the partition's home."""
         ...
 
-    def glance(self, x: Exchange, route: Route, offset: int, max_bytes: int) -> Place | None:
+    @abstractmethod
+    def glance(
+        self, x: Exchange, route: Route, row: list[int], offset: int, limit: int, max_bytes: int
+    ) -> Place | None:
         """Where the bytes from `offset` on are, when that can be told without asking the
-        partition's home."""
+        partition's home. row: as read just now. limit: its high watermark or last stable
+        offset."""
         ...
 
-    def remember(self, x: Exchange, route: Route, segment: int, position: int, layout: int) -> None:
-        """The home said that a batch begins there: what `glance` starts from for this
+    @abstractmethod
+    def remember(self, x: Exchange, route: Route, answer: Message) -> None:
+        """The home said where whole batches lie (FOUND): what `glance` goes on from for this
         connection."""
         ...
 
+    @abstractmethod
     def ask(
         self,
         x: Exchange,
@@ -112,58 +160,76 @@ class Host(Protocol):
         `index`."""
         ...
 
+    @abstractmethod
     def cancel(self, x: Exchange) -> None:
         """Forget what is still pending, parked reads included."""
         ...
 
+    @abstractmethod
     def forward(self, x: Exchange) -> None:
         """Let control answer this request; `complete` is called with each piece."""
         ...
 
+    @abstractmethod
     def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
         """Let the home of a partition of `__consumer_offsets` answer this request for its groups;
         `complete` is called with each piece of the answer."""
         ...
 
+    @abstractmethod
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         """Ask control to create a topic with the defaults; completes with `index`."""
         ...
 
+    @abstractmethod
     def asks_for(self, x: Exchange, name: str) -> None:
         """The client has asked for a topic that exists, and would have it created if it did not."""
         ...
 
+    @abstractmethod
     def reads(self, x: Exchange, partitions: Sequence[FetchPartition]) -> None:
         """The client is fetching from these."""
         ...
 
+    @abstractmethod
     def fetch_room(self, x: Exchange) -> int | None:
         """The most bytes that an answer to this client should have, None for no limit of its
         own."""
         ...
 
+    @abstractmethod
     def segment(self, route: Route, base_offset: int, layout: int) -> SegmentFile | None:
         """The segment file in the layout that a place was told for, or None when it is gone."""
         ...
 
+    @abstractmethod
     def schedule(self, x: Exchange) -> None:
         """Call `expire` at x.deadline_ns, to the millisecond; without this it is looked at once a
         second."""
         ...
 
+    @abstractmethod
     def reached(self, x: Exchange) -> tuple[str, int]:
         """(host, port) to advertise: the one configured, else the address that the client's own
         socket reached."""
         ...
 
+    @abstractmethod
     def hang_up(self, x: Exchange, why: str) -> None:
         """Close the connection: there is no honest answer."""
         ...
 
+    @abstractmethod
+    def failed(self, x: Exchange, code: int) -> None:
+        """The answer tells of this error: it is counted, once for each partition, group, … ."""
+        ...
+
+    @abstractmethod
     def finish(self, x: Exchange, pieces: list[Piece]) -> None:
         """The response body (no header, no frame length) is complete."""
         ...
 
+    @abstractmethod
     def finish_silently(self, x: Exchange, close: bool) -> None:
         """Nothing is to be sent (acks=0); `close` hangs up instead, which is how Kafka reports an
         error then."""

@@ -57,7 +57,10 @@ class FetchSessions:
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             if request.session_epoch == FINAL_EPOCH or self._slots == 0:
-                return Resolved(errors.NONE, None, False, _once(request.partitions))
+                asked = request.partitions
+                if len(asked) > 1:
+                    asked = _once(asked)
+                return Resolved(errors.NONE, None, False, asked)
             return self._open(request, by_id)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -90,8 +93,6 @@ class FetchSessions:
 
 def _once(partitions: list[FetchPartition]) -> list[FetchPartition]:
     """Each partition once, with what was said of it last."""
-    if len(partitions) < 2:
-        return partitions
     return list({(one.topic, one.partition): one for one in partitions}.values())
 
 

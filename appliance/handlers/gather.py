@@ -12,7 +12,7 @@ from typing import Any
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host
 from appliance.ring.messages import Message
-from appliance.wire import messages
+from appliance.wire import error_codes, messages
 from appliance.wire.build import response
 
 Values = dict[str, Any]
@@ -45,8 +45,11 @@ def decode(host: Host, x: Exchange) -> Any:
 
 
 def reply(host: Host, x: Exchange, values: Values) -> None:
-    """Finish with a response built from plain values."""
-    host.finish(x, [messages.encode_response(response(x.handler.key, x.version, values))])
+    """Finish with a response built from plain values; its errors are counted."""
+    key, version = x.handler.key, x.version
+    for code in error_codes.told(key, version, values):
+        host.failed(x, code)
+    host.finish(x, [messages.encode_response(response(key, version, values))])
 
 
 def unknown(host: Host, topic: bytes, by_id: bool) -> int:

@@ -123,6 +123,9 @@ def expire(host: Host, x: Exchange) -> None:
 
 def _finish(host: Host, x: Exchange) -> None:
     request, answers = x.state
+    for answer in answers:
+        if answer.error:
+            host.failed(x, answer.error)
     if x.silent:
         host.finish_silently(x, close=any(answer.error for answer in answers))
     else:

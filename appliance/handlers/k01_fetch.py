@@ -7,17 +7,39 @@ flexible. 13: topic ids. 15: replica state moves into tags. 16: leader hints (no
 A fetch that goes on where its connection's last one was is often planned without asking anybody
 (`Host.glance`). Else it goes through at most two phases: it first reads what is there; if that is
 too little (fetch.min.bytes) it is parked at the partitions' homes until enough has come or
-max_wait_ms is over, whichever is first. The home of an offline partition is always asked, at its
-end too, where there is nothing to read: it tells the error.
+max_wait_ms is over, whichever is first. When a file is not where a home had said (retention and
+compaction go on meanwhile), that home is asked once more. The home of an offline partition is
+always asked, at its end too, where there is nothing to read: it tells the error.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from appliance.base import errors
 from appliance.handlers import gather
-from appliance.handlers.exchange import Exchange, FileRange, Handler, Host, Piece, Route
+from appliance.handlers.exchange import (
+    Exchange,
+    FileRange,
+    Handler,
+    Host,
+    Piece,
+    Route,
+    SegmentFile,
+)
 from appliance.handlers.fetch_sessions import FetchSessions, Session, must_tell
-from appliance.ring.messages import READ, READ_COMMITTED, READ_WAIT, Message
+from appliance.ring.messages import ABORTED, READ, READ_COMMITTED, READ_GONE, READ_WAIT, Message
+from appliance.ring.partition_table import (
+    ABORTED_TO,
+    BYTES_OUT,
+    FETCHES,
+    HIGH_WATERMARK,
+    LAST_STABLE,
+    LOG_START,
+    OFFLINE,
+    ROW_MASK,
+    SERVED_COLUMNS,
+    STATUS,
+)
 from appliance.wire import fetch
 from appliance.wire.fetch import FetchPartition, FetchRequest, PartitionData
 
@@ -38,6 +60,8 @@ class Found:
     length: int = 0
     first: int = 0
     layout: int = 0
+    file: SegmentFile | None = None  # it was found without asking
+    aborted: bytes = b""  # transactions, as `wire/aborted.py` says
 
 
 @dataclass(slots=True)
@@ -48,12 +72,14 @@ class FetchState:
     partitions: list[FetchPartition]
     routes: list[Route | None] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
+    aborted: dict[int, bytes] = field(default_factory=dict)  # that go with what comes next
     total: int = 0  # bytes found so far
     failed: bool = False  # some partition has an error: answer at once, as Kafka does
     parked: bool = False
+    asked_again: bool = False  # about files that are not where a home had said
 
 
-def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
+def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
     request = fetch.parse(host.memory, x.position, x.end, x.version)
     room = host.fetch_room(x)
     if room is not None and room < request.max_bytes:
@@ -61,6 +87,7 @@ def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
     by_id = x.version >= fetch.FIRST_TOPIC_ID
     resolved = sessions.resolve(request, by_id)
     if resolved.error:
+        host.failed(x, resolved.error)
         host.finish(x, _whole_error(x.version, resolved.error))
         return
     state = FetchState(request, resolved.session, resolved.incremental, resolved.partitions)
@@ -76,21 +103,33 @@ def begin(host: Host, x: Exchange, sessions: FetchSessions) -> None:
             continue
         if by_id and state.session is not None:
             state.session.names.setdefault(partition.topic, route.topic)
-        high_watermark, stable, start, offline = host.row(route.handle)
-        state.found.append(Found(0, high_watermark, stable, start))
+        row = host.row(route.handle)
+        high_watermark, stable = row[HIGH_WATERMARK], row[LAST_STABLE]
+        found = Found(0, high_watermark, stable, row[LOG_START])
+        state.found.append(found)
         limit = stable if request.read_committed else high_watermark
         stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
-        if partition.fetch_offset == limit and not stale and not offline:
+        if partition.fetch_offset == limit and not stale and row[STATUS] != OFFLINE:
             continue
         size = min(partition.max_bytes, request.max_bytes)
-        place = None if stale else host.glance(x, route, partition.fetch_offset, size)
+        place = None
+        if not stale and (not request.read_committed or _all_committed(row, partition)):
+            place = host.glance(x, route, row, partition.fetch_offset, limit, size)
         if place is None:
             _read(host, x, index, 0, 0)
         else:
-            state.found[index] = Found(0, high_watermark, stable, start, *place)
-            state.total += place[2]
+            found.file, found.position, found.length, found.first = place
+            state.total += found.length
     if not x.pending:
-        _settle(host, x)
+        if state.failed or state.total >= request.min_bytes:
+            _respond(host, x)
+        else:
+            _settle(host, x)
+
+
+def _all_committed(row: list[int], partition: FetchPartition) -> bool:
+    """Whether nothing from its offset on was aborted, as far as transactions have ended."""
+    return 0 < row[ABORTED_TO] <= partition.fetch_offset + 1
 
 
 def _unknown(host: Host, session: Session | None, topic: bytes, by_id: bool) -> int:
@@ -118,6 +157,10 @@ def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     state: FetchState = x.state
+    if message is not None and message.op == ABORTED:
+        state.aborted[index] = state.aborted.get(index, b"") + payload
+        return
+    aborted = state.aborted.pop(index, b"") if state.aborted else b""
     if message is None:
         state.found[index] = Found(errors.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
     else:
@@ -132,16 +175,20 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
             message.e,
             message.f,
             message.i,
+            aborted=aborted,
         )
         state.total += message.e
         if message.e:
             route = state.routes[index]
             assert route is not None
-            host.remember(x, route, message.d, message.g, message.i)
+            host.remember(x, route, message)
     if state.found[index].error:
         state.found[index] = Found(state.found[index].error, -1, -1, -1)  # as Kafka: nothing else
         state.failed = True
-    if not x.pending or (state.parked and _enough(state)):
+    if state.asked_again:
+        if not x.pending:
+            _respond(host, x)
+    elif not x.pending or (state.parked and _enough(state)):
         _settle(host, x)
     elif state.parked:
         _park(host, x, index)
@@ -149,6 +196,8 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 def expire(host: Host, x: Exchange) -> None:
     """max_wait_ms is over: answer with what there is."""
+    if x.pending:
+        host.cancel(x)
     _respond(host, x)
 
 
@@ -160,6 +209,8 @@ def _settle(host: Host, x: Exchange) -> None:
     state: FetchState = x.state
     request = state.request
     if _enough(state) or request.max_wait_ms <= 0 or not state.partitions:
+        if x.pending:
+            host.cancel(x)
         _respond(host, x)
         return
     if not state.parked:
@@ -179,24 +230,35 @@ def _park(host: Host, x: Exchange, index: int) -> None:
     state: FetchState = x.state
     if state.routes[index] is None:
         return
+    state.found[index].file = None
     here = state.found[index].length
     missing = state.request.min_bytes - state.total if len(state.partitions) == 1 else 1
     _read(host, x, index, READ_WAIT, here + max(1, missing))
 
 
 def _respond(host: Host, x: Exchange) -> None:
-    host.cancel(x)
+    """Nothing is pending; with files that are gone something is at return."""
     state: FetchState = x.state
     version = x.version
-    rows = _rows(host, state)
-    told = _told(state, rows)
-    session_id = state.session.session_id if state.session is not None else 0
+    rows = _rows(host, x)
+    if x.pending:
+        return
+    served = host.served
+    for route, (_, file) in zip(state.routes, rows, strict=True):
+        if route is not None and file is not None:
+            at = (route.handle & ROW_MASK) * SERVED_COLUMNS
+            served[at + FETCHES] += 1
+            served[at + BYTES_OUT] += file.length
+    told, session_id = rows, 0
+    if state.session is not None:
+        told, session_id = _told(state, state.session, rows), state.session.session_id
     topics = 0
     previous = None
     for data, _ in told:
         topics += data.topic != previous
         previous = data.topic
     pieces: list[Piece] = []
+    no_tags = fetch.tail(version)  # what ends a partition, a topic, and the body
     out = [fetch.top(version, 0, errors.NONE, session_id, topics)]
     at = 0
     while at < len(told):
@@ -207,27 +269,33 @@ def _respond(host: Host, x: Exchange) -> None:
         out.append(fetch.topic_head(version, topic, end - at))
         for data, records in told[at:end]:
             out.append(fetch.partition_head(version, data))
+            if data.error:
+                host.failed(x, data.error)
             if records is not None:
                 pieces.append(b"".join(out))
                 pieces.append(records)
                 out = []
-            out.append(fetch.partition_tail(version))
-        out.append(fetch.topic_tail(version))
+            out.append(no_tags)
+        out.append(no_tags)
         at = end
-    out.append(fetch.body_tail(version))
+    out.append(no_tags)
     tail = b"".join(out)
     if tail:
         pieces.append(tail)
     host.finish(x, pieces)
 
 
-def _rows(host: Host, state: FetchState) -> list[tuple[PartitionData, FileRange | None]]:
+def _rows(host: Host, x: Exchange) -> list[tuple[PartitionData, FileRange | None]]:
     """Every partition's answer, cut to the response's byte budget; the first batch of the first one
-    always fits."""
-    left = min(state.request.max_bytes, host.config.int("fetch.max.bytes"))
+    always fits. With something pending they are not complete."""
+    state: FetchState = x.state
+    left = min(state.request.max_bytes, host.fetch_max_bytes)
     empty = True
     rows: list[tuple[PartitionData, FileRange | None]] = []
-    for partition, route, found in zip(state.partitions, state.routes, state.found, strict=True):
+    again = not state.asked_again
+    committed = state.request.read_committed
+    places = zip(state.partitions, state.routes, state.found, strict=True)
+    for index, (partition, route, found) in enumerate(places):
         length = min(found.length, max(left, 0))
         if length < found.first:
             length = found.first if empty else 0
@@ -235,9 +303,12 @@ def _rows(host: Host, state: FetchState) -> list[tuple[PartitionData, FileRange 
         records = None
         if length > 0 and not code:
             assert route is not None
-            file = host.segment(route, found.segment, found.layout)
-            if file is None:
-                code = errors.NOT_LEADER_OR_FOLLOWER  # deleted or compacted: the client asks again
+            file = found.file or host.segment(route, found.segment, found.layout)
+            if file is None and again:
+                state.asked_again = True
+                _read(host, x, index, READ_GONE, 0)
+            elif file is None:
+                code = errors.NOT_LEADER_OR_FOLLOWER  # replaced just now: the client asks again
             else:
                 records = FileRange(file, found.position, length)
                 left -= length
@@ -250,20 +321,17 @@ def _rows(host: Host, state: FetchState) -> list[tuple[PartitionData, FileRange 
             found.last_stable_offset,
             found.log_start_offset,
             length if records is not None else 0,
-            state.request.read_committed or code in _UNKNOWN,
+            found.aborted if committed else b"" if code in _UNKNOWN else None,
         )
         rows.append((data, records))
     return rows
 
 
 def _told(
-    state: FetchState, rows: list[tuple[PartitionData, FileRange | None]]
+    state: FetchState, session: Session, rows: list[tuple[PartitionData, FileRange | None]]
 ) -> list[tuple[PartitionData, FileRange | None]]:
-    """The rows that go into the response: all of a full one, only the news of an incremental
-    one."""
-    session = state.session
-    if session is None:
-        return rows
+    """The rows that go into the response of a session: all of a full one, only the news of an
+    incremental one."""
     told = []
     for row in rows:
         data = row[0]
@@ -281,13 +349,13 @@ def throttled(x: Exchange, throttle_ms: int) -> bytes:
     session = state.session if state is not None else None
     session_id = session.session_id if session is not None else 0
     top = fetch.top(x.version, throttle_ms, errors.NONE, session_id, 0)
-    return top + fetch.body_tail(x.version)
+    return top + fetch.tail(x.version)
 
 
 def _whole_error(version: int, code: int) -> list[Piece]:
-    return [fetch.top(version, 0, code, 0, 0) + fetch.body_tail(version)]
+    return [fetch.top(version, 0, code, 0, 0) + fetch.tail(version)]
 
 
 def handler(sessions: FetchSessions) -> Handler:
     """The Fetch handler of one network process, which owns the sessions."""
-    return Handler(1, "Fetch", 4, 18, lambda host, x: begin(host, x, sessions), complete, expire)
+    return Handler(1, "Fetch", 4, 18, partial(begin, sessions), complete, expire)

@@ -14,8 +14,6 @@ from appliance.handlers import describe, gather
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.metadata.image import TopicImage
 from appliance.ring.messages import Message
-from appliance.wire.build import response
-from appliance.wire.messages import encode_response
 
 
 @dataclass(slots=True)
@@ -73,14 +71,14 @@ def _finish(host: Host, x: Exchange) -> None:
         "throttle_time": 0,
         "brokers": describe.brokers(host, x),
         "cluster_id": host.cluster_id,
-        "controller_id": host.config.int("node.id"),
+        "controller_id": host.processes.leader[0],
         "topics": topics,
         "cluster_authorized_operations": describe.CLUSTER_OPERATIONS
         if cluster_operations
         else describe.NOT_ASKED_FOR,
         "error_code": errors.NONE,
     }
-    host.finish(x, [encode_response(response(3, x.version, values))])
+    gather.reply(host, x, values)
 
 
 def _names_ids(request: Any) -> bool:
@@ -104,7 +102,7 @@ def _refuse(host: Host, x: Exchange, request: Any) -> None:
         "topics": topics,
         "cluster_authorized_operations": describe.NOT_ASKED_FOR,
     }
-    host.finish(x, [encode_response(response(3, x.version, values))])
+    gather.reply(host, x, values)
 
 
 def _asked(host: Host, item: Any, refused: dict[str, int], with_operations: bool) -> dict[str, Any]:

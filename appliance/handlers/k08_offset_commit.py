@@ -3,6 +3,8 @@ group instance id. 9: member epochs, GROUP_ID_NOT_FOUND (KIP-848). 10: topic ids
 `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(8, "OffsetCommit", 2, 10)
+HANDLER: Handler = coordinate.handler(GROUPS, 8, "OffsetCommit", 2, 10)

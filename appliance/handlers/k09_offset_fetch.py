@@ -3,6 +3,8 @@ require_stable. 8: several groups. 9: member id and epoch (KIP-848). 10: topic i
 `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(9, "OffsetFetch", 1, 10)
+HANDLER: Handler = coordinate.handler(GROUPS, 9, "OffsetFetch", 1, 10)

@@ -1,11 +1,10 @@
 """FindCoordinator, API key 10, versions 0 to 6.
 
 1: key type. 3: flexible. 4: several keys (KIP-699). 5: TRANSACTION_ABORTABLE. 6: share groups. On
-one host this node coordinates every group. The first one to ask has `__consumer_offsets` created,
+one host this node coordinates everything. The first one to ask has the coordinator's topic created,
 and is answered when it exists, so that clients need no second round.
 """
 
-from appliance.base.ids import OFFSETS_TOPIC
 from appliance.coordinators.find import Node, find
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
@@ -26,8 +25,8 @@ def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
     name, port = host.reached(x)
     node = Node(host.config.int("node.id"), name, port)
     values, missing = find(x.version, x.state, host.image, node)
-    if missing and may_wait:
-        host.ensure_topic(x, 0, OFFSETS_TOPIC)
+    if missing is not None and may_wait:
+        host.ensure_topic(x, 0, missing)
     else:
         gather.reply(host, x, values)
 

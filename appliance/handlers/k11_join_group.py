@@ -3,6 +3,8 @@ first (KIP-394). 5: group instance id (KIP-345). 7: protocol type. 8: reason. 9:
 (KIP-814). Decided in `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(11, "JoinGroup", 0, 9)
+HANDLER: Handler = coordinate.handler(GROUPS, 11, "JoinGroup", 0, 9)

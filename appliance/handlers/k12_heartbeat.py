@@ -2,6 +2,8 @@
 `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(12, "Heartbeat", 0, 4)
+HANDLER: Handler = coordinate.handler(GROUPS, 12, "Heartbeat", 0, 4)

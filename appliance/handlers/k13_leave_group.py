@@ -2,6 +2,8 @@
 reason (KIP-800). Decided in `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(13, "LeaveGroup", 0, 5)
+HANDLER: Handler = coordinate.handler(GROUPS, 13, "LeaveGroup", 0, 5)

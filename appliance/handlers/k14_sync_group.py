@@ -2,6 +2,8 @@
 name (KIP-559). Decided in `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(14, "SyncGroup", 0, 5)
+HANDLER: Handler = coordinate.handler(GROUPS, 14, "SyncGroup", 0, 5)

@@ -3,6 +3,8 @@ flexible. 6: GROUP_ID_NOT_FOUND for a group that is not there (KIP-1043). Decide
 `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(15, "DescribeGroups", 0, 6)
+HANDLER: Handler = coordinate.handler(GROUPS, 15, "DescribeGroups", 0, 6)

@@ -2,6 +2,8 @@
 type (KIP-848). Decided in `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(16, "ListGroups", 0, 5)
+HANDLER: Handler = coordinate.handler(GROUPS, 16, "ListGroups", 0, 5)

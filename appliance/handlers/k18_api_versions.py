@@ -57,8 +57,7 @@ def handler(ranges: Iterable[Range]) -> Handler:
             if not all(_SOFTWARE.fullmatch(text) for text in named):
                 code = errors.INVALID_REQUEST
         told = _NOTHING if code else {**_features(host, x.version), "api_keys": keys}
-        answer = response(KEY, x.version, {**told, "error_code": code})
-        host.finish(x, [encode_response(answer)])
+        gather.reply(host, x, {**told, "error_code": code})
 
     return Handler(KEY, "ApiVersions", LOWEST, HIGHEST, begin, never)
 

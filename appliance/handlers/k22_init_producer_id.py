@@ -1,7 +1,8 @@
 """InitProducerId, API key 22, versions 0 to 5, for idempotent producers.
 
 2: flexible. 3: the producer's present id and epoch (KIP-360; without a transactional id a new id is
-given all the same). 4: PRODUCER_FENCED. 5: TRANSACTION_ABORTABLE. Not done: transactions. A
+given all the same). 4: PRODUCER_FENCED. 5: TRANSACTION_ABORTABLE. Without a controller ids are
+given while the block lasts, then COORDINATOR_LOAD_IN_PROGRESS. Not done: transactions. A
 transactional id is refused with UNSUPPORTED_VERSION, which clients treat as final.
 """
 
@@ -34,4 +35,7 @@ def _refused(code: int) -> Answer:
     return Answer([], values)
 
 
-API = Api(22, "InitProducerId", 0, 5, 2, decide)
+API = Api(
+    22, "InitProducerId", 0, 5, 2, decide,
+    any_node=True, not_controller=errors.COORDINATOR_LOAD_IN_PROGRESS,
+)  # fmt: skip

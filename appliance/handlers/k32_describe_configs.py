@@ -64,4 +64,4 @@ def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
     return effective.explain_broker(image, config, situation.node_id)
 
 
-API = Api(32, "DescribeConfigs", 1, 4, 4, decide)
+API = Api(32, "DescribeConfigs", 1, 4, 4, decide, any_node=True)

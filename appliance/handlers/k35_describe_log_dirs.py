@@ -115,4 +115,4 @@ def _values(index: int, size: int, behind: int) -> Values:
     }
 
 
-API = Api(35, "DescribeLogDirs", 1, 5, 2, decide)
+API = Api(35, "DescribeLogDirs", 1, 5, 2, decide, any_node=True)

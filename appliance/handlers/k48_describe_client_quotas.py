@@ -60,4 +60,4 @@ def _values(code: int, text: str | None, rows: object) -> dict[str, object]:
     return {"throttle_time": 0, "error_code": code, "error_message": text, "entries": rows}
 
 
-API = Api(48, "DescribeClientQuotas", 0, 1, 1, decide)
+API = Api(48, "DescribeClientQuotas", 0, 1, 1, decide, any_node=True)

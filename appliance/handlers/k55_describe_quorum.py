@@ -41,6 +41,11 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
 
 def _partition(context: AdminContext) -> Values:
     quorum = context.quorum
+    if quorum.leader_id != context.situation.node_id:
+        return _refused(0, errors.NOT_LEADER_OR_FOLLOWER, "This node does not lead the quorum.") | {
+            "leader_id": quorum.leader_id,
+            "leader_epoch": quorum.leader_epoch,
+        }
     voters = [
         {
             "replica_id": node_id,
@@ -57,7 +62,7 @@ def _partition(context: AdminContext) -> Values:
         "partition_index": 0,
         "error_code": errors.NONE,
         "error_message": "",
-        "leader_id": context.situation.node_id,
+        "leader_id": quorum.leader_id,
         "leader_epoch": quorum.leader_epoch,
         "high_watermark": quorum.high_watermark,
         "current_voters": voters,
@@ -66,11 +71,15 @@ def _partition(context: AdminContext) -> Values:
 
 
 def _unknown(index: int) -> Values:
+    text = f"This server does not host this topic-partition. Only {METADATA_TOPIC}-0 has a quorum."
+    return _refused(index, errors.UNKNOWN_TOPIC_OR_PARTITION, text)
+
+
+def _refused(index: int, code: int, text: str) -> Values:
     return {
         "partition_index": index,
-        "error_code": errors.UNKNOWN_TOPIC_OR_PARTITION,
-        "error_message": "This server does not host this topic-partition."
-        f" Only {METADATA_TOPIC}-0 has a quorum.",
+        "error_code": code,
+        "error_message": text,
         "leader_id": 0,
         "leader_epoch": 0,
         "high_watermark": 0,
@@ -79,4 +88,4 @@ def _unknown(index: int) -> Values:
     }
 
 
-API = Api(55, "DescribeQuorum", 0, 2, 0, decide)
+API = Api(55, "DescribeQuorum", 0, 2, 0, decide, any_node=True)

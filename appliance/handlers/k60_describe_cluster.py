@@ -35,7 +35,7 @@ def begin(host: Host, x: Exchange) -> None:
             "error_message": text,
             "endpoint_type": BROKERS,
             "cluster_id": "" if code else host.cluster_id,
-            "controller_id": -1 if code else host.config.int("node.id"),
+            "controller_id": -1 if code else host.processes.leader[0],
             "brokers": [] if code else rows,
             "cluster_authorized_operations": operations,
         },

@@ -2,6 +2,8 @@
 expressions, member ids from the client (KIP-1082). Decided in `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(68, "ConsumerGroupHeartbeat", 0, 1)
+HANDLER: Handler = coordinate.handler(GROUPS, 68, "ConsumerGroupHeartbeat", 0, 1)

@@ -2,6 +2,8 @@
 member speaks (KIP-1099). Decided in `coordinators`.
 """
 
+from appliance.coordinators.groups.kind import GROUPS
 from appliance.handlers import coordinate
+from appliance.handlers.exchange import Handler
 
-HANDLER = coordinate.handler(69, "ConsumerGroupDescribe", 0, 1)
+HANDLER: Handler = coordinate.handler(GROUPS, 69, "ConsumerGroupDescribe", 0, 1)

@@ -30,4 +30,4 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([], {"throttle_time": 0, "error_code": code, "config_resources": rows})
 
 
-API = Api(74, "ListConfigResources", 0, 1, 0, decide)
+API = Api(74, "ListConfigResources", 0, 1, 0, decide, any_node=True)

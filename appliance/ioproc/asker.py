@@ -9,10 +9,14 @@ asked until then.
 from collections import deque
 from typing import Final
 
+from appliance.ring.messages import ABORTED
 from appliance.ring.ring import RingWriter
+from appliance.wire.aborted import SIZE
 
 BACKLOG: Final = 1 << 13
 """So many completions wait before their asker has to take some of them: eight rings full."""
+
+_PIECES_IN_RING: Final = 4  # so many payloads fit into a ring at once
 
 Completion = tuple[int, ...]
 """op, flags (error code + 1), handle, token, a, b, c, d, g, h, i, j, e, f; what is left out is
@@ -34,16 +38,25 @@ class Nobody:
 
 
 class Asker:
-    """Netproc `index`. life: how many of them have died."""
+    """Netproc `index`. life: how many of them have died. payloads: what the completions of `out`
+    that are ABORTED carry, in their order."""
 
-    __slots__ = ("_writer", "arena", "index", "life", "out")
+    __slots__ = ("_writer", "arena", "index", "life", "out", "payloads")
 
     def __init__(self, index: int, arena: memoryview, writer: RingWriter) -> None:
         self.index = index
         self.arena = arena
         self.life = 0
         self.out: list[Completion] = []
+        self.payloads: deque[bytes] = deque()
         self._writer = writer
+
+    def aborted(self, handle: int, token: int, transactions: bytes) -> None:
+        """These go before the FOUND that comes next (ABORTED), in pieces that fit into the ring."""
+        size = max(1, self._writer.max_payload // _PIECES_IN_RING // SIZE) * SIZE
+        for at in range(0, len(transactions), size):
+            self.out.append((ABORTED, 1, handle, token))
+            self.payloads.append(transactions[at : at + size])
 
     def push(self) -> bool:
         """Hand the completions to the ring; False when some have to wait for room."""
@@ -53,7 +66,13 @@ class Asker:
         push = self._writer.push
         sent = 0
         for completion in out:
-            if not push(*completion):
+            if completion[0] == ABORTED:
+                op, flags, handle, token = completion
+                payload = self.payloads[0]
+                if not self._writer.push_with_payload(op, flags, handle, token, payload=payload):
+                    break
+                self.payloads.popleft()
+            elif not push(*completion):
                 break
             sent += 1
         if sent == len(out):
@@ -71,3 +90,4 @@ class Asker:
         """The process died: nobody waits for these any more."""
         self.life += 1
         self.out.clear()
+        self.payloads.clear()

@@ -22,7 +22,6 @@ from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.core import Core
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.syncing import Threads
 from appliance.logstore import cleanable, swap
 from appliance.logstore.cleanable import Cleanable
 from appliance.logstore.compacted_segment import Cleaned
@@ -30,7 +29,7 @@ from appliance.logstore.compaction import Work
 from appliance.logstore.log import Log
 from appliance.logstore.removal import Removal
 from appliance.metadata.log_dirs import LogDirs
-from appliance.shell.flusher import Done
+from appliance.shell.flusher import Done, Threads
 from appliance.shell.log import INFO, WARNING
 from appliance.shell.log import Log as EventLog
 
@@ -117,6 +116,11 @@ class Cleaning:
         self._next_ns = 0
         self._running = False
 
+    @property
+    def busy(self) -> bool:
+        """Whether the looking or the cleaning of a log is under way."""
+        return self._job is not None or self._looking is not None
+
     def tick(self, now_ns: int, now_ms: int) -> None:
         """Take what the threads have done; look for a log that is worth it now and then."""
         for done in self._threads.take():
@@ -148,7 +152,7 @@ class Cleaning:
             if now_ns < course.again_ns:
                 continue
             try:
-                stable = partition.high_watermark
+                stable = partition.last_stable_offset
                 found = cleanable.look(partition.log, course.cleaned_to, stable, now_ms)
             except StorageFailed as failure:
                 self._core.fail(partition, failure)
@@ -169,7 +173,7 @@ class Cleaning:
             known = self._written.get(partition.directory, {})
             cleaned_to = known.pop((partition.topic, partition.index), 0)
             course = self._courses[partition] = Course(cleaned_to)
-            self._core.cleaned(partition, cleaned_to, 0)
+            self._core.served.rows.cleaned(partition, cleaned_to, 0)
         return course
 
     def _forget_gone(self) -> None:
@@ -290,7 +294,7 @@ class Cleaning:
     def _cleaned(self, job: Job, now_ns: int) -> None:
         course = self._course(job.partition)
         course.cleaned_to, course.failures, course.said = job.end, 0, ""
-        self._core.cleaned(job.partition, job.end, 0)
+        self._core.served.rows.cleaned(job.partition, job.end, 0)
         before = sum(size for group in job.groups for _, size in group)
         self._events.event(
             INFO,
@@ -315,7 +319,7 @@ class Cleaning:
             backoff = self._config().int("log.cleaner.backoff.ms") << min(course.failures, 20)
             backoff = max(min(backoff, _LONGEST_BACKOFF_MS), 1)
             course.again_ns = now_ns + backoff * 1_000_000
-            self._core.cleaned(job.partition, course.cleaned_to, course.failures)
+            self._core.served.rows.cleaned(job.partition, course.cleaned_to, course.failures)
             if str(failure) != course.said:
                 course.said = str(failure)
                 self._events.event(

@@ -20,10 +20,9 @@ from appliance.config.log_config import LogConfig
 from appliance.ioproc import folders
 from appliance.ioproc.core import Core
 from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.leaving import Leaving
+from appliance.ioproc.leaving import Leaves, Leaving
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.syncing import Threads
 from appliance.ioproc.trash import Trash, key_of, read_mark
 from appliance.logstore import missing
 from appliance.logstore.files import deleted_folder
@@ -42,6 +41,7 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.log_dirs import LogDirs, directory_of
 from appliance.metadata.parts import TopicImage
+from appliance.shell.flusher import Threads
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 from appliance.shell.seat import Seat
@@ -50,14 +50,15 @@ _OPENING_NS: Final = 5_000_000
 """Of one turn at most, so that many new partitions do not hold up the rest."""
 _TRY_AGAIN_NS: Final = 1_000_000_000
 _SHOWN: Final = 10
-"""Holes of one partition that are named, the others are counted."""
+"""Holes and segments of one partition that are named, the others are counted."""
 
 
 class Home:
     """The partitions of the ioproc in this seat.
 
     New partitions are opened some in each turn, and at once when somebody asks for them. leaving:
-    those whose topic was deleted. The thread given for that is its alone."""
+    those whose topic was deleted. The thread given for that is its alone; leaves: who is told
+    first."""
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class Home:
         housekeeping: Housekeeping,
         opener: Opener,
         leaving: Threads,
+        leaves: Leaves,
         events: EventLog,
         wall_ms: Callable[[], int],
     ) -> None:
@@ -90,14 +92,14 @@ class Home:
         self._next_try_ns = 0
         self.opened = 0
         self.total = 0
-        self.leaving = Leaving(disk, core, housekeeping, self._trash, leaving, events)
-        core.fetch = self._fetch
+        self.leaving = Leaving(disk, core, housekeeping, self._trash, leaving, leaves, events)
 
     def open_all(self, now_ns: int, now_ms: int) -> None:
         """At the start: open everything that is ours, then move strays away. On any thread that has
         core and logs for itself; takes as long as their logs are large."""
         image = self._follower.image
         self._trash.find(image)
+        self._opener.journals.find()
         ours = [
             (topic, partition.index)
             for topic in image.topics_by_name.values()
@@ -108,6 +110,7 @@ class Home:
         for topic, index in ours:
             self._open(topic, index, now_ns, now_ms)
             self.opened += 1
+        self._opener.journals.remove_served(self._can_not_come_back)
         for number, path in self._dirs.online():
             try:
                 self._clean_up(number, path, now_ms)
@@ -170,6 +173,9 @@ class Home:
                 break
         return all_gone and not self._waiting
 
+    def _can_not_come_back(self, topic_id: bytes) -> bool:
+        return not self.keeps(topic_id)
+
     def keeps(self, topic_id: bytes) -> bool:
         """Whether this deleted topic may come back, or is back already."""
         return self._trash.keeps(topic_id) or topic_id in self._follower.image.topics_by_id
@@ -179,7 +185,7 @@ class Home:
         found, self._trash.gone = self._trash.gone, []
         return found
 
-    def _fetch(self, handle: int) -> Partition | None:
+    def fetch(self, handle: int) -> Partition | None:
         """Somebody asks for a partition that is not open: now is its time, if it is ours."""
         found = self._waiting.pop(handle, None)
         if found is not None:
@@ -201,26 +207,30 @@ class Home:
             return
         name = f"{topic.name}-{index}"
         rules = self._rules_of(self._follower.image, topic.name)
-        epoch = topic.partitions[index].leader_epoch
+        found = topic.partitions[index]
+        leads = found.leader == self._node_id
         try:
             key = (topic.topic_id, index)
             self.leaving.make_way((topic.name, index), key, (now_ns, now_ms))
             self._make_way(name, topic.topic_id)
             self._trash.bring_back(name, key)
-            where = directory_of(topic.partitions[index], self._node_id)
+            where = directory_of(found, self._node_id)
             log, directory = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
             )
-            partition = Partition(handle, topic.name, index, topic.topic_id, log, epoch)
+            partition = Partition(
+                handle, topic.name, index, topic.topic_id, log, found.leader_epoch, leads
+            )
             partition.directory = directory
+            self._say_cut(partition)
             if self.opened < self.total:  # later, a name in the checkpoints is of an older topic
                 with suppress(StorageFailed):  # whoever reads there is told
                     self._say_missing(partition)
             if read_mark(self._disk, log.path) is not None:
-                self._housekeeping.moved_log_start(partition, partial(self._written_down, log.path))
+                self._housekeeping.trims.add(partition, partial(self._written_down, log.path))
         except StorageFailed as failure:
             if handle not in self._without_room:  # or it was said before
-                self._core.refuse_row(handle)
+                self._core.served.refuse_row(handle)
                 self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
             if isinstance(failure, DiskFull):
                 self._without_room[handle] = (topic.topic_id, index)
@@ -286,6 +296,18 @@ class Home:
                 unique = (topic_id or bytes(16)).hex()
                 self._opener.strays.append(folders.move_away(self._disk, path, unique))
 
+    def _say_cut(self, partition: Partition) -> None:
+        """What the opening took off the end: a torn tail, or whole segments behind a hole."""
+        cut = partition.log.cut
+        if cut is None:
+            return
+        shown = ",".join(map(str, cut.segments[:_SHOWN])) or "none"
+        more = {"more": len(cut.segments) - _SHOWN} if len(cut.segments) > _SHOWN else {}
+        self._events.event(
+            WARNING if cut.segments else NOTICE, "log-cut", partition=partition, end=cut.offset,
+            bytes=cut.size, segments=shown, **more, folder=partition.log.path, cause=cut.why,
+        )  # fmt: skip
+
     def _say_missing(self, partition: Partition) -> None:
         """At the start: which offsets are gone. Raises StorageFailed."""
         log, lost = partition.log, self._opener.lost
@@ -314,12 +336,10 @@ class Home:
         partition = self._core.partitions.get(handle)
         found = image.partition(change.name, change.index)
         if partition is not None and found is not None:
-            try:
-                partition.lead(found.leader_epoch)
-            except StorageFailed as failure:
-                self._core.fail(partition, failure)
+            if found.leader == self._node_id:
+                self._core.lead(partition, found.leader_epoch)
             else:
-                self._core.publish(partition)
+                self._core.follow(partition, found.leader_epoch)
 
     def _open_of(self, changes: list[Change]) -> dict[bytes, list[Partition]]:
         """What is open of the topics that were removed."""

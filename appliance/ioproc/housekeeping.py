@@ -20,8 +20,7 @@ from appliance.ioproc import checkpoints
 from appliance.ioproc.checkpoints import Offsets
 from appliance.ioproc.core import Core
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.syncing import Threads
-from appliance.ioproc.trims import Told, Trims
+from appliance.ioproc.trims import Trims
 from appliance.logstore.removal import Removal
 from appliance.metadata.log_dirs import LogDirs
 from appliance.shell.flusher import Flusher
@@ -45,7 +44,7 @@ _REMOVALS: Final = 64  # handed to the thread in one turn at most: a large topic
 
 class Housekeeping:
     """The chores of one ioproc. chores: its thread for what blocks. trims: log starts that are to
-    be durable; the thread given for them is theirs alone."""
+    be durable."""
 
     def __init__(
         self,
@@ -54,7 +53,7 @@ class Housekeeping:
         dirs: LogDirs,
         core: Core,
         chores: Flusher,
-        trims: Threads,
+        trims: Trims,
         events: EventLog,
     ) -> None:
         self._disk = disk
@@ -62,12 +61,11 @@ class Housekeeping:
         self._core = core
         self._chores = chores
         self._events = events
-        self.trims = Trims(disk, trims, self._path)
+        self.trims = trims
         self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
         self._fresh = 0  # number of the first removal that came since a full disk was last relieved
         self._relieve_ns = 0
         self._relieving: Iterator[None] | None = None
-        self._trimmed: dict[Partition, None] = {}  # their log start moved: whole segments can go
         self._number = 0
         self._writing: dict[tuple[str, int], None] = {}  # file, number of the log folder
         self._watermarks: dict[Partition, int] = {}  # as written last
@@ -88,7 +86,7 @@ class Housekeeping:
         """Do what is due; False when there is more of it for the next turn."""
         self._take()
         for number, path in self._dirs.online():
-            if self._core.spaces[number].due(now_ns):
+            if self._core.served.spaces[number].due(now_ns):
                 self._look(number, path, now_ns)
         if now_ns >= self._next_recovery_ns:
             self._next_recovery_ns = now_ns + self._recovery_every_ns
@@ -113,7 +111,7 @@ class Housekeeping:
             self._look(number, path, now_ns)
 
     def _look(self, number: int, path: str, now_ns: int) -> None:
-        space = self._core.spaces[number]
+        space = self._core.served.spaces[number]
         try:
             total, free = self._disk.space(path)
             spare = reserve.spare(self._disk, path, total)
@@ -151,27 +149,18 @@ class Housekeeping:
             self._remove_now(heapq.heappop(removals)[2])
         return not removals or removals[0][0] > now_ms
 
-    def moved_log_start(self, partition: Partition, told: Told) -> None:
-        """A log start offset moved: make it durable, tell then, and drop what lies below it."""
-        self._trimmed[partition] = None
-        self.trims.add(partition, told)
-
-    def leaves(self, partition: Partition) -> None:
-        """The partition is deleted: nothing is to be done about it any more."""
-        self._trimmed.pop(partition, None)
-        self.trims.drop(partition)
-
     def _relieve(self, now_ns: int, now_ms: int) -> Iterator[None]:
         """Drop the segments of trimmed logs. While a disk is nearly full nothing waits for
         file.delete.delay.ms: what was there at the last look goes, who read it had a second."""
-        for partition in list(self._trimmed):
+        trimmed = self.trims.trimmed
+        for partition in list(trimmed):
             if partition.broken is not None or not partition.log.has_trimmed_segments:
-                self._trimmed.pop(partition, None)
-            elif partition in self._trimmed:  # and not deleted since the round began
+                trimmed.pop(partition, None)
+            elif partition in trimmed:  # and not deleted since the round began
                 self._retain_one(partition, now_ns, now_ms)
             yield
         old: list[tuple[int, int, Removal]] = []
-        if any(space.low for space in self._core.spaces):
+        if any(space.low for space in self._core.served.spaces):
             old = [one for one in self._removals if one[1] <= self._fresh]
             self._removals = [one for one in self._removals if one[1] > self._fresh]
             heapq.heapify(self._removals)
@@ -179,9 +168,6 @@ class Housekeeping:
         for _, _, removal in old:
             self._remove_now(removal)
             yield
-
-    def _path(self, partition: Partition) -> str:
-        return self._dirs.paths[partition.directory]
 
     def write_down(self, partition: Partition, number: int) -> None:
         """The partition is about to lie in this log folder, all of it synced. Raises
@@ -307,6 +293,7 @@ class Housekeeping:
         if log.active_base != segment:  # rolled, to be dropped once it is synced
             self._core.syncing.wrote(partition, now_ns)
         if log.log_start_offset != before:
+            partition.trimmed()
             self._core.publish(partition)
 
     def _remove_now(self, removal: Removal) -> None:

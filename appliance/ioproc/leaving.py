@@ -20,10 +20,10 @@ from appliance.base.errors import DiskFull, StorageFailed
 from appliance.ioproc.core import Core
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.syncing import Threads
 from appliance.ioproc.trash import Mark, Trash, write_mark
 from appliance.logstore.log import Log
 from appliance.logstore.removal import Removal
+from appliance.shell.flusher import Threads
 from appliance.shell.log import ERROR
 from appliance.shell.log import Log as EventLog
 
@@ -43,6 +43,10 @@ FORGOTTEN: Final = 4
 """A job takes it out of the checkpoints."""
 
 
+Leaves = Callable[[Partition, int], None]
+"""(partition, now in ms): it is about to go; nothing works on it when this returns."""
+
+
 class Leaver:
     """One partition. before: the metadata below which it was not removed yet. kept: it may come
     back. removal: what is left of it."""
@@ -59,8 +63,8 @@ class Leaver:
 
 
 class Leaving:
-    """threads: a single one, so that jobs end in the order in which they were submitted. told:
-    called for each partition, with the time in ms, before it goes."""
+    """threads: a single one, so that jobs end in the order in which they were submitted.
+    leaves: called for each partition before it goes."""
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class Leaving:
         housekeeping: Housekeeping,
         trash: Trash,
         threads: Threads,
+        leaves: Leaves,
         events: EventLog,
     ) -> None:
         self._disk = disk
@@ -76,12 +81,12 @@ class Leaving:
         self._housekeeping = housekeeping
         self._trash = trash
         self._threads = threads
+        self._leaves = leaves
         self._events = events
         self._all: dict[tuple[bytes, int], Leaver] = {}  # who came first, first
         self._names: dict[tuple[str, int], Leaver] = {}
         self._queued: dict[Leaver, None] = {}
         self._closed: dict[Leaver, None] = {}
-        self.told: Callable[[Partition, int], None] = _nothing
 
     @property
     def busy(self) -> bool:
@@ -145,9 +150,9 @@ class Leaving:
 
     def _let_go(self, leaver: Leaver, now_ns: int, now_ms: int) -> None:
         partition = leaver.partition
-        self.told(partition, now_ms)
+        self._leaves(partition, now_ms)
         self._core.remove(partition.handle, now_ns)
-        self._housekeeping.leaves(partition)
+        self._housekeeping.trims.drop(partition)
         leaver.step = CLOSED
         self._closed[leaver] = None
 
@@ -224,10 +229,6 @@ class Leaving:
                 raise done.failure
             else:
                 self._renamed(leavers)
-
-
-def _nothing(partition: Partition, now_ms: int) -> None:
-    """Nobody has to know that it goes."""
 
 
 def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:

@@ -23,14 +23,13 @@ from appliance.ioproc import copying, folders
 from appliance.ioproc.core import Core
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.syncing import Threads
 from appliance.logstore import files
 from appliance.logstore.log import Log
 from appliance.logstore.recovery import write_metadata
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
 from appliance.metadata.log_dirs import LogDirs
-from appliance.shell.flusher import Done
+from appliance.shell.flusher import Done, Threads
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 
@@ -102,7 +101,6 @@ class Moves:
         self._look_ns = 0
         self._next_ns = 0
         self._finished: list[Done] = []
-        core.mover = self.begin
 
     @property
     def under_way(self) -> bool:
@@ -124,7 +122,7 @@ class Moves:
         self.give_up(partition, now_ms)
         if number == partition.directory:
             return errors.NONE
-        lacks = self._core.spaces[number].lacks(partition.log.size)
+        lacks = self._core.served.spaces[number].lacks(partition.log.size)
         if lacks:
             self._say_lacks(partition, number, lacks)
             return errors.KAFKA_STORAGE_ERROR
@@ -219,13 +217,15 @@ class Moves:
         for partition, number in list(self._waiting.items()):
             if self._core.partitions.get(partition.handle) is not partition:
                 del self._waiting[partition]
-            elif not self._core.spaces[number].lacks(partition.log.size):
+            elif not self._core.served.spaces[number].lacks(partition.log.size):
                 self._begin_or_wait(partition, number, now_ms)
 
     def _wait_for_room(self, move: Move, now_ms: int) -> None:
         """Remove the copy, which takes room itself, and begin again when there is enough."""
         partition, number = move.partition, move.number
-        self._say_lacks(partition, number, self._core.spaces[number].lacks(partition.log.size))
+        self._say_lacks(
+            partition, number, self._core.served.spaces[number].lacks(partition.log.size)
+        )
         self.give_up(partition, now_ms)
         self._waiting[partition] = number
 
@@ -279,7 +279,7 @@ class Moves:
         if have > size or not have:
             have = 0
         length = min(size - have, copying.PIECE)
-        if self._core.spaces[move.number].lacks(length):
+        if self._core.served.spaces[move.number].lacks(length):
             raise DiskFull(move.folder, errno.ENOSPC, "no room for the copy")
         if length:
             move.copied[segment.base] = have + length

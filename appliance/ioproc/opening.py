@@ -17,6 +17,7 @@ from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints, folders
 from appliance.ioproc.checkpoints import Offsets
+from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.trash import Mark, read_mark
 from appliance.logstore.log import Log
 from appliance.logstore.missing import Hole
@@ -49,13 +50,23 @@ class Opener:
         "_recovery_points",
         "_table",
         "_watermarks",
+        "journals",
         "lost",
         "stale",
         "strays",
     )
 
-    def __init__(self, disk: Disk, dirs: LogDirs, table: PartitionTable, *, clean: bool) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        dirs: LogDirs,
+        table: PartitionTable,
+        journals: LeftJournals | None = None,
+        *,
+        clean: bool,
+    ) -> None:
         self._disk = disk
+        self.journals = journals or LeftJournals(disk, (), clean=clean)
         self._dirs = dirs
         self._table = table
         self._clean = clean
@@ -116,7 +127,9 @@ class Opener:
             clean=self._clean and mark is None,
             machine_lived=served,
             now_ms=now_ms,
+            continuation=self.journals.of(topic_id, index),
         )
+        self.journals.opened(topic_id, index)
         return Opened(log, number)
 
     def known(self, number: int, key: tuple[str, int]) -> Mark:

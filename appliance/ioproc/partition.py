@@ -1,29 +1,36 @@
-"""One partition: its log, its high watermark, and who waits for either to move.
+"""One partition: its log, how far it is, and who waits for that to move.
 
-Invariant: log start ≤ high watermark ≤ log end, and the high watermark never goes back. With
-`flush.policy=group` it rises with syncs alone: the disk is the replica that must have a record
-before anybody sees it. What is staged in a turn is committed or failed in the same turn, so nothing
-here holds arena memory between turns. With one replica the last stable offset is the high
-watermark. The core is the only caller; `append` is the hot function of this room.
+How far it is says `progress`, a value machine: with `flush.policy=group` the disk is the replica
+that must have a record before anybody sees it, so the high watermark rises with syncs alone. What
+is staged in a turn is committed or failed in the same turn, so nothing here holds arena memory
+between turns. The core and its parts are the only callers; `append` is the hot function of this
+room.
 """
 
 from collections import deque
 from typing import Final
 
-from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
+from appliance.base.errors import KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, StorageFailed
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.asker import Asker, Nobody, refusal
+from appliance.ioproc.places import UNKNOWN, Places
 from appliance.ioproc.purgatory import ParkedRead
+from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.log import Log
+from appliance.replication.progress import Progress
 from appliance.ring.messages import APPENDED, Message
 from appliance.wire.batch import recompress, validate
 from appliance.wire.batch_header import CODEC_MASK, read_header
 from appliance.wire.compression import IDS as CODECS
 
-Waiting = tuple[Asker | Nobody, int, int, int, int, bool]
-"""asker, token, base offset, append time (ms or -1), end offset, whether it waits for a
-sync."""
+AT_ONCE: Final = 0
+VISIBLE: Final = 1
+DURABLE: Final = 2
+
+Waiting = tuple[Asker | Nobody, int, int, int, int, int]
+"""asker, token, base offset, append time (ms or -1), end offset, and when it is answered: once it
+is written, below the high watermark (acks=all), or on the disk (flush.messages)."""
 
 
 _UNGUARDED: Final = SpaceGuard(0, 0)
@@ -34,24 +41,29 @@ class Partition:
     log folder that it lies in, space: the guard of that. future: while it moves, number + 1 of the
     folder it moves to, log end of the copy, bytes of the copy. start_unsaved: DeleteRecords moved
     the log start, which could not be written down yet. unreadable: files that a read failed on.
+    aborted: its aborted transactions, once somebody asked for them.
     asking: who asked where the log ends, and the end that must be visible before the answer."""
 
     __slots__ = (
         "_codec",
-        "_group",
+        "_disk_counts",
         "_stamps",
+        "aborted",
         "asking",
+        "batches_in",
         "broken",
         "bytes_in",
         "directory",
         "future",
         "handle",
-        "high_watermark",
         "index",
         "leader_epoch",
         "log",
         "parked",
+        "places",
+        "progress",
         "records_in",
+        "risen",
         "rules",
         "space",
         "staged",
@@ -65,17 +77,22 @@ class Partition:
     )
 
     def __init__(
-        self, handle: int, topic: str, index: int, topic_id: bytes, log: Log, leader_epoch: int
+        self,
+        handle: int,
+        topic: str,
+        index: int,
+        topic_id: bytes,
+        log: Log,
+        leader_epoch: int,
+        leads: bool = True,
     ) -> None:
         self.handle = handle
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
-        self.log = log
-        assert log.recovery_point >= log.end_offset, "what is served from the start is on the disk"
-        self.high_watermark = log.end_offset
-        self.synced = log.recovery_point
+        self.begin(log)
         self.syncing = False
+        self.batches_in = 0
         self.bytes_in = 0
         self.records_in = 0
         self.directory = 0
@@ -83,16 +100,49 @@ class Partition:
         self.space = _UNGUARDED
         self.broken: StorageFailed | None = None
         self.unreadable: set[str] = set()
+        self.aborted: AbortedTransactions | None = None
         self.staged: list[Waiting] = []
         self.waiting: deque[Waiting] = deque()
         self.asking: deque[tuple[Asker, Message, int]] = deque()
         self.parked: dict[int, ParkedRead] = {}
         self.start_unsaved = False
-        self.lead(leader_epoch)
+        if leads:
+            self.lead(leader_epoch)
+        else:
+            self.follow(leader_epoch)
         self.set_rules(log.config)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
+
+    def begin(self, log: Log) -> None:
+        """Serve this log from now on."""
+        assert log.recovery_point >= log.end_offset, "what is served from the start is on the disk"
+        self.log = log
+        self.synced = log.recovery_point
+        self.risen = False
+        self.progress = Progress(log.log_start_offset, log.end_offset, log.end_offset)
+        for producer_id, producer in log.producers.producers.items():
+            if producer.txn_start >= 0:
+                self.progress.begun(producer_id, producer.txn_start)
+        self.places = Places(log.active_base, log.active_size)
+        if self.progress.last_stable < log.end_offset:
+            self.places.stable = UNKNOWN
+
+    @property
+    def high_watermark(self) -> int:
+        """Below it records are visible. Hot paths read `progress` themselves."""
+        return self.progress.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction has ended, visibly."""
+        return self.progress.last_stable
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node is the leader."""
+        return self.progress.leads
 
     def append(self, asker: Asker, token: int, batch: memoryview, acks: int, now_ms: int) -> None:
         """Check one produced batch and stage it; it is answered after `commit` or after a sync.
@@ -111,9 +161,12 @@ class Partition:
             if original >= 0:  # a duplicate: durable when the first one is, and answered as it was
                 self._stage(asker, token, acks, original, -1, original + header[6] + 1)
                 return
-        base = log.stage(batch, header, self.leader_epoch, now_ms)
+        base = log.active.stage(batch, header, self.leader_epoch, now_ms)
+        if base < 0:  # it is full, or the epoch is new
+            base = log.stage(batch, header, self.leader_epoch, now_ms)
         self.bytes_in += len(batch)
         self.records_in += header[12]
+        self.batches_in += 1
         time = now_ms if self._stamps else -1
         self._stage(asker, token, acks, base, time, base + header[6] + 1)
 
@@ -124,29 +177,35 @@ class Partition:
         base = self.log.stage(batch, header, self.leader_epoch, now_ms)
         self.bytes_in += len(batch)
         self.records_in += header[12]
+        self.batches_in += 1
         self._stage(nobody, 0, -1, base, -1, base + header[6] + 1)
 
     def _stage(
         self, asker: Asker | Nobody, token: int, acks: int, base: int, time: int, end: int
     ) -> None:
-        waits = (acks == -1 and self._group) or end - self.synced >= self.rules.flush_messages
-        self.staged.append((asker, token, base, time, end, waits and end > self.synced))
+        waits = AT_ONCE
+        if end - self.synced >= self.rules.flush_messages:
+            waits = DURABLE
+        elif acks == -1 and self._disk_counts:
+            waits = VISIBLE
+        self.staged.append((asker, token, base, time, end, waits if end > self.synced else AT_ONCE))
 
     @property
     def unseen(self) -> bool:
         """Whether there are records that nobody sees before a sync covers them."""
-        return self._group and self.high_watermark < self.log.written_end
+        return self.progress.held < self.progress.log_end
 
-    def commit(self) -> bool:
-        """Write what was staged and answer what need not wait. Returns whether the high watermark
-        rose: without group commit what is written is visible.
+    def commit(self) -> None:
+        """Write what was staged and answer what need not wait.
 
         Raises StorageFailed when the log refused; the caller then calls `fail`, after DiskFull
         `no_room`.
         """
         log = self.log
-        log.commit()
-        before = high_watermark = self.high_watermark
+        active = log.active
+        active.commit()
+        progress = self.progress
+        held = progress.held
         log_start = log.log_start_offset
         epoch = self.leader_epoch
         for waiting in self.staged:
@@ -154,30 +213,38 @@ class Partition:
             if waits:
                 self.waiting.append(waiting)
                 continue
-            if end > high_watermark:
-                high_watermark = end
+            if end > held:
+                held = end
             asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
         self.staged.clear()
-        if self._group:
-            return False
-        self.high_watermark = high_watermark
-        return high_watermark > before
+        end = active.end_offset
+        if self._disk_counts:
+            held = progress.held
+        self.places.ends.append((end, active.base, active.size))
+        if progress.appended(end, held):
+            self.rise()
 
-    def on_synced(self, end: int) -> bool:
-        """Everything below `end` is on the disk: answer who waited for that. Whether the high
-        watermark rose."""
+    def on_synced(self, end: int) -> None:
+        """Everything below `end` is on the disk: answer who waited for that."""
         if end > self.synced:
             self.synced = end
+        if self.progress.holds(end):
+            self.rise()
+        visible, durable = self.progress.high_watermark, self.synced
         waiting = self.waiting
         log_start = self.log.log_start_offset
         epoch = self.leader_epoch
-        while waiting and waiting[0][4] <= end:
-            asker, token, base, time, _, _ = waiting.popleft()
+        while waiting:
+            asker, token, base, time, end, waits = waiting[0]
+            if end > (durable if waits == DURABLE else visible):
+                break
+            waiting.popleft()
             asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
-        if end > self.high_watermark:
-            self.high_watermark = end
-            return True
-        return False
+
+    def rise(self) -> None:
+        """Readers see more."""
+        self.risen = True
+        self.places.rise(self.progress.high_watermark, self.progress.last_stable)
 
     def fail(self, failure: StorageFailed) -> None:
         """The log refused a write or a sync: final. Everybody who waits is told, nothing is
@@ -206,19 +273,50 @@ class Partition:
         if self.asking:
             self.asking = deque(a for a in self.asking if a[0] is not asker)
 
+    def trimmed(self) -> None:
+        """The log start moved."""
+        self.progress.starts_at(self.log.log_start_offset)
+
+    def new_layout(self) -> None:
+        """Full segments are about to be replaced: positions in them hold no more."""
+        self.log.layout += 1
+        progress = self.progress
+        active = self.log.active_base
+        self.places.forget(active, progress.high_watermark, progress.last_stable)
+
     def lead(self, leader_epoch: int) -> None:
-        """The partition's leader epoch; a new one begins at the log end (KIP-101).
+        """This node leads, in this epoch; a new one begins at the log end (KIP-101).
 
         Raises StorageFailed when where it begins cannot be written down.
         """
+        if self.progress.lead(leader_epoch):
+            self.rise()
         self.leader_epoch = leader_epoch
         if leader_epoch > self.log.latest_epoch:
             self.log.begin_epoch(leader_epoch)
+
+    def follow(self, leader_epoch: int) -> None:
+        """Another node leads, in this epoch: who waits for what was appended here is told."""
+        self.progress.follow(leader_epoch)
+        self.leader_epoch = leader_epoch
+        self.refuse_all(NOT_LEADER_OR_FOLLOWER)
+
+    def replace(self, log: Log, directory: int) -> None:
+        """It lies in another log folder now, all of it synced."""
+        leads = self.progress.leads
+        self.begin(log)
+        self.directory = directory
+        self.future = (0, 0, 0)
+        if leads:
+            self.progress.lead(self.leader_epoch)
+        else:
+            self.progress.follow(self.leader_epoch)
+        self.set_rules(self.rules)
 
     def set_rules(self, rules: LogConfig) -> None:
         """The topic's settings changed."""
         self.rules = rules
         self.log.set_config(rules)
-        self._group = rules.flush_policy == "group"
+        self._disk_counts = rules.flush_policy == "group"
         self._stamps = rules.message_timestamp_type == "LogAppendTime"
         self._codec = CODECS.get(rules.compression_type, -1)

@@ -5,13 +5,27 @@ function returns a whole completion; `find` returns None when the read should wa
 core.
 """
 
+import errno
 from bisect import bisect_right
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.errors import StorageFailed
 from appliance.ioproc.asker import Completion, refusal
 from appliance.ioproc.partition import Partition
-from appliance.ring.messages import DELETED, EPOCH_ENDED, FOUND, LISTED, READ_WAIT
+from appliance.logstore.aborted import AbortedTransactions
+from appliance.logstore.files import LOG, stem
+from appliance.ring.messages import (
+    DELETED,
+    EPOCH_ENDED,
+    FOUND,
+    LISTED,
+    READ_COMMITTED,
+    READ_GONE,
+    READ_WAIT,
+)
+from appliance.wire import aborted
+from appliance.wire.batch_header import INT64
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -32,21 +46,29 @@ def find(
     may wait.
 
     epoch: the client's current leader epoch or -1. max_bytes: limit, but the first batch is found
-    whole.
+    whole. Raises StorageFailed when a file cannot be read or, with READ_GONE, is not there.
     """
     log = partition.log
-    high_watermark = partition.high_watermark
+    progress = partition.progress
+    high_watermark, stable = progress.high_watermark, progress.last_stable
+    limit = stable if flags & READ_COMMITTED else high_watermark
     log_start = log.log_start_offset
     code = errors.NONE
     if epoch != -1 and epoch != partition.leader_epoch:
         code = stale(partition, epoch)
-    elif not log_start <= offset <= log.end_offset:
+    elif not log_start <= offset <= log.active.end_offset:
         code = errors.OFFSET_OUT_OF_RANGE
     segment = position = length = first = 0
     if not code:
-        found = log.locate(offset, max_bytes, high_watermark) if offset < high_watermark else None
-        if found is not None:
+        found = None
+        if offset < limit:
+            found = log.active.locate(offset, max_bytes, limit)
+            if found is None:
+                found = log.locate(offset, max_bytes, limit)
+        if found is not None and found[2]:
             segment, position, length, first = found
+            if flags & READ_GONE:
+                _look_for(partition, segment)
         if length < enough and flags & READ_WAIT:
             return None
     return (
@@ -55,7 +77,7 @@ def find(
         partition.handle,
         token,
         high_watermark,
-        high_watermark,
+        stable,
         log_start,
         segment,
         position,
@@ -67,6 +89,29 @@ def find(
     )
 
 
+def goes_with(partition: Partition, offset: int, answer: Completion) -> bytes:
+    """What a reader with READ_COMMITTED must know beside what `find` answered: the aborted
+    transactions in that range (`wire/aborted.py`). Raises StorageFailed."""
+    _, _, _, _, _, _, _, base, position, _, _, _, length, _ = answer
+    log = partition.log
+    known = partition.aborted
+    if known is None or known.layout != log.layout:
+        partition.aborted = known = AbortedTransactions(log.disk, log.path, log.layout)
+    if not length or offset >= known.end:
+        return b""
+    segment = log.order.all[log.order.number(base)]
+    behind = segment.reader(log.disk).pread(INT64.size, position + length)
+    end = INT64.unpack(behind)[0] if len(behind) == INT64.size else known.end
+    return aborted.encode(known.within(offset, end))
+
+
+def _look_for(partition: Partition, base: int) -> None:
+    """Raise StorageFailed when a segment's file is gone, though we may have it open ourselves."""
+    path = stem(partition.log.path, base) + LOG
+    if not partition.log.disk.exists(path):
+        raise StorageFailed(path, errno.ENOENT, "the file is gone")
+
+
 def stale(partition: Partition, epoch: int) -> int:
     """The error of a client whose current leader epoch is not ours (KIP-320)."""
     if epoch < partition.leader_epoch:
@@ -74,20 +119,23 @@ def stale(partition: Partition, epoch: int) -> int:
     return errors.UNKNOWN_LEADER_EPOCH
 
 
-def list_offset(partition: Partition, token: int, timestamp: int, epoch: int) -> Completion:
+def list_offset(
+    partition: Partition, token: int, flags: int, timestamp: int, epoch: int
+) -> Completion:
     """Offset for a timestamp in ms, or for one of the special ones (LIST_OFFSET)."""
     log = partition.log
+    progress = partition.progress
+    limit = progress.last_stable if flags & READ_COMMITTED else progress.high_watermark
     if epoch != -1 and epoch != partition.leader_epoch:
         return refusal(LISTED, stale(partition, epoch), partition.handle, token)
     found_time, offset, found_epoch = -1, -1, -1
     if timestamp == LATEST:
-        offset, found_epoch = partition.high_watermark, partition.leader_epoch
+        offset, found_epoch = limit, partition.leader_epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         offset = log.log_start_offset
         at = bisect_right(log.epochs.starts, offset) - 1
         found_epoch = log.epochs.epochs[at] if at >= 0 else -1
     elif timestamp == MAX_TIMESTAMP or timestamp >= 0:
-        limit = partition.high_watermark
         if timestamp == MAX_TIMESTAMP:
             found = log.max_timestamp()
         else:

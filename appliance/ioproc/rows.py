@@ -10,6 +10,7 @@ from appliance.ioproc.partition import Partition
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import (
     COLUMNS,
+    FOLLOWING,
     NOT_OPEN,
     OFFLINE,
     ONLINE,
@@ -19,43 +20,60 @@ from appliance.ring.partition_table import (
 
 
 class Rows:
-    """Writer of the rows of one ioproc."""
+    """Writer of the rows of one ioproc. changed: what is published at the end of this turn."""
 
-    __slots__ = ("_state", "_table")
+    __slots__ = ("_state", "_table", "changed")
 
     def __init__(self, table: PartitionTable) -> None:
         self._table = table
         self._state = table.state
+        self.changed: dict[Partition, None] = {}
 
     def publish(self, partition: Partition) -> None:
         """Everything about the partition that may have changed in this turn."""
         log = partition.log
+        progress = partition.progress
+        places = partition.places
         state = self._state
         at = (partition.handle & ROW_MASK) * COLUMNS
-        high_watermark = partition.high_watermark
+        log_start = log.log_start_offset
+        stable, visible = progress.last_stable, progress.high_watermark
+        assert log_start <= stable <= visible <= progress.log_end, partition
         version = state[at]
         state[at] = version = version + 1 + (version & 1)
-        state[at + columns.LOG_START] = log.log_start_offset
-        state[at + columns.HIGH_WATERMARK] = high_watermark
-        state[at + columns.LAST_STABLE] = high_watermark
-        state[at + columns.LOG_END] = log.end_offset
-        state[at + columns.RECOVERY_POINT] = partition.synced
+        state[at + columns.LOG_START] = log_start
+        state[at + columns.HIGH_WATERMARK] = visible
+        state[at + columns.LAST_STABLE] = stable
+        active = log.active
+        state[at + columns.LOG_END] = active.end_offset
+        state[at + columns.RECOVERY_POINT] = log.recovery_point
         state[at + columns.LEADER_EPOCH] = partition.leader_epoch
-        state[at + columns.SIZE_BYTES] = log.size
-        state[at + columns.END_SEGMENT] = log.active_base
-        state[at + columns.VISIBLE_POSITION] = log.tail_position(high_watermark)
+        state[at + columns.SIZE_BYTES] = log.order.closed_size + active.size
+        state[at + columns.END_SEGMENT] = active.base
+        state[at + columns.VISIBLE_SEGMENT], state[at + columns.VISIBLE_POSITION] = places.visible
+        state[at + columns.STABLE_SEGMENT], state[at + columns.STABLE_POSITION] = places.stable
         state[at + columns.BYTES_IN] = partition.bytes_in
         state[at + columns.RECORDS_IN] = partition.records_in
+        state[at + columns.BATCHES_IN] = partition.batches_in
         state[at + columns.LAYOUT] = log.layout
         state[at + columns.DIRECTORY] = partition.directory
+        aborted = partition.aborted
+        known = aborted is not None and aborted.layout == log.layout
+        state[at + columns.ABORTED_TO] = aborted.end + 1 if known and aborted is not None else 0
         to, end, size = partition.future
         state[at + columns.FUTURE] = to and end << 8 | to
         state[at + columns.FUTURE_BYTES] = size
         state[at] = version + 1
+        partition.risen = False
 
     def take_over(self, partition: Partition) -> None:
-        """The partition was opened: what a predecessor said of positions holds no more."""
-        partition.log.layout = self._table.get(partition.handle, columns.LAYOUT) + 1
+        """The partition was opened: what a predecessor said of positions holds no more, what it
+        counted goes on."""
+        table, handle = self._table, partition.handle
+        partition.log.layout = table.get(handle, columns.LAYOUT) + 1
+        partition.bytes_in = max(partition.bytes_in, table.get(handle, columns.BYTES_IN))
+        partition.records_in = max(partition.records_in, table.get(handle, columns.RECORDS_IN))
+        partition.batches_in = max(partition.batches_in, table.get(handle, columns.BATCHES_IN))
 
     def cleaned(self, partition: Partition, cleaned_to: int, failures: int) -> None:
         """How compaction goes: up to where, and how often in a row it failed."""
@@ -63,8 +81,9 @@ class Rows:
         self._table.set(partition.handle, columns.UNCLEANABLE, failures)
 
     def online(self, partition: Partition) -> None:
-        """The partition is served."""
-        self._table.set(partition.handle, columns.STATUS, ONLINE)
+        """The partition is served; records are taken where it leads."""
+        status = ONLINE if partition.progress.leads else FOLLOWING
+        self._table.set(partition.handle, columns.STATUS, status)
 
     def offline(self, handle: int) -> None:
         """The partition's storage failed."""

@@ -1,4 +1,4 @@
-"""Which log is synced when: group commit for those who wait, background syncs for the others.
+"""Which log is made durable when: group commit for those who wait, background syncs for the others.
 
 Who waits is a producer with acks=all, a reader that is parked at the end, and who asks where that
 is. Records that nobody waits for are synced soon all the same, since nobody sees them before.
@@ -10,11 +10,12 @@ wait. Called by the core at the end of each turn.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from appliance.base.errors import StorageFailed
+from appliance.ioproc.journaling import Journals
 from appliance.ioproc.partition import Partition
-from appliance.shell.flusher import Done, Tag, run
+from appliance.shell.flusher import Done, Tag, Threads, run
 
 QUICK_SYNC_NS: Final = 1_000_000
 """Syncs that take less on average are done on the loop when one partition waits and nothing else is
@@ -27,6 +28,9 @@ VISIBLE_MS: Final = 50
 """How long records may stay unseen that nobody waits for. A sync holds up the writes behind it for
 about two milliseconds: every 5 ms, it cost a producer with acks=1 a third of its requests."""
 
+_VISIBLE_NS: Final = VISIBLE_MS * 1_000_000
+NEVER: Final = 1 << 62
+
 LOOK_EVERY_NS: Final = 50_000_000
 """How often the dirty logs are looked through when none was due."""
 
@@ -38,26 +42,6 @@ EPOCHS_A_TURN: Final = 32
 0.14 ms each: after DeleteRecords on a large topic that is all of them."""
 
 
-class Threads(Protocol):
-    """Runs jobs that block: `flusher.Flusher`, or a test that decides when they end."""
-
-    def submit(self, tag: Tag, job: Callable[[], None]) -> None:
-        """Run `job` somewhere else."""
-        ...
-
-    def take(self) -> list[Done]:
-        """Jobs that ended since the last call."""
-        ...
-
-    def outstanding(self) -> int:
-        """Jobs submitted and not taken."""
-        ...
-
-    def wait(self) -> None:
-        """Return when there is something to take."""
-        ...
-
-
 class Synced(NamedTuple):
     """A sync ended. end: everything below it is on the disk. failure: why it did not happen."""
 
@@ -67,24 +51,34 @@ class Synced(NamedTuple):
 
 
 class Syncing:
-    """The syncs of one ioproc. quiet: whether the rings are empty at this moment."""
+    """The syncs of one ioproc. quiet: whether the rings are empty at this moment. under_way: syncs
+    and groups on threads. wanted: those to begin with `start`. due_ns: when `tick` has something to
+    do."""
 
     __slots__ = (
         "_background",
+        "_journals",
         "_look_ns",
         "_quiet",
+        "_syncs",
         "_threads",
-        "_wanted",
         "average_ns",
         "dirty",
+        "due_ns",
         "moved",
+        "under_way",
         "unseen",
+        "wanted",
     )
 
-    def __init__(self, threads: Threads, quiet: Callable[[], bool]) -> None:
+    def __init__(self, threads: Threads, journals: Journals, quiet: Callable[[], bool]) -> None:
         self._threads = threads
+        self._journals = journals
         self._quiet = quiet
-        self._wanted: list[Partition] = []
+        self.wanted: list[Partition] = []
+        self.under_way = 0
+        self._syncs = 0  # of those, syncs of files
+        self.due_ns = NEVER
         self._background = False
         self._look_ns = 0
         self.dirty: dict[Partition, int] = {}  # → when it became dirty (monotonic ns), oldest first
@@ -96,116 +90,184 @@ class Syncing:
         """Somebody waits for this partition to be synced."""
         if not partition.syncing:
             partition.syncing = True
-            self._wanted.append(partition)
+            self.wanted.append(partition)
             self.unseen.pop(partition, None)
 
     def wrote(self, partition: Partition, now_ns: int) -> None:
         """The partition has bytes that are not on the disk yet, and perhaps somebody who waits."""
         assert partition.broken is None, "what failed is never synced again"
-        unseen = partition.unseen
+        progress = partition.progress
+        unseen = progress.held < progress.log_end  # nobody sees it before a sync covers it
         if partition.waiting or (unseen and (partition.parked or partition.asking)):
             self.want(partition)
         elif unseen and partition not in self.unseen:
             self.unseen[partition] = now_ns
+            self.due_ns = min(self.due_ns, now_ns + _VISIBLE_NS)
         if partition not in self.dirty:
             self.dirty[partition] = now_ns
+            self.due_ns = min(self.due_ns, now_ns + LOOK_EVERY_NS)
 
     def forget(self, partition: Partition) -> None:
         """The partition is closed or broken."""
         self.dirty.pop(partition, None)
         self.unseen.pop(partition, None)
         self.moved.pop(partition, None)
-        if partition in self._wanted:
-            self._wanted.remove(partition)
+        self._journals.forget(partition)
+        if partition in self.wanted:
+            self.wanted.remove(partition)
             partition.syncing = False
 
     def busy(self) -> bool:
         """Whether a sync is under way, or wanted."""
-        return self._threads.outstanding() > 0 or bool(self._wanted)
-
-    @property
-    def held_back(self) -> bool:
-        """Whether `start` has more to do in the next turn."""
-        return bool(self._wanted)
+        return self.under_way > 0 or bool(self.wanted)
 
     def wait(self) -> None:
         """Return when a sync has ended (or soon after it did)."""
-        self._threads.wait()
+        if self._journals.under_way:
+            self._journals.wait()
+        else:
+            self._threads.wait()
 
-    def ended(self, now_ns: int) -> list[Synced]:
+    def ended(self) -> list[Synced]:
         """What the threads have finished."""
         done = self._threads.take()
-        return [self._end(one, now_ns) for one in done] if done else []
+        self._syncs -= len(done)
+        ended = [self._end(one) for one in done]
+        journals = self._journals
+        if journals.under_way:
+            durable, refused = journals.ended()
+            ended += [self._shown(*one) for one in durable]
+            self.wanted += refused
+            if journals.pending:
+                self.wanted += journals.start()
+            self._look_at_overdue()
+        self._count()
+        return ended
 
-    def start(self, now_ns: int) -> list[Synced]:
-        """Begin a sync for those that want one, a few of them in the next turn if that takes long;
-        what was synced at once is returned."""
-        wanted = self._wanted
+    def start(self) -> list[Synced]:
+        """Make those durable that want it: all short ends of a folder by one write of its journal,
+        the others by a sync of their files, some of them in the next turn if that takes long. What
+        was done at once is returned."""
+        wanted = self.wanted
         if not wanted:
             return []
-        self._wanted = []
+        self.wanted = []
         if (
             len(wanted) == 1
             and len(wanted[0].waiting) == 1
             and self.average_ns < QUICK_SYNC_NS
-            and not self._threads.outstanding()
+            and not self.under_way
             and self._quiet()
         ):
-            return [self._end(run(*_job(wanted[0], background=False)), now_ns)]
+            return [self._end(run(*_job(wanted[0], background=False)))]
+        journals = self._journals
+        own = [partition for partition in wanted if not journals.offer(partition)]
+        if journals.pending:
+            own += journals.start()
+            self._look_at_overdue()
+        self._sync(own)
+        self._count()
+        return []
+
+    def _sync(self, wanted: list[Partition]) -> None:
         room = EPOCHS_A_TURN
         for partition in wanted:
             if partition.log.epochs.changed:
                 room -= 1
                 if room < 0:
-                    self._wanted.append(partition)
+                    self.wanted.append(partition)
                     continue
-            self._threads.submit(*_job(partition, background=False))
-        return []
+            self._submit(partition, background=False)
+
+    def _shown(self, partition: Partition, end: int) -> Synced:
+        """By a group: its own file is still to be synced."""
+        partition.syncing = False
+        if self.unseen:
+            self.due_ns = 0
+        return Synced(partition, end, None)
+
+    def _look_at_overdue(self) -> None:
+        if self._journals.overdue:
+            self.due_ns = 0
+
+    def _count(self) -> None:
+        self.under_way = self._syncs + self._journals.under_way
+        assert self._syncs >= 0 <= self._journals.under_way
 
     def tick(self, now_ns: int) -> None:
         """Begin a background sync when one is due and none is under way."""
+        self.due_ns = NEVER
         if self._background:
+            return  # its end makes the next one due
+        if self.unseen and self._show(now_ns):
             return
+        for partition in self._journals.overdue:
+            if not partition.syncing:  # or its end makes the next one due
+                self._begin(partition)
+                return
+        if now_ns >= self._look_ns:
+            self._look_ns = now_ns + LOOK_EVERY_NS
+            for partition, since_ns in self.dirty.items():
+                if not partition.syncing and _is_old(partition, now_ns - since_ns):
+                    self._begin(partition)
+                    return
+        if self.dirty:
+            self.due_ns = min(self.due_ns, self._look_ns)
+
+    def _show(self, now_ns: int) -> bool:
+        """See to those that have been unseen for long: a group takes all that it can, of the
+        others one is synced at a time; whether that began."""
+        due = []
         for partition, since_ns in self.unseen.items():
-            if now_ns - since_ns < VISIBLE_MS * 1_000_000:
+            if now_ns - since_ns < _VISIBLE_NS:
+                self.due_ns = since_ns + _VISIBLE_NS
                 break
-            if not partition.syncing:
+            if not partition.syncing:  # or its end makes the next one due
+                due.append(partition)
+        for partition in due:
+            if not self._journals.takes(partition):
                 self._begin(partition)
-                return
-        if now_ns < self._look_ns:
-            return
-        for partition, since_ns in self.dirty.items():
-            age_ns = now_ns - since_ns
-            if partition.syncing:
-                continue
-            if (
-                age_ns >= BACKGROUND_NS
-                or age_ns >= partition.rules.flush_ms * 1_000_000
-                or partition.log.unsynced_bytes >= BACKGROUND_BYTES
-            ):
-                self._begin(partition)
-                return
-        self._look_ns = now_ns + LOOK_EVERY_NS
+                return True
+            self.want(partition)
+        return False
 
     def _begin(self, partition: Partition) -> None:
         self._background = partition.syncing = True
         self.unseen.pop(partition, None)
-        self._threads.submit(*_job(partition, background=True))
+        self._submit(partition, background=True)
 
-    def _end(self, done: Done, now_ns: int) -> Synced:
+    def _submit(self, partition: Partition, *, background: bool) -> None:
+        self._syncs += 1
+        self._count()
+        self._threads.submit(*_job(partition, background=background))
+
+    def _end(self, done: Done) -> Synced:
         partition, job, background = done.tag
         log = partition.log
         partition.syncing = False
         if background:
             self._background = False
             self._look_ns = 0
+        if background or self.unseen or self._journals.overdue:
+            self.due_ns = 0
         if done.failure is None:
             self.average_ns += (done.took_ns - self.average_ns) // 8
             if job is not None:
                 log.flushed(job)
                 self.moved[partition] = None
             self.dirty.pop(partition, None)
+            if self._journals.made:
+                self._journals.settled(partition)
         return Synced(partition, log.recovery_point, done.failure)
+
+
+def _is_old(partition: Partition, age_ns: int) -> bool:
+    """Whether a log has been dirty for long, or has much that is not synced."""
+    return (
+        age_ns >= BACKGROUND_NS
+        or age_ns >= partition.rules.flush_ms * 1_000_000
+        or partition.log.unsynced_bytes >= BACKGROUND_BYTES
+    )
 
 
 def _job(partition: Partition, *, background: bool) -> tuple[Tag, Callable[[], None]]:

@@ -6,7 +6,7 @@ one checkpoint is under way at a time, and what moves meanwhile is in the next o
 `housekeeping.py` and once per turn by the shell.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,7 +15,7 @@ from appliance.base.errors import StorageFailed
 from appliance.ioproc import checkpoints
 from appliance.ioproc.checkpoints import Offsets
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.syncing import Threads
+from appliance.shell.flusher import Threads
 
 A_JOB: Final = 256
 """So many partitions are in one checkpoint: that many are told in one turn."""
@@ -25,14 +25,16 @@ Told = Callable[[StorageFailed | None], None]
 
 
 class Trims:
-    """threads: a single one, for nothing else. path: of the log folder that a partition lies in."""
+    """threads: a single one, for nothing else. paths: of the log folders. trimmed: partitions of
+    which whole segments may lie below the log start now."""
 
-    __slots__ = ("_disk", "_path", "_threads", "_under_way", "_waiting")
+    __slots__ = ("_disk", "_paths", "_threads", "_under_way", "_waiting", "trimmed")
 
-    def __init__(self, disk: Disk, threads: Threads, path: Callable[[Partition], str]) -> None:
+    def __init__(self, disk: Disk, threads: Threads, paths: Sequence[str]) -> None:
         self._disk = disk
         self._threads = threads
-        self._path = path
+        self._paths = paths
+        self.trimmed: dict[Partition, None] = {}
         self._waiting: dict[Partition, list[Told]] = {}
         self._under_way: dict[Partition, list[Told]] = {}
 
@@ -43,10 +45,12 @@ class Trims:
 
     def add(self, partition: Partition, told: Told) -> None:
         """Make its log start durable; it is `start_unsaved` until it is."""
+        self.trimmed[partition] = None
         self._waiting.setdefault(partition, []).append(told)
 
     def drop(self, partition: Partition) -> None:
         """The partition is deleted, all of its records with it."""
+        self.trimmed.pop(partition, None)
         for told in self._waiting.pop(partition, ()):
             told(None)
 
@@ -67,7 +71,7 @@ class Trims:
             for each in list(self._waiting)[:A_JOB]:
                 self._under_way[each] = self._waiting.pop(each)
                 key = (each.topic, each.index)
-                by_path.setdefault(self._path(each), {})[key] = each.log.log_start_offset
+                by_path.setdefault(self._paths[each.directory], {})[key] = each.log.log_start_offset
             self._threads.submit((), partial(_write, self._disk, by_path))
 
     def wait(self) -> None:

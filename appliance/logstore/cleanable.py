@@ -5,15 +5,13 @@ active segment, nothing younger than min.compaction.lag.ms. Called by the I/O pr
 costs a step per segment.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from appliance.config.log_config import NEVER
 from appliance.logstore import lookup
 from appliance.logstore.compaction import Work
+from appliance.logstore.log import Log
 from appliance.logstore.segment import Segment
-
-if TYPE_CHECKING:
-    from appliance.logstore.log import Log
 
 
 class Cleanable(NamedTuple):
@@ -34,7 +32,7 @@ class Cleanable(NamedTuple):
         return self.dirty / max(self.clean + self.dirty, 1)
 
 
-def look(log: "Log", cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
+def look(log: Log, cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
     """What there is to clean. cleaned_to: end offset of the last cleaning. stable: the last stable
     offset or the high watermark. Raises StorageFailed."""
     first_dirty = cleaned_to if log.log_start_offset <= cleaned_to <= log.end_offset else 0
@@ -61,7 +59,7 @@ def look(log: "Log", cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
     return Cleanable(segments, first_dirty, upper, clean, dirty, late)
 
 
-def work(log: "Log", found: Cleanable, now_ms: int, memory: int, chunk: int) -> Work:
+def work(log: Log, found: Cleanable, now_ms: int, memory: int, chunk: int) -> Work:
     """A cleaning of all of it. memory: bytes for keys. chunk: bytes per read."""
     config = log.config
     producers = {
@@ -84,14 +82,14 @@ def work(log: "Log", found: Cleanable, now_ms: int, memory: int, chunk: int) -> 
     )
 
 
-def _too_young(log: "Log", segment: Segment, now_ms: int) -> bool:
+def _too_young(log: Log, segment: Segment, now_ms: int) -> bool:
     lag = log.config.min_compaction_lag_ms
-    return lag > 0 and lookup.newest_of(log, segment) > now_ms - lag
+    return lag > 0 and lookup.newest_of(log.order, segment) > now_ms - lag
 
 
-def _is_late(log: "Log", segment: Segment, now_ms: int) -> bool:
+def _is_late(log: Log, segment: Segment, now_ms: int) -> bool:
     lag = log.config.max_compaction_lag_ms
     if lag >= NEVER:
         return False
-    first = lookup.first_timestamp(log, segment)
+    first = lookup.first_timestamp(log.order, segment)
     return 0 <= first < now_ms - lag

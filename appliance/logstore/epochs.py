@@ -6,6 +6,9 @@ read from the batches again.
 
 from bisect import bisect_left, bisect_right
 
+from appliance.base.disk import Disk, write_file
+from appliance.logstore.files import LEADER_EPOCHS
+
 _VERSION = 0
 
 
@@ -66,6 +69,13 @@ class LeaderEpochs:
         lines = [str(_VERSION), str(len(self.epochs))]
         lines += [f"{epoch} {start}" for epoch, start in zip(self.epochs, self.starts, strict=True)]
         return ("\n".join(lines) + "\n").encode()
+
+    def write(self, disk: Disk, folder: str) -> str:
+        """Write the file, without syncing it; its path. Raises StorageFailed."""
+        path = f"{folder}/{LEADER_EPOCHS}"
+        write_file(disk, path, self.encode(), sync=False)
+        self.changed = False
+        return path
 
     @classmethod
     def decode(cls, data: bytes) -> "LeaderEpochs | None":

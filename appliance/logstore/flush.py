@@ -100,6 +100,16 @@ class Unsynced:
         if path not in self.derived:
             self.derived.append(path)
 
+    def shortened(self, left: list[Segment], gone: list[Segment], active_size: int) -> None:
+        """The log was cut: `gone` are dropped or cut, and the one that is active now is synced.
+        left: full segments that stay."""
+        assert self.job is None, "a sync is under way"
+        names = {path for segment in gone for path in segment.index_paths()}
+        self.derived = [path for path in self.derived if path not in names]
+        self.rolled = [segment for segment in self.rolled if segment in left]
+        self.appended = sum(segment.size for segment in self.rolled)
+        self.synced = active_size
+
     def begin(self, disk: Disk, end_offset: int, active: Segment, active_size: int) -> FlushJob:
         """A job for all of it and the active segment; there is one at a time."""
         assert self.job is None, "the last job has not ended"

@@ -1,52 +1,83 @@
-"""The log of one partition: segments of record batches, appended, found, synced.
+"""The log of one partition: an active segment that takes batches, and the full ones before it.
 
     stage* → commit → locate          flush_job → run (any thread) → flushed
+    follow → commit                   truncate_to
 
-Invariant: what lies below `active_size` in the active segment, and all of the older ones, is whole
-batches with ascending offsets; `recovery_point` ≤ `end_offset`, and everything below it survives a
-power cut. The first StorageFailed is final: every later call raises it again, and what was staged
-was never there. DiskFull is not: the log stays as it is, what was staged is held and written by the
-first `commit` that finds room, and files that are derived from the records come late. One thread
-owns a Log. Hot functions: `stage`, `commit`, `locate`.
+Invariant: `recovery_point` ≤ `end_offset`, and everything below it survives a power cut. See
+`active` for what is staged and written, and for what the first StorageFailed and DiskFull mean.
+Files that are derived from the records come late when there is no room. One thread owns a Log.
+Hot functions: `stage`, `commit`, `locate`.
 All offsets are record offsets, sizes bytes, times ms of the wall clock.
 """
 
-from bisect import bisect_right
 from contextlib import suppress
-from struct import Struct
 from typing import Final
 
-from appliance.base.disk import Disk, File
+from appliance.base.disk import Disk
 from appliance.base.errors import OFFSET_OUT_OF_RANGE, DiskFull, PeerError, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore import lookup, recovery, removal
+from appliance.logstore import following, lookup, recovery, removal, truncation
+from appliance.logstore.active import FULL, ActiveSegment, FileRange
+from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.flush import FlushJob
-from appliance.logstore.indexes import INDEX_WRITE, OFFSET_ENTRY
-from appliance.logstore.log_state import NEVER, LogState
-from appliance.logstore.producer_snapshot import encode_snapshot
-from appliance.logstore.recovery import TAIL
+from appliance.logstore.journal import NOTHING, Continuation
+from appliance.logstore.producer_snapshot import Snapshots, encode_snapshot
+from appliance.logstore.producer_state import ProducerStates
+from appliance.logstore.recovery import Cut, Start
 from appliance.logstore.removal import Removal
-from appliance.wire.batch import stamp_log_append_time
-from appliance.wire.batch_header import LENGTH_PREFIX, BatchHeader
-
-FileRange = tuple[int, int, int, int]
-"""(base offset of the segment, position in its file, length, length of the first batch)."""
+from appliance.logstore.segment import Segment
+from appliance.logstore.segments import Segments
+from appliance.wire.batch_header import BatchHeader
 
 SNAPSHOT_BATCHES: Final = 20_000
 """Batches after which a sync also writes the producer states: a start steps over as many in 20 ms.
 """
 
-WRITEBACK_BYTES: Final = 8 << 20
-"""Appended bytes after which the kernel is told to begin writing: then a sync finds little to do,
-and a write seldom waits behind one (`benchmarks/writeback.py`)."""
 
-_PATCH: Final = Struct(">qii")  # base offset, batch length, leader epoch
+class Log:
+    """active: the segment that takes batches. order: all of them. layout: moves when full segments
+    are written anew and when the log goes back: positions hold for one layout. cleaning: the full
+    ones are being compacted, so none is dropped. cut: what the opening took off the end, or None.
+    """
 
+    __slots__ = (
+        "_disk",
+        "active",
+        "cleaning",
+        "config",
+        "cut",
+        "epochs",
+        "layout",
+        "log_start_offset",
+        "order",
+        "path",
+        "producers",
+        "recovery_point",
+        "saved_end",
+        "snapshots",
+        "unsynced",
+    )
 
-class Log(LogState):
-    """What is done to a log. See `LogState` for what can be read of it."""
-
-    __slots__ = ()
+    def __init__(self, disk: Disk, path: str, config: LogConfig, start: Start) -> None:
+        """Use `Log.create` or `Log.open`. Raises StorageFailed."""
+        self._disk = disk
+        self.path = path
+        self.config = config
+        self.log_start_offset = start.log_start_offset
+        self.recovery_point = start.recovery_point
+        self.snapshots: Snapshots = start.snapshots
+        self.producers: ProducerStates = start.producers
+        self.epochs: LeaderEpochs = start.epochs
+        self.cut: Cut | None = start.cut
+        self.layout = 0
+        self.cleaning = False
+        self.saved_end = start.end_offset if start.saved else -1
+        self.unsynced = start.unsynced
+        self.order = Segments(disk, path, start.segments, config.index_interval_bytes)
+        self.active = self.activated(start.segments[-1], start.end_offset)
+        self.active.epoch = start.epochs.latest
+        self.active.resume(start.tail, start.since_index, start.first_timestamp)
+        start.segments[-1] = self.active
 
     @classmethod
     def create(
@@ -65,9 +96,7 @@ class Log(LogState):
         durable. The caller first drops what checkpoints say of an older partition of this name.
         Raises StorageFailed, also when the folder holds records already.
         """
-        log = cls(disk, path, config, start_offset)
-        recovery.create(log, topic_id)
-        return log
+        return cls(disk, path, config, recovery.create(disk, path, topic_id, start_offset))
 
     @classmethod
     def open(
@@ -81,6 +110,7 @@ class Log(LogState):
         clean: bool,
         machine_lived: bool,
         now_ms: int,
+        continuation: Continuation = NOTHING,
     ) -> "Log":
         """The log in the folder `path` as it was left.
 
@@ -88,21 +118,95 @@ class Log(LogState):
         nothing is checked. Otherwise CRC32C is checked from the recovery point on, a torn tail is
         cut off, and the rest is read back from the medium, written where it is not there, and
         synced: at return all of the log is on the disk. machine_lived: only the writer died since,
-        so that its indexes are not torn.
+        so that its indexes are not torn. continuation: what journals hold of the log; it goes on
+        with that where its own file ends.
         Raises StorageFailed when a file refuses, and when something that must be there is missing
         or damaged: then nothing was changed.
         """
-        log = cls(disk, path, config, log_start_offset)
-        found = recovery.Recovery(log, recovery_point, clean, machine_lived)
+        known = recovery.Known(recovery_point, log_start_offset, clean, machine_lived, now_ms)
+        start = recovery.recover(disk, path, config, known, continuation)
         try:
-            found.run(now_ms)
+            log = cls(disk, path, config, start)
             if log.recovery_point < log.end_offset:
                 log.sync_now()
         except StorageFailed:
-            for segment in found.segments:
+            for segment in start.segments:
                 segment.rest()
             raise
         return log
+
+    def activated(self, segment: Segment, end_offset: int) -> ActiveSegment:
+        """`segment`, which is open for writing and has its indexes, as one that takes batches."""
+        return ActiveSegment(
+            self._disk, segment, end_offset, self.producers, self.unsynced, self.config
+        )
+
+    def set_config(self, config: LogConfig) -> None:
+        """The topic's settings changed; they hold from the next batch on."""
+        self.config = config
+        self.order.interval = config.index_interval_bytes
+        self.active.set_config(config)
+
+    # What can be read of it -----------------------------------------------------------------------
+
+    @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All of them, oldest first; the last is the active one."""
+        return self.order.all
+
+    @property
+    def failure(self) -> StorageFailed | None:
+        """Why nothing works any more, or None."""
+        return self.active.failure
+
+    @property
+    def end_offset(self) -> int:
+        """Log end offset: what the next record gets."""
+        return self.active.end_offset
+
+    @property
+    def written_end(self) -> int:
+        """Behind the last record that is in the file."""
+        return self.active.written_end
+
+    @property
+    def latest_epoch(self) -> int:
+        """Leader epoch of what is staged."""
+        return self.active.epoch
+
+    @property
+    def active_base(self) -> int:
+        """The base offset of the segment in which the log ends."""
+        return self.active.base
+
+    @property
+    def active_size(self) -> int:
+        """How many bytes of it are written."""
+        return self.active.size
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return self.order.closed_size + self.active.size
+
+    @property
+    def held(self) -> bool:
+        """Whether something was staged that is not written, between turns for want of room."""
+        return self.active.held
+
+    @property
+    def only_grew(self) -> bool:
+        """Nothing but the end of the active segment is to be synced."""
+        return self.failure is None and not (self.unsynced.pending or self.epochs.changed)
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """Committed bytes that a power cut may take."""
+        return self.unsynced.appended + self.active.size - self.unsynced.synced
 
     # Append ---------------------------------------------------------------------------------------
 
@@ -111,156 +215,117 @@ class Log(LogState):
 
         header: as it was sent. With LogAppendTime the batch gets `now_ms` as its time.
         Returns the base offset. Raises StorageFailed when a new segment could not be made; after
-        DiskFull this batch was not staged.
+        DiskFull this batch was not staged. `active.stage` does the same where the active segment
+        has room and knows the epoch.
+        """
+        base = self.active.stage(batch, header, leader_epoch, now_ms)
+        while base < 0:
+            self._make_way(base, leader_epoch, self.active.end_offset, now_ms)
+            base = self.active.stage(batch, header, leader_epoch, now_ms)
+        return base
+
+    def _make_way(self, why: int, leader_epoch: int, base: int, now_ms: int) -> None:
+        """Do what the active segment asks for before it takes the batch with offset `base`."""
+        if why == FULL:
+            self._roll(base)
+        else:
+            self.begin_epoch(leader_epoch, base)
+
+    def follow(self, data: memoryview, now_ms: int) -> int:
+        """Stage batches as a leader has them, with their offsets and leader epochs; keep the view
+        until `commit`.
+
+        data: the records of a leader's answer, which may end inside a batch. Offsets may have gaps,
+        as compaction leaves them. Returns how many bytes are whole batches. Raises PeerError when
+        they are damaged or would go backwards (`following.batches`): then nothing was staged.
+        Raises StorageFailed; DiskFull when there is no room for a new segment: what came before is
+        staged, and the follower fetches from the log end.
         """
         if self.failure is not None:
             raise self.failure
-        size = len(batch)
-        newest = header[8]
-        if self._stamps:
-            stamp_log_append_time(batch, now_ms)
-            newest = now_ms
-        base = self.end_offset
-        last = base + header[6]
-        position = self._position
-        if (
-            position + size > self._roll_size
-            or last > self._roll_offset
-            or newest > self._roll_time
-        ):
-            self.roll(now_ms)
-            position = self._position
-        _PATCH.pack_into(batch, 0, base, size - LENGTH_PREFIX, leader_epoch)
-        if newest > self._newest:
-            if self._roll_time == NEVER:
-                self._roll_time = newest + self._segment_ms()
-            self._newest = newest
-            self._newest_offset = last
-        since = self._since_index
-        if since > self._interval:
-            self._index_entry(last, position)
-            since = 0
-        self._since_index = since + size
-        if leader_epoch != self.latest_epoch:
-            self.begin_epoch(leader_epoch)
-        if header[9] >= 0:
-            self.producers.update(header, base, now_ms)
-        self._tail_offsets.append(base)
-        self._tail_positions.append(position)
-        self._views.append(batch)
-        self._position = position + size
-        self.end_offset = last + 1
-        return base
+        taken = 0
+        for batch, header in following.batches(data, self.end_offset, self.latest_epoch):
+            base, epoch = header[0], header[2]
+            while (got := self.active.stage(batch, header, epoch, now_ms, base)) < 0:
+                self._make_way(got, epoch, base, now_ms)
+            assert got == base, "what a leader wrote keeps its offset"
+            taken += len(batch)
+        return taken
 
     def commit(self) -> None:
         """Write what was staged and let go of the views. StorageFailed: none of it is there.
         DiskFull: none of it is there yet; copies of it are held for the next call."""
-        if self.failure is not None:
-            raise self.failure
-        views = self._views
-        if not views:
-            return
-        file = self.active.file
-        assert file is not None
+        self.active.commit()
+
+    def begin_epoch(self, leader_epoch: int, start: int = -1) -> None:
+        """What is staged from now on is of this leader epoch (KIP-101). start: the offset where it
+        began, if that is not the log end. Raises StorageFailed."""
+        self.active.epoch = leader_epoch
+        self.epochs.assign(leader_epoch, self.end_offset if start < 0 else start)
+        self.write_epochs()
+
+    def write_epochs(self) -> None:
+        """At once for readers, durably by the next flush. Only the owner of the log writes them: a
+        flush job would put older ones over newer ones."""
         try:
-            file.pwritev(views, self.active_size)
-        except DiskFull:
-            self._hold(file)
-            raise
-        except StorageFailed as failure:
-            self.fail(failure)
-            raise
-        try:
-            if self._position - self._told >= WRITEBACK_BYTES:
-                file.start_writeback(self._told, self._position - self._told)
-                self._told = self._position
-        except StorageFailed as failure:
-            self.fail(failure)
-            raise
-        self.snapshots.due += len(views)
-        views.clear()
-        self.active_size = self._position
-        self._committed_end = self.end_offset
-        if len(self._tail_offsets) > 2 * TAIL:
-            del self._tail_offsets[:TAIL], self._tail_positions[:TAIL]
-
-    def _hold(self, file: File) -> None:
-        """There was no room: cut off what of it was written, and let go of the caller's memory."""
-        try:
-            file.truncate(self.active_size)
-        except StorageFailed as failure:
-            self.fail(failure)
-            raise
-        self._views = [memoryview(bytes(view)) for view in self._views]
-
-    @property
-    def written_end(self) -> int:
-        """Behind the last record that is in the file."""
-        return self._committed_end
-
-    @property
-    def held(self) -> bool:
-        """Whether something was staged that is not written: between turns only because there was
-        no room."""
-        return bool(self._views)
-
-    def begin_epoch(self, leader_epoch: int) -> None:
-        """What is staged from now on is of this leader epoch (KIP-101). Raises StorageFailed."""
-        self.latest_epoch = leader_epoch
-        self.epochs.assign(leader_epoch, self.end_offset)
-        self._guarded_epochs()
-
-    def _guarded_epochs(self) -> None:
-        try:
-            self.write_epochs()
+            self.unsynced.derived_changed(self.epochs.write(self._disk, self.path))
+            self.unsynced.folders_changed((self.path,))
         except DiskFull:
             pass  # the next flush tries again: `epochs.changed` says so
         except StorageFailed as failure:
             self.fail(failure)
             raise
 
-    def _index_entry(self, last: int, position: int) -> None:
-        """An entry in both indexes; in groups they go to their files."""
-        index = self._index
-        index.append(last - self.active_base, position)
-        self._times.append(self._newest, self._newest_offset - self.active_base)
-        if (len(index.offsets) + 1) * OFFSET_ENTRY > self.config.segment_index_bytes:
-            self._roll_size = 0
-        if len(index.offsets) - index.written >= INDEX_WRITE:
-            try:
-                self.active.write_indexes(self._disk)
-                self.indexes_changed()
-            except DiskFull:
-                pass  # the next entry tries again
-            except StorageFailed as failure:
-                self.fail(failure)
-                raise
-
-    # Segments -------------------------------------------------------------------------------------
-
     def roll(self, now_ms: int) -> None:
-        """Commit what is staged and begin a new segment. An empty active segment stays.
-
-        Raises StorageFailed; after DiskFull the active segment is the one that it was.
-        """
+        """Commit what is staged and begin a new segment; an empty active one stays. Raises
+        StorageFailed; after DiskFull the active segment is the one that it was."""
         self.commit()
-        if not self.active_size:
-            return
+        if self.active.size:
+            self._roll(self.end_offset)
+
+    def _roll(self, base: int) -> None:
+        """Begin a new segment at `base`, behind which the next batch comes."""
+        self.commit()
         active = self.active
+        new = Segment(self.path, base, 0)
         try:
-            active.size = self.active_size
-            active.newest, active.newest_offset = self._newest, self._newest_offset
-            self.close_times()
+            active.close_times()
             active.write_indexes(self._disk)
-            self.snapshots.write(self.end_offset, self.producers)
-            self.begin_segment(self.end_offset)
+            self.snapshots.write(base, self.producers)
+            new.create(self._disk)
         except DiskFull:
             raise
         except StorageFailed as failure:
             self.fail(failure)
             raise
-        self._closed_size += active.size
-        self._unsynced.rolled_over(active)
+        full = active.handed_over()
+        self.active = self.activated(new, base)
+        self.active.epoch = active.epoch
+        self.order.roll(full, self.active)
+        self.unsynced.folders_changed((self.path,))
+        self.unsynced.rolled_over(full)
+
+    # Go back --------------------------------------------------------------------------------------
+
+    def take_back(self, now_ms: int) -> None:
+        """What is staged or held was never there: for a log of which nothing may come late. Raises
+        StorageFailed."""
+        truncation.take_back(self, now_ms)
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Everything from `offset` on was never there, what is held included; the new log end.
+
+        That is the start of the batch with `offset`, or the end of what lies before it. Below the
+        log start the log becomes empty and begins at `offset`. No sync or cleaning is under way;
+        recovery point and log start are durably at or below `offset` already, readers are told of
+        the new `layout` before the next append. Raises StorageFailed, which is final.
+        """
+        return truncation.truncate_to(self, offset, now_ms)
+
+    def begin_anew(self, offset: int) -> None:
+        """Drop all of it: the log is empty and begins at `offset`, where the leader's does. As
+        `truncate_to`."""
+        truncation.begin_anew(self, offset)
 
     # Find -----------------------------------------------------------------------------------------
 
@@ -268,40 +333,27 @@ class Log(LogState):
         """Where the batches from the one with `offset` on lie; None: none below `limit_offset`.
 
         limit_offset: the high watermark; the range ends before the batch that contains it, and
-        with its segment. The first batch is always whole, the last may be cut at `max_bytes`.
+        with its segment. All batches are whole, the first one also when it exceeds `max_bytes`.
         Raises PeerError(OFFSET_OUT_OF_RANGE) outside log start to log end, StorageFailed.
         """
-        if not self.log_start_offset <= offset <= self.end_offset:
+        active = self.active
+        if not self.log_start_offset <= offset <= active.end_offset:
             raise PeerError(
                 OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is outside {self.log_start_offset} to {self.end_offset}, "
+                f"offset {offset} is outside {self.log_start_offset} to {active.end_offset}, "
                 "log start and log end; begin at the earliest or latest offset",
             )
         if offset >= limit_offset:
             return None
-        offsets = self._tail_offsets
-        at = bisect_right(offsets, offset) - 1
-        if at < 0:
-            return lookup.locate(self, offset, max_bytes, limit_offset)
-        positions = self._tail_positions
-        position = positions[at]
-        at += 1
-        first = (positions[at] if at < len(positions) else self.active_size) - position
-        if limit_offset >= self._committed_end:
-            end = self.active_size
-        else:
-            end = positions[bisect_right(offsets, limit_offset) - 1]
-        length = end - position
-        if length > max_bytes:
-            length = max_bytes if max_bytes > first else first
-        return (self.active_base, position, length, first) if length > 0 else None
+        found = active.locate(offset, max_bytes, limit_offset)
+        if found is None:
+            return lookup.locate(self.order, active, offset, max_bytes, limit_offset)
+        return found if found[2] > 0 else None
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The largest leader epoch up to `epoch` and the offset behind its last record (KIP-279).
-
-        (-1, -1) when that is not known.
-        """
-        return self.epochs.end_of(epoch, self._committed_end)
+        """The largest leader epoch up to `epoch` and the offset behind its last record (KIP-279);
+        (-1, -1) when that is not known."""
+        return self.epochs.end_of(epoch, self.written_end)
 
     def offset_for_timestamp(
         self, timestamp: int, limit_offset: int
@@ -310,37 +362,37 @@ class Log(LogState):
 
         Raises StorageFailed, and PeerError when the batch that holds it cannot be opened.
         """
-        return lookup.offset_for_timestamp(self, timestamp, limit_offset)
+        start = self.log_start_offset
+        return lookup.offset_for_timestamp(self.order, timestamp, limit_offset, start)
 
     def max_timestamp(self) -> tuple[int, int, int] | None:
         """The first record with the newest timestamp, as (timestamp, offset, epoch)."""
-        return lookup.max_timestamp(self)
+        return lookup.max_timestamp(self.order, self.end_offset, self.log_start_offset)
 
     # Sync -----------------------------------------------------------------------------------------
 
     def flush_job(self) -> FlushJob | None:
-        """What must be synced now, or None. One at a time: `flushed` or `fail` ends it.
-
-        Raises the StorageFailed that ended the log.
-        """
-        if self.failure is not None:
-            raise self.failure
-        end = self._committed_end
-        unsynced, epochs = self._unsynced, self.epochs
-        if epochs.changed:
-            self._guarded_epochs()
+        """What must be synced now, or None. One at a time: `flushed` or `fail` ends it. Raises the
+        StorageFailed that ended the log."""
+        active, unsynced = self.active, self.unsynced
+        if active.failure is not None:
+            raise active.failure
+        end = active.written_end
+        if self.epochs.changed:
+            self.write_epochs()
         if self.recovery_point >= end and not unsynced.folders:
             return None
-        job = unsynced.begin(self._disk, end, self.active, self.active_size)
-        if self.snapshots.due >= SNAPSHOT_BATCHES and not self._views:
+        job = unsynced.begin(self._disk, end, active, active.size)
+        if active.unsaved >= SNAPSHOT_BATCHES and not active.held:
             job.snapshot = self.snapshots.path(end), encode_snapshot(self.producers)
             job.stale = self.snapshots.note(end)
+            active.unsaved = 0
         return job
 
     def flushed(self, job: FlushJob) -> None:
         """`job` has run: the recovery point moves to its end offset."""
-        for segment in self._unsynced.end(job):
-            lookup.let_rest(self, segment)
+        for segment in self.unsynced.end(job):
+            self.order.let_rest(segment)
         self.recovery_point = max(self.recovery_point, job.end_offset)
 
     def sync_now(self) -> None:
@@ -354,11 +406,19 @@ class Log(LogState):
                 raise
             self.flushed(job)
 
+    def is_synced(self, segment: Segment) -> bool:
+        """Whether a full segment is on the disk with all that belongs to it."""
+        return segment is not self.active and segment not in self.unsynced.rolled
+
+    def fail(self, failure: StorageFailed) -> None:
+        """A file of this log refused: the log is over. What was staged is forgotten."""
+        self.active.fail(failure)
+
     # Shrink ---------------------------------------------------------------------------------------
 
     def advance_log_start(self, offset: int) -> None:
         """Records below `offset` are gone for readers; whole segments go with the next `retain`."""
-        assert offset <= self._committed_end, (offset, self._committed_end)
+        assert offset <= self.written_end, (offset, self.written_end)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.cut_start(offset)
@@ -371,7 +431,7 @@ class Log(LogState):
         if self.failure is not None:
             raise self.failure
         try:
-            return removal.retain(self, now_ms, high_watermark)
+            return [] if self.cleaning else removal.retain(self, now_ms, high_watermark)
         except DiskFull:
             raise
         except StorageFailed as failure:
@@ -384,9 +444,7 @@ class Log(LogState):
         behind = self.segments[1].base if len(self.segments) > 1 else self.end_offset
         return behind <= self.log_start_offset and self.size > 0
 
-    def oldest_rests(self) -> bool:
-        """Whether no sync has the first segment to do: it was rolled before the last one."""
-        return self.segments[0] not in self._unsynced.rolled
+    # The end --------------------------------------------------------------------------------------
 
     def delete(self, unique: str, now_ms: int, *, sync: bool = True) -> Removal:
         """Let go of the files and rename the folder to <name>.<unique>-delete, durably; without
@@ -395,11 +453,12 @@ class Log(LogState):
         The last flush job must have ended. Raises StorageFailed.
         """
         self.let_go()
-        return removal.delete(self, unique, now_ms, sync=sync)
+        due_ms = now_ms + self.config.file_delete_delay_ms
+        return removal.delete(self._disk, self.path, unique, due_ms, sync=sync)
 
     def _write_derived(self) -> None:
         """What spares the next start some reading."""
-        self.close_times()
+        self.active.close_times()
         with suppress(DiskFull):
             self.active.write_indexes(self._disk, sync=True)
         self.snapshots.write(self.end_offset, self.producers)
@@ -413,7 +472,10 @@ class Log(LogState):
         acknowledged, and is forgotten. The last flush job must have ended. Raises StorageFailed.
         """
         try:
-            if self.failure is None and not (self.untouched or self.as_it_was_opened):
+            empty = not (self.end_offset or self.size)  # and made again if a power cut takes it
+            changed = self.epochs.changed or self.unsynced.pending
+            changed = changed or self.saved_end != self.end_offset
+            if self.failure is None and changed and not empty:
                 with suppress(DiskFull):
                     self.commit()
                 self.sync_now()
@@ -425,3 +487,12 @@ class Log(LogState):
             self.let_go()
             raise
         self.let_go()
+
+    def let_go(self) -> None:
+        """Close every file; every later call raises StorageFailed."""
+        if self.failure is None:
+            assert self.unsynced.job is None, "a sync is under way"
+            self.active.failure = StorageFailed(self.path, 0, "the log is closed")
+        for segment in self.unsynced.rolled:
+            segment.rest()
+        self.order.rest_all()

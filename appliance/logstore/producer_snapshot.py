@@ -63,22 +63,20 @@ def decode_snapshot(data: bytes, now_ms: int) -> ProducerStates | None:
 
 
 class Snapshots:
-    """The snapshot files of one log; the two newest are kept. due: batches since the last one."""
+    """The snapshot files of one log; the two newest are kept."""
 
-    __slots__ = ("_disk", "_folder", "due", "offsets")
+    __slots__ = ("_disk", "_folder", "offsets")
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
         self.offsets: list[int] = []
-        self.due = 0
 
     def path(self, offset: int) -> str:
         return stem(self._folder, offset) + SNAPSHOT
 
     def note(self, offset: int) -> tuple[str, ...]:
         """There is, or will be, a snapshot at `offset`; the paths of those to remove after it."""
-        self.due = 0
         known = self.offsets
         if not known or known[-1] < offset:
             known.append(offset)

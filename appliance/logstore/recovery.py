@@ -4,52 +4,96 @@ Invariant of an opened log: every batch in it is whole, nothing below the recove
 dropped, and what lies above it was held against the medium (`renewal`), because the one before may
 have seen a sync fail. An invalid batch above the recovery point is a torn tail: the log ends before
 it. One below it is corruption: nothing is changed and StorageFailed says where; the caller fences
-the partition. Called by `Log.create` and `Log.open` only.
+the partition. What is found is a `Start`. Called by `Log.create` and `Log.open` only.
 """
 
 import errno
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import NO_TIMESTAMP
-from appliance.logstore import files
+from appliance.config.log_config import LogConfig
+from appliance.logstore import files, truncation
+from appliance.logstore.active import Tail
 from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.flush import Unsynced
 from appliance.logstore.indexes import INDEX_WRITE
-from appliance.logstore.log_state import LogState
+from appliance.logstore.journal import Continuation
+from appliance.logstore.producer_snapshot import Snapshots
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.renewal import renew, restore
-from appliance.logstore.scan import Found, Scan
+from appliance.logstore.replay import Replay, producers_at
+from appliance.logstore.scan import Scan
 from appliance.logstore.segment import Segment
-from appliance.logstore.swap import finish_swaps
-from appliance.wire.batch_header import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
+from appliance.logstore.unfinished_swaps import finish_swaps
+from appliance.wire.batch_header import HEADER, HEADER_SIZE
 
-TAIL: Final = 4096
-"""How many of the newest batches a log finds without reading, at least."""
-
-_REWIND: Final = 1 << 20
-"""Bytes before a snapshot that are read again: it has one batch per producer, duplicates are
-looked for in five."""
-
-Tail = tuple[list[int], list[int]]
-"""Base offsets of batches and their positions."""
+_ANY: Final = 1 << 63
 
 
-def create(log: LogState, topic_id: bytes) -> None:
-    """Give an empty Log its folder and its first segment."""
-    disk, path = log.disk, log.path
+class Cut(NamedTuple):
+    """What an opening took off the end of a log. offset: where the log ends since then. segments:
+    base offsets of those that went whole, oldest first. size: bytes in all. why: what was found
+    there."""
+
+    offset: int
+    segments: tuple[int, ...]
+    size: int
+    why: str
+
+
+@dataclass(slots=True)
+class Start:
+    """What a log begins with.
+
+    segments: the last one is open for writing and has its indexes. end_offset: log end. unsynced:
+    what the first flush must make durable. producers, epochs, snapshots: what is known of them at
+    that end. tail, since_index: of the batches in the last segment. first_timestamp: of its first
+    batch, in ms. saved: an orderly end left everything on the disk. cut: what was taken off the
+    end.
+    """
+
+    segments: list[Segment]
+    end_offset: int
+    log_start_offset: int
+    recovery_point: int
+    snapshots: Snapshots
+    unsynced: Unsynced
+    producers: ProducerStates = field(default_factory=ProducerStates)
+    epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
+    tail: Tail = field(default_factory=lambda: (0, [], []))
+    since_index: int = 0
+    first_timestamp: int = NO_TIMESTAMP
+    saved: bool = False
+    cut: Cut | None = None
+
+
+def create(disk: Disk, path: str, topic_id: bytes, start_offset: int) -> Start:
+    """The folder and the first segment of a new log. Raises StorageFailed."""
     if disk.exists(path):
         _clear_leftovers(disk, path)
     else:
         disk.mkdir(path)
-    log.begin_segment(log.log_start_offset)
-    log.folders_changed(path, path.rpartition("/")[0])
+    start = _empty(disk, path, start_offset, Snapshots(disk, path))
     # Durable with the first records: without any the folder can be made again from nothing.
-    log.derived_changed(write_metadata(disk, path, topic_id, sync=False))
+    start.unsynced.derived_changed(write_metadata(disk, path, topic_id, sync=False))
+    return start
+
+
+def _empty(disk: Disk, path: str, offset: int, snapshots: Snapshots) -> Start:
+    """A log without records that begins at `offset`."""
+    segment = Segment(path, offset, 0)
+    segment.create(disk)
+    unsynced = Unsynced()
+    unsynced.folders_changed((path, path.rpartition("/")[0]))
+    start = Start([segment], offset, offset, offset, snapshots, unsynced)
+    start.tail = (offset, [], [])
+    return start
 
 
 def _clear_leftovers(disk: Disk, path: str) -> None:
@@ -91,54 +135,82 @@ def read_topic_id(disk: Disk, path: str) -> bytes | None:
     return topic_id if len(topic_id) == 16 else None
 
 
+class Known(NamedTuple):
+    """What the caller of an opening knows. See `Log.open`."""
+
+    recovery_point: int
+    log_start_offset: int
+    clean: bool
+    machine_lived: bool
+    now_ms: int
+
+
+def recover(
+    disk: Disk, path: str, config: LogConfig, known: Known, continuation: Continuation
+) -> Start:
+    """Find the end, repair what may be repaired. See `Log.open`. Raises StorageFailed."""
+    found = Recovery(disk, path, config, known, continuation)
+    try:
+        return found.run()
+    except StorageFailed:
+        for segment in found.segments:
+            segment.rest()
+        raise
+
+
 class Recovery:
     """One opening of one log."""
 
     def __init__(
-        self, log: LogState, recovery_point: int, clean: bool, machine_lived: bool
+        self, disk: Disk, path: str, config: LogConfig, known: Known, continuation: Continuation
     ) -> None:
-        self.log = log
-        self.disk = log.disk
-        self.path = log.path
-        self.recovery_point = recovery_point
-        self.clean = clean
-        self.machine_lived = machine_lived
+        self.disk = disk
+        self.path = path
+        self.config = config
+        self.recovery_point = known.recovery_point
+        self.log_start_offset = known.log_start_offset
+        self.clean = known.clean
+        self.machine_lived = known.machine_lived
+        self.now_ms = known.now_ms
+        self.continuation = continuation
         self.segments: list[Segment] = []
         self.bases: list[int] = []
+        self.snapshots = Snapshots(disk, path)
         self.producers = ProducerStates()
-        self.unsynced: list[Segment] = []
+        self.unsynced = Unsynced()
         self.doubtful: list[
             tuple[Segment, int, int]
         ] = []  # with position and offset where it begins
-        self.first_timestamp = NO_TIMESTAMP
-        self.tail: Tail = ([], [])
+        self.tail: Tail = (0, [], [])
         self.since_index = 0
         self.epochs = LeaderEpochs()
         self.epochs_as_read = b""
-        self.now_ms = 0
-        self.saved = False  # an orderly end wrote all of the active segment's index
+        self.cut: Cut | None = None
 
-    def run(self, now_ms: int) -> None:
-        """Find the end, repair what may be repaired, hand everything to the log. Raises
-        StorageFailed."""
-        log = self.log
-        self.now_ms = now_ms
+    def run(self) -> Start:
+        """Find the end, repair what may be repaired. Raises StorageFailed."""
         self._list_files()
         if not self.segments:
-            if self.recovery_point > log.log_start_offset:
-                raise self._corrupt(log.log_start_offset, "there is no segment")
-            self._begin_empty()
-            return
+            if self.recovery_point > self.log_start_offset:
+                raise self._corrupt(self.log_start_offset, "there is no segment")
+            return self._begin_empty()
         self._read_epochs()
         first, position, next_offset = self._start()
-        self._read_producers(first, position)
+        self.producers = producers_at(
+            self.disk,
+            self.segments,
+            self.snapshots,
+            _ANY if self.clean else self.recovery_point,
+            (first, position),
+            self.now_ms,
+            self._corrupt,
+        )
         end = self._replay(first, position, next_offset)
         if end < self.recovery_point:
             raise self._corrupt(end, "the log ends")
-        if end < log.log_start_offset:
-            self._begin_anew()
-        else:
-            self._settle(first, end)
+        if end < self.log_start_offset:
+            return self._begin_anew()
+        return self._settle(first, end)
 
     def _corrupt(self, offset: int, text: str) -> StorageFailed:
         return StorageFailed(
@@ -166,7 +238,7 @@ class Recovery:
             size = self.disk.size(f"{files.stem(self.path, base)}{files.LOG}")
             self.segments.append(Segment(self.path, base, size))
         offsets = [files.offset_of(name, files.SNAPSHOT) for name in names]
-        self.log.snapshots.offsets = sorted(offset for offset in offsets if offset >= 0)
+        self.snapshots.offsets = sorted(offset for offset in offsets if offset >= 0)
 
     def _read_epochs(self) -> None:
         path = f"{self.path}/{files.LEADER_EPOCHS}"
@@ -186,28 +258,6 @@ class Recovery:
             if scan.problem:
                 return
 
-    def _trusted(self, segment: Segment, start: int, end: int) -> Iterator[list[Found]]:
-        """Batches of a part of a segment whose headers alone are looked at."""
-        scan = Scan(segment.reader(self.disk), start, end, segment.base, trust_position=end)
-        yield from scan.chunks()
-        if scan.problem:
-            raise self._corrupt(scan.next_offset, scan.problem)
-
-    def _entry(self, segment: Segment, count: int) -> tuple[int, int]:
-        """Position and base offset of the batch that the last of `count` index entries names.
-
-        The start of the segment when there is none or it names something else.
-        """
-        index, _ = segment.read_indexes(self.disk)
-        if count:
-            position, last = index.positions[count - 1], segment.base + index.offsets[count - 1]
-            data = segment.reader(self.disk).pread(HEADER_SIZE, position)
-            if len(data) == HEADER_SIZE:
-                header = HEADER.unpack(data)
-                if header[3] == MAGIC and header[0] + header[6] == last:
-                    return position, header[0]
-        return 0, segment.base
-
     # Where to begin -------------------------------------------------------------------------------
 
     def _start(self) -> tuple[int, int, int]:
@@ -224,50 +274,10 @@ class Recovery:
         else:
             count = bisect_left(index.offsets, point - segment.base)
             if not self.machine_lived:
-                # What was written last to the indexes may be torn; see LogState.indexes_changed.
+                # What was written last to them may be torn: see ActiveSegment.indexes_changed.
                 count = max(count - INDEX_WRITE, 0)
-        position, next_offset = self._entry(segment, count)
+        position, next_offset = segment.entry(self.disk, count) or (0, segment.base)
         return number, position, next_offset
-
-    def _read_producers(self, number: int, position: int) -> None:
-        """Producer states as of the place where the replay begins."""
-        snapshots = self.log.snapshots
-        usable = snapshots.offsets
-        if not self.clean:
-            usable = [offset for offset in usable if offset <= self.recovery_point]
-        begin = (0, 0)
-        for offset in reversed(usable):
-            states = snapshots.read(offset, self.now_ms)
-            if states is not None:
-                self.producers = states
-                begin = self._place_before(offset, _REWIND if states.producers else 0)
-                break
-        first, start = begin
-        for at in range(first, number + 1):
-            segment = self.segments[at]
-            end = position if at == number else segment.size
-            for chunk in self._trusted(segment, start, end) if start < end else ():
-                for _, header in chunk:
-                    if header[9] >= 0:
-                        self.producers.replay(header, self.now_ms)
-            if at != number:
-                segment.rest()
-            start = 0
-
-    def _place_before(self, offset: int, rewind: int) -> tuple[int, int]:
-        """Segment number and position of a batch at least `rewind` bytes before `offset`, if there
-        are as many."""
-        number = bisect_right(self.bases, offset) - 1
-        if rewind and number > 0 and self.bases[number] == offset:
-            number -= 1
-        if number < 0:
-            return 0, 0
-        segment = self.segments[number]
-        index, _ = segment.read_indexes(self.disk)
-        count = bisect_right(index.offsets, offset - segment.base)
-        if rewind and count:
-            count = bisect_right(index.positions, index.positions[count - 1] - rewind)
-        return number, self._entry(segment, count)[0]
 
     # Step over the rest ---------------------------------------------------------------------------
 
@@ -276,22 +286,48 @@ class Recovery:
         offset."""
         if not self.clean:
             self.epochs.cut_end(next_offset)
+        replay = Replay(self.producers, self.epochs, self.config.index_interval_bytes, self.now_ms)
         number = first
         while number < len(self.segments):
             segment = self.segments[number]
             gap = segment.base - next_offset if number > first else 0
-            if gap < 0 or (gap and not self.log.config.compact):
+            if gap < 0 or (gap and not self.config.compact):
                 text = f"segment {segment.base} does not follow offset {next_offset}"
                 self._cut(number, next_offset, self.segments[number - 1].size, text)
                 break
-            scan = self._scan(number, position, max(next_offset, segment.base))
-            self._note(segment, scan)
+            begin = position, max(next_offset, segment.base)
+            if self.continuation and not self.clean:
+                self._go_on(number, *begin)
+            scan = self._scan(number, *begin)
+            self._note(segment, scan, replay)
             next_offset, position = scan.next_offset, 0
             number += 1
             if scan.problem:
                 self._cut(number, next_offset, scan.position, scan.problem)
                 break
         return next_offset
+
+    def _go_on(self, number: int, position: int, next_offset: int) -> None:
+        """Where the sound batches of the segment end before the next one begins, a journal may
+        have more of them, which were acknowledged."""
+        scan = self._scan(number, position, next_offset)
+        epoch = self.epochs.latest
+        for chunk in scan.chunks():
+            epoch = max(epoch, chunk[-1][1][2])
+        end = scan.next_offset
+        if number + 1 < len(self.segments) and end >= self.bases[number + 1]:
+            return
+        more = self.continuation.after(end)
+        if more and HEADER.unpack_from(more)[2] >= epoch:  # or it was cut off since
+            segment = self.segments[number]
+            segment.rest_file()
+            file = self.disk.open(segment.path, write=True)
+            try:
+                file.truncate(scan.position)
+                file.pwritev([more], scan.position)
+            finally:
+                file.close()
+            segment.size = scan.position + len(more)
 
     def _scan(self, number: int, position: int, next_offset: int) -> Scan:
         segment = self.segments[number]
@@ -302,94 +338,112 @@ class Recovery:
             next_offset,
             trust_offset=self.recovery_point,
             trust_position=segment.size if self.clean else 0,
-            gaps=self.log.config.compact,
+            gaps=self.config.compact,
         )
 
-    def _note(self, segment: Segment, scan: Scan) -> None:
+    def _note(self, segment: Segment, scan: Scan, replay: Replay) -> None:
         """Take what the batches say into indexes, producers, epochs and the tail."""
-        index, times = segment.read_indexes(self.disk)
-        base_offset = segment.base
-        kept = bisect_right(index.positions, scan.position) if scan.position else 0
-        index.keep(kept)
-        times.keep_to(index.offsets[-1] if kept else -1)
-        newest, newest_offset = times.newest()
-        producers, epochs, epoch = self.producers, self.epochs, self.epochs.latest
-        interval = self.log.config.index_interval_bytes
-        offsets: list[int] = []
-        positions: list[int] = []
-        since = 0
-        start = scan.position, scan.next_offset
-        for chunk in scan.chunks():
-            for position, header in chunk:
-                base, length, batch_epoch, _, _, _, delta, _, timestamp, producer_id, _, _, _ = (
-                    header
-                )
-                relative = base + delta - base_offset
-                if timestamp > newest:
-                    newest, newest_offset = timestamp, relative
-                if since > interval:
-                    index.append(relative, position)
-                    times.append(newest, newest_offset)
-                    since = 0
-                since += length + LENGTH_PREFIX
-                if batch_epoch > epoch:
-                    epochs.assign(batch_epoch, base)
-                    epoch = batch_epoch
-                if producer_id >= 0:
-                    producers.replay(header, self.now_ms)
-                offsets.append(base)
-                positions.append(position)
-            del offsets[:-TAIL], positions[:-TAIL]
-        segment.newest, segment.newest_offset = newest, base_offset + newest_offset
-        self.tail = offsets, positions
-        self.since_index = since
-        if scan.next_offset > self.recovery_point and not self.clean and offsets:
-            at = bisect_right(offsets, self.recovery_point) - 1
-            begin = (positions[at], offsets[at]) if at >= 0 else start
-            self.doubtful.append((segment, *begin))
+        segment.read_indexes(self.disk)
+        begin = scan.position, scan.next_offset
+        self.tail, self.since_index = replay.note(segment, scan)
+        if scan.next_offset > self.recovery_point and not self.clean and self.tail[1]:
+            self.doubtful.append((segment, *self._first_doubtful(*begin)))
+
+    def _first_doubtful(self, position: int, offset: int) -> tuple[int, int]:
+        """Position and offset of the first batch above the recovery point, no later than that; of
+        where the scan began if it is not in the tail."""
+        start, ends, positions = self.tail
+        at = bisect_right(ends, self.recovery_point)
+        if self.recovery_point < start or not at:
+            return position, offset
+        return positions[at], ends[at - 1]
 
     def _cut(self, number: int, end: int, position: int, problem: str) -> None:
         """End the log at `position` of the segment before `number`."""
         segment = self.segments[number - 1]
         if self.clean or end < self.recovery_point:
             raise self._corrupt(end, problem)
-        if position < segment.size:
-            segment.rest_file()
-            file = self.disk.open(segment.path, write=True)
-            segment.file = file
-            file.truncate(position)
-            file.sync()  # or the torn bytes come back under what is appended elsewhere
-            segment.size = position
-        self._drop(number)
-
-    def _drop(self, number: int) -> None:
-        """Remove the segments from `number` on, durably: they must never come back."""
         dropped = self.segments[number:]
-        for segment in dropped:
-            segment.rest()
-            for suffix in files.SEGMENT_SUFFIXES:
-                if self.disk.exists(segment.stem + suffix):
-                    self.disk.unlink(segment.stem + suffix)
-        if dropped:
-            self.disk.sync_dir(self.path)
+        size = segment.size - position + sum(one.size for one in dropped)
+        self.cut = Cut(end, tuple(one.base for one in dropped), size, problem)
+        truncation.drop(self.disk, self.path, dropped)
         del self.segments[number:]
+        if position < segment.size:
+            truncation.cut(self.disk, segment, position)
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self) -> Start:
         """What is left lies below the log start, which outlived the records behind it."""
-        log = self.log
-        self._drop(0)
-        log.snapshots.keep_to(-1)
-        self._begin_empty()
+        self.snapshots.keep_to(-1)
+        truncation.drop(self.disk, self.path, self.segments)
+        self.segments.clear()
+        return self._begin_empty()
 
-    def _begin_empty(self) -> None:
-        log = self.log
-        log.begin_segment(log.log_start_offset)
-        self._sync_names()
-        log.epochs.changed = True
+    def _begin_empty(self) -> Start:
+        start = _empty(self.disk, self.path, self.log_start_offset, self.snapshots)
+        for name in self._metadata():
+            start.unsynced.derived_changed(name)
+        start.epochs.changed = True
+        start.cut = self.cut
+        return start
 
-    def _settle(self, first: int, end: int) -> None:
+    def _metadata(self) -> list[str]:
+        """What ties the folder to its topic, if it is there."""
+        name = f"{self.path}/{files.PARTITION_METADATA}"
+        return [name] if self.disk.exists(name) else []
+
+    def _settle(self, first: int, end: int) -> Start:
         """Write what was built again and hand over."""
-        log, disk = self.log, self.disk
+        disk = self.disk
+        self._let_rest(first, end)
+        active = self.segments[-1]
+        index, _ = active.read_indexes(disk)
+        saved = self.clean and index.written == len(index.offsets)
+        with suppress(DiskFull):  # it has them in memory, and writes them with the next ones
+            active.write_indexes(disk)
+        active.rest_file()
+        active.file = disk.open(active.path, write=True)
+        for segment, position, offset in self.doubtful:
+            renew(disk, segment, position, offset, gaps=self.config.compact)
+        metadata = self._metadata()
+        if self.doubtful and not self.recovery_point and metadata:
+            restore(disk, metadata[0])  # nor was its first sync seen to end
+        self.snapshots.keep_to(end)
+        self.epochs.cut_end(end + 1 if self.clean else end)
+        self.epochs.changed = self.epochs.encode() != self.epochs_as_read
+        if self.epochs.changed or not self.clean:
+            self._write_epochs()
+        if not self.clean:  # whoever wrote here may have died before its first sync
+            self.unsynced.folders_changed((self.path, self.path.rpartition("/")[0]))
+            for name in (*metadata, *active.index_paths()):
+                self.unsynced.derived_changed(name)
+        point = end if self.clean else self.recovery_point
+        if point == end:
+            self.unsynced.synced = self.unsynced.appended + active.size
+        return Start(
+            self.segments,
+            end,
+            max(self.log_start_offset, self.segments[0].base),
+            point,
+            self.snapshots,
+            self.unsynced,
+            self.producers,
+            self.epochs,
+            self.tail,
+            self.since_index,
+            HEADER.unpack(active.file.pread(HEADER_SIZE, 0))[8] if active.size else NO_TIMESTAMP,
+            saved and self.snapshots.offsets[-1:] == [end],
+            self.cut,
+        )
+
+    def _write_epochs(self) -> None:
+        try:
+            self.unsynced.derived_changed(self.epochs.write(self.disk, self.path))
+            self.unsynced.folders_changed((self.path,))
+        except DiskFull:
+            self.epochs.changed = True  # the next flush tries again
+
+    def _let_rest(self, first: int, end: int) -> None:
+        """Full segments: their indexes written if they were built again, closed if synced."""
         dirty = max(bisect_right(self.bases, self.recovery_point) - 1, 0)
         if self.clean or self.recovery_point >= end:
             dirty = len(self.segments)
@@ -397,37 +451,10 @@ class Recovery:
             if number >= first:
                 assert segment.times is not None
                 segment.times.append(segment.newest, segment.newest_offset - segment.base)
-                segment.write_indexes(disk)
+                segment.write_indexes(self.disk)
             if number >= dirty:
-                segment.reader(disk)
-                segment.read_indexes(disk)
-                self.unsynced.append(segment)
+                segment.reader(self.disk)
+                segment.read_indexes(self.disk)
+                self.unsynced.rolled_over(segment)
             else:
                 segment.rest()
-        active = self.segments[-1]
-        index, _ = active.read_indexes(disk)
-        self.saved = self.clean and index.written == len(index.offsets)
-        with suppress(DiskFull):  # it has them in memory, and writes them with the next ones
-            active.write_indexes(disk)
-        active.rest_file()
-        active.file = disk.open(active.path, write=True)
-        for segment, position, offset in self.doubtful:
-            renew(disk, segment, position, offset, gaps=log.config.compact)
-        name = f"{self.path}/{files.PARTITION_METADATA}"
-        if self.doubtful and not self.recovery_point and disk.exists(name):
-            restore(disk, name)  # nor was its first sync seen to end
-        if active.size:
-            self.first_timestamp = HEADER.unpack(active.file.pread(HEADER_SIZE, 0))[8]
-        log.snapshots.keep_to(end)
-        self.epochs.cut_end(end + 1 if self.clean else end)
-        self.epochs.changed = self.epochs.encode() != self.epochs_as_read
-        if not self.clean:  # whoever wrote here may have died before its first sync
-            self._sync_names()
-        log.resume(self, end)
-
-    def _sync_names(self) -> None:
-        """The folder, its name and what ties it to its topic reach the disk with the next flush."""
-        name = f"{self.path}/{files.PARTITION_METADATA}"
-        self.log.folders_changed(self.path, self.path.rpartition("/")[0])
-        if self.disk.exists(name):
-            self.log.derived_changed(name)

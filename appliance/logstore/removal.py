@@ -8,15 +8,14 @@ removed by the next opening.
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull
 from appliance.logstore import files, lookup
+from appliance.logstore.parts import Parts
 from appliance.logstore.segment import Segment
-
-if TYPE_CHECKING:
-    from appliance.logstore.log import Log
+from appliance.logstore.segments import Segments
 
 
 class Removal(NamedTuple):
@@ -38,57 +37,59 @@ class Removal(NamedTuple):
             disk.rmdir(self.folder)
 
 
-def retain(log: "Log", now_ms: int, high_watermark: int) -> list[Removal]:
+def retain(log: Parts, now_ms: int, high_watermark: int) -> list[Removal]:
     """Drop whole segments by Kafka's rules and move the log start; what to remove later.
 
     A log without the cleanup policy "delete" loses only what lies below its log start. When even
     the active segment has expired it is rolled; the old one goes with the first call after its
     sync.
     """
-    if log.cleaning:
-        return []
-    expired = list(_expired(log, now_ms))
-    if len(expired) == len(log.segments) and log.active_size:
+    segments, limit = log.order, min(high_watermark, log.recovery_point)
+    every = segments.all
+    count = sum(1 for _ in _expired(log, now_ms))
+    if count == len(every) and log.active.size:
         with suppress(DiskFull):  # the older ones can go all the same
             log.roll(now_ms)
-    limit = min(high_watermark, log.recovery_point)
     dropped: list[Segment] = []
-    for _ in expired:
-        if len(log.segments) < 2 or log.segments[1].base > limit or not log.oldest_rests():
+    while len(dropped) < count and len(every) > 1:
+        if every[1].base > limit or every[0] in log.unsynced.rolled:
             break
-        dropped.append(log.drop_oldest())
+        dropped.append(segments.drop_oldest())
     if not dropped:
         return []
     due_ms = now_ms + log.config.file_delete_delay_ms
-    log.advance_log_start(log.segments[0].base)
-    log.folders_changed(log.path)
-    return [Removal(due_ms, rename_away(log.disk, segment)) for segment in dropped]
+    log.advance_log_start(every[0].base)
+    log.unsynced.folders_changed((log.path,))
+    return [Removal(due_ms, rename_away(segments.disk, segment)) for segment in dropped]
 
 
-def _expired(log: "Log", now_ms: int) -> Iterator[Segment]:
+def _expired(log: Parts, now_ms: int) -> Iterator[Segment]:
     """The oldest segments that nothing keeps."""
-    config = log.config
-    too_much = log.size - config.retention_bytes
-    for number, segment in enumerate(log.segments):
-        active = segment is log.active
-        size = log.active_size if active else segment.size
-        behind = log.end_offset if active else log.segments[number + 1].base
+    segments, config = log.order, log.config
+    every = segments.all
+    too_much = segments.closed_size + every[-1].size - config.retention_bytes
+    for number, segment in enumerate(every):
+        behind = every[number + 1].base if number + 1 < len(every) else log.active.end_offset
         if behind <= log.log_start_offset:
             pass
-        elif config.delete and config.retention_bytes >= 0 and too_much >= size:
-            too_much -= size
-        elif not config.delete or config.retention_ms < 0 or not _too_old(log, segment, now_ms):
+        elif config.delete and config.retention_bytes >= 0 and too_much >= segment.size:
+            too_much -= segment.size
+        elif (
+            not config.delete
+            or config.retention_ms < 0
+            or not _too_old(segments, segment, config.retention_ms, now_ms)
+        ):
             return
         yield segment
 
 
-def _too_old(log: "Log", segment: Segment, now_ms: int) -> bool:
+def _too_old(segments: Segments, segment: Segment, retention_ms: int, now_ms: int) -> bool:
     """Whether the newest record is out of its time. Without a timestamp, or with one from the
     future, the time of the last write counts: one wrong clock must not keep a segment for ever."""
-    newest = lookup.newest_of(log, segment)
+    newest = lookup.newest_of(segments, segment)
     if newest < 0 or newest > now_ms:
-        newest = log.disk.modified_ms(segment.path)
-    return now_ms - newest > log.config.retention_ms
+        newest = segments.disk.modified_ms(segment.path)
+    return now_ms - newest > retention_ms
 
 
 def rename_away(disk: Disk, segment: Segment) -> tuple[str, ...]:
@@ -107,13 +108,13 @@ def rename_away(disk: Disk, segment: Segment) -> tuple[str, ...]:
     return tuple(renamed)
 
 
-def delete(log: "Log", unique: str, now_ms: int, *, sync: bool) -> Removal:
+def delete(disk: Disk, path: str, unique: str, due_ms: int, *, sync: bool) -> Removal:
     """Rename the folder of a log whose files are let go."""
-    folder = files.deleted_folder(log.path, unique)
-    log.disk.rename(log.path, folder)
+    folder = files.deleted_folder(path, unique)
+    disk.rename(path, folder)
     if sync:
-        log.disk.sync_dir(folder.rpartition("/")[0])
-    return Removal(now_ms + log.config.file_delete_delay_ms, (), folder)
+        disk.sync_dir(folder.rpartition("/")[0])
+    return Removal(due_ms, (), folder)
 
 
 def leftovers(disk: Disk, log_dir: str) -> list[Removal]:

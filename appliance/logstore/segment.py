@@ -1,14 +1,19 @@
 """One segment of a log: its three files, and its indexes while somebody needs them.
 
 Invariant: `size` bytes of the .log file are whole batches. Index entries reach their files in
-order and nothing overwrites them, except where recovery cut the indexes. Called by the log and by
-recovery.
+order and nothing overwrites them, except where recovery or a truncation cut the indexes. Called by
+the log and by recovery.
 """
 
+import errno
+from collections.abc import Iterator
+
 from appliance.base.disk import Disk, File, read_file
-from appliance.base.errors import DiskFull
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.logstore.files import INDEX, LOG, TIME_INDEX, stem
 from appliance.logstore.indexes import OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
+from appliance.logstore.scan import Found, Scan
+from appliance.wire.batch_header import HEADER, HEADER_SIZE, MAGIC
 
 UNKNOWN = -2
 """Timestamp of a segment that was not looked at yet."""
@@ -28,6 +33,10 @@ class Segment:
         self.times: TimeIndex | None = None
         self.newest = UNKNOWN
         self.newest_offset = base
+
+    @property
+    def folder(self) -> str:
+        return self.stem.rpartition("/")[0]
 
     @property
     def path(self) -> str:
@@ -68,6 +77,33 @@ class Segment:
             index.keep_sound(self.size)
             self.index, self.times = index, times
         return index, times
+
+    def entry(self, disk: Disk, count: int) -> tuple[int, int] | None:
+        """Position and base offset of the batch that the last of `count` index entries names; None
+        when there is none or it names something else. Raises StorageFailed."""
+        index, _ = self.read_indexes(disk)
+        if count:
+            position, last = index.positions[count - 1], self.base + index.offsets[count - 1]
+            data = self.reader(disk).pread(HEADER_SIZE, position)
+            if len(data) == HEADER_SIZE:
+                header = HEADER.unpack(data)
+                if header[3] == MAGIC and header[0] + header[6] == last:
+                    return position, header[0]
+        return None
+
+    def batches(self, position: int, end: int, chunk: int = 1 << 20) -> Iterator[Found]:
+        """The batches of an open segment from `position` to `end`, their bodies not looked at.
+        Raises StorageFailed."""
+        assert self.file is not None
+        scan = Scan(self.file, position, end, self.base, trust_position=end, chunk=chunk)
+        for found in scan.chunks():
+            yield from found
+        if scan.problem:
+            raise self.corrupt(scan.position, scan.problem)
+
+    def corrupt(self, position: int, text: str) -> StorageFailed:
+        """What to raise when there is no batch where one should be."""
+        return StorageFailed(self.path, errno.EBADMSG, f"corrupt at byte {position}: {text}")
 
     def write_indexes(self, disk: Disk, *, sync: bool = False) -> None:
         """Bring the index files up to what is in memory; cut what recovery dropped."""

@@ -61,6 +61,13 @@ class BrokerChanged:
 
 
 @dataclass(slots=True, frozen=True)
+class ControllerChanged:
+    """A controller was registered."""
+
+    controller_id: int
+
+
+@dataclass(slots=True, frozen=True)
 class FeatureChanged:
     """A finalized feature has a new level; 0 means it is not finalized any more."""
 
@@ -75,6 +82,20 @@ class QuotaChanged:
     entity: tuple[tuple[str, str | None], ...]
 
 
+@dataclass(slots=True, frozen=True)
+class ProducerIdsTaken:
+    """A block of producer ids was taken; the next one begins with `next_producer_id`."""
+
+    next_producer_id: int
+
+
+@dataclass(slots=True, frozen=True)
+class KeptChanged:
+    """A record about users, access control or tokens came or went."""
+
+    identity: tuple[str, ...]
+
+
 Change = (
     TopicAdded
     | PartitionAdded
@@ -82,6 +103,9 @@ Change = (
     | TopicRemoved
     | ConfigChanged
     | BrokerChanged
+    | ControllerChanged
     | FeatureChanged
     | QuotaChanged
+    | ProducerIdsTaken
+    | KeptChanged
 )

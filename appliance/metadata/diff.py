@@ -10,9 +10,12 @@ from appliance.metadata.changes import (
     BrokerChanged,
     Change,
     ConfigChanged,
+    ControllerChanged,
     FeatureChanged,
+    KeptChanged,
     PartitionAdded,
     PartitionChanged,
+    ProducerIdsTaken,
     QuotaChanged,
     TopicAdded,
     TopicRemoved,
@@ -45,11 +48,15 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
         keys = _differing(old.configs.get(resource, {}), new.configs.get(resource, {}))
         changes.extend(ConfigChanged(resource[0], resource[1], key) for key in keys)
     changes.extend(BrokerChanged(broker) for broker in _differing(old.brokers, new.brokers))
+    changes.extend(ControllerChanged(one) for one in _differing(old.controllers, new.controllers))
     changes.extend(
         FeatureChanged(name, new.features.get(name, 0))
         for name in _differing(old.features, new.features)
     )
     changes.extend(QuotaChanged(entity) for entity in _differing(old.quotas, new.quotas))
+    changes.extend(KeptChanged(identity) for identity in _differing(old.kept, new.kept))
+    if old.next_producer_id != new.next_producer_id:
+        changes.append(ProducerIdsTaken(new.next_producer_id))
     return changes
 
 

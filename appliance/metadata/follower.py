@@ -179,11 +179,11 @@ class Follower:
 def _replay_batch(image: MetadataImage, batch: memoryview) -> list[Change]:
     changes: list[Change] = []
     for record in iter_records(batch):
-        changes += image.apply(record.offset, _decode(record.value or b""))
+        changes += image.apply(record.offset, decode_record(record.value or b""))
     return changes
 
 
-def _decode(value: bytes) -> object:
+def decode_record(value: bytes) -> object:
     """The record, or its bytes when nobody here knows its kind: the image counts those."""
     try:
         return kraft.decode(value)
@@ -206,6 +206,6 @@ def _replay_checkpoint(
     for number, value in enumerate(found.values):
         if not number % BREATH:
             breathe()
-        image.apply(snapshot.offset - 1, _decode(value))
+        image.apply(snapshot.offset - 1, decode_record(value))
     image.applied_offset = snapshot.offset - 1
     image.epoch = snapshot.epoch

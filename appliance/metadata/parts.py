@@ -1,7 +1,7 @@
 """What a metadata image is made of: topics, partitions, brokers, controllers.
 
 Values only. Replaying a record replaces a part, it never edits one (a topic's list of partitions is
-the exception), so whoever holds a part across a change holds what was true then.
+the exception, see `image_state`).
 """
 
 from dataclasses import dataclass, field
@@ -39,11 +39,13 @@ class PartitionImage:
 
 @dataclass(slots=True)
 class TopicImage:
-    """One topic: `partitions[i].index == i`, without holes."""
+    """One topic: `partitions[i].index == i`, without holes. owner: what an image that may edit the
+    list has, too."""
 
     name: str
     topic_id: bytes
     partitions: list[PartitionImage] = field(default_factory=list)
+    owner: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

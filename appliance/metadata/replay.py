@@ -7,19 +7,23 @@ controller wrote, and guessing would lose data.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeVar
 
 from appliance.metadata.changes import (
     BrokerChanged,
     Change,
     ConfigChanged,
+    ControllerChanged,
     FeatureChanged,
+    KeptChanged,
     PartitionAdded,
     PartitionChanged,
+    ProducerIdsTaken,
     QuotaChanged,
     TopicAdded,
     TopicRemoved,
 )
+from appliance.metadata.image_state import TOPIC, ImageState
 from appliance.metadata.parts import (
     BrokerImage,
     ControllerImage,
@@ -28,17 +32,17 @@ from appliance.metadata.parts import (
 )
 from appliance.wire import kraft_records as kraft
 
-if TYPE_CHECKING:
-    from appliance.metadata.image import MetadataImage
-
 LEADER_UNCHANGED: Final = -2
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class ReplayFailed(Exception):
     """A metadata record contradicts what the records before it said."""
 
 
-def replay(image: "MetadataImage", record: object) -> list[Change]:
+def replay(image: ImageState, record: object) -> list[Change]:
     """Apply one record, or hold it back until its transaction ends (KIP-868)."""
     if isinstance(record, kraft.BeginTransactionRecord):
         if image.pending is not None:
@@ -58,7 +62,7 @@ def replay(image: "MetadataImage", record: object) -> list[Change]:
     return _replay_one(image, record)
 
 
-def _replay_one(image: "MetadataImage", record: object) -> list[Change]:
+def _replay_one(image: ImageState, record: object) -> list[Change]:
     function = _REPLAY.get(type(record))
     if function is None:
         image.skipped += 1
@@ -66,32 +70,30 @@ def _replay_one(image: "MetadataImage", record: object) -> list[Change]:
     return function(image, record)
 
 
-def _topic(image: "MetadataImage", topic_id: bytes) -> TopicImage:
+def _topic(image: ImageState, topic_id: bytes) -> TopicImage:
     topic = image.topics_by_id.get(topic_id)
     if topic is None:
         raise ReplayFailed(f"no topic has the id {topic_id.hex()}")
     return topic
 
 
-def _add_topic(image: "MetadataImage", record: kraft.TopicRecord) -> list[Change]:
+def _add_topic(image: ImageState, record: kraft.TopicRecord) -> list[Change]:
     if record.name in image.topics_by_name or record.topic_id in image.topics_by_id:
         raise ReplayFailed(f"topic {record.name} is created twice")
-    topic = TopicImage(record.name, record.topic_id)
-    image.topics_by_name[topic.name] = topic
-    image.topics_by_id[topic.topic_id] = topic
-    return [TopicAdded(topic.name, topic.topic_id)]
+    image.new_topic(record.name, record.topic_id)
+    return [TopicAdded(record.name, record.topic_id)]
 
 
-def _remove_topic(image: "MetadataImage", record: kraft.RemoveTopicRecord) -> list[Change]:
+def _remove_topic(image: ImageState, record: kraft.RemoveTopicRecord) -> list[Change]:
     topic = _topic(image, record.topic_id)
     del image.topics_by_name[topic.name]
     del image.topics_by_id[topic.topic_id]
-    image.configs.pop((2, topic.name), None)
+    image.configs.pop((TOPIC, topic.name), None)
     return [TopicRemoved(topic.name, topic.topic_id, len(topic.partitions))]
 
 
-def _add_partition(image: "MetadataImage", record: kraft.PartitionRecord) -> list[Change]:
-    topic = _topic(image, record.topic_id)
+def _add_partition(image: ImageState, record: kraft.PartitionRecord) -> list[Change]:
+    topic = image.editable(_topic(image, record.topic_id))
     index = record.partition_id
     partition = PartitionImage(
         index=index,
@@ -118,9 +120,9 @@ def _add_partition(image: "MetadataImage", record: kraft.PartitionRecord) -> lis
     return [PartitionAdded(topic.name, topic.topic_id, index)]
 
 
-def _change_partition(image: "MetadataImage", record: kraft.PartitionChangeRecord) -> list[Change]:
+def _change_partition(image: ImageState, record: kraft.PartitionChangeRecord) -> list[Change]:
     """As KIP-631: every change bumps the partition epoch, a named leader the leader epoch too."""
-    topic = _topic(image, record.topic_id)
+    topic = image.editable(_topic(image, record.topic_id))
     if not 0 <= record.partition_id < len(topic.partitions):
         raise ReplayFailed(f"partition {record.partition_id} of {topic.name} does not exist")
     old = topic.partitions[record.partition_id]
@@ -146,18 +148,26 @@ def _change_partition(image: "MetadataImage", record: kraft.PartitionChangeRecor
     return [PartitionChanged(topic.name, topic.topic_id, record.partition_id)]
 
 
-def _set_config(image: "MetadataImage", record: kraft.ConfigRecord) -> list[Change]:
+def _replace(table: dict[K, dict[str, V]], key: K, name: str, value: V | None) -> None:
+    """Set one value of an entry, or remove it: the entry is another one then."""
+    new = dict(table.get(key, {}))
+    if value is None:
+        new.pop(name, None)
+    else:
+        new[name] = value
+    if new:
+        table[key] = new
+    else:
+        table.pop(key, None)
+
+
+def _set_config(image: ImageState, record: kraft.ConfigRecord) -> list[Change]:
     key = (record.resource_type, record.resource_name)
-    if record.value is not None:
-        image.configs.setdefault(key, {})[record.name] = record.value
-    elif key in image.configs:
-        image.configs[key].pop(record.name, None)
-        if not image.configs[key]:
-            del image.configs[key]
+    _replace(image.configs, key, record.name, record.value)
     return [ConfigChanged(record.resource_type, record.resource_name, record.name)]
 
 
-def _set_feature(image: "MetadataImage", record: kraft.FeatureLevelRecord) -> list[Change]:
+def _set_feature(image: ImageState, record: kraft.FeatureLevelRecord) -> list[Change]:
     if record.feature_level == 0:
         image.features.pop(record.name, None)
     else:
@@ -165,7 +175,7 @@ def _set_feature(image: "MetadataImage", record: kraft.FeatureLevelRecord) -> li
     return [FeatureChanged(record.name, record.feature_level)]
 
 
-def _register_broker(image: "MetadataImage", record: kraft.RegisterBrokerRecord) -> list[Change]:
+def _register_broker(image: ImageState, record: kraft.RegisterBrokerRecord) -> list[Change]:
     image.brokers[record.broker_id] = BrokerImage(
         broker_id=record.broker_id,
         incarnation_id=record.incarnation_id,
@@ -181,23 +191,21 @@ def _register_broker(image: "MetadataImage", record: kraft.RegisterBrokerRecord)
     return [BrokerChanged(record.broker_id)]
 
 
-def _broker(image: "MetadataImage", broker_id: int, epoch: int) -> BrokerImage:
+def _broker(image: ImageState, broker_id: int, epoch: int) -> BrokerImage:
     broker = image.brokers.get(broker_id)
     if broker is None or broker.epoch != epoch:
         raise ReplayFailed(f"broker {broker_id} is not registered with epoch {epoch}")
     return broker
 
 
-def _unregister_broker(
-    image: "MetadataImage", record: kraft.UnregisterBrokerRecord
-) -> list[Change]:
+def _unregister_broker(image: ImageState, record: kraft.UnregisterBrokerRecord) -> list[Change]:
     _broker(image, record.broker_id, record.broker_epoch)
     del image.brokers[record.broker_id]
     return [BrokerChanged(record.broker_id)]
 
 
 def _fence(
-    image: "MetadataImage", record: kraft.FenceBrokerRecord | kraft.UnfenceBrokerRecord
+    image: ImageState, record: kraft.FenceBrokerRecord | kraft.UnfenceBrokerRecord
 ) -> list[Change]:
     broker = _broker(image, record.id, record.epoch)
     fenced = isinstance(record, kraft.FenceBrokerRecord)
@@ -205,9 +213,7 @@ def _fence(
     return [BrokerChanged(record.id)]
 
 
-def _change_broker(
-    image: "MetadataImage", record: kraft.BrokerRegistrationChangeRecord
-) -> list[Change]:
+def _change_broker(image: ImageState, record: kraft.BrokerRegistrationChangeRecord) -> list[Change]:
     broker = _broker(image, record.broker_id, record.broker_epoch)
     changed: dict[str, Any] = {}
     if record.fenced != 0:
@@ -222,35 +228,28 @@ def _change_broker(
     return [BrokerChanged(record.broker_id)]
 
 
-def _register_controller(
-    image: "MetadataImage", record: kraft.RegisterControllerRecord
-) -> list[Change]:
+def _register_controller(image: ImageState, record: kraft.RegisterControllerRecord) -> list[Change]:
     image.controllers[record.controller_id] = ControllerImage(
         controller_id=record.controller_id,
         incarnation_id=record.incarnation_id,
         endpoints=record.end_points,
         features=record.features,
     )
-    return []
+    return [ControllerChanged(record.controller_id)]
 
 
-def _producer_ids(image: "MetadataImage", record: kraft.ProducerIdsRecord) -> list[Change]:
+def _producer_ids(image: ImageState, record: kraft.ProducerIdsRecord) -> list[Change]:
     image.next_producer_id = record.next_producer_id
-    return []
+    return [ProducerIdsTaken(record.next_producer_id)]
 
 
-def _quota(image: "MetadataImage", record: kraft.ClientQuotaRecord) -> list[Change]:
+def _quota(image: ImageState, record: kraft.ClientQuotaRecord) -> list[Change]:
     entity = tuple(sorted((e.entity_type, e.entity_name) for e in record.entity))
-    if not record.remove:
-        image.quotas.setdefault(entity, {})[record.key] = record.value
-    elif entity in image.quotas:
-        image.quotas[entity].pop(record.key, None)
-        if not image.quotas[entity]:
-            del image.quotas[entity]
+    _replace(image.quotas, entity, record.key, None if record.remove else record.value)
     return [QuotaChanged(entity)]
 
 
-def _clear_elr(image: "MetadataImage", record: kraft.ClearElrRecord) -> list[Change]:
+def _clear_elr(image: ImageState, record: kraft.ClearElrRecord) -> list[Change]:
     """Forget the eligible leader replicas (KIP-966) of one topic, or of all for the empty name."""
     named = image.topics_by_name.get(record.topic_name)
     topics = (
@@ -260,6 +259,7 @@ def _clear_elr(image: "MetadataImage", record: kraft.ClearElrRecord) -> list[Cha
     for topic in topics:
         for index, old in enumerate(topic.partitions):
             if old.eligible_leader_replicas or old.last_known_elr:
+                topic = image.editable(topic)
                 topic.partitions[index] = replace(
                     old,
                     partition_epoch=old.partition_epoch + 1,
@@ -270,14 +270,16 @@ def _clear_elr(image: "MetadataImage", record: kraft.ClearElrRecord) -> list[Cha
     return changes
 
 
-def _keep(image: "MetadataImage", record: object) -> list[Change]:
-    image.kept[_identity(record)] = record
-    return []
+def _keep(image: ImageState, record: object) -> list[Change]:
+    identity = _identity(record)
+    image.kept[identity] = record
+    return [KeptChanged(identity)]
 
 
-def _drop(image: "MetadataImage", record: object) -> list[Change]:
-    image.kept.pop(_identity(record), None)
-    return []
+def _drop(image: ImageState, record: object) -> list[Change]:
+    identity = _identity(record)
+    image.kept.pop(identity, None)
+    return [KeptChanged(identity)]
 
 
 def _identity(record: object) -> tuple[str, ...]:
@@ -293,11 +295,11 @@ def _identity(record: object) -> tuple[str, ...]:
             raise AssertionError(f"{type(record).__name__} is not kept")
 
 
-def _nothing(image: "MetadataImage", record: object) -> list[Change]:
+def _nothing(image: ImageState, record: object) -> list[Change]:
     return []
 
 
-_REPLAY: Final[dict[type, Callable[["MetadataImage", Any], list[Change]]]] = {
+_REPLAY: Final[dict[type, Callable[[ImageState, Any], list[Change]]]] = {
     kraft.TopicRecord: _add_topic,
     kraft.RemoveTopicRecord: _remove_topic,
     kraft.PartitionRecord: _add_partition,

@@ -8,6 +8,7 @@ file is whole or absent, and a topic that is in it has all its folders.
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -67,9 +68,9 @@ def bury(
     return Buried(topic.name, topic.topic_id, now_ms, count, size, records, values)
 
 
-def encode(trash: Trash) -> bytes:
-    """The file's bytes."""
-    topics = [
+def entry(one: Buried) -> str:
+    """What the file says of a topic."""
+    return json.dumps(
         {
             "name": one.name,
             "id": one.topic_id.hex(),
@@ -79,9 +80,14 @@ def encode(trash: Trash) -> bytes:
             "records": one.records,
             "metadata": [b64encode(value).decode() for value in one.values],
         }
-        for one in trash.topics.values()
-    ]
-    return json.dumps({"version": _VERSION, "topics": topics, "names": trash.names}).encode()
+    )
+
+
+def encode(entries: Iterable[str], names: Mapping[str, int]) -> bytes:
+    """The file's bytes, of what `entry` gave for each topic."""
+    topics = ", ".join(entries)
+    text = f'{{"version": {_VERSION}, "topics": [{topics}], "names": {json.dumps(dict(names))}}}'
+    return text.encode()
 
 
 def decode(data: bytes) -> Trash:
@@ -150,6 +156,6 @@ def version_of(disk: Disk, data_dir: str) -> tuple[int, int]:
     return disk.size(path), disk.modified_ms(path)
 
 
-def write(disk: Disk, data_dir: str, trash: Trash) -> None:
-    """Replace the file durably. Raises StorageFailed."""
-    write_file(disk, f"{data_dir}/{TRASH_FILE}", encode(trash))
+def write(disk: Disk, data_dir: str, entries: Iterable[str], names: Mapping[str, int]) -> None:
+    """Replace the file durably; on any thread. Raises StorageFailed."""
+    write_file(disk, f"{data_dir}/{TRASH_FILE}", encode(entries, names))

@@ -24,15 +24,26 @@ _NS: Final = 1_000_000
 
 
 class Door(Protocol):
-    """A listener."""
+    """A listener. number: its place among the configured ones."""
 
     sock: socket.socket
+    number: int
 
 
 class Arrivals:
-    """Connections on their way in, of one network process."""
+    """Connections on their way in, of one network process. held: to be closed when. shut_doors: to
+    be opened when. Heaps; read them only."""
 
-    __slots__ = ("_clock", "_closed", "_held", "_limits", "_log", "_loop", "_meters", "_numbers")
+    __slots__ = (
+        "_clock",
+        "_limits",
+        "_log",
+        "_loop",
+        "_meters",
+        "_numbers",
+        "held",
+        "shut_doors",
+    )
 
     def __init__(
         self, meters: Meters, limits: ConnectionLimits, loop: Loop, clock: Clock, log: Log
@@ -43,8 +54,8 @@ class Arrivals:
         self._clock = clock
         self._log = log
         self._numbers = count()
-        self._held: list[tuple[int, int, socket.socket]] = []
-        self._closed: list[tuple[int, int, Door]] = []
+        self.held: list[tuple[int, int, socket.socket]] = []
+        self.shut_doors: list[tuple[int, int, Door]] = []
 
     def let_in(self, sock: socket.socket, address: str) -> bool:
         """Whether it becomes a connection, which is counted then; else it is closed, at once or
@@ -54,9 +65,9 @@ class Arrivals:
         if pause_ms:
             why = f"{CONNECTION} of this address: it is hung up on in {pause_ms} ms"
             self._log.event_from(WARNING, "connection-throttled", address, why=why)
-            heapq.heappush(self._held, (now_ns + pause_ms * _NS, next(self._numbers), sock))
-            if len(self._held) > _MOST_HELD:
-                heapq.heappop(self._held)[2].close()
+            heapq.heappush(self.held, (now_ns + pause_ms * _NS, next(self._numbers), sock))
+            if len(self.held) > _MOST_HELD:
+                heapq.heappop(self.held)[2].close()
             return False
         refused = self._limits.admit(address)
         if refused is not None:
@@ -75,23 +86,23 @@ class Arrivals:
         """Accept nobody there for so long."""
         self._loop.modify(door.sock.fileno(), 0)
         until_ns = self._clock.monotonic_ns() + pause_ns
-        heapq.heappush(self._closed, (until_ns, next(self._numbers), door))
+        heapq.heappush(self.shut_doors, (until_ns, next(self._numbers), door))
 
     def turn(self, now_ns: int) -> None:
         """Close and open whatever has waited long enough."""
-        while self._held and self._held[0][0] <= now_ns:
-            heapq.heappop(self._held)[2].close()
-        while self._closed and self._closed[0][0] <= now_ns:
-            door = heapq.heappop(self._closed)[2]
+        while self.held and self.held[0][0] <= now_ns:
+            heapq.heappop(self.held)[2].close()
+        while self.shut_doors and self.shut_doors[0][0] <= now_ns:
+            door = heapq.heappop(self.shut_doors)[2]
             self._loop.modify(door.sock.fileno(), select.EPOLLIN)
 
     def close(self) -> None:
         """Nobody is accepted any more."""
-        self._closed.clear()
+        self.shut_doors.clear()
 
     def wait_ms(self, now_ns: int, longest_ms: int) -> int:
         """How long the loop may wait until the next pause is over."""
-        for heap in (self._held, self._closed):
+        for heap in (self.held, self.shut_doors):
             if heap:
                 longest_ms = max(0, min(longest_ms, -(-(heap[0][0] - now_ns) // _NS)))
         return longest_ms

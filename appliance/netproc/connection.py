@@ -1,397 +1,396 @@
-"""One client's connection: bytes into the arena, frames out of them, answers back in the order of
-the requests.
+"""One client's connection: a transport, frames out of its bytes, answers back in the order of the
+requests, and the state that says which of this goes on.
 
-Reading stops (and TCP holds the client back) while too many answers wait or the arena has no room;
-it goes on when there is room again. Whoever makes no progress for too long is hung up on by the
-server's sweep.
+Reading stops (and TCP holds the client back) while too many answers wait or there is no room; it
+goes on when there is room again. Whoever makes no progress for too long is hung up on by the sweep.
+The floor is what all connections of a process share; requests go to its reception.
 """
 
 import contextlib
 import errno
-import os
-import select
-import socket
-from collections import deque
-from struct import Struct
-from typing import TYPE_CHECKING, Final
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Final
 
-from appliance.handlers.exchange import Exchange, FileRange, Piece
+from appliance.base.compiled import mypyc_attr
+from appliance.config.broker import BrokerConfig
+from appliance.handlers.exchange import Exchange
 from appliance.netproc import sniff
 from appliance.netproc.cursors import Cursors
+from appliance.netproc.framing import FrameRefused, Framing
 from appliance.netproc.habits import Habits
-from appliance.netproc.page_cache import ReadAhead
-from appliance.netproc.slabs import Slab, allocate, preferred_size
+from appliance.netproc.limits import ConnectionLimits
+from appliance.netproc.page_cache import PageCache
+from appliance.netproc.sending import COLD, FULL, SHARE, Sending
+from appliance.netproc.states import (
+    AGREED,
+    CLOSE,
+    CLOSED,
+    DRAIN,
+    DRAINING,
+    HANDSHAKE,
+    MUTE,
+    MUTED,
+    OPEN,
+    PAUSE_OVER,
+    ROOM,
+    STARVING,
+    move,
+)
+from appliance.netproc.states import FULL as NO_ROOM
+from appliance.netproc.stopwatch import Account, Stopwatch
+from appliance.netproc.transport import ENDED, READ, WRITE, Transport
+from appliance.ring.arena import Arena
+from appliance.ring.counters import AnswerCounts
+from appliance.shell.log import NOTICE, Log
+from appliance.shell.loop import Loop
 
-if TYPE_CHECKING:
-    from appliance.netproc.server import Server
-
-_LENGTH = Struct(">i").unpack_from
-_SMALLEST_FRAME: Final = 8  # key, version and correlation id
 _MOST_IN_FLIGHT: Final = 128
-_MOST_BUFFERS: Final = 64  # of one sendmsg
-_GROWTH: Final = 2  # a frame may reserve so many times what its sender has sent so far
-_FIRST_ROOM: Final = 256 * 1024
-_TURN_BYTES: Final = 2 << 20  # sent to one client before the others have their turn: under a ms
 _QUIET_NS: Final = 1_000_000_000
-
-_RANGE_BYTES: Final = 128  # what a file range that waits costs us
-_MISSING: Final = -1
-
-READ: Final = select.EPOLLIN
-WRITE: Final = select.EPOLLOUT
+_USUAL: Final = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT)
+_HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
 
 
-def _held(piece: Piece) -> int:
-    return _RANGE_BYTES if isinstance(piece, FileRange) else len(piece)
+class Floor:
+    """What the connections of a process share, and which of them wait for what.
+
+    choked: a ring is full, so nobody is read. dirty: have something to send in this turn.
+    starving: look for room in the next turn. cold: wait for the disk."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        log: Log,
+        watch: Stopwatch,
+        memory: memoryview,
+        config: BrokerConfig,
+        counts: AnswerCounts,
+    ) -> None:
+        """memory: the receive arena's."""
+        self.counts = counts
+        self.loop = loop
+        self.log = log
+        self.watch = watch
+        self.memory = memory
+        self.arena = Arena(len(memory))
+        self.page_cache = PageCache()
+        self.limits = ConnectionLimits()
+        self.frame_limit = min(config.int("socket.request.max.bytes"), len(memory) // 2)
+        self.queued_limit = config.int("penstock.connection.queued.max.bytes")
+        self.now_ns = 0  # of this turn
+        self.choked = False
+        self.open: dict[int, Connection] = {}
+        self.dirty: list[Connection] = []
+        self.starving: dict[Connection, None] = {}
+        self.cold: dict[Connection, None] = {}
+
+    def mark_dirty(self, connection: "Connection") -> None:
+        """Something can be sent at the end of this turn."""
+        if not connection.dirty:
+            connection.dirty = True
+            self.dirty.append(connection)
+
+    def habits(self) -> Iterator[Habits]:
+        """Of every connection."""
+        return (connection.habits for connection in self.open.values())
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Reception(ABC):
+    """Who serves what a connection receives."""
+
+    @abstractmethod
+    def request(self, connection: "Connection", position: int, end: int) -> None:
+        """One whole frame lies at memory[position:end], without its length."""
+        ...
+
+    @abstractmethod
+    def abandoned(self, x: Exchange) -> None:
+        """Nobody waits for the answer to this any more: its connection is closed."""
+        ...
 
 
 class Connection:
-    """State of one socket. `start` … `end` of the slab have arrived and are not consumed yet."""
+    """One client. state: one of `states`. dirty: it is among the floor's. listener: the number of
+    that by which it came."""
 
     __slots__ = (
+        "_blocked",
+        "_floor",
+        "_moved_ns",
+        "_pause_until_ns",
+        "_reception",
+        "account",
         "address",
-        "ahead",
-        "begun",
-        "closed",
         "cursors",
         "dirty",
-        "end",
-        "fd",
+        "framing",
         "habits",
-        "largest_frame",
         "listener",
         "mask",
-        "moved_ns",
-        "muted_until_ns",
         "one_by_one",
-        "out",
-        "out_bytes",
-        "queue",
-        "server",
-        "slab",
-        "sock",
-        "spent_ns",
-        "start",
-        "there",
+        "sending",
+        "state",
+        "transport",
     )
 
-    def __init__(self, server: "Server", sock: socket.socket, address: str, listener: int) -> None:
-        self.server = server
-        self.sock = sock
-        self.fd = sock.fileno()
+    def __init__(
+        self,
+        floor: Floor,
+        reception: Reception,
+        transport: Transport,
+        address: str,
+        listener: int,
+    ) -> None:
+        self._floor = floor
+        self._reception = reception
+        self.transport = transport
         self.address = address
         self.listener = listener
+        self.framing = Framing(floor.arena, floor.memory, floor.frame_limit)
+        self.sending = Sending(floor.page_cache, floor.counts)
         self.habits = Habits(address)
-        self.slab: Slab | None = None
-        self.start = self.end = 0
-        self.largest_frame = 0
-        self.queue: deque[Exchange] = deque()  # requests in order, answered or not
-        self.out: deque[Piece] = deque()  # what is being sent
-        self.out_bytes = 0
-        self.mask = READ
-        self.moved_ns = server.now_ns  # when bytes last moved either way
-        self.muted_until_ns = 0  # nothing is read before: the client is over its quota
-        self.one_by_one = False  # near its quota: no request before the last one is answered
-        self.closed = False
+        self.account = Account()
         self.cursors: Cursors | None = None  # made by its first fetch
-        self.ahead: ReadAhead | None = None  # made by its first read that the page cache has not
-        self.begun: Piece | None = None  # a range of a file of which the bytes up to `there`
-        self.there = 0  # were seen in memory
+        self.state = HANDSHAKE
         self.dirty = False
-        self.spent_ns = 0  # time of ours that is not billed yet (request_percentage)
+        self.one_by_one = False  # near its quota: no request before the last one is answered
+        self.mask = READ  # what the loop watches for; written by `_watch` alone
+        self._blocked = False  # the transport took less than there is to send
+        self._moved_ns = floor.now_ns  # when bytes last came
+        self._pause_until_ns = 0
+        floor.open[transport.fd] = self
+        floor.loop.register(transport.fd, READ, self)
+        self._agree()
 
-    # In -------------------------------------------------------------------------------------------
+    @property
+    def closed(self) -> bool:
+        """For ever."""
+        return self.state == CLOSED
+
+    # What the loop and the turn tell --------------------------------------------------------------
 
     def ready(self, mask: int) -> None:
-        """The loop says that the socket can be read or written."""
-        server = self.server
-        if mask & WRITE:
-            server.mark_dirty(self)
-        if mask & ~WRITE and not self.closed:
-            if server.watch.running:
-                server.watch.begin(self)
-            self._receive()
-            server.watch.end()
-
-    def _receive(self) -> None:
-        slab = self.slab
-        if slab is None:
-            wanted = preferred_size(self.largest_frame, len(self.server.memory))
-            slab = allocate(self.server.arena, wanted, 1)
-            if slab is None:
-                self._stop_reading()
-                return
-            self.slab = slab
-            self.start = self.end = slab.position
-        elif self.end == slab.limit and not self._make_room():
-            return
-        try:
-            count = self.sock.recv_into(self.server.memory[self.end : self.slab.limit])  # type: ignore[union-attr]
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            self.close()
-            return
-        if count == 0:
-            self.close()
-            return
-        self.end += count
-        self.moved_ns = self.server.now_ns
-        self.consume()
-
-    def consume(self) -> None:
-        """Hand every whole frame that has arrived to the server."""
-        server = self.server
-        memory = server.memory
-        start, end = self.start, self.end
-        while end - start >= 4:
-            length = _LENGTH(memory, start)[0]
-            if not _SMALLEST_FRAME <= length <= server.frame_limit:
-                self.start = start
-                self._refuse_frame(length)
-                return
-            if end - start < 4 + length:
-                break
-            if self._too_much_waits():
-                self.start = start
-                self._stop_reading()
-                return
-            self.largest_frame = max(self.largest_frame, length)
-            start += 4 + length
-            self.start = start
-            server.request(self, start - length, start)
-            if self.closed:
-                return
-        slab = self.slab
-        assert slab is not None
-        if start == end and slab.users == 1:
-            start = end = slab.position
-            self.end = end
-        self.start = start
-        frame_end = end
-        if end - start >= 4:
-            frame_end = start + 4 + _LENGTH(memory, start)[0]
-        if end == slab.limit or frame_end > slab.limit:
-            self._make_room()
-
-    def _make_room(self) -> bool:
-        """Take a slab in which the frame that is arriving fits (or more of it, while its sender has
-        shown little)."""
-        server = self.server
-        have = self.end - self.start
-        needed = have + 1
-        if have >= 4:
-            frame = 4 + _LENGTH(server.memory, self.start)[0]
-            trusted = max(_GROWTH * have, _GROWTH * self.largest_frame, _FIRST_ROOM)
-            needed = max(needed, min(frame, trusted))
-        wanted = preferred_size(self.largest_frame, len(server.memory))
-        slab = allocate(server.arena, wanted, needed)
-        if slab is None:
-            self._stop_reading()
-            return False
-        old = self.slab
-        assert old is not None
-        target = slab.position
-        server.memory[target : target + have] = server.memory[self.start : self.end]
-        old.let_go()
-        self.slab = slab
-        self.start, self.end = target, target + have
-        return True
-
-    def _too_much_waits(self) -> bool:
-        return (
-            len(self.queue) >= _MOST_IN_FLIGHT
-            or self.out_bytes > self.server.queued_limit
-            or self.server.choked
-            or self.muted_until_ns > self.server.now_ns
-            or (self.one_by_one and bool(self.queue))
-        )
-
-    def mute(self, until_ns: int) -> None:
-        """Take no more requests before `until_ns`; the server calls `resume` then."""
-        self.muted_until_ns = max(until_ns, self.muted_until_ns)
-        self._watch(self.mask & ~READ)
-
-    def _stop_reading(self) -> None:
-        """Nothing more is taken until there is room again; the server tries every turn."""
-        if self.muted_until_ns <= self.server.now_ns:
-            self.server.starving[self] = None
-        self._watch(self.mask & ~READ)
+        """The loop says that the socket can be read or written, or that the client hung up."""
+        floor, state = self._floor, self.state
+        if floor.watch.running:
+            floor.watch.begin(self.account)
+        if state == HANDSHAKE:
+            self._agree()
+        elif state != CLOSED and self.transport.wants:
+            self._go_on()
+        elif state != CLOSED:
+            if mask & WRITE:
+                floor.mark_dirty(self)
+            if (mask & READ and state == OPEN) or mask & _HUNG_UP:
+                self._receive()
+        if floor.watch.running:
+            floor.watch.end()
 
     def resume(self) -> None:
-        """There may be room again: go on with what is here, then read."""
-        if self.closed or self.muted_until_ns > self.server.now_ns:
+        """A pause is over, or there may be room again: go on with what is here, then read."""
+        floor = self._floor
+        if self.state == MUTED:
+            if self._pause_until_ns > floor.now_ns:
+                return
+            self.state = move(MUTED, PAUSE_OVER)
+        elif self.state == STARVING:
+            self.state = move(STARVING, ROOM)
+        elif self.state != OPEN:
             return
-        if self._too_much_waits():
-            self.server.starving[self] = None
-            return
-        self._watch(self.mask | READ)
-        if self.slab is not None and self.end - self.start >= 4:
-            if self.server.watch.running:
-                self.server.watch.begin(self)
-            self.consume()
-            self.server.watch.end()
+        if floor.watch.running:
+            floor.watch.begin(self.account)
+        self._take()
+        if self.transport.buffered and not self.transport.wants and self.state == OPEN:
+            self._receive()
+        self._watch()
+        if floor.watch.running:
+            floor.watch.end()
 
-    def rest(self) -> None:
-        """Give the slab back when it holds nothing; called for connections that have been quiet."""
-        slab = self.slab
-        if slab is not None and self.start == self.end and slab.users == 1:
-            slab.let_go()
-            self.slab = None
-            self.start = self.end = 0
-
-    def _refuse_frame(self, length: int) -> None:
-        server = self.server
-        head = bytes(server.memory[self.start : self.start + 4])
-        who = sniff.what(head)
-        if who is None:
-            limit = server.frame_limit
-            who = f"a frame of {length} bytes; 8 to {limit} are taken (socket.request.max.bytes)"
-        if sniff.is_http(head):
-            with contextlib.suppress(OSError):
-                self.sock.send(sniff.HTTP_ANSWER)
-        server.complain(self, "refused-bytes", who)
-        self.close()
-
-    # Out ------------------------------------------------------------------------------------------
+    def mute(self, until_ns: int) -> None:
+        """Take no more requests before `until_ns`; whoever says so calls `resume` then."""
+        if self.state != CLOSED:
+            self.state = move(self.state, MUTE)
+            self._pause_until_ns = max(until_ns, self._pause_until_ns)
+            self._watch()
 
     def flush(self) -> None:
-        """Send what is answered, in order, as far as the socket takes it."""
-        if self.closed:
+        """Send what is answered, in order, as far as the transport takes it."""
+        if self.state == CLOSED:
             return
-        queue, out = self.queue, self.out
-        while queue and queue[0].answer is not None:
-            answer = queue.popleft().answer
-            assert answer is not None
-            out.extend(answer)
-            self.out_bytes += sum(map(_held, answer))
-        room = _TURN_BYTES
+        floor = self._floor
         try:
-            while out:
-                sent = self._send_some(out)
-                if sent == _MISSING:
-                    self._watch(self.mask & ~WRITE)
-                    self.server.cold[self] = None
-                    return
-                if not sent:
-                    self._watch(self.mask | WRITE)
-                    return
-                room -= sent
-                if room <= 0 and out:
-                    self.server.mark_dirty(self)
-                    return
+            outcome = self.sending.send(self.transport, floor.now_ns)
         except OSError as problem:
-            if problem.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT):
-                self.server.complain(self, "send-failed", str(problem))
+            if problem.errno not in _USUAL:
+                self.complain("send-failed", str(problem))
             self.close()
             return
-        self.out_bytes = 0
-        if self.mask & WRITE:
-            self._watch(self.mask & ~WRITE)
+        if outcome == SHARE:
+            floor.mark_dirty(self)
+        elif outcome == COLD:
+            floor.cold[self] = None
+        blocked = outcome == FULL
+        if blocked != self._blocked or self.transport.wants:
+            self._blocked = blocked
+            self._watch()
+        if self.state == DRAINING:
+            self._hang_up_if_drained()
 
-    def _send_some(self, out: deque[Piece]) -> int:
-        """One system call; the bytes that the socket took, 0 when it is full, _MISSING when what
-        comes next is still on its way from the disk."""
-        head = out[0]
-        if isinstance(head, FileRange):
-            return self._send_file(out, head)
-        try:
-            if len(out) == 1:
-                sent = self.sock.send(head)
-            else:
-                buffers: list[bytes] = []
-                more = 0
-                for piece in out:
-                    if isinstance(piece, FileRange):
-                        more = socket.MSG_MORE
-                        break
-                    buffers.append(piece)
-                    if len(buffers) == _MOST_BUFFERS:
-                        break
-                sent = self.sock.sendmsg(buffers, (), more)
-        except BlockingIOError:
-            return 0
-        self.moved_ns = self.server.now_ns
-        left = sent
-        while left:
-            piece = out[0]
-            assert not isinstance(piece, FileRange)
-            if left < len(piece):
-                out[0] = piece[left:]
-                break
-            left -= len(piece)
-            out.popleft()
-        return sent
-
-    def _send_file(self, out: deque[Piece], piece: FileRange) -> int:
-        file, position, length = piece
-        if piece is self.begun:
-            share = self.there - position
-        else:
-            share = min(length, _TURN_BYTES)
-            if not self._is_there(file.fd, position, position + share):
-                return _MISSING
-        try:
-            sent = os.sendfile(self.fd, file.fd, position, share)
-        except BlockingIOError:
-            return 0
-        if sent == 0:
-            raise OSError(errno.EIO, f"the segment ends {length} bytes before what was promised")
-        self.moved_ns = self.server.now_ns
-        if sent == length:
-            out.popleft()
-            self.begun = None
-            return sent
-        out[0] = FileRange(file, position + sent, length - sent)
-        if sent < share:
-            self.begun, self.there = out[0], position + share
-        return sent
-
-    def _is_there(self, fd: int, position: int, end: int) -> bool:
-        """May these bytes of a file be sent, because they are in memory or do not get there?"""
-        server = self.server
-        if server.page_cache.holds(fd, end - 1):
-            if self.ahead is not None:
-                self.ahead.passed(fd, end)
-            return True
-        if self.ahead is None:
-            self.ahead = ReadAhead(server.page_cache)
-        return self.ahead.missed(fd, position, end, server.now_ns)
-
-    # Life -----------------------------------------------------------------------------------------
-
-    def _watch(self, mask: int) -> None:
-        if mask != self.mask:
-            self.mask = mask
-            self.server.loop.modify(self.fd, mask)
+    def drain(self) -> None:
+        """Take no more requests; hang up once what was asked is answered and sent."""
+        if self.state == HANDSHAKE:
+            self.close()
+        elif self.state not in (DRAINING, CLOSED):
+            self.state = move(self.state, DRAIN)
+            self._watch()
+            self._hang_up_if_drained()
 
     def sweep(self, now_ns: int, idle_ns: int, no_progress_ns: int) -> None:
         """Once a second: hang up on who is idle or makes no progress, free what lies unused."""
-        if self.muted_until_ns > now_ns:
-            self.moved_ns = now_ns  # it is we who do not read
-        still = now_ns - self.moved_ns
-        stuck = bool(self.out) or self.start != self.end
-        if stuck and not self.queue and still > no_progress_ns:
-            self.server.complain(self, "no-progress", f"nothing moved for {still // 10**6} ms")
+        if self.state == MUTED and self._pause_until_ns > now_ns:
+            self._moved_ns = now_ns  # it is we who do not read
+        framing, sending = self.framing, self.sending
+        still = now_ns - max(self._moved_ns, sending.moved_ns)
+        half = self.state == HANDSHAKE or self.transport.wants != 0 or framing.start != framing.end
+        if (half or sending.out) and not sending.queue and still > no_progress_ns:
+            self.complain("no-progress", f"nothing moved for {still // 10**6} ms")
             self.close()
-        elif still > idle_ns and not self.busy():
+        elif still > idle_ns and not half and sending.idle():
             self.close()
         elif still > _QUIET_NS:
-            self.rest()
+            framing.rest()
 
-    def busy(self) -> bool:
-        """Something is asked, unsent or half received."""
-        return bool(self.queue or self.out or self.start != self.end)
+    def complain(self, event: str, why: str) -> None:
+        """One line about this peer, at most one a second for each event and address."""
+        self._floor.log.event_from(NOTICE, event, self.address, why=why)
 
     def close(self) -> None:
         """Hang up; what is pending is dropped when its completions come."""
-        if self.closed:
+        if self.state == CLOSED:
             return
-        self.closed = True
-        self.server.forget(self)
-        self.sock.close()
-        self.out.clear()
-        self.queue.clear()
-        if self.slab is not None:
-            self.slab.let_go()
-            self.slab = None
+        self.state = move(self.state, CLOSE)
+        floor, sending = self._floor, self.sending
+        floor.loop.unregister(self.transport.fd)
+        del floor.open[self.transport.fd]
+        floor.starving.pop(self, None)
+        floor.cold.pop(self, None)
+        floor.limits.release(self.address)
+        for x in sending.queue:
+            self._reception.abandoned(x)
+        self.transport.close()
+        sending.drop()
+        self.framing.drop()
+
+    # The transport --------------------------------------------------------------------------------
+
+    def _agree(self) -> None:
+        """Go on with the transport's conversation before the first request."""
+        try:
+            agreed = self.transport.agree()
+        except OSError as problem:
+            self.complain("handshake-failed", str(problem))
+            self.close()
+            return
+        self._moved_ns = self._floor.now_ns
+        if agreed:
+            self.state = move(self.state, AGREED)
+            if self.transport.buffered:
+                self._floor.starving[self] = None  # the socket may say nothing more
+        self._watch()
+
+    def _go_on(self) -> None:
+        """Go on with the transport's conversation in the middle of others."""
+        try:
+            self.transport.go_on()
+        except OSError:
+            self.close()
+            return
+        if not self.transport.wants:
+            if self.sending.out:
+                self._floor.mark_dirty(self)
+            if self.transport.buffered:
+                self._floor.starving[self] = None
+        self._watch()
+        if self.state == DRAINING:
+            self._hang_up_if_drained()
+
+    def _receive(self) -> None:
+        framing, transport = self.framing, self.transport
+        room = framing.room()
+        if room is None:
+            self._starve()
+            return
+        try:
+            count = transport.receive(room)
+        except OSError:
+            self.close()
+            return
+        if count == ENDED:
+            self.close()
+            return
+        if count > 0:
+            framing.arrived(count)
+            self._moved_ns = self._floor.now_ns
+            self._take()
+        if transport.wants:
+            self._watch()
+        elif transport.buffered and self.state == OPEN:
+            self._floor.starving[self] = None
+
+    def _take(self) -> None:
+        """Hand whole frames to the reception, one after the other, as long as it is open."""
+        framing, sending, floor = self.framing, self.sending, self._floor
+        reception = self._reception
+        try:
+            while self.state == OPEN and framing.start != framing.end:
+                queued = len(sending.queue)
+                if (
+                    floor.choked
+                    or queued >= _MOST_IN_FLIGHT
+                    or sending.out_bytes > floor.queued_limit
+                    or (queued and self.one_by_one)
+                ):
+                    if framing.waiting():
+                        self._starve()
+                    return
+                end = framing.next()
+                if not end:
+                    return
+                reception.request(self, framing.body, end)
+        except FrameRefused as refused:
+            self._refuse(refused)
+
+    def _starve(self) -> None:
+        """Nothing more is taken until there is room again; the next turn looks."""
+        if self.state == OPEN:
+            self.state = move(OPEN, NO_ROOM)
+            self._floor.starving[self] = None
+            self._watch()
+
+    def _refuse(self, refused: FrameRefused) -> None:
+        who = sniff.what(refused.head)
+        if who is None:
+            limit = self._floor.frame_limit
+            who = f"{refused}; 8 to {limit} are taken (socket.request.max.bytes)"
+        if sniff.is_http(refused.head):
+            with contextlib.suppress(OSError):
+                self.transport.send([sniff.HTTP_ANSWER], False)
+        self.complain("refused-bytes", who)
+        self.close()
+
+    def _hang_up_if_drained(self) -> None:
+        if self.sending.idle() and not self.transport.wants:
+            self.close()
+
+    def _watch(self) -> None:
+        """Tell the loop what this connection waits for."""
+        if self.state == CLOSED:
+            return
+        mask = self.transport.wants
+        assert mask or self.state != HANDSHAKE, "a handshake waits for nothing"
+        if not mask:
+            mask = (READ if self.state == OPEN else 0) | (WRITE if self._blocked else 0)
+        if mask != self.mask:
+            self.mask = mask
+            self._floor.loop.modify(self.transport.fd, mask)

@@ -1,88 +1,109 @@
 """Where a consumer's next fetch begins, found without asking the partition's home.
 
 What lies below the published high watermark is immutable, so a fetch that goes on where the last
-one of its connection was can be planned here: step over batch headers in the segment file from the
-place that the home named last. The hop it saves is most of a small fetch's latency. Whatever is not
-plain (another segment, many tiny batches, a high watermark that is not in it) is left to the
-home.
+one of its connection was can be planned here, with the file of its segment and the file of its
+index (`wire/ranges.py`). The hop it saves is most of a small fetch's latency, and the waking of
+another process in a large one. Whatever is not plain (an offset somewhere else, an index that is
+not written so far, holes that compaction left) is asked of the home.
 """
 
-import os
-from struct import Struct
+from typing import Final
 
+from appliance.handlers.exchange import Place, Route
+from appliance.netproc.segments import OpenSegment, Segments
 from appliance.ring.partition_table import (
-    END_SEGMENT,
+    DIRECTORY,
     HIGH_WATERMARK,
     LAYOUT,
     LOG_START,
     ONLINE,
+    STABLE_POSITION,
+    STABLE_SEGMENT,
     STATUS,
     VERSION,
     VISIBLE_POSITION,
+    VISIBLE_SEGMENT,
 )
+from appliance.wire.ranges import NotABatch, cut_by_index, seek
 
-_HEAD = Struct(">qi11xi")  # base offset, length of what follows, last offset delta
-_HEAD_BYTES = 27
-assert _HEAD.size == _HEAD_BYTES
-_LENGTH_PREFIX = 12  # base offset and length are not counted in the length
-_MOST_STEPS = 32  # then asking is cheaper
-
-Place = tuple[int, int, int, int, int]
-"""(base offset of the segment, position, length, length of the first batch, layout), as FOUND says
-it."""
+_CHUNK: Final = 4096  # of each read: one header, or many tiny batches
+_MOST_READS: Final = 8  # then asking is cheaper
 
 
 class Cursors:
-    """One connection's places: partition handle → (segment, position of a batch, layout)."""
+    """One connection's places: partition handle → (segment, where its last range began and ended,
+    layout)."""
 
     __slots__ = ("_places",)
 
     def __init__(self) -> None:
-        self._places: dict[int, tuple[int, int, int]] = {}
+        self._places: dict[int, tuple[int, int, int, int]] = {}
 
-    def remember(self, handle: int, segment: int, position: int, layout: int) -> None:
-        """The home said that a batch begins at `position` of `segment` in this layout."""
-        self._places[handle] = (segment, position, layout)
-
-    def segment(self, handle: int) -> int:
-        """The segment that the last fetch was in, -1 when there was none."""
-        place = self._places.get(handle)
-        return -1 if place is None else place[0]
+    def remember(self, handle: int, segment: int, position: int, length: int, layout: int) -> None:
+        """The home said that whole batches lie in these bytes of `segment` in this layout."""
+        self._places[handle] = (segment, position, position + length, layout)
 
     def locate(
-        self, handle: int, row: list[int], fd: int, offset: int, max_bytes: int
+        self,
+        segments: Segments,
+        route: Route,
+        row: list[int],
+        offset: int,
+        limit: int,
+        max_bytes: int,
     ) -> Place | None:
-        """The bytes from `offset` on; None: ask the home. row: of the partition table. fd: the
-        remembered segment."""
-        segment, position, layout = self._places[handle]
-        limit = _readable(row, segment, fd)
-        if limit < 0 or row[LAYOUT] != layout or not row[LOG_START] <= offset < row[HIGH_WATERMARK]:
+        """The bytes from `offset` on; None: ask the home. row: of the partition table. limit: its
+        high watermark or its last stable offset."""
+        place = self._places.get(route.handle)
+        if place is None:
             return None
-        start = position
-        for _ in range(_MOST_STEPS):
-            if position + _HEAD_BYTES > limit:
+        base, begin, end, layout = place
+        if (
+            row[STATUS] != ONLINE
+            or row[VERSION] & 1
+            or row[LAYOUT] != layout
+            or not row[LOG_START] <= offset < limit
+        ):
+            return None
+        last, most = row[VISIBLE_SEGMENT], row[VISIBLE_POSITION]
+        if limit < row[HIGH_WATERMARK]:
+            last, most = row[STABLE_SEGMENT], row[STABLE_POSITION]
+        file = segments.get(route, base, row[DIRECTORY], layout) if base <= last else None
+        if file is None:
+            return None
+        room = most if base == last else file.size()
+        if base < last and end >= room:  # it ends: the next may be named so
+            file = segments.get(route, offset, row[DIRECTORY], layout)
+            if file is None or offset > last:
                 return None
-            base, length, delta = _HEAD.unpack(os.pread(fd, _HEAD_BYTES, position))
-            if position == start and base > offset:
-                return None  # the consumer went back
-            first: int = length + _LENGTH_PREFIX
-            if base + delta >= offset:
-                self._places[handle] = (segment, position, layout)
-                room = limit - position
-                if first > room:
-                    return None
-                return segment, position, max(first, min(max_bytes, room)), first, layout
-            position += first
+            base, begin, end = offset, 0, 0
+            room = most if base == last else file.size()
+        found = _find(file, begin, end, room, offset, max_bytes, base)
+        if found is not None:
+            self._places[route.handle] = (base, found[1], found[1] + found[2], layout)
+        return found
+
+
+def _find(
+    file: OpenSegment, begin: int, end: int, limit: int, offset: int, max_bytes: int, base: int
+) -> Place | None:
+    """The range from the batch with `offset` on: at `end`, where the last one ended, or from where
+    that began, when the client took a part of it."""
+    read = file.read
+    try:
+        batch = seek(read, end, limit, offset, limit, _CHUNK, _MOST_READS)
+        if (batch[0] < 0 or batch[1] > offset) and begin < end:
+            batch = seek(read, begin, limit, offset, limit, _CHUNK, _MOST_READS)
+        position, first_offset, first = batch
+        room = limit - position
+        if position < 0 or first_offset > offset or first > room:
+            return None
+        length = room
+        if room > max_bytes:
+            length = first
+            if first < max_bytes:
+                entries = file.entries()
+                length = cut_by_index(read, file.index, entries, base, batch, room, max_bytes)
+    except NotABatch:
         return None
-
-
-def _readable(row: list[int], segment: int, fd: int) -> int:
-    """Bytes of the segment that are below the high watermark for sure, -1 when that is not
-    plain."""
-    if row[STATUS] != ONLINE or row[VERSION] & 1:
-        return -1
-    if segment == row[END_SEGMENT]:
-        return row[VISIBLE_POSITION]
-    if segment < row[END_SEGMENT] <= row[HIGH_WATERMARK]:
-        return os.fstat(fd).st_size
-    return -1
+    return (file, position, length, first) if length else None

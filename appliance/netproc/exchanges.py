@@ -2,8 +2,8 @@
 of them.
 
 Invariant: a number names one living exchange, and each living exchange waits for something, so
-nothing is answered in another's name and nothing waits for ever. An exchange ends once; what is
-answered at once never begins. Called by the server.
+nothing is answered in another's name and nothing waits for ever. An exchange begins when it asks
+somebody, and ends once; what is answered at once never begins.
 """
 
 import heapq
@@ -19,15 +19,16 @@ _NUMBERS: Final = 1 << 32  # as many as fit into the upper half of a token
 
 
 class Exchanges:
-    """living: by number; read it, never write it."""
+    """living: by number. deadlines: (when in ns, number), a heap. lost: see `lose`. Read them,
+    never write them."""
 
-    __slots__ = ("_deadlines", "_lost", "_next", "living")
+    __slots__ = ("_next", "deadlines", "living", "lost")
 
     def __init__(self, first: int = 0) -> None:
         self.living: dict[int, Exchange] = {}
         self._next = first
-        self._deadlines: list[tuple[int, int]] = []
-        self._lost: deque[tuple[Exchange, int]] = deque()
+        self.deadlines: list[tuple[int, int]] = []
+        self.lost: deque[tuple[Exchange, int]] = deque()
 
     def begin(self, x: Exchange) -> None:
         """Give it a number that no living one has."""
@@ -40,9 +41,15 @@ class Exchanges:
         x.number = number
         living[number] = x
 
-    def lives(self, x: Exchange) -> bool:
-        """Whether it has begun and not ended."""
-        return x.number != NO_NUMBER
+    def settle(self, x: Exchange) -> None:
+        """End it, and let go of its memory, if nothing is pending and nobody waits."""
+        if not x.pending and (x.answer is not None or x.connection.closed):
+            if x.slab is not None:
+                x.slab.let_go()
+                x.slab = None
+            found = self.living.pop(x.number, None)
+            assert found is x, "its number is another's"
+            x.number = NO_NUMBER
 
     def end(self, x: Exchange) -> None:
         """Nothing is pending, nobody waits: completions that still come are for nobody."""
@@ -55,11 +62,11 @@ class Exchanges:
 
     def schedule(self, x: Exchange) -> None:
         """Its deadline is to be kept to the millisecond."""
-        heapq.heappush(self._deadlines, (x.deadline_ns, x.number))
+        heapq.heappush(self.deadlines, (x.deadline_ns, x.number))
 
     def next_due(self, now_ns: int) -> Exchange | None:
         """One that was scheduled for now or before and is not answered; each is told once."""
-        deadlines = self._deadlines
+        deadlines = self.deadlines
         while deadlines and deadlines[0][0] <= now_ns:
             deadline, number = heapq.heappop(deadlines)
             x = self.living.get(number)
@@ -77,27 +84,27 @@ class Exchanges:
 
     def wait_ms(self, now_ns: int, longest_ms: int) -> int:
         """How long the loop may wait until the next deadline."""
-        if not self._deadlines:
+        if not self.deadlines:
             return longest_ms
-        return max(0, min(longest_ms, -(-(self._deadlines[0][0] - now_ns) // 1_000_000)))
+        return max(0, min(longest_ms, -(-(self.deadlines[0][0] - now_ns) // 1_000_000)))
 
     # What was lost --------------------------------------------------------------------------------
 
     def lose(self, x: Exchange, index: int) -> None:
         """What it asked by this index will never be answered."""
-        self._lost.append((x, index))
+        self.lost.append((x, index))
 
     def lose_all(self, homes: set[int]) -> None:
         """These processes died: what was asked of them is lost."""
         for x in self.living.values():
             for index, home in x.pending.items():
                 if home in homes:
-                    self._lost.append((x, index))
+                    self.lost.append((x, index))
 
     def next_lost(self) -> tuple[Exchange, int] | None:
         """One that was lost, no longer pending; each is told once."""
-        while self._lost:
-            x, index = self._lost.popleft()
+        while self.lost:
+            x, index = self.lost.popleft()
             if x.pending.pop(index, None) is not None:
                 return x, index
         return None

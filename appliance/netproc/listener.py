@@ -1,13 +1,11 @@
-"""Listening sockets: accept what waits, and say which address clients should be told."""
+"""Listening sockets: accept what waits."""
 
 import socket
-from typing import TYPE_CHECKING
 
 from appliance.config.broker import BrokerConfig
+from appliance.netproc.connections import Connections
 from appliance.netproc.sockets import tune
-
-if TYPE_CHECKING:
-    from appliance.netproc.server import Server
+from appliance.netproc.transport import Plain
 
 _MOST_AT_ONCE = 64
 
@@ -16,8 +14,11 @@ class Listener:
     """One listening socket of this process; connections wait in its backlog while the process is
     restarted."""
 
-    def __init__(self, server: "Server", number: int, sock: socket.socket) -> None:
-        self.server = server
+    def __init__(
+        self, connections: Connections, config: BrokerConfig, number: int, sock: socket.socket
+    ) -> None:
+        self._connections = connections
+        self._config = config
         self.number = number
         self.sock = sock
 
@@ -29,23 +30,9 @@ class Listener:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as problem:
-                self.server.out_of_files(self, problem)
+                self._connections.out_of_files(self, problem)
                 return
             address = str(peer[0])
-            tune(sock, address, self.server.config)
-            if not self.server.admit(sock, address, self.number):
+            tune(sock, address, self._config)
+            if not self._connections.admit(Plain(sock), address, self):
                 return
-
-
-def advertised(config: BrokerConfig, sock: socket.socket, number: int) -> tuple[str, int]:
-    """(host, port) to tell a client: advertised.listeners if set, else the address that its own
-    socket reached.
-
-    The latter is right behind every name, interface and container that the client can reach at all;
-    only a translated address (NAT, a published container port) needs the setting.
-    """
-    told = config.advertised(number)
-    if told is not None:
-        return told
-    name = sock.getsockname()
-    return str(name[0]), int(name[1])

@@ -21,14 +21,16 @@ Fields = tuple[int, ...]
 
 
 class Outbox:
-    """The writing ends of one network process."""
+    """The writing ends of one network process. fresh: something was pushed since who publishes
+    has put it back."""
 
-    __slots__ = ("_control", "_links", "kept", "writers")
+    __slots__ = ("_control", "_links", "fresh", "kept", "writers")
 
     def __init__(self, links: Links, ioprocs: int) -> None:
         self._links = links
         self._control = links.writer(CONTROL, 0)
         self.writers = [links.writer(IOPROC, n) for n in range(ioprocs)]
+        self.fresh = False
         self.kept: deque[tuple[int, Fields, bytes | None]] = deque()
 
     def is_up(self, home: int) -> bool:
@@ -70,6 +72,7 @@ class Outbox:
 
     def _push(self, home: int, fields: Fields, payload: bytes | None) -> bool:
         op, flags, handle, token, a, b, e, f = fields
+        self.fresh = True
         if payload is None:
             return self.writers[home].push(op, flags, handle, token, a, b, e=e, f=f)
         return self._writer(home).push_with_payload(

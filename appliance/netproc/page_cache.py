@@ -8,7 +8,9 @@ busy ahead of it, in larger pieces than the kernel's own read-ahead. Called by c
 
 import errno
 import os
-from typing import Final, Protocol
+from typing import Final
+
+from appliance.base.compiled import mypyc_attr
 
 AHEAD_BYTES: Final = 4 << 20
 """How far ahead of a reader the disk works."""
@@ -20,14 +22,7 @@ _MOST_FILES: Final = 1000
 _UNABLE: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
-class Fetching(Protocol):
-    """Whoever can be asked to have bytes ready: a PageCache."""
-
-    def fetch(self, fd: int, position: int, length: int) -> None:
-        """Begin to read these bytes of the file."""
-        ...
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PageCache:
     """The kernel's answers. Where it cannot tell, everything counts as present."""
 
@@ -61,7 +56,7 @@ class ReadAhead:
 
     __slots__ = ("_cache", "_ends", "_since_ns")
 
-    def __init__(self, cache: Fetching) -> None:
+    def __init__(self, cache: PageCache) -> None:
         self._cache = cache
         self._ends: dict[int, int] = {}  # descriptor to what was asked for, up to here
         self._since_ns = 0  # when the range that is waited for was missed first

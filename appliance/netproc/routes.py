@@ -6,7 +6,8 @@ from appliance.metadata.image import MetadataImage, TopicImage
 
 
 class Routes:
-    """A cache over an image; `clear` it when the image has changed."""
+    """A cache over an image; `clear` it when the image has changed. by_name, by_id: what is known,
+    for who looks there first; the same two for ever."""
 
     def __init__(
         self, image: MetadataImage, handles: dict[tuple[bytes, int], int], ioprocs: int
@@ -14,20 +15,20 @@ class Routes:
         self._image = image
         self._handles = handles
         self._ioprocs = ioprocs
-        self._by_name: dict[tuple[bytes, int], Route] = {}
-        self._by_id: dict[tuple[bytes, int], Route] = {}
+        self.by_name: dict[tuple[bytes, int], Route] = {}
+        self.by_id: dict[tuple[bytes, int], Route] = {}
 
     def clear(self, image: MetadataImage, handles: dict[tuple[bytes, int], int]) -> None:
         """Start again from this image and these rows of the partition table."""
         self._image = image
         self._handles = handles
-        self._by_name.clear()
-        self._by_id.clear()
+        self.by_name.clear()
+        self.by_id.clear()
 
     def get(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         """The route of a partition; `topic` is a name in UTF-8 or, by_id, the 16 bytes of a topic
         id."""
-        cache = self._by_id if by_id else self._by_name
+        cache = self.by_id if by_id else self.by_name
         found = cache.get((topic, partition))
         if found is None:
             found = self._find(topic, partition, by_id)

@@ -5,54 +5,86 @@ A file stays open while a response that sends from it exists, whatever is evicte
 
 import os
 from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
 
-from appliance.ring.partition_table import LAYOUT, PartitionTable
+from appliance.handlers.exchange import Route
+from appliance.ring.partition_table import COLUMNS, LAYOUT, ROW_MASK, PartitionTable
+from appliance.wire.ranges import Read
+
+_ENTRY = 8  # bytes of an index entry
 
 
 class OpenSegment:
-    """A descriptor that closes itself when nobody refers to it any more."""
+    """Descriptors that close themselves when nobody refers to them any more. read: of the .log
+    file, index: of the .index file, once `entries` was asked for."""
 
-    __slots__ = ("fd", "layout")
+    __slots__ = ("_index_fd", "_size", "_stem", "fd", "index", "layout", "read")
 
-    def __init__(self, path: str, layout: int) -> None:
+    def __init__(self, stem: str, layout: int) -> None:
+        self._index_fd = -1
+        self._size = -1
+        self._stem = stem
         self.layout = layout
-        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.fd = os.open(stem + ".log", os.O_RDONLY | os.O_CLOEXEC)
+        self.read: Read = partial(os.pread, self.fd)
+        self.index: Read = self.read
+
+    def size(self) -> int:
+        """Bytes of a full segment. Never to be asked of the active one."""
+        if self._size < 0:
+            self._size = os.fstat(self.fd).st_size
+        return self._size
+
+    def entries(self) -> int:
+        """How many entries its index file has, 0 when there is none."""
+        if self._index_fd < 0:
+            try:
+                self._index_fd = os.open(self._stem + ".index", os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return 0
+            self.index = partial(os.pread, self._index_fd)
+        return os.fstat(self._index_fd).st_size // _ENTRY
 
     def __del__(self) -> None:
-        fd = getattr(self, "fd", -1)
-        if fd >= 0:
-            os.close(fd)
+        for fd in (getattr(self, "fd", -1), getattr(self, "_index_fd", -1)):
+            if fd >= 0:
+                os.close(fd)
 
 
 class Segments:
-    """At most `capacity` segments kept open, by (handle, base offset) and folder: a partition may
-    have moved to another one."""
+    """At most `capacity` segments kept open, by (handle, base offset, number of the log folder): a
+    partition may have moved to another one. log_dirs: the paths of the folders."""
 
-    def __init__(self, table: PartitionTable, capacity: int = 256) -> None:
-        self._table = table
+    __slots__ = ("_capacity", "_log_dirs", "_open", "_rows")
+
+    def __init__(self, table: PartitionTable, log_dirs: Sequence[str], capacity: int = 256) -> None:
+        self._rows = table.state
+        self._log_dirs = log_dirs
         self._capacity = capacity
-        self._open: OrderedDict[tuple[int, int, str], OpenSegment] = OrderedDict()
+        self._open: OrderedDict[tuple[int, int, int], OpenSegment] = OrderedDict()
 
-    def get(self, handle: int, base_offset: int, folder: str, layout: int) -> OpenSegment | None:
-        """The segment `base_offset` in `folder` as it is in this layout; None when there is no
-        such file (any more)."""
-        key = (handle, base_offset, folder)
+    def get(self, route: Route, base_offset: int, number: int, layout: int) -> OpenSegment | None:
+        """The segment `base_offset` of a partition in this log folder as it is in this layout; None
+        when there is no such file (any more)."""
+        key = (route.handle, base_offset, number)
         found = self._open.get(key)
         if found is not None and found.layout == layout:
             self._open.move_to_end(key)
             return found
+        folder = f"{self._log_dirs[number]}/{route.topic}-{route.partition}"
         try:
-            opened = OpenSegment(f"{folder}/{base_offset:020d}.log", layout)
+            opened = OpenSegment(f"{folder}/{base_offset:020d}", layout)
         except FileNotFoundError:
             return None
-        if self._table.get(handle, LAYOUT) != layout:
+        if self._rows[(route.handle & ROW_MASK) * COLUMNS + LAYOUT] != layout:
             return None  # compacted: the name may have changed hands before it was opened
         if found is not None:
-            self._drop(handle)
-        self._open[key] = found = opened
+            self._drop(route.handle)
+        self._open[key] = opened
         if len(self._open) > self._capacity:
             self._open.popitem(last=False)
-        return found
+        return opened
 
     def _drop(self, handle: int) -> None:
         """What compaction replaced takes room on the disk while it is open."""

@@ -6,7 +6,15 @@ nobody has such a quota.
 """
 
 from appliance.base.clock import Clock
-from appliance.netproc.connection import Connection
+
+
+class Account:
+    """What was spent for one connection and is not billed yet, in ns."""
+
+    __slots__ = ("spent_ns",)
+
+    def __init__(self) -> None:
+        self.spent_ns = 0
 
 
 class Stopwatch:
@@ -16,14 +24,14 @@ class Stopwatch:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._for: Connection | None = None
+        self._for: Account | None = None
         self._since_ns = 0
         self.running = False
 
-    def begin(self, connection: Connection) -> None:
-        """From now on time is spent for this connection."""
+    def begin(self, account: Account) -> None:
+        """From now on time is billed to this account."""
         self.end()
-        self._for = connection
+        self._for = account
         self._since_ns = self._clock.monotonic_ns()
 
     def end(self) -> None:
@@ -32,10 +40,10 @@ class Stopwatch:
             self._for.spent_ns += self._clock.monotonic_ns() - self._since_ns
             self._for = None
 
-    def bill(self, connection: Connection) -> int:
+    def bill(self, account: Account) -> int:
         """What was spent for it since the last bill, in ns."""
-        if self._for is connection:
+        if self._for is account:
             self.end()
-            self.begin(connection)
-        spent, connection.spent_ns = connection.spent_ns, 0
+            self.begin(account)
+        spent, account.spent_ns = account.spent_ns, 0
         return spent

@@ -38,13 +38,14 @@ _HEADER_BYTES: Final = 10  # without the client id and tagged fields
 class Throttling:
     """The quotas as one network process applies them.
 
-    active: some client has a quota on what it sends, reads, asks or changes."""
+    active: some client has a quota on what it sends, reads, asks or changes. muted: whose pause
+    ends when, a heap; read it only."""
 
-    __slots__ = ("_log", "_meters", "_muted", "_ties", "_warned", "active", "meters", "watch")
+    __slots__ = ("_log", "_ties", "_warned", "active", "meters", "muted", "watch")
 
     def __init__(self, seat: Seat, log: Log, clock: Clock) -> None:
         self._log = log
-        self._muted: list[tuple[int, int, Connection]] = []  # until when, ties broken by order
+        self.muted: list[tuple[int, int, Connection]] = []  # until when, ties broken by order
         self._ties = count()
         self._warned: dict[tuple[str, Entity], int] = {}
         size_ms = seat.config.int("quota.window.size.seconds") * 1000
@@ -57,6 +58,7 @@ class Throttling:
         meters = self.meters
         meters.configure(quotas, arrivals)
         self.active = any(map(meters.limits, (PRODUCE, FETCH, REQUEST, MUTATION)))
+        self.watch.end()
         self.watch.running = meters.limits(REQUEST)
 
     def apply(self, x: Exchange, pieces: list[Piece], now_ns: int) -> list[Piece]:
@@ -93,25 +95,27 @@ class Throttling:
 
     def unmute(self, now_ns: int) -> None:
         """Go on reading whose pause is over."""
-        muted = self._muted
+        muted = self.muted
         while muted and muted[0][0] <= now_ns:
             heapq.heappop(muted)[2].resume()
 
     def wait_ms(self, now_ns: int, longest_ms: int) -> int:
         """How long the loop may wait until the next pause is over."""
-        if not self._muted:
+        if not self.muted:
             return longest_ms
-        return max(0, min(longest_ms, -(-(self._muted[0][0] - now_ns) // 1_000_000)))
+        return max(0, min(longest_ms, -(-(self.muted[0][0] - now_ns) // 1_000_000)))
 
     def _charge_time(self, x: Exchange, client: str, now_ms: int) -> int:
-        return self.meters.charge(REQUEST, _USER, client, self.watch.bill(x.connection), now_ms)
+        return self.meters.charge(
+            REQUEST, _USER, client, self.watch.bill(x.connection.account), now_ms
+        )
 
     def _mute(self, x: Exchange, kind: str, client: str, pause_ms: int, now_ns: int) -> None:
         if x.connection.closed:
             return
         until = now_ns + pause_ms * 1_000_000
         x.connection.mute(until)
-        heapq.heappush(self._muted, (until, next(self._ties), x.connection))
+        heapq.heappush(self.muted, (until, next(self._ties), x.connection))
         found = self.meters.told(kind, _USER, client)
         if found is None:
             return

@@ -33,8 +33,9 @@ free."""
 READ: Final = 2
 """Find the bytes at an offset. a: fetch offset, b: current leader epoch of the client (-1: none),
 e: max bytes, f: bytes that must be there before a parked read is answered, flags: READ_WAIT parks
-the read until there is something to answer; READ_COMMITTED stops at the last stable offset. The
-first batch is always returned whole, however big. Answered by FOUND."""
+the read until there is something to answer; READ_COMMITTED stops at the last stable offset;
+READ_GONE: the file that was named last for this offset could not be opened, so look whether it is
+there. The first batch is always returned whole, however big. Answered by FOUND."""
 
 CANCEL: Final = 3
 """Forget the parked reads whose token >> 32 equals this token >> 32. Not answered."""
@@ -64,6 +65,7 @@ on (`ioproc/moving.py`)."""
 
 READ_WAIT: Final = 1
 READ_COMMITTED: Final = 2
+READ_GONE: Final = 4
 
 # ioproc → netproc, all with flags = error code + 1 ------------------------------------------------
 
@@ -75,6 +77,10 @@ FOUND: Final = 34
 """a: high watermark, b: last stable offset, c: log start offset, d: base offset of the segment, g:
 position in the segment file, e: length in bytes (0: nothing there), f: length of the first batch,
 h: current leader epoch, i: layout of the segments for which d and g hold."""
+
+ABORTED: Final = 39
+"""Goes before the FOUND of a READ_COMMITTED read, as often as it takes: aborted transactions that
+have records in the range. Payload: as `wire/aborted.py` says."""
 
 LISTED: Final = 35
 """a: timestamp in ms, b: offset, c: leader epoch."""
@@ -117,10 +123,10 @@ OPERATIONS: Final = frozenset(
     (
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE),
         *(FORWARD, ENSURE_TOPIC, ASSIGN),
-        *(APPENDED, FOUND, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
+        *(APPENDED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
 )
-WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED))
+WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, ABORTED))
 WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""
 

@@ -1,9 +1,10 @@
 """One row of aligned 8-byte columns per partition, in shared memory, read by everyone without
 asking.
 
-Two areas: identity (topic id, partition, in use), written by control when a partition is created or
-deleted, the row count published last; state (offsets, sizes, counters), written by the home ioproc
-of the partition. A handle is the number of a row and, above ROW_BITS, how often the row was given
+Three areas: identity (topic id, partition, in use), written by control when a partition is created
+or deleted, the row count published last; state (offsets, sizes, counters), written by the home
+ioproc of the partition; what was served of it, written by each netproc in a part of its own. A
+handle is the number of a row and, above ROW_BITS, how often the row was given
 to another partition: a message that was meant for the one before names nobody.
 
 A single column is read plainly: aligned native stores never tear. Several columns that must belong
@@ -37,8 +38,7 @@ LEADER_EPOCH: Final = 7
 END_SEGMENT: Final = 8
 """Base offset of the active segment."""
 VISIBLE_POSITION: Final = 9
-"""Bytes of the active segment that lie below the high watermark; -1: it is not there, or too far
-behind to tell."""
+"""Bytes of VISIBLE_SEGMENT that lie below the high watermark."""
 BYTES_IN: Final = 10
 RECORDS_IN: Final = 11
 STATUS: Final = 12
@@ -58,12 +58,40 @@ UNCLEANABLE: Final = 18
 RETIRED_AT: Final = 19
 """Of a row that no partition has any more: the end of the metadata that removed its last one.
 Written by control."""
-COLUMNS: Final = 24  # three cache lines
+BATCHES_IN: Final = 20
+"""Like BYTES_IN and RECORDS_IN: what was appended since the appliance started."""
+VISIBLE_SEGMENT: Final = 23
+"""Base offset of the segment in which the high watermark lies; -1: that is not known. All of the
+segments before it is visible."""
+STABLE_SEGMENT: Final = 21
+"""The same of the last stable offset, for readers with read_committed."""
+STABLE_POSITION: Final = 22
+"""Bytes of STABLE_SEGMENT that lie below the last stable offset."""
+ABORTED_TO: Final = 24
+"""1 and the offset behind its last aborted transaction (0: there is none); 0: not known yet."""
+COLUMNS: Final = 32  # four cache lines
+_STATE: Final = (
+    *(VERSION, LOG_START, HIGH_WATERMARK, LAST_STABLE, LOG_END, RECOVERY_POINT, SIZE_BYTES),
+    *(LEADER_EPOCH, END_SEGMENT, VISIBLE_SEGMENT, VISIBLE_POSITION, STABLE_SEGMENT),
+    *(STABLE_POSITION, BYTES_IN, RECORDS_IN, BATCHES_IN, STATUS, DIRECTORY, FUTURE, FUTURE_BYTES),
+    *(LAYOUT, CLEANED_TO, UNCLEANABLE, RETIRED_AT, ABORTED_TO),
+)
+assert sorted(_STATE) == list(range(len(_STATE))) and len(_STATE) <= COLUMNS, (
+    "every column has a place of its own"
+)
+
+# Columns of a netproc's part of the served area.
+FETCHES: Final = 0
+"""Answers to fetches in which there were records of the partition."""
+BYTES_OUT: Final = 1
+SERVED_COLUMNS: Final = 2
 
 # Values of STATUS.
 NOT_OPEN: Final = 0
 ONLINE: Final = 1
 OFFLINE: Final = 2
+FOLLOWING: Final = 3
+"""It is served here, and another node leads it: its home says so to whoever asks."""
 
 _HEADER_WORDS: Final = 8
 _ROW_COUNT: Final = 0
@@ -80,6 +108,11 @@ def _word(row: int, word: int) -> int:
     return _HEADER_WORDS + row * _IDENTITY_WORDS + word
 
 
+def _served_words(rows: int) -> int:
+    """Whole cache lines for one netproc."""
+    return -(-rows * SERVED_COLUMNS // 8) * 8
+
+
 class Row(NamedTuple):
     """Identity of a partition and where its row is."""
 
@@ -89,29 +122,35 @@ class Row(NamedTuple):
 
 
 class PartitionTable:
-    """The table over a memory of `bytes_needed(rows)` bytes, all zero at first (untouched rows cost
-    nothing)."""
+    """The table over a memory of `bytes_needed(…)` bytes, all zero at first (untouched rows cost
+    nothing). Over memory that cannot be written it is only read."""
 
-    __slots__ = ("_identity", "_journal", "_memory", "rows", "state")
+    __slots__ = ("_identity", "_journal", "_memory", "rows", "served", "state")
 
-    def __init__(self, memory: memoryview, rows: int = DEFAULT_ROWS) -> None:
-        size = self.bytes_needed(rows)
-        assert len(memory) >= size and not memory.readonly
+    def __init__(self, memory: memoryview, rows: int = DEFAULT_ROWS, netprocs: int = 1) -> None:
+        size = self.bytes_needed(rows, netprocs)
+        assert len(memory) >= size
         assert rows <= 1 << ROW_BITS
         split = (_HEADER_WORDS + rows * (_IDENTITY_WORDS + 1)) * 8
         self._journal = _HEADER_WORDS + rows * _IDENTITY_WORDS
         self.rows = rows
         self._memory = memory
         self._identity = memory[:split].cast("q")
-        self.state = memory[split:size].cast("q")
+        served = split + rows * COLUMNS * 8
+        self.state = memory[split:served].cast("q")
         """Hot paths read and write `state[(handle & ROW_MASK) * COLUMNS + HIGH_WATERMARK]`
         themselves."""
+        part = _served_words(rows)
+        words = memory[served:size].cast("q")
+        self.served = tuple(words[n * part : (n + 1) * part] for n in range(netprocs))
+        """Of each netproc: `served[n][(handle & ROW_MASK) * SERVED_COLUMNS + BYTES_OUT]`."""
 
     @staticmethod
-    def bytes_needed(rows: int = DEFAULT_ROWS) -> int:
+    def bytes_needed(rows: int = DEFAULT_ROWS, netprocs: int = 1) -> int:
         """Size of the table's memory in bytes."""
         assert rows % 2 == 0, "the state area begins at a cache line"
-        return (_HEADER_WORDS + rows * (_IDENTITY_WORDS + 1 + COLUMNS)) * 8
+        words = _HEADER_WORDS + rows * (_IDENTITY_WORDS + 1 + COLUMNS)
+        return (words + netprocs * _served_words(rows)) * 8
 
     # Identity: control writes ---------------------------------------------------------------------
 
@@ -137,6 +176,10 @@ class PartitionTable:
         begin = row * COLUMNS
         for column in range(COLUMNS):
             self.state[begin + column] = 0
+        begin = row * SERVED_COLUMNS
+        for part in self.served:
+            for column in range(SERVED_COLUMNS):
+                part[begin + column] = 0
         return self._give(row, ((used >> 1) + 1) % GENERATIONS, topic_id, partition)
 
     def _give(self, row: int, generation: int, topic_id: TopicId, partition: int) -> int:
@@ -217,6 +260,12 @@ class PartitionTable:
     def set(self, handle: int, column: int, value: int) -> None:
         """One column of one row; readers see the old or the new value."""
         self.state[(handle & ROW_MASK) * COLUMNS + column] = value
+
+    def served_of(self, handle: int) -> tuple[int, int]:
+        """(FETCHES, BYTES_OUT) of all netprocs together."""
+        at = (handle & ROW_MASK) * SERVED_COLUMNS
+        fetches = sum(part[at + FETCHES] for part in self.served)
+        return fetches, sum(part[at + BYTES_OUT] for part in self.served)
 
     def begin(self, handle: int) -> None:
         """Columns that belong together are about to change. A predecessor may have died in

@@ -31,12 +31,12 @@ FIRST_EPOCH: Final = 2
 time."""
 
 # Words for all, each writer on its own cache line (8 words).
-_EPOCH: Final = 0  # supervisor
+EPOCH: Final = 0  # supervisor
 _CLUSTER_READY: Final = 1  # supervisor
-_DRAIN: Final = 2  # supervisor
+DRAIN: Final = 2  # supervisor
 _WAS_CLEAN: Final = 3  # supervisor
-_METADATA_OFFSET: Final = 8  # control
-_METADATA_POSITION: Final = 9  # control
+METADATA_OFFSET: Final = 8  # control
+_LEADER: Final = 9  # control: epoch << 32 | node id + 1, of who leads the metadata log
 _ROWS_AT: Final = 16
 
 # Words of a row, again one cache line per writer; `asleep` alone because peers read it at every
@@ -45,12 +45,12 @@ _ALIVE: Final = 0  # supervisor
 _GENERATION: Final = 1  # supervisor
 _PID: Final = 2  # supervisor
 _PHASE: Final = 8  # the process: generation << 8 | state
-_HEARTBEAT: Final = 9  # the process
+HEARTBEAT: Final = 9  # the process
 _APPLIED: Final = 10  # the process
 _CONFIRMED: Final = 11  # the process
 _ACCUSED: Final = 12  # the process: 1 + row << 16 | generation of a peer whose ring is broken
-_LONGEST_TURN: Final = 13  # the process; who measures sets it to zero
-_ASLEEP: Final = 16  # the process
+LONGEST_TURN: Final = 13  # the process; who measures sets it to zero
+ASLEEP: Final = 16  # the process
 _ROW: Final = 24
 
 
@@ -82,7 +82,7 @@ class ProcessTable:
     def __init__(self, memory: memoryview, *, ioprocs: int, netprocs: int) -> None:
         self.peers = peers_of(ioprocs, netprocs)
         size = self.bytes_needed(ioprocs, netprocs)
-        assert len(memory) >= size and not memory.readonly
+        assert len(memory) >= size
         self._words = memory[:size].cast("q")
         self._at = {peer: _ROWS_AT + n * _ROW for n, peer in enumerate(self.peers)}
 
@@ -96,7 +96,7 @@ class ProcessTable:
     @property
     def epoch(self) -> int:
         """Moves whenever a process went down or a successor took its place."""
-        return self._words[_EPOCH]
+        return self._words[EPOCH]
 
     @property
     def cluster_ready(self) -> bool:
@@ -107,7 +107,7 @@ class ProcessTable:
     def drain(self) -> int:
         """0, or the stage of the orderly end: 1 netprocs finish, 2 ioprocs flush, 3 control
         stops."""
-        return self._words[_DRAIN]
+        return self._words[DRAIN]
 
     @property
     def was_clean(self) -> bool:
@@ -117,21 +117,36 @@ class ProcessTable:
     @property
     def metadata_offset(self) -> int:
         """Offset after the last committed metadata record; 0 until control has published one."""
-        return self._words[_METADATA_OFFSET]
+        return self._words[METADATA_OFFSET]
 
     @property
-    def metadata_position(self) -> int:
-        """Bytes of the metadata log's active segment that are committed: a hint for who follows the
-        file."""
-        return self._words[_METADATA_POSITION]
+    def leader(self) -> tuple[int, int]:
+        """(node id, epoch) of who leads the metadata log, -1 for a node that nobody knows: the
+        controller of the cluster."""
+        epoch, node = divmod(self._words[_LEADER], 1 << 32)
+        return node - 1, epoch
 
-    def publish_metadata(self, offset: int, position: int) -> None:
-        """Control: records below `offset` are committed, `position` bytes into the active
-        segment."""
+    def word(self, which: int) -> memoryview:
+        """EPOCH, DRAIN or METADATA_OFFSET as a memory of one word, for who looks all the time."""
+        return self._words[which : which + 1]
+
+    def row_word(self, peer: Peer, which: int) -> memoryview:
+        """HEARTBEAT, ASLEEP or LONGEST_TURN of one process as a memory of one word. Only that
+        process writes there."""
+        at = self._at[peer] + which
+        return self._words[at : at + 1]
+
+    def publish_leader(self, node_id: int, epoch: int) -> None:
+        """Control: this node, or -1, leads since this epoch."""
         words = self._words
-        assert offset >= words[_METADATA_OFFSET], "what is committed stays committed"
-        words[_METADATA_POSITION] = position
-        words[_METADATA_OFFSET] = offset
+        assert -1 <= node_id < (1 << 31) and epoch >= words[_LEADER] >> 32, "epochs only rise"
+        words[_LEADER] = epoch << 32 | (node_id + 1)
+
+    def publish_metadata(self, offset: int) -> None:
+        """Control: records below `offset` are committed."""
+        words = self._words
+        assert offset >= words[METADATA_OFFSET], "what is committed stays committed"
+        words[METADATA_OFFSET] = offset
 
     # One row, read --------------------------------------------------------------------------------
 
@@ -153,8 +168,9 @@ class ProcessTable:
         return self._words[self._at[peer] + _PID]
 
     def heartbeat(self, peer: Peer) -> int:
-        """Turns of its loop; standing still means stopped or wedged."""
-        return self._words[self._at[peer] + _HEARTBEAT]
+        """Turns of its loop and of those who had the place before; standing still means stopped or
+        wedged."""
+        return self._words[self._at[peer] + HEARTBEAT]
 
     def applied(self, peer: Peer) -> int:
         """Offset after the last metadata record it has replayed."""
@@ -167,11 +183,11 @@ class ProcessTable:
     def longest_turn(self, peer: Peer) -> int:
         """The longest turn of its loop in ns, waiting left out, since the process began or since
         `forget_turns`."""
-        return self._words[self._at[peer] + _LONGEST_TURN]
+        return self._words[self._at[peer] + LONGEST_TURN]
 
     def asleep(self, peer: Peer) -> bool:
         """It waits for its doorbell."""
-        return self._words[self._at[peer] + _ASLEEP] != 0
+        return self._words[self._at[peer] + ASLEEP] != 0
 
     def accused(self, peer: Peer) -> tuple[Peer, int] | None:
         """The (peer, generation) that this process says has broken their ring."""
@@ -185,20 +201,10 @@ class ProcessTable:
         at = self._at[me]
         self._words[at + _PHASE] = self._words[at + _GENERATION] << 8 | state
 
-    def beat(self, me: Peer) -> None:
-        """One more turn of the loop."""
-        self._words[self._at[me] + _HEARTBEAT] += 1
-
-    def turned(self, me: Peer, took_ns: int) -> None:
-        """A turn of the loop took so long."""
-        at = self._at[me] + _LONGEST_TURN
-        if took_ns > self._words[at]:
-            self._words[at] = took_ns
-
     def forget_turns(self, peer: Peer) -> None:
         """Begin to look for the longest turn anew. For who measures: the one word with a second
         writer, where a turn that is lost to the race is no more than a turn not measured."""
-        self._words[self._at[peer] + _LONGEST_TURN] = 0
+        self._words[self._at[peer] + LONGEST_TURN] = 0
 
     def set_applied(self, me: Peer, offset: int) -> None:
         """Metadata records below `offset` have been replayed."""
@@ -210,7 +216,7 @@ class ProcessTable:
 
     def set_asleep(self, me: Peer, asleep: bool) -> None:
         """Whoever publishes something for `me` rings its doorbell while this is set."""
-        self._words[self._at[me] + _ASLEEP] = asleep
+        self._words[self._at[me] + ASLEEP] = asleep
 
     def accuse(self, me: Peer, peer: Peer, generation: int) -> None:
         """The ring from `peer` is broken; the supervisor replaces that process."""
@@ -221,19 +227,20 @@ class ProcessTable:
 
     def move_epoch(self) -> int:
         """Rows have changed: let everybody look. Returns the new epoch."""
-        epoch = max(self._words[_EPOCH] + 1, FIRST_EPOCH)
-        self._words[_EPOCH] = epoch
+        epoch = max(self._words[EPOCH] + 1, FIRST_EPOCH)
+        self._words[EPOCH] = epoch
         return epoch
 
     def occupy(self, peer: Peer) -> int:
         """A new process is about to take this place: its generation. Its own words start at
-        zero."""
+        zero, but it goes on counting the turns of the place."""
         at = self._at[peer]
         words = self._words
         assert not words[at + _ALIVE], "the place is taken"
         words[at + _GENERATION] += 1
-        for word in (*range(_PHASE, _LONGEST_TURN + 1), _ASLEEP):
-            words[at + word] = 0
+        for word in (*range(_PHASE, LONGEST_TURN + 1), ASLEEP):
+            if word != HEARTBEAT:
+                words[at + word] = 0
         words[at + _ALIVE] = 1
         return words[at + _GENERATION]
 
@@ -253,7 +260,7 @@ class ProcessTable:
 
     def set_drain(self, stage: int) -> None:
         """See `drain`."""
-        self._words[_DRAIN] = stage
+        self._words[DRAIN] = stage
 
     def set_was_clean(self, clean: bool) -> None:
         """See `was_clean`."""

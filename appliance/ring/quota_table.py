@@ -80,7 +80,7 @@ class QuotaTable:
     ) -> None:
         assert 1 <= windows <= MOST_WINDOWS
         size = self.bytes_needed(regions, windows, rows)
-        assert len(memory) >= size and not memory.readonly
+        assert len(memory) >= size
         self.regions, self.windows, self.rows = regions, windows, rows
         self._row = _row_words(windows)
         self._region = _HEADER + rows * self._row

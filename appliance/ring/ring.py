@@ -76,12 +76,13 @@ def _words(memory: memoryview) -> memoryview:
 
 
 class RingWriter:
-    """The producer's end. A closed writer takes nothing; `reset` opens it for a generation."""
+    """The producer's end. A closed writer takes nothing; `reset` opens it for a generation.
+
+    head: slots pushed so far. published: how many of them the peer can see. broken: why the ring
+    is, "" when it is not. Read them only: they tell whether `publish` has anything to do."""
 
     __slots__ = (
-        "_broken",
         "_capacity",
-        "_head",
         "_in_flight",
         "_limit",
         "_mask",
@@ -91,10 +92,12 @@ class RingWriter:
         "_payload_head",
         "_payload_size",
         "_payload_tail",
-        "_published",
         "_stamp",
         "_tail",
         "_words",
+        "broken",
+        "head",
+        "published",
     )
 
     def __init__(
@@ -113,17 +116,17 @@ class RingWriter:
         """Start again at the first slot of a cleared ring, as `generation` (0 … 65,535)."""
         assert 0 <= generation < GENERATIONS
         self._stamp = generation << 48
-        self._head = self._published = self._tail = 0
+        self.head = self.published = self._tail = 0
         self._limit = self._capacity
         self._open = True
-        self._broken = ""
+        self.broken = ""
         self._in_flight: deque[tuple[int, int]] = deque()  # (slot after it, payload byte after it)
         self._payload_head = self._payload_tail = 0
 
     def close(self) -> None:
         """Take nothing more: every push answers False until the next `reset`."""
         self._open = False
-        self._limit = self._published = self._head
+        self._limit = self.published = self.head
 
     def push(
         self,
@@ -144,7 +147,7 @@ class RingWriter:
     ) -> bool:
         """Fill the next slot; the peer sees it after `publish`. False: the ring is full or
         closed."""
-        head = self._head
+        head = self.head
         if head == self._limit and not self._free_slots():
             return False
         _pack(
@@ -166,7 +169,7 @@ class RingWriter:
             e,
             f,
         )
-        self._head = head + 1
+        self.head = head + 1
         return True
 
     def push_with_payload(
@@ -190,7 +193,7 @@ class RingWriter:
             raise ValueError(
                 f"payload of {length} bytes in an area of {self._payload_size}: send it in pieces"
             )
-        if self._head == self._limit and not self._free_slots():
+        if self.head == self._limit and not self._free_slots():
             return False
         position = self._place(length)
         if position < 0:
@@ -204,18 +207,18 @@ class RingWriter:
     def publish(self) -> bool:
         """Show everything pushed so far to the peer. Returns whether there was anything new.
         Raises RingBroken when the peer's counter was found impossible (the ring is closed then)."""
-        if self._broken:
-            raise RingBroken(self._broken)
-        if self._head == self._published:
+        if self.broken:
+            raise RingBroken(self.broken)
+        if self.head == self.published:
             return False
-        self._words[_HEAD] = self._published = self._head
+        self._words[_HEAD] = self.published = self.head
         return True
 
     @property
     def free(self) -> int:
         """Slots that can be pushed now."""
         self._free_slots()
-        return self._limit - self._head
+        return self._limit - self.head
 
     @property
     def max_payload(self) -> int:
@@ -227,9 +230,9 @@ class RingWriter:
         if not self._open:
             return False
         tail = self._words[_TAIL]
-        if not self._tail <= tail <= self._published:
-            self._broken = (
-                f"reader's counter went from {self._tail} to {tail}, published {self._published}"
+        if not self._tail <= tail <= self.published:
+            self.broken = (
+                f"reader's counter went from {self._tail} to {tail}, published {self.published}"
             )
             self.close()
             return False
@@ -238,7 +241,7 @@ class RingWriter:
         in_flight = self._in_flight
         while in_flight and in_flight[0][0] <= tail:
             self._payload_tail = in_flight.popleft()[1]
-        return self._head < self._limit
+        return self.head < self._limit
 
     def _place(self, length: int) -> int:
         """Reserve `length` contiguous payload bytes for the next slot: their place, or -1."""
@@ -253,13 +256,13 @@ class RingWriter:
         if start + length - self._payload_tail > self._payload_size:
             return -1
         self._payload_head = start + length
-        self._in_flight.append((self._head + 1, self._payload_head))
+        self._in_flight.append((self.head + 1, self._payload_head))
         return place
 
 
 class RingReader:
     """The consumer's end. `handles` and `arena_bytes` bound what its messages may name (0: nothing
-    to check)."""
+    to check). While words[0] is `tail` there is nothing to drain: read them only."""
 
     __slots__ = (
         "_arena_bytes",
@@ -270,8 +273,8 @@ class RingReader:
         "_payload_at",
         "_payload_size",
         "_stamp",
-        "_tail",
-        "_words",
+        "tail",
+        "words",
     )
 
     def __init__(
@@ -284,7 +287,7 @@ class RingReader:
         arena_bytes: int = 0,
     ) -> None:
         self._memory = memory
-        self._words = _words(memory)
+        self.words = _words(memory)
         self._capacity = capacity
         self._payload_at = ring_bytes(capacity)
         self._payload_size = len(memory) - self._payload_at
@@ -296,7 +299,7 @@ class RingReader:
         """Start again at the first slot of a cleared ring, as `generation` (0 … 65,535)."""
         assert 0 <= generation < GENERATIONS
         self._stamp = generation << 48
-        self._tail = 0
+        self.tail = 0
         self._open = True
 
     def close(self) -> None:
@@ -306,15 +309,15 @@ class RingReader:
     def pending(self) -> bool:
         """Whether the peer has published something that was not drained; one read, nothing is
         checked."""
-        return self._open and bool(self._words[_HEAD] != self._tail)
+        return self._open and bool(self.words[_HEAD] != self.tail)
 
     def drain(self, limit: int = DEFAULT_CAPACITY) -> list[Message]:
         """At most `limit` messages, oldest first, copied and checked. Raises RingBroken, and
         closes, if one is wrong."""
         if not self._open:
             return _NOTHING
-        tail = self._tail
-        ready: int = self._words[_HEAD] - tail
+        tail = self.tail
+        ready: int = self.words[_HEAD] - tail
         if ready == 0:
             return _NOTHING
         try:
@@ -328,7 +331,7 @@ class RingReader:
         except RingBroken:
             self._open = False
             raise
-        self._words[_TAIL] = self._tail = tail + count
+        self.words[_TAIL] = self.tail = tail + count
         return messages
 
     def _copy_few(self, tail: int, count: int) -> list[Message]:

@@ -15,15 +15,20 @@ _PIECES_IN_RING: Final = 4  # so many pieces fit into the payload area
 class Answers:
     """The queue to one netproc."""
 
-    __slots__ = ("_kept", "_writer")
+    __slots__ = ("_kept", "_piece", "_writer")
 
     def __init__(self, writer: RingWriter) -> None:
         self._writer = writer
+        self._piece = max(1, writer.max_payload // _PIECES_IN_RING)
         self._kept: deque[tuple[int, int, int, memoryview]] = deque()
 
     def put(self, token: int, code: int, body: bytes) -> None:
         """Answer what came with `token`: Kafka error code, and the encoded response body."""
-        size = max(1, self._writer.max_payload // _PIECES_IN_RING)
+        size = self._piece
+        if not self._kept and len(body) <= size:
+            push = self._writer.push_with_payload
+            if push(ANSWERED, code + 1, 0, token, payload=body):
+                return
         view = memoryview(body)
         at = 0
         while True:

@@ -15,7 +15,17 @@ import threading
 from typing import Final
 
 from appliance.ring.messages import Message
-from appliance.ring.process_table import DOWN, NETPROC, Peer, ProcessTable
+from appliance.ring.process_table import (
+    ASLEEP,
+    DOWN,
+    EPOCH,
+    HEARTBEAT,
+    LONGEST_TURN,
+    METADATA_OFFSET,
+    NETPROC,
+    Peer,
+    ProcessTable,
+)
 from appliance.ring.ring import GENERATIONS, RingBroken, RingReader, RingWriter
 from appliance.shell.log import Log
 from appliance.shell.seat import Seat
@@ -33,14 +43,22 @@ def fence() -> None:
 
 
 class _Link:
-    """The two ring ends to one peer and the generation they were opened for (0: closed). held: what
-    it sends stays in its ring."""
+    """The two ring ends to one peer and the generation they were opened for (0: closed). asleep:
+    its word in the process table. held: what it sends stays in its ring."""
 
-    __slots__ = ("doorbell", "generation", "held", "peer", "reader", "writer")
+    __slots__ = ("asleep", "doorbell", "generation", "held", "peer", "reader", "writer")
 
-    def __init__(self, peer: Peer, doorbell: int, writer: RingWriter, reader: RingReader) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        doorbell: int,
+        asleep: memoryview,
+        writer: RingWriter,
+        reader: RingReader,
+    ) -> None:
         self.peer = peer
         self.doorbell = doorbell
+        self.asleep = asleep
         self.writer = writer
         self.reader = reader
         self.close()
@@ -58,6 +76,11 @@ class Links:
 
     def __init__(self, seat: Seat, log: Log | None = None) -> None:
         self._table: ProcessTable = seat.processes
+        table = seat.processes
+        self._epoch_word = table.word(EPOCH)
+        self._metadata_word = table.word(METADATA_OFFSET)
+        self._heartbeat = table.row_word(seat.me, HEARTBEAT)
+        self._longest_turn = table.row_word(seat.me, LONGEST_TURN)
         self._me = seat.me
         self._generation = seat.generation
         self._log = log or Log(str(seat.me))
@@ -69,6 +92,7 @@ class Links:
             _Link(
                 peer,
                 seat.doorbells[peer],
+                table.row_word(peer, ASLEEP),
                 RingWriter(pair.out, 0, capacity=seat.ring_slots),
                 RingReader(
                     pair.into,
@@ -97,14 +121,14 @@ class Links:
 
         What they had asked and been asked is lost: let go of all of it, their arenas' bytes
         included, then call `confirm`."""
-        epoch = self._table.epoch
+        epoch: int = self._epoch_word[0]
         if epoch == self._epoch:
             return []
         if not self._epoch:
             # From now on deaths wait for this process; those before are seen below.
             self._table.confirm(self._me, 1)
             fence()
-            epoch = self._table.epoch
+            epoch = self._epoch_word[0]
         self._epoch = epoch
         return [link.peer for link in self._links if self._renew(link)]
 
@@ -119,13 +143,14 @@ class Links:
     def poll(self) -> list[tuple[Peer, list[Message]]]:
         """What every peer has sent, at most 256 messages each; nothing from a peer that is held or
         whose ring turned out broken."""
-        self._metadata = self._table.metadata_offset
+        self._metadata = self._metadata_word[0]
         arrived = []
         for link in self._links:
-            if link.held:
+            reader = link.reader
+            if link.held or reader.words[0] == reader.tail:
                 continue
             try:
-                messages = link.reader.drain(_BATCH)
+                messages = reader.drain(_BATCH)
             except RingBroken as broken:
                 self._accuse(link, broken)
                 continue
@@ -137,15 +162,18 @@ class Links:
         """Publish what was pushed in this turn and wake those peers that sleep."""
         published = []
         for link in self._links:
+            writer = link.writer
+            if writer.head == writer.published and not writer.broken:
+                continue
             try:
-                if link.writer.publish():
+                if writer.publish():
                     published.append(link)
             except RingBroken as broken:
                 self._accuse(link, broken)
         if published:
             fence()
             for link in published:
-                if self._table.asleep(link.peer):
+                if link.asleep[0]:
                     os.eventfd_write(link.doorbell, 1)
 
     def wake_sleepers(self) -> None:
@@ -170,11 +198,11 @@ class Links:
 
     def pending(self) -> bool:
         """Whether a turn would find anything: messages, a changed peer, committed metadata."""
-        table = self._table
-        if table.epoch != self._epoch or table.metadata_offset != self._metadata:
+        if self._epoch_word[0] != self._epoch or self._metadata_word[0] != self._metadata:
             return True
-        for link in self._links:  # noqa: SIM110 - half the cost of any() over a generator
-            if link.reader.pending() and not link.held:
+        for link in self._links:
+            reader = link.reader
+            if reader.words[0] != reader.tail and reader.pending() and not link.held:
                 return True
         return False
 
@@ -187,13 +215,16 @@ class Links:
         """The sleep is over; the loop turns."""
         self._table.set_asleep(self._me, False)
 
-    def beat(self) -> None:
-        """Show the supervisor that the loop turns."""
-        self._table.beat(self._me)
+    def beat(self) -> bool:
+        """Show the supervisor that the loop turns; whether `changed_peers` and `confirm` have
+        something to do."""
+        self._heartbeat[0] += 1
+        return bool(self._epoch_word[0] != self._confirmed)
 
     def turned(self, took_ns: int) -> None:
         """A turn is over: the longest one stands in the process table."""
-        self._table.turned(self._me, took_ns)
+        if took_ns > self._longest_turn[0]:
+            self._longest_turn[0] = took_ns
 
     def set_state(self, state: int) -> None:
         """Tell everyone (STARTING,) READY or DRAINING, and the supervisor at once."""

@@ -5,8 +5,8 @@ A turn is: see who died, hand over what came through the rings, let the shell do
 cost one publication, and what a file's handler pushes is published after the next poll of the
 rings, together with the answers to it.
 
-When waits have lately been about as short as the spinning time, the loop looks again and again for
-that long before it sleeps; an idle process sleeps 100 ms at a time and spins never.
+Where looking again and again has lately found something, the loop does that for the spinning time
+before it sleeps; an idle process sleeps 100 ms at a time and spins never.
 """
 
 import os
@@ -27,8 +27,15 @@ LONGEST_WAIT_MS: Final = int(LONGEST_SLEEP_S * 1000)
 """Backstop for a doorbell that never rang, and the slowest heartbeat."""
 
 _EVENTS: Final = 256
-_WORTH: Final = 4  # so many more short waits than long ones, and spinning begins
+_WORTH: Final = 4  # so many more short sleeps than long ones, and spinning is tried
 _MOST_WORTH: Final = 16
+_IN_VAIN: Final = 4
+"""A spin that found nothing weighs as much as so many that did: tried and tried again where waits
+are always a little longer, spinning takes a fifth of the waits. A single long wait, as behind a
+sync, ends nothing."""
+_SHORT: Final = 4
+"""A sleep of up to so many spinning times counts as short: when both sides of a ring sleep, each
+waits for the other's wake-up too, and would not if they spun."""
 
 
 class Handler(Protocol):
@@ -60,7 +67,7 @@ class Shell(Protocol):
 class Loop:
     """Epoll, links and spinning of one process."""
 
-    __slots__ = ("_epoll", "_handlers", "_links", "_spin_ns", "_worth", "turns", "waits")
+    __slots__ = ("_epoll", "_handlers", "_links", "_spin_ns", "_worth", "turns", "waits", "woke_ns")
 
     def __init__(self, seat: Seat, links: Links) -> None:
         self._links = links
@@ -69,6 +76,7 @@ class Loop:
         self._spin_ns = seat.spin_us * 1000
         self._worth = 0
         self.turns = 0
+        self.woke_ns = 0  # when files were last seen ready, monotonic
         self.waits = 0
         # Edge-triggered: each ring of the bell is one event, nobody has to read the counter away.
         self._epoll.register(seat.doorbell, select.EPOLLIN | select.EPOLLET)
@@ -93,11 +101,11 @@ class Loop:
         while True:
             began = time.monotonic_ns()
             self.turns += 1
-            links.beat()
-            changed = links.changed_peers()
-            if changed:
-                shell.peers_changed(changed)
-            links.confirm()
+            if links.beat():
+                changed = links.changed_peers()
+                if changed:
+                    shell.peers_changed(changed)
+                links.confirm()
             for peer, messages in links.poll():
                 shell.handle(peer, messages)
             wait_ms = shell.turn(time.monotonic_ns())
@@ -106,7 +114,7 @@ class Loop:
                 return
             worked = time.monotonic_ns() - began
             events = self._wait(wait_ms)
-            began = time.monotonic_ns()
+            began = self.woke_ns = time.monotonic_ns()
             for fd, mask in events:
                 handler = self._handlers.get(fd)  # none: the doorbell, or closed in this turn
                 if handler is not None:
@@ -121,20 +129,22 @@ class Loop:
         if wait_ms == 0 or self._links.pending():
             return self._epoll.poll(0, _EVENTS)
         began = time.monotonic_ns()
-        if self._worth >= _WORTH and self._spin_ns:
+        spun = self._worth >= _WORTH and self._spin_ns > 0
+        if spun:
             events = self._spin(began + self._spin_ns)
             if events is not None:
+                self._worth = min(self._worth + 1, _MOST_WORTH)
                 return events
-            self._worth -= 1
+            self._worth -= _IN_VAIN
         if not self._links.prepare_sleep():
             return self._epoll.poll(0, _EVENTS)
         self.waits += 1
         events = self._epoll.poll(min(wait_ms, LONGEST_WAIT_MS) / 1000, _EVENTS)
         self._links.awake()
-        if self._spin_ns:
-            # A wake-up takes about as long as spinning may: count what spinning would have caught.
-            short = time.monotonic_ns() - began < 2 * self._spin_ns
-            self._worth = min(self._worth + 1, _MOST_WORTH) if short else max(self._worth - 2, 0)
+        if time.monotonic_ns() - began >= _SHORT * self._spin_ns:
+            self._worth = max(self._worth - 2, 0)
+        elif not spun:
+            self._worth += 1
         return events
 
     def _spin(self, until_ns: int) -> list[tuple[int, int]] | None:

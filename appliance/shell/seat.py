@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from appliance.ring.counters import Counters, ErrorCounts
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import Peer, ProcessTable
 from appliance.ring.quota_table import QuotaTable
@@ -41,6 +42,8 @@ class Seat:
     partitions: PartitionTable
     quotas: QuotaTable
     """Counters of client quotas: netproc n counts in region n, control in the last one."""
+    counters: Counters
+    """What is counted of requests: every process in its own region."""
     arenas: Sequence[memoryview]
     """One per netproc, in the order of their indexes."""
     doorbell: int
@@ -61,6 +64,11 @@ class Seat:
     def log_dirs(self) -> tuple[str, ...]:
         """Every log folder; the first one is `data_dir`."""
         return (self.data_dir, *self.other_dirs)
+
+    @property
+    def errors(self) -> ErrorCounts:
+        """Where this process counts the errors that it tells."""
+        return self.counters.errors[self.processes.peers.index(self.me)]
 
     @property
     def me(self) -> Peer:

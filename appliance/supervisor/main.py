@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from appliance.base.clock import OsClock
 from appliance.base.errors import StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ring.process_table import (
@@ -146,6 +147,7 @@ class Supervisor:
         try:
             self._clean = self._folder.take_clean_markers()
             self._memory.processes.set_was_clean(self._clean)
+            self._memory.tables.publish(os.getpid(), OsClock().wall_ms())
             gc.freeze()
             self._fleet.start_all(time.monotonic_ns())
             self._clean = False
@@ -252,6 +254,7 @@ class Supervisor:
             listeners=self._listeners.of[peer.index] if peer.kind == NETPROC else (),
             spin_us=layout.spin_us,
             quotas=memory.quotas,
+            counters=memory.counters,
         )
 
     def _settle(self, seat: Seat) -> None:

@@ -1,7 +1,9 @@
 """All shared memory of an appliance: one segment for tables and rings, one per receive arena.
 
 Segments are created with posix_ipc, mode 0600, under a random name that is unlinked before anyone
-else can use it; children inherit the mapping by being forked. /dev/shm is asked first whether it
+else can use it; children inherit the mapping by being forked. The tables come first in theirs: who
+may look into this process finds it among its descriptors, since a mapping keeps one
+(`observer/door.py`), and reads them without asking. /dev/shm is asked first whether it
 holds what we may touch, since touching more kills the process that does (SIGBUS).
 """
 
@@ -13,10 +15,9 @@ from typing import Final
 
 import posix_ipc
 
-from appliance.ring.partition_table import PartitionTable
-from appliance.ring.process_table import CONTROL, Peer, ProcessTable, peers_of
-from appliance.ring.quota_table import QuotaTable
+from appliance.ring.process_table import CONTROL, Peer, peers_of
 from appliance.ring.ring import clear_ring, ring_bytes
+from appliance.ring.tables import SEGMENT, Shape, Tables
 from appliance.shell.log import WARNING, Log
 from appliance.shell.seat import RingPair
 from appliance.supervisor.layout import MIB, CannotStart, Layout
@@ -39,11 +40,11 @@ class SharedMemory:
         parts = self._plane_parts()
         plane_bytes = sum(parts)
         arena_bytes = fit_arenas(layout, plane_bytes, _available(shm_dir), log)
-        plane = _segment(plane_bytes)
+        plane = _segment(plane_bytes, SEGMENT)
         cut = iter(_cut(plane, parts))
-        self.processes = ProcessTable(next(cut), ioprocs=layout.ioprocs, netprocs=layout.netprocs)
-        self.partitions = PartitionTable(next(cut), layout.partition_rows)
-        self.quotas = QuotaTable(next(cut), layout.netprocs + 1, layout.quota_windows)
+        self.tables = tables = Tables(next(cut), self._shape())
+        self.processes, self.partitions = tables.processes, tables.partitions
+        self.quotas, self.counters = tables.quotas, tables.counters
         self._last_words = {peer: next(cut) for peer in self.peers}
         self._rings = {pair: next(cut) for pair in self._pairs()}
         self.arenas = tuple(_segment(arena_bytes) for _ in range(layout.netprocs))
@@ -73,14 +74,16 @@ class SharedMemory:
         self._last_words[me][:_LAST_WORDS] = bytes(_LAST_WORDS)
         return words.decode(errors="replace")
 
+    def _shape(self) -> Shape:
+        layout = self.layout
+        return Shape(layout.ioprocs, layout.netprocs, layout.partition_rows, layout.quota_windows)
+
     def _pairs(self) -> Iterator[tuple[Peer, Peer]]:
         return ((a, b) for a in self.peers for b in self.peers if a.kind != b.kind)
 
     def _plane_parts(self) -> list[int]:
         layout = self.layout
-        parts = [ProcessTable.bytes_needed(layout.ioprocs, layout.netprocs)]
-        parts.append(PartitionTable.bytes_needed(layout.partition_rows))
-        parts.append(QuotaTable.bytes_needed(layout.netprocs + 1, layout.quota_windows))
+        parts = [Tables.bytes_needed(self._shape())]
         parts += [_LAST_WORDS] * len(self.peers)
         for a, b in self._pairs():
             parts.append(ring_bytes(layout.ring_slots, _payload_bytes(layout, a, b)))
@@ -120,9 +123,9 @@ def _available(shm_dir: str) -> int:
     return stat.f_bavail * stat.f_frsize
 
 
-def _segment(size: int) -> memoryview:
+def _segment(size: int, name: str = "penstock-") -> memoryview:
     shared = posix_ipc.SharedMemory(
-        f"/penstock-{secrets.token_hex(16)}", posix_ipc.O_CREX, mode=0o600, size=size
+        f"/{name}{secrets.token_hex(16)}", posix_ipc.O_CREX, mode=0o600, size=size
     )
     try:
         shared.unlink()

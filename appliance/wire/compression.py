@@ -12,7 +12,13 @@ from functools import cache
 from struct import Struct
 from typing import Final
 
-from appliance.base.errors import CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE, PeerError
+from appliance.base.errors import (
+    CORRUPT_MESSAGE,
+    UNSUPPORTED_COMPRESSION_TYPE,
+    MalformedRequest,
+    PeerError,
+)
+from appliance.wire.varint import read_uvarint
 
 NONE: Final = 0
 GZIP: Final = 1
@@ -212,22 +218,29 @@ def _open_snappy(data: Stream) -> Iterator[bytes]:
 
 
 def _open_snappy_block(block: Stream) -> bytes:
-    import cramjam
+    import snappy
 
-    stated = cramjam.snappy.decompress_raw_len(block)
+    # The library makes room for the length that a block states, so that is looked at first.
+    view = memoryview(block)
+    try:
+        stated, _ = read_uvarint(view, 0, len(view))
+    except MalformedRequest:
+        raise _corrupt(SNAPPY, "has a block without its length") from None
     if stated > len(block) * _SNAPPY_RATIO:
         raise _corrupt(SNAPPY, f"states {stated} bytes for a block of {len(block)}")
     if stated > OUTPUT_CAP:
         raise _corrupt(SNAPPY, f"opens to more than {OUTPUT_CAP} bytes; send smaller batches")
-    return bytes(cramjam.snappy.decompress_raw(block))
+    opened: bytes = snappy.uncompress(block)
+    assert len(opened) == stated, (len(opened), stated)
+    return opened
 
 
 def _make_snappy(data: Stream) -> bytes:
-    import cramjam
+    import snappy
 
     out = bytearray(_XERIAL_HEADER)
     for position in range(0, len(data), _XERIAL_BLOCK):
-        block = bytes(cramjam.snappy.compress_raw(data[position : position + _XERIAL_BLOCK]))
+        block = bytes(snappy.compress(data[position : position + _XERIAL_BLOCK]))
         out += _I32.pack(len(block))
         out += block
     return bytes(out)
@@ -239,9 +252,9 @@ def _codec_errors(codec: int) -> tuple[type[Exception], ...]:
     if codec == GZIP:
         return (zlib.error,)
     if codec == SNAPPY:
-        import cramjam
+        import snappy
 
-        return (cramjam.DecompressionError,)
+        return (snappy.UncompressError,)
     if codec == LZ4:
         return (RuntimeError,)
     if codec == ZSTD:

@@ -34,6 +34,12 @@ def record(cls: type[_Cls]) -> type[_Cls]:
     return dataclass(slots=True, frozen=True, kw_only=True)(cls)
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(of,))
+def light_record(cls: type[_Cls]) -> type[_Cls]:
+    """As `record`, but not frozen: made in half the time, for what is made very often."""
+    return dataclass(slots=True, kw_only=True)(cls)
+
+
 def layout_of(cls: type, version: int) -> Layout:
     """The layout of a class in one version; fields that the version lacks keep their default."""
     fields = []

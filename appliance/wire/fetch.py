@@ -6,10 +6,11 @@ KIP-516 (topic ids), KIP-903.
 """
 
 from struct import Struct, error
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from appliance.base.errors import MalformedRequest
-from appliance.wire.varint import STRING_MAX, read_uvarint, skip_tagged_fields, uvarint
+from appliance.wire.aborted import array, compact_array
+from appliance.wire.varint import SMALL, STRING_MAX, read_uvarint, skip_tagged_fields, uvarint
 
 LOWEST = 4
 HIGHEST = 18
@@ -25,16 +26,18 @@ _HEAD_4 = Struct(
 ).unpack_from  # replica id, max wait, min bytes, max bytes, isolation level
 _HEAD_15 = Struct(">iiib").unpack_from  # the same without the replica id
 _SESSION = Struct(">ii").unpack_from
+_SESSION_COUNT8 = Struct(">iiB").unpack_from  # the last one is a varint's first byte
 _PARTITION = {
     4: Struct(">iqi"),  # partition, fetch offset, max bytes
     5: Struct(">iqqi"),  # partition, fetch offset, log start offset, max bytes
     9: Struct(
         ">iiqqi"
     ),  # partition, current leader epoch, fetch offset, log start offset, max bytes
-    12: Struct(
-        ">iiqiqi"
-    ),  # partition, current leader epoch, fetch offset, last fetched epoch, log start, max bytes
 }
+_12 = Struct(">iiqiqi")  # …, current leader epoch, fetch offset, last fetched epoch, log start, max
+_PARTITION_12 = _12.unpack_from
+_SIZE_12: Final = _12.size
+_ONE_BYTE: Final = 127  # the largest value of a varint of one byte
 
 
 class FetchPartition(NamedTuple):
@@ -61,7 +64,7 @@ class FetchRequest(NamedTuple):
 
 class PartitionData(NamedTuple):
     """The answer for one partition; `length` bytes of records are sent from a file by whoever
-    sends. committed: whether aborted transactions were to be told (there are none), null if not."""
+    sends. aborted: the aborted transactions in them (`wire/aborted.py`), None: not to be told."""
 
     topic: bytes
     partition: int
@@ -70,7 +73,7 @@ class PartitionData(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     length: int
-    committed: bool = True
+    aborted: bytes | None = b""
 
 
 def parse(memory: memoryview, position: int, end: int, version: int) -> FetchRequest:
@@ -84,15 +87,13 @@ def parse(memory: memoryview, position: int, end: int, version: int) -> FetchReq
 
 
 def _partition(topic: bytes, fields: tuple[int, ...], version: int) -> FetchPartition:
-    if version >= FIRST_FLEXIBLE:
-        return FetchPartition(topic, fields[0], fields[2], fields[5], fields[1])
     if version >= 9:
         return FetchPartition(topic, fields[0], fields[2], fields[4], fields[1])
     return FetchPartition(topic, fields[0], fields[1], fields[-1])
 
 
 def _layout(version: int) -> Struct:
-    return _PARTITION[12 if version >= 12 else 9 if version >= 9 else 5 if version >= 5 else 4]
+    return _PARTITION[9 if version >= 9 else 5 if version >= 5 else 4]
 
 
 def _parse_fixed(memory: memoryview, p: int, end: int, version: int) -> FetchRequest:
@@ -122,7 +123,8 @@ def _parse_fixed(memory: memoryview, p: int, end: int, version: int) -> FetchReq
                 p += 4
     if version >= 11:
         _, p = _name(memory, p, end)
-    _check_end(p, end)
+    if p != end:
+        raise _not_at_its_end(p, end)
     return FetchRequest(
         replica_id,
         max_wait,
@@ -137,39 +139,41 @@ def _parse_fixed(memory: memoryview, p: int, end: int, version: int) -> FetchReq
 
 
 def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> FetchRequest:
+    body = memory[:end]  # what lies behind belongs to others: reading there is an IndexError
     replica_id = -1
     if version < FIRST_REPLICA_STATE:
-        replica_id, max_wait, min_bytes, max_bytes, isolation = _HEAD_4(memory, p)
+        replica_id, max_wait, min_bytes, max_bytes, isolation = _HEAD_4(body, p)
         p += 17
     else:
-        max_wait, min_bytes, max_bytes, isolation = _HEAD_15(memory, p)
+        max_wait, min_bytes, max_bytes, isolation = _HEAD_15(body, p)
         p += 13
-    session_id, session_epoch = _SESSION(memory, p)
-    layout = _layout(version)
+    session_id, session_epoch, count = _SESSION_COUNT8(body, p)
+    p += 9
+    if count > _ONE_BYTE:
+        count, p = read_uvarint(body, p - 1, end)
+    if not 0 < count <= (end - p) // 3 + 1:
+        _check_count(count - 1, 3, end - p)
     partitions: list[FetchPartition] = []
-    topic_count, p = _compact_count(memory, p + 8, end, 3)
-    for _ in range(topic_count):
-        topic, p = _compact_topic(memory, p, end, version)
-        count, p = _compact_count(memory, p, end, layout.size)
-        for _ in range(count):
-            partitions.append(_partition(topic, layout.unpack_from(memory, p), version))
-            p = skip_tagged_fields(memory, p + layout.size, end)
-        p = skip_tagged_fields(memory, p, end)
+    for _ in range(count - 1):
+        p = _topic_flexible(body, p, end, version, partitions)
     forgotten: list[tuple[bytes, int]] = []
-    topic_count, p = _compact_count(memory, p, end, 3)
-    for _ in range(topic_count):
-        topic, p = _compact_topic(memory, p, end, version)
-        count, p = _compact_count(memory, p, end, 4)
-        for _ in range(count):
-            forgotten.append((topic, _I32(memory, p)[0]))
-            p += 4
-        p = skip_tagged_fields(memory, p, end)
-    size, p = read_uvarint(memory, p, end)  # rack id, not used: there is one host
+    if body[p] != 1:  # else there are none
+        p = _forgotten_flexible(body, p, end, version, forgotten)
+    else:
+        p += 1
+    size, p = body[p], p + 1  # of the rack id, not used: there is one host
+    if size > _ONE_BYTE:
+        size, p = read_uvarint(body, p - 1, end)
     if size > STRING_MAX + 1:
         raise MalformedRequest(f"rack id of {size - 1} bytes, at most {STRING_MAX} are taken")
-    p += max(size - 1, 0)
-    replica_id, p = _read_tags(memory, p, end, version, replica_id)
-    _check_end(p, end)
+    if size > 1:
+        p += size - 1
+    if body[p]:
+        replica_id, p = _read_tags(body, p, end, version, replica_id)
+    else:
+        p += 1
+    if p != end:
+        raise _not_at_its_end(p, end)
     return FetchRequest(
         replica_id,
         max_wait,
@@ -181,6 +185,46 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Fetch
         partitions,
         forgotten,
     )
+
+
+def _topic_flexible(
+    body: memoryview, p: int, end: int, version: int, partitions: list[FetchPartition]
+) -> int:
+    """One topic entry at `p`, its partitions added to the list; the position after it."""
+    size = 17
+    if version < FIRST_TOPIC_ID:
+        size, p = body[p], p + 1
+        if size > _ONE_BYTE:
+            size, p = read_uvarint(body, p - 1, end)
+    if not 0 < size <= STRING_MAX + 1 or p + size - 1 > end:
+        raise MalformedRequest(f"topic of {size - 1} bytes, {end - p} remain")
+    topic = bytes(body[p : p + size - 1])
+    p += size - 1
+    count, p = body[p], p + 1
+    if count > _ONE_BYTE:
+        count, p = read_uvarint(body, p - 1, end)
+    if not 0 < count <= (end - p) // _SIZE_12 + 1:
+        _check_count(count - 1, _SIZE_12, end - p)
+    for _ in range(count - 1):
+        partition, epoch, offset, _, _, max_bytes = _PARTITION_12(body, p)
+        p += _SIZE_12
+        partitions.append(FetchPartition(topic, partition, offset, max_bytes, epoch))
+        p = skip_tagged_fields(body, p, end) if body[p] else p + 1
+    return skip_tagged_fields(body, p, end) if body[p] else p + 1
+
+
+def _forgotten_flexible(
+    body: memoryview, p: int, end: int, version: int, forgotten: list[tuple[bytes, int]]
+) -> int:
+    topic_count, p = _compact_count(body, p, end, 3)
+    for _ in range(topic_count):
+        topic, p = _compact_topic(body, p, end, version)
+        count, p = _compact_count(body, p, end, 4)
+        for _ in range(count):
+            forgotten.append((topic, _I32(body, p)[0]))
+            p += 4
+        p = skip_tagged_fields(body, p, end)
+    return p
 
 
 def _read_tags(
@@ -218,21 +262,24 @@ def _compact_topic(memory: memoryview, p: int, end: int, version: int) -> tuple[
 
 def _count(memory: memoryview, p: int, end: int, smallest: int) -> tuple[int, int]:
     (count,) = _I32(memory, p)
-    if count < 0 or count * smallest > end - p:
-        raise MalformedRequest(f"array of {count} elements in {end - p} bytes")
+    _check_count(count, smallest, end - p)
     return count, p + 4
 
 
 def _compact_count(memory: memoryview, p: int, end: int, smallest: int) -> tuple[int, int]:
     count, p = read_uvarint(memory, p, end)
-    if count < 1 or (count - 1) * smallest > end - p:
-        raise MalformedRequest(f"array of {count - 1} elements in {end - p} bytes")
+    _check_count(count - 1, smallest, end - p)
     return count - 1, p
 
 
-def _check_end(position: int, end: int) -> None:
-    if position != end:
-        raise MalformedRequest(f"Fetch request: {end - position} bytes after its end")
+def _check_count(count: int, smallest: int, remaining: int) -> None:
+    """An array of `count` elements of at least `smallest` bytes must fit what remains."""
+    if count < 0 or count * smallest > remaining:
+        raise MalformedRequest(f"array of {count} elements in {remaining} bytes")
+
+
+def _not_at_its_end(position: int, end: int) -> MalformedRequest:
+    return MalformedRequest(f"Fetch request: {end - position} bytes after its end")
 
 
 # The answer ---------------------------------------------------------------------------------------
@@ -243,6 +290,8 @@ _P4 = Struct(
 _P5 = Struct(">ihqqqii")  # … with the log start offset
 _P11 = Struct(">ihqqqiii")  # … with the preferred read replica (-1)
 _P12 = Struct(">ihqqqbi")  # compact: aborted is one byte, then preferred read replica
+_P_BEGIN = Struct(">ihqq")  # partition, error, high watermark, last stable offset
+_NO_REPLICA = b"\xff\xff\xff\xff"  # preferred read replica: none
 _TOP_4 = Struct(">ii")
 _TOP_7 = Struct(">ihii")
 _TOP_12 = Struct(">ihi")
@@ -253,7 +302,9 @@ def top(
 ) -> bytes:
     """The response body up to its first topic."""
     if version >= FIRST_FLEXIBLE:
-        return _TOP_12.pack(throttle_ms, error_code, session_id) + uvarint(topic_count + 1)
+        count = topic_count + 1
+        written = SMALL[count] if count <= _ONE_BYTE else uvarint(count)
+        return _TOP_12.pack(throttle_ms, error_code, session_id) + written
     if version >= 7:
         return _TOP_7.pack(throttle_ms, error_code, session_id, topic_count)
     return _TOP_4.pack(throttle_ms, topic_count)
@@ -261,20 +312,24 @@ def top(
 
 def topic_head(version: int, topic: bytes, partition_count: int) -> bytes:
     """What opens one topic entry."""
-    if version >= FIRST_TOPIC_ID:
-        return topic + uvarint(partition_count + 1)
     if version >= FIRST_FLEXIBLE:
-        return uvarint(len(topic) + 1) + topic + uvarint(partition_count + 1)
+        size, count = len(topic) + 1, partition_count + 1
+        written = SMALL[count] if count <= _ONE_BYTE else uvarint(count)
+        if version >= FIRST_TOPIC_ID:
+            return topic + written
+        return (SMALL[size] if size <= _ONE_BYTE else uvarint(size)) + topic + written
     return len(topic).to_bytes(2, "big") + topic + partition_count.to_bytes(4, "big")
 
 
 def partition_head(version: int, data: PartitionData) -> bytes:
     """One partition's fields up to and with the length of its records; the records follow."""
-    _, partition, code, high_watermark, stable, start, length, committed = data
-    aborted = 0 if committed else -1
+    _, partition, code, high_watermark, stable, start, length, transactions = data
+    if transactions:
+        return _head_with_aborted(version, data, transactions)
+    aborted = -1 if transactions is None else 0
     if version >= FIRST_FLEXIBLE:
         head = _P12.pack(partition, code, high_watermark, stable, start, aborted + 1, -1)
-        return head + uvarint(length + 1)
+        return head + (SMALL[length + 1] if length < _ONE_BYTE else uvarint(length + 1))
     if version >= 11:
         return _P11.pack(partition, code, high_watermark, stable, start, aborted, -1, length)
     if version >= 5:
@@ -282,10 +337,18 @@ def partition_head(version: int, data: PartitionData) -> bytes:
     return _P4.pack(partition, code, high_watermark, stable, aborted, length)
 
 
-def partition_tail(version: int) -> bytes:
-    """What follows the records of a partition: no tagged fields."""
+def _head_with_aborted(version: int, data: PartitionData, transactions: bytes) -> bytes:
+    """Every layout again, in parts: the aborted transactions stand in the middle."""
+    _, partition, code, high_watermark, stable, start, length, _ = data
+    head = _P_BEGIN.pack(partition, code, high_watermark, stable)
+    if version >= 5:
+        head += start.to_bytes(8, "big", signed=True)
+    if version >= FIRST_FLEXIBLE:
+        return head + compact_array(transactions) + _NO_REPLICA + uvarint(length + 1)
+    head += array(transactions)
+    return head + (_NO_REPLICA if version >= 11 else b"") + length.to_bytes(4, "big")
+
+
+def tail(version: int) -> bytes:
+    """What ends a partition (behind its records), a topic entry and the body: no tagged fields."""
     return b"\x00" if version >= FIRST_FLEXIBLE else b""
-
-
-topic_tail = partition_tail  # a topic entry, and the body, end in the same way
-body_tail = partition_tail

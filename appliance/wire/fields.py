@@ -145,7 +145,9 @@ def _field_reader(field: Field, flexible: bool) -> Reader:
     if field.convert is not None:
         read = _converted_reader(read, field.convert[0])
     if field.array:
-        return _array_reader(read, smallest(field, flexible), flexible, field.nullable)
+        plain = field.nested is None and field.convert is None
+        fixed = FIXED.get(field.kind) if plain else None
+        return _array_reader(read, fixed, smallest(field, flexible), flexible, field.nullable)
     if field.nested is not None and field.nullable:
         return _nullable_reader(read)
     return read
@@ -206,7 +208,11 @@ def _nullable_reader(read: Reader) -> Reader:
     return read_nullable
 
 
-def _array_reader(read: Reader, least: int, flexible: bool, nullable: bool) -> Reader:
+def _array_reader(
+    read: Reader, fixed: Struct | None, least: int, flexible: bool, nullable: bool
+) -> Reader:
+    """fixed: what each element is, when they are all of one size and taken as they are."""
+
     def read_array(data: bytes, position: int, budget: list[int]) -> tuple[Any, int]:
         if flexible:
             count, position = read_uvarint(data, position)
@@ -223,6 +229,13 @@ def _array_reader(read: Reader, least: int, flexible: bool, nullable: bool) -> R
         budget[0] -= count
         if budget[0] < 0:
             raise ValueError(f"array of {count} elements: more in one message than are taken")
+        if count == 0:
+            return (), position
+        if fixed is not None:
+            end = position + count * least
+            if count == 1:
+                return fixed.unpack_from(data, position), end
+            return tuple(one for (one,) in fixed.iter_unpack(data[position:end])), end
         values = []
         for _ in range(count):
             value, position = read(data, position, budget)

@@ -22,6 +22,14 @@ from kio.static.constants import EntityType
 
 from appliance.base.errors import MalformedRequest
 from appliance.wire.fields import UNREADABLE, Field, Layout, Reader, Writer, reader, writer
+from appliance.wire.offset_messages import (
+    COMMIT_VERSIONS,
+    FETCH_VERSIONS,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    read_commit,
+    read_fetch,
+)
 
 ELEMENTS_MAX: Final = 1 << 18
 """Array elements in one request: two bytes cost a hundred times as much once they are an object."""
@@ -58,14 +66,19 @@ def is_flexible(api_key: int, version: int) -> bool:
 def decode_request(api_key: int, version: int, body: bytes | memoryview) -> Any:
     """The request in `body` (what follows the header). Raises MalformedRequest.
 
-    Bytes after its end are ignored, as Kafka ignores them.
+    Bytes after its end are ignored, as Kafka ignores them. What is read by hand is no object of
+    kio's, but has the same fields (`offset_messages`).
     """
-    cls = request_type(api_key, version)
     data = bytes(body)
     try:
-        message, _ = _reader(cls)(data, 0, [ELEMENTS_MAX])
+        if api_key == OFFSET_COMMIT and version in COMMIT_VERSIONS:
+            return read_commit(version, data, ELEMENTS_MAX)
+        if api_key == OFFSET_FETCH and version in FETCH_VERSIONS:
+            return read_fetch(version, data, ELEMENTS_MAX)
+        message, _ = _reader(request_type(api_key, version))(data, 0, [ELEMENTS_MAX])
     except UNREADABLE as cause:
-        raise MalformedRequest(f"{cls.__name__} v{version}: {cause}") from cause
+        name = request_type(api_key, version).__name__
+        raise MalformedRequest(f"{name} v{version}: {cause}") from cause
     return message
 
 

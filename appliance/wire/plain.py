@@ -24,6 +24,14 @@ from appliance.wire.fields import (
     put_uvarint,
 )
 from appliance.wire.messages import layout_of, response_type
+from appliance.wire.offset_messages import (
+    COMMIT_VERSIONS,
+    FETCH_VERSIONS,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    write_commit,
+    write_fetch,
+)
 
 Values = Mapping[str, Any]
 Writer = Callable[[list[bytes], Values], None]
@@ -31,6 +39,10 @@ Writer = Callable[[list[bytes], Values], None]
 
 def encode(api_key: int, version: int, values: Values) -> bytes:
     """The body of a response (no header)."""
+    if api_key == OFFSET_COMMIT and version in COMMIT_VERSIONS:
+        return write_commit(version, values)
+    if api_key == OFFSET_FETCH and version in FETCH_VERSIONS:
+        return write_fetch(version, values)
     out: list[bytes] = []
     _writer_of(api_key, version)(out, values)
     return b"".join(out)

@@ -8,10 +8,10 @@ in place of the name (KIP-516).
 
 from struct import Struct, error
 from struct import pack as _pack
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from appliance.base.errors import MalformedRequest
-from appliance.wire.varint import STRING_MAX, read_uvarint, skip_tagged_fields, uvarint
+from appliance.wire.varint import SMALL, STRING_MAX, read_uvarint, skip_tagged_fields, uvarint
 
 LOWEST = 3
 HIGHEST = 13
@@ -22,8 +22,10 @@ FIRST_RECORD_ERRORS = 8
 _I16 = Struct(">h").unpack_from
 _I32 = Struct(">i").unpack_from
 _ACKS_TIMEOUT_COUNT = Struct(">hii").unpack_from
-_ACKS_TIMEOUT = Struct(">hi").unpack_from
+_ACKS_TIMEOUT_COUNT8 = Struct(">hiB").unpack_from  # the last one is a varint's first byte
 _INDEX_LENGTH = Struct(">ii").unpack_from
+_INDEX_LENGTH8 = Struct(">iB").unpack_from
+_ONE_BYTE: Final = 127  # the largest value of a varint of one byte
 
 
 class Batch(NamedTuple):
@@ -104,44 +106,78 @@ def _parse_fixed(memory: memoryview, p: int, end: int) -> ProduceRequest:
             if length > 0:
                 p += length
         topics.append((topic, len(batches)))
-    _check_end(p, end)
+    if p != end:
+        raise _not_at_its_end(p, end)
     return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
 
 
 def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> ProduceRequest:
-    size, p = read_uvarint(memory, p, end)
+    body = memory[:end]  # what lies behind belongs to others: reading there is an IndexError
+    size = body[p]
+    p += 1
+    if size > _ONE_BYTE:
+        size, p = read_uvarint(body, p - 1, end)
     transactional_id = None
     if size > 0:
         _check_string(size - 1, end - p)
-        transactional_id = bytes(memory[p : p + size - 1])
+        transactional_id = bytes(body[p : p + size - 1])
         p += size - 1
-    acks, timeout_ms = _ACKS_TIMEOUT(memory, p)
-    topic_count, p = read_uvarint(memory, p + 6, end)
-    _check_count(topic_count - 1, end - p, 3)
+    acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT8(body, p)
+    p += 7
+    if topic_count > _ONE_BYTE:
+        topic_count, p = read_uvarint(body, p - 1, end)
+    if not 0 < topic_count <= 1 + (end - p) // 3:
+        raise _too_many(topic_count - 1, end - p)
     batches: list[Batch] = []
     topics: list[tuple[bytes, int]] = []
     for _ in range(topic_count - 1):
-        size = 17
-        if version < FIRST_TOPIC_ID:
-            size, p = read_uvarint(memory, p, end)
-        if not 0 < size <= STRING_MAX + 1 or p + size - 1 > end:
-            raise MalformedRequest(f"topic name of {size - 1} bytes, {end - p} remain")
-        topic = bytes(memory[p : p + size - 1])
-        count, p = read_uvarint(memory, p + size - 1, end)
-        _check_count(count - 1, end - p, 6)
-        for _ in range(count - 1):
-            (partition,) = _I32(memory, p)
-            length, p = read_uvarint(memory, p + 4, end)
-            length -= 1
-            if p + length > end:
-                raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
-            batches.append(Batch(topic, partition, p, length))
-            p = skip_tagged_fields(memory, p + max(length, 0), end)
-        topics.append((topic, len(batches)))
-        p = skip_tagged_fields(memory, p, end)
-    p = skip_tagged_fields(memory, p, end)
-    _check_end(p, end)
+        p = _topic_flexible(body, p, end, version, batches, topics)
+    if body[p]:
+        p = skip_tagged_fields(body, p, end)
+    else:
+        p += 1
+    if p != end:
+        raise _not_at_its_end(p, end)
     return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
+
+
+def _topic_flexible(
+    body: memoryview,
+    p: int,
+    end: int,
+    version: int,
+    batches: list[Batch],
+    topics: list[tuple[bytes, int]],
+) -> int:
+    """One topic entry at `p`, added to the lists; the position after it."""
+    size = 17
+    if version < FIRST_TOPIC_ID:
+        size, p = body[p], p + 1
+        if size > _ONE_BYTE:
+            size, p = read_uvarint(body, p - 1, end)
+    if not 0 < size <= STRING_MAX + 1 or p + size - 1 > end:
+        raise MalformedRequest(f"topic name of {size - 1} bytes, {end - p} remain")
+    topic = bytes(body[p : p + size - 1])
+    p += size - 1
+    count, p = body[p], p + 1
+    if count > _ONE_BYTE:
+        count, p = read_uvarint(body, p - 1, end)
+    if not 0 < count <= 1 + (end - p) // 6:
+        raise _too_many(count - 1, end - p)
+    for _ in range(count - 1):
+        partition, length = _INDEX_LENGTH8(body, p)
+        p += 5
+        if length > _ONE_BYTE:
+            length, p = read_uvarint(body, p - 1, end)
+        length -= 1
+        if p + length > end:
+            raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
+        batches.append(Batch(topic, partition, p, length))
+        if length > 0:
+            p += length
+        p = skip_tagged_fields(body, p, end) if body[p] else p + 1
+    topics.append((topic, len(batches)))
+    return skip_tagged_fields(body, p, end) if body[p] else p + 1
 
 
 def _check_string(size: int, remaining: int) -> None:
@@ -156,17 +192,21 @@ def _check_count(count: int, remaining: int, smallest: int) -> None:
     """An array of `count` elements of at least `smallest` bytes must fit what remains, before
     anything is allocated."""
     if count < 0 or count * smallest > remaining:
-        raise MalformedRequest(f"array of {count} elements in {remaining} bytes")
+        raise _too_many(count, remaining)
 
 
-def _check_end(position: int, end: int) -> None:
-    if position != end:
-        raise MalformedRequest(f"Produce request: {end - position} bytes after its end")
+def _too_many(count: int, remaining: int) -> MalformedRequest:
+    return MalformedRequest(f"array of {count} elements in {remaining} bytes")
+
+
+def _not_at_its_end(position: int, end: int) -> MalformedRequest:
+    return MalformedRequest(f"Produce request: {end - position} bytes after its end")
 
 
 _FIXED_5 = Struct(">ihqqq")
 _FIXED_3 = Struct(">ihqq")
 _NO_ERRORS_NO_MESSAGE = b"\x00\x00\x00\x00\xff\xff"
+_NOTHING_FLEXIBLE = b"\x01\x00\x00"  # no record errors, null message, no tags
 
 
 def encode(
@@ -204,8 +244,7 @@ def _message_fixed(answer: PartitionAnswer) -> bytes:
 
 
 def _message_flexible(answer: PartitionAnswer) -> bytes:
-    if answer.message is None:
-        return b"\x01\x00\x00"  # no record errors, null message, no tags
+    assert answer.message is not None
     out = [uvarint(len(answer.record_errors) + 1)]
     for one in answer.record_errors:
         why = one.message.encode()
@@ -218,16 +257,19 @@ def _message_flexible(answer: PartitionAnswer) -> bytes:
 def _encode_flexible(
     request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
 ) -> bytes:
-    out = [uvarint(len(request.topics) + 1)]
+    count = len(request.topics) + 1
+    out = [SMALL[count] if count <= _ONE_BYTE else uvarint(count)]
     first = 0
     for topic, last in request.topics:
         if version < FIRST_TOPIC_ID:
-            out.append(uvarint(len(topic) + 1))
+            size = len(topic) + 1
+            out.append(SMALL[size] if size <= _ONE_BYTE else uvarint(size))
         out.append(topic)
-        out.append(uvarint(last - first + 1))
+        count = last - first + 1
+        out.append(SMALL[count] if count <= _ONE_BYTE else uvarint(count))
         for batch, answer in zip(request.batches[first:last], answers[first:last], strict=True):
             out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
-            out.append(_message_flexible(answer))
+            out.append(_NOTHING_FLEXIBLE if answer.message is None else _message_flexible(answer))
         out.append(b"\x00")
         first = last
     out.append(_pack(">ib", throttle_ms, 0))

@@ -6,14 +6,15 @@ from appliance.base.errors import MalformedRequest
 STRING_MAX = 32_767
 """Bytes of a string in any message. Compact lengths could say more, and Kafka refuses what does."""
 
-_SMALL = [bytes([value]) for value in range(128)]
+SMALL = [bytes([value]) for value in range(128)]
+"""What `uvarint` gives for small values, for who writes many of them."""
 
 
 def uvarint(value: int) -> bytes:
     """Encode 0 ≤ value < 2^32 (larger values take more bytes, up to 10 for 64 bits)."""
     assert value >= 0
     if value < 128:
-        return _SMALL[value]
+        return SMALL[value]
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)

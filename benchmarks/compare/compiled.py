@@ -30,7 +30,7 @@ def install(pip: list[str], folder: Path, **variables: str) -> subprocess.Comple
     source = folder / "source"
     shutil.rmtree(source, ignore_errors=True)
     unwanted = shutil.ignore_patterns("*.so", "__pycache__")
-    for name in ("appliance", "penstock", "spark_local"):
+    for name in ("appliance", "console", "penstock", "spark_local"):
         shutil.copytree(ROOT / name, source / name, ignore=unwanted)
     for name in ("pyproject.toml", "setup.py", "README.md"):
         shutil.copy(ROOT / name, source)

@@ -1,8 +1,8 @@
 """What `pip install .` leaves where C can be compiled: the hot modules made by mypyc of the same
 source. Everything else here runs interpreted, so what is about these modules runs over a compiled
 copy once more: the tests of their rooms, except those marked `interpreted`, and from outside those
-of faults, of hostile peers, of groups and of two stock clients. And where C cannot be compiled,
-nothing is lost.
+of deaths, of hostile peers, of groups whose coordinator dies and of a stock client (cuts of the
+power are simulated in the rooms). And where C cannot be compiled, nothing is lost.
 """
 
 import ast
@@ -19,14 +19,15 @@ from benchmarks.compare import compiled
 
 ROOT = Path(__file__).parents[2]
 HEADERS = Path(sysconfig.get_path("include")) / "Python.h"
-ROOMS = ("ring", "wire", "logstore", "ioproc", "handlers", "netproc", "supervisor/test_shell.py")
+ROOMS = (
+    "ring", "wire", "logstore", "replication", "coordinators", "ioproc", "handlers", "netproc",
+    "supervisor/test_shell.py",
+)  # fmt: skip
 OUTSIDE = (
     "hostile",
-    "faults",
-    "groups/test_groups_kafka_python.py",
+    "faults/test_killed_processes.py",
     "groups/test_groups_killed.py",
     "compat/test_confluent_kafka.py",
-    "compat/test_kafka_python.py",
 )
 pytestmark = [
     pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler"),
@@ -58,7 +59,7 @@ def tree(tmp_path_factory):
 
 
 def test_it_says_that_it_is_compiled(tree):
-    assert "compiled" in run(tree, "-m", "appliance.cli", "version")
+    assert "compiled" in run(tree, "-m", "console", "version")
 
 
 def test_every_room_with_hot_modules_is_tested_compiled():
@@ -67,7 +68,8 @@ def test_every_room_with_hot_modules_is_tested_compiled():
         for node in ast.parse((ROOT / "setup.py").read_text()).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HOT"
     )
-    assert {*hot} - {"shell"} <= {*ROOMS}, "tests of shell are in supervisor/test_shell.py"
+    rooms = {path.partition("/")[0] for path in hot}
+    assert rooms - {"shell"} <= {*ROOMS}, "tests of shell are in supervisor/test_shell.py"
 
 
 @pytest.mark.parametrize("suites", [ROOMS, OUTSIDE], ids=["rooms", "outside"])
@@ -92,5 +94,5 @@ def test_a_compiler_that_fails_leaves_it_interpreted(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert once.exists()
     assert "stays interpreted" in done.stdout + done.stderr
-    assert "interpreted" in run(tree, "-m", "appliance.cli", "version")
+    assert "interpreted" in run(tree, "-m", "console", "version")
     assert not list(tree.rglob("*.so"))

@@ -4,13 +4,15 @@ with a reason, nothing ends, and a start on a full disk serves what there is."""
 from random import Random
 
 import pytest
-from test_control_shell import Appliance, create, new
+from kio.index import load_request_schema
+from test_control_shell import Appliance, build, create, new
 
 from appliance.base import errors, reserve
 from appliance.base.errors import CannotServe, DiskFull
 from appliance.base.reserve import ReservedDisk
 from appliance.control.requests import refused
 from appliance.wire import kraft_records as kraft
+from appliance.wire.messages import decode_response, encode_request
 from tests.sim.disk import PAGE, SimDisk
 
 MIB = 1 << 20
@@ -107,7 +109,7 @@ def test_what_frees_room_works_while_it_is_full(full):
 
 def test_without_any_room_a_change_is_refused_whole_and_control_lives(full):
     create(full, new("a"))
-    end = full.control._metadata.end_offset
+    end = full.control._quorum.log.end_offset
     full.fill()
     full.sim.unlink(f"/d/{reserve.RESERVE}")
     full.fill()
@@ -117,16 +119,17 @@ def test_without_any_room_a_change_is_refused_whole_and_control_lives(full):
             break
     assert answer.error_code == errors.KAFKA_STORAGE_ERROR
     assert "nearly full" in answer.error_message
-    log = full.control._metadata
+    quorum = full.control._quorum
+    log = quorum.log
     before = log.end_offset
-    assert before >= end and log.image.applied_offset == before - 1
+    assert before >= end and quorum.image.applied_offset == before - 1
     assert delete(full, "a") == errors.KAFKA_STORAGE_ERROR
     full.make_room()
     assert delete(full, "a") == 0
     assert log.end_offset == before + 1  # the refused ones never came
     full.sim.process_death()
     full.kill_control()
-    assert vars(full.followed().image) == vars(full.control._metadata.image)
+    assert full.followed().image == full.control._quorum.image
 
 
 @pytest.mark.parametrize("leave", range(4))
@@ -187,6 +190,30 @@ def test_whatever_finds_no_room_control_lives_and_what_it_answered_stays(full, s
     assert set(full.followed().image.topics_by_name) == there | {"last"}
 
 
+def test_a_deletion_that_finds_no_room_behind_its_note_is_refused_with_all_that_saw_it(full):
+    create(full, new("a"))
+    full.threads.held = True
+    request = {"topics": [{"name": "a", "topic_id": None}], "timeout": 1000}
+    body = encode_request(build(load_request_schema(20, 6), request))
+    tokens = []
+    for _ in range(2):  # the second one is told that there is no such topic
+        tokens.append(full.forward(20, 6, body))
+        full.turn()
+    assert not full.control._quorum.image.topics_by_name
+    full.sim.refusing["00000000000000000000.log", "write"] = 28
+    full.threads.run()
+    answers = full.answers()
+    for token in tokens:
+        [row] = decode_response(20, 6, answers[token][1]).responses
+        assert row.error_code == errors.KAFKA_STORAGE_ERROR
+    assert full.control._quorum.image.topics_by_name.keys() == {"a"}, "it was never deleted"
+    full.sim.refusing.clear()
+    full.threads.held = False
+    full.make_room()
+    assert delete(full, "a") == 0
+    assert not full.followed().image.topics_by_name
+
+
 def test_an_answer_of_which_nothing_came_true():
     rows = [
         {"name": "a", "error_code": 0, "error_message": None},
@@ -199,13 +226,13 @@ def test_an_answer_of_which_nothing_came_true():
 
 
 def test_the_log_takes_back_what_found_no_room(full):
-    log = full.control._metadata
+    quorum = full.control._quorum
+    log, path = quorum.log, "/d/__cluster_metadata-0/00000000000000000000.log"
     full.sim.unlink(f"/d/{reserve.RESERVE}")
     full.fill()
     big = kraft.ConfigRecord(resource_type=4, resource_name="", name="x", value="v" * 2 * PAGE)
-    end, size = log.end_offset, log.active_size
+    end, size = log.end_offset, full.sim.size(path)
     with pytest.raises(DiskFull):
-        log.append([big], 1000)
-    assert (log.end_offset, log.active_size) == (end, size)
-    assert log.image.config(4, "") == {}
-    assert full.sim.size("/d/__cluster_metadata-0/00000000000000000000.log") == size
+        quorum.append([big], 1000)
+    assert (log.end_offset, full.sim.size(path)) == (end, size)
+    assert quorum.image.config(4, "") == {}

@@ -18,11 +18,9 @@ from appliance.ring.messages import ENSURE_TOPIC, FORWARD
 from appliance.ring.partition_table import SIZE_BYTES
 from appliance.ring.process_table import CONTROL, NETPROC, Peer
 from appliance.shell.links import Links
-from appliance.shell.log import Log
-from appliance.shell.seat import Seat
 from appliance.supervisor.layout import MIB, Layout
-from appliance.supervisor.memory import SharedMemory
 from appliance.wire.messages import decode_response, encode_request
+from tests.seats import Seats, log_file
 
 LAYOUT = Layout(arena_bytes=MIB, partition_rows=256)
 CTL, NET = Peer(CONTROL, 0), Peer(NETPROC, 0)
@@ -36,45 +34,16 @@ class Appliance:
         self.disk = disk or OsDisk()
         self.path = data_dir or str(path)
         self.config = BrokerConfig.of(settings or {})
-        self.fd = os.open(path / "log", os.O_RDWR | os.O_CREAT)
-        self.log = Log("control", fd=self.fd, journal=False)
-        self.memory = SharedMemory(LAYOUT, self.log)
-        self.table = self.memory.processes
-        flags = os.EFD_NONBLOCK
-        self.bells = {peer: os.eventfd(0, flags) for peer in self.table.peers}
-        self.own = os.eventfd(0, flags)
-        self.generations = dict.fromkeys(self.table.peers, 0)
+        self.fd, self.log = log_file(path, "control")
+        self.seats = Seats(LAYOUT, self.log, self.config, self.path)
+        self.memory, self.table = self.seats.memory, self.seats.table
         self.tokens = 0
         self.now_ns = 0
-        self.net = Links(self.seat(NET), self.log)
+        self.net = self.seats.links(NET)
         self.start_control()
 
-    def seat(self, peer: Peer) -> Seat:
-        self.generations[peer] = self.table.occupy(peer)
-        self.table.move_epoch()
-        return Seat(
-            kind=peer.kind,
-            index=peer.index,
-            generation=self.generations[peer],
-            config=self.config,
-            data_dir=self.path,
-            clean=False,
-            processes=self.table,
-            partitions=self.memory.partitions,
-            arenas=self.memory.arenas,
-            doorbell=self.bells[peer],
-            doorbells={p: bell for p, bell in self.bells.items() if p != peer},
-            supervisor_doorbell=self.own,
-            rings=self.memory.rings_of(peer),
-            ioprocs=1,
-            netprocs=1,
-            ring_slots=LAYOUT.ring_slots,
-            quotas=self.memory.quotas,
-            other_dirs=self.other_dirs,
-        )
-
     def start_control(self) -> None:
-        seat = self.seat(CTL)
+        seat = self.seats.seat(CTL, other_dirs=self.other_dirs)
         self.links = Links(seat, self.log)
         started = start(seat, self.disk, OsClock(), os.urandom, self.log)
         self.threads = Threads()
@@ -146,8 +115,8 @@ class Appliance:
         return follower
 
     def close(self) -> None:
-        for fd in (self.fd, self.own, *self.bells.values()):
-            os.close(fd)
+        self.seats.close()
+        os.close(self.fd)
 
 
 def build(cls, fields):
@@ -187,7 +156,7 @@ def test_a_topic_is_published_before_it_is_answered(appliance):
     image = follower.image.topics_by_name["a"]
     assert image.topic_id == topic.topic_id.bytes
     assert follower.handles == {(image.topic_id, 0): 0, (image.topic_id, 1): 1}
-    assert vars(follower.image) == vars(appliance.control._metadata.image)
+    assert follower.image == appliance.control._quorum.image
 
 
 @pytest.mark.parametrize("version", range(2, 8))
@@ -299,7 +268,7 @@ def test_delete_topics_in_every_version(appliance, version):
 
 def test_requests_of_one_turn_share_one_sync(appliance, monkeypatch):
     syncs = []
-    log = appliance.control._metadata
+    log = appliance.control._quorum.log
     monkeypatch.setattr(type(log), "begin_sync", counted(type(log).begin_sync, syncs))
     cls = load_request_schema(19, 7)
     at = 0

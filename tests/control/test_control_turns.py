@@ -8,6 +8,7 @@ from test_control_shell import CTL, Appliance, build, create, new
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
 from appliance.metadata import checkpoint
+from appliance.metadata.trash import TRASH_FILE
 from appliance.ring.messages import ENSURE_TOPIC
 from appliance.ring.process_table import CONTROL
 from appliance.shell.loop import STOP
@@ -43,7 +44,7 @@ def test_requests_are_decided_while_a_sync_runs_and_answered_when_theirs_has_end
     assert len(appliance.threads.jobs) == 1
     second, again = ensure(appliance, b"b"), ensure(appliance, b"a")
     assert answered(appliance) == {}, "the loop goes on, but b is not durable"
-    assert appliance.control._metadata.image.topics_by_name.keys() >= {"a", "b"}
+    assert appliance.control._quorum.image.topics_by_name.keys() >= {"a", "b"}
     assert appliance.table.metadata_offset == before
     assert len(appliance.threads.jobs) == 1, "one sync at a time"
     appliance.threads.run()
@@ -100,7 +101,79 @@ def test_control_ends_only_when_a_sync_has(appliance):
     assert appliance.control.turn(0) != STOP
     appliance.threads.run()
     assert appliance.control.turn(0) == STOP
-    assert appliance.table.metadata_offset == appliance.control._metadata.end_offset
+    assert appliance.table.metadata_offset == appliance.control._quorum.log.end_offset
+
+
+def delete(appliance, name):
+    request = {"topics": [{"name": name, "topic_id": None}], "timeout": 1000}
+    body = encode_request(build(load_request_schema(20, 6), request))
+    return appliance.forward(20, 6, body)
+
+
+def test_a_deletion_is_appended_when_its_note_is_on_the_disk_and_what_follows_behind_it(tmp_path):
+    appliance = Appliance(tmp_path)
+    create(appliance, new("a"), new("b"))
+    appliance.threads.held = True
+    end = appliance.control._quorum.log.end_offset
+    gone = delete(appliance, "a")
+    appliance.turn()
+    behind = ensure(appliance, b"c")
+    assert answered(appliance) == {}
+    assert appliance.control._quorum.image.topics_by_name.keys() == {"b", "c"}, "it is decided"
+    assert appliance.control._quorum.log.end_offset == end, "and nothing of it is in the log"
+    assert not (tmp_path / TRASH_FILE).exists() and len(appliance.threads.jobs) == 1
+    appliance.threads.run()
+    assert answered(appliance) == {}
+    assert (tmp_path / TRASH_FILE).exists()
+    assert appliance.control._quorum.log.end_offset == end + 3
+    assert appliance.followed().image.topics_by_name.keys() == {"a", "b"}
+    appliance.threads.run()
+    assert answered(appliance) == {gone: errors.NONE, behind: errors.NONE}
+    assert appliance.followed().image.topics_by_name.keys() == {"b", "c"}
+    appliance.close()
+
+
+def test_deletions_that_come_while_a_note_is_written_share_the_next_one(tmp_path):
+    appliance = Appliance(tmp_path)
+    create(appliance, new("a"), new("b"), new("c"))
+    appliance.threads.held = True
+    first = delete(appliance, "a")
+    appliance.turn()
+    second, third = delete(appliance, "b"), None
+    appliance.turn()
+    third = delete(appliance, "c")
+    appliance.turn()
+    assert len(appliance.threads.jobs) == 1
+    appliance.threads.run()  # the note of a
+    appliance.turn()
+    assert len(appliance.threads.jobs) == 2, "the sync of its deletion, and one note for two more"
+    appliance.threads.run()
+    assert answered(appliance) == {first: errors.NONE}
+    appliance.threads.run()
+    assert answered(appliance) == {second: errors.NONE, third: errors.NONE}
+    appliance.close()
+
+
+def test_whatever_waits_for_a_note_is_forgotten_with_the_leadership(tmp_path):
+    appliance = Appliance(tmp_path)
+    create(appliance, new("a"))
+    appliance.threads.held = True
+    gone, there = delete(appliance, "a"), ensure(appliance, b"b")
+    appliance.turn()
+    end = appliance.control._quorum.log.end_offset
+    appliance.control.resign()
+    appliance.threads.run()
+    found = appliance.answers()
+    assert appliance.control._quorum.log.end_offset == end, "who does not lead appends nothing"
+    assert decode_response(20, 6, found[gone][1]).responses[0].error_code == errors.NOT_CONTROLLER
+    assert found[there][0] == errors.LEADER_NOT_AVAILABLE
+    appliance.threads.held = False
+    appliance.control.lead()
+    appliance.turn()
+    appliance.turn()
+    assert appliance.table.metadata_offset == end + 1, "the first record of the epoch"
+    assert appliance.followed().image.topics_by_name.keys() == {"a"}
+    appliance.close()
 
 
 def test_a_sync_that_fails_ends_control_and_nobody_is_answered(appliance):

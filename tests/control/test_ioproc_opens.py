@@ -34,7 +34,7 @@ def appliance(tmp_path):
 
 def test_a_log_that_takes_long_keeps_no_peer_waiting(appliance):
     create(appliance, new("t", 3))
-    seat = appliance.seat(IO)
+    seat = appliance.seats.seat(IO)
     links = Links(seat, appliance.log)
     disk = GatedDisk()
     process = IoProcess(seat, links, disk, appliance.log)
@@ -59,7 +59,7 @@ def test_a_log_that_takes_long_keeps_no_peer_waiting(appliance):
     assert appliance.table.heartbeat(IO) == 5
     assert appliance.table.state(IO) == STARTING
     disk.gate.set()
-    process.opener.wait()
+    process.workers.opener.wait()
     turn()
     assert appliance.table.state(IO) == READY
     assert len(process.core.partitions) == 3

@@ -12,7 +12,9 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.control import quorum_state
 from appliance.control.format import open_or_format
-from appliance.control.metadata_log import Limits, open_log
+from appliance.control.metadata_log import open_log
+from appliance.control.metadata_quorum import open_quorum
+from appliance.control.snapshots import Limits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import files
 from appliance.metadata.follower import Follower
@@ -30,12 +32,14 @@ def follower(path) -> Follower:
 
 def opened(path, now_ms=1000, *, clean=False):
     open_or_format(OsDisk(), str(path), 1, os.urandom, now_ms)
-    log = open_log(OsDisk(), str(path), 1, follower(path), LIMITS, now_ms, clean=clean)
-    log.lead(now_ms)
-    if not log.image.metadata_version:
-        log.append(bootstrap_records(), now_ms)
-    log.sync()
-    return log
+    log = open_log(OsDisk(), str(path), LIMITS.segment_bytes, now_ms, clean=clean)
+    quorum = open_quorum(OsDisk(), 1, log, follower(path), LIMITS)
+    quorum.elected(now_ms)
+    quorum.activate(now_ms)
+    if not quorum.image.metadata_version:
+        quorum.append(bootstrap_records(), now_ms)
+    quorum.sync()
+    return quorum
 
 
 def setting(number: int) -> kraft.ConfigRecord:
@@ -46,52 +50,52 @@ def setting(number: int) -> kraft.ConfigRecord:
 
 def test_each_start_leads_a_new_epoch(tmp_path):
     for epoch in (1, 2, 3):
-        log = opened(tmp_path)
-        assert log.epoch == log.image.epoch == epoch
+        quorum = opened(tmp_path)
+        assert quorum.leadership.epoch == quorum.image.epoch == epoch
         state = json.loads((tmp_path / "__cluster_metadata-0" / "quorum-state").read_text())
         assert (state["leaderEpoch"], state["leaderId"], state["data_version"]) == (epoch, 1, 0)
-        log.close()
+        quorum.log.close()
 
 
 def test_an_epoch_in_quorum_state_is_never_led_again(tmp_path):
-    opened(tmp_path).close()
+    opened(tmp_path).log.close()
     quorum_state.write(
         OsDisk(), str(tmp_path / "__cluster_metadata-0"), leader_id=1, epoch=9, dynamic=False
     )
-    assert opened(tmp_path).epoch == 10
+    assert opened(tmp_path).leadership.epoch == 10
 
 
 def test_a_damaged_quorum_state_is_refused(tmp_path):
-    opened(tmp_path).close()
+    opened(tmp_path).log.close()
     (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text("{")
     with pytest.raises(ConfigError, match="quorum-state is damaged"):
         opened(tmp_path)
 
 
 def test_what_is_appended_is_replayed_at_once_and_committed_by_a_sync(tmp_path):
-    log = opened(tmp_path)
-    before = log.committed
-    log.append([setting(1)], 1000)
-    assert log.uncommitted and log.committed == before
-    assert log.image.config(4, "") == {"log.retention.ms": "1"}
-    log.sync()
-    assert log.committed == before + 1 == log.end_offset
+    quorum = opened(tmp_path)
+    before = quorum.committed
+    quorum.append([setting(1)], 1000)
+    assert quorum.log.unsynced and quorum.committed == before
+    assert quorum.image.config(4, "") == {"log.retention.ms": "1"}
+    quorum.sync()
+    assert quorum.committed == before + 1 == quorum.log.end_offset
     other = follower(tmp_path)
-    other.catch_up(log.committed)
-    assert vars(other.image) == vars(log.image)
+    other.catch_up(quorum.committed)
+    assert other.image == quorum.image
 
 
 def test_snapshots_replace_old_segments(tmp_path):
-    log = opened(tmp_path)
+    quorum = opened(tmp_path)
     folder = tmp_path / "__cluster_metadata-0"
     slow = follower(tmp_path)
-    slow.catch_up(log.committed)
+    slow.catch_up(quorum.committed)
     taken = 0
     for number in range(400):
-        log.append([setting(number)], 1000 + number)
-        log.sync()
-        if log.snapshot_due(1000 + number):
-            log.snapshot(1000 + number)
+        quorum.append([setting(number)], 1000 + number)
+        quorum.sync()
+        if quorum.snapshot_due(1000 + number):
+            quorum.snapshot(1000 + number)
             taken += 1
     assert taken > 5
     kept = files.snapshots(OsDisk(), str(folder))
@@ -101,28 +105,28 @@ def test_snapshots_replace_old_segments(tmp_path):
     assert not list(folder.glob("*.deleted"))
     fast = follower(tmp_path)
     for one in (slow, fast):
-        one.catch_up(log.committed)
-        assert vars(one.image) == vars(log.image)
-    log.close()
+        one.catch_up(quorum.committed)
+        assert one.image == quorum.image
+    quorum.log.close()
     again = opened(tmp_path)
     assert again.image.config(4, "") == {"log.retention.ms": "399"}
-    assert again.committed == log.committed + 1
+    assert again.committed == quorum.committed + 1
 
 
 def test_a_snapshot_that_fails_is_tried_again_later(tmp_path, monkeypatch):
-    log = opened(tmp_path)
-    while not log.snapshot_due(1000):
-        log.append([setting(1)], 1000)
-        log.sync()
+    quorum = opened(tmp_path)
+    while not quorum.snapshot_due(1000):
+        quorum.append([setting(1)], 1000)
+        quorum.sync()
     monkeypatch.setattr(OsDisk, "create", refuse)
     with pytest.raises(StorageFailed):
-        log.snapshot(1000)
+        quorum.snapshot(1000)
     monkeypatch.undo()
-    assert not log.snapshot_due(1000) and log.snapshot_due(61_000)
-    log.append([setting(2)], 61_000)
-    log.sync()
-    log.snapshot(61_000)
-    assert not log.snapshot_due(61_000)
+    assert not quorum.snapshot_due(1000) and quorum.snapshot_due(61_000)
+    quorum.append([setting(2)], 61_000)
+    quorum.sync()
+    quorum.snapshot(61_000)
+    assert not quorum.snapshot_due(61_000)
 
 
 def refuse(self, path):
@@ -130,12 +134,12 @@ def refuse(self, path):
 
 
 def test_the_newest_snapshot_may_be_torn(tmp_path):
-    log = opened(tmp_path)
+    quorum = opened(tmp_path)
     for number in range(3):
-        log.append([setting(number)], 1000)
-        log.sync()
-        log.snapshot(1000)
-    log.close()
+        quorum.append([setting(number)], 1000)
+        quorum.sync()
+        quorum.snapshot(1000)
+    quorum.log.close()
     folder = tmp_path / "__cluster_metadata-0"
     newest = sorted(folder.glob("*.checkpoint"))[-1]
     newest.write_bytes(newest.read_bytes()[:-1])
@@ -143,12 +147,12 @@ def test_the_newest_snapshot_may_be_torn(tmp_path):
 
 
 def test_a_torn_tail_of_the_log_is_cut_off(tmp_path):
-    log = opened(tmp_path)
-    log.append([setting(1)], 1000)
-    log.sync()
-    log.append([setting(2)], 1000)
-    log.sync()
-    log.close()
+    quorum = opened(tmp_path)
+    quorum.append([setting(1)], 1000)
+    quorum.sync()
+    quorum.append([setting(2)], 1000)
+    quorum.sync()
+    quorum.log.close()
     path = tmp_path / "__cluster_metadata-0" / f"{0:020d}.log"
     path.write_bytes(path.read_bytes()[:-5])
     assert opened(tmp_path).image.config(4, "") == {"log.retention.ms": "1"}
@@ -158,19 +162,19 @@ def test_a_torn_tail_of_the_log_is_cut_off(tmp_path):
 def test_a_folder_of_apache_kafka_is_taken_over(tmp_path, name):
     folder = tmp_path / "data"
     shutil.copytree(KAFKA / name, folder)
-    log = opened(folder)
-    assert log.epoch == 2
-    assert list(log.image.topics_by_name) == ["hello"]
-    assert log.image.features["group.version"] == 1
+    quorum = opened(folder)
+    assert quorum.leadership.epoch == 2
+    assert list(quorum.image.topics_by_name) == ["hello"]
+    assert quorum.image.features["group.version"] == 1
     state = json.loads((folder / "__cluster_metadata-0" / "quorum-state").read_text())
     assert state["data_version"] == (name == "standalone")
-    log.append([setting(1)], 1000)
-    log.sync()
-    log.snapshot(1000)
-    log.close()
+    quorum.append([setting(1)], 1000)
+    quorum.sync()
+    quorum.snapshot(1000)
+    quorum.log.close()
     again = opened(folder)
     assert again.image.config(4, "")["log.retention.ms"] == "1"
-    assert again.quorum.kraft_version == (name == "standalone")
+    assert again.voters.kraft_version == (name == "standalone")
 
 
 def test_a_folder_that_kafka_formatted_and_never_started(tmp_path):
@@ -179,9 +183,9 @@ def test_a_folder_that_kafka_formatted_and_never_started(tmp_path):
     for path in (folder / "__cluster_metadata-0").iterdir():
         if path.suffix != ".checkpoint":
             path.unlink()
-    log = opened(folder)
-    assert log.epoch == 1 and log.image.metadata_version == 30
-    assert [voter for voter, _ in log.quorum.voters(9)] == [1]
+    quorum = opened(folder)
+    assert quorum.leadership.epoch == 1 and quorum.image.metadata_version == 30
+    assert [voter for voter, _ in quorum.voters.voters(9)] == [1]
 
 
 def test_partitions_without_metadata_are_not_started_over(tmp_path):
@@ -206,8 +210,8 @@ def dumped(*paths: Path) -> str:
 
 @needs_kafka
 def test_kafka_reads_our_log_and_our_snapshots(tmp_path):
-    log = opened(tmp_path)
-    log.append(
+    quorum = opened(tmp_path)
+    quorum.append(
         [
             kraft.TopicRecord(name="flights", topic_id=b"0123456789abcdef"),
             kraft.PartitionRecord(
@@ -224,9 +228,9 @@ def test_kafka_reads_our_log_and_our_snapshots(tmp_path):
         ],
         1000,
     )
-    log.sync()
-    log.snapshot(1000)
-    log.close()
+    quorum.sync()
+    quorum.snapshot(1000)
+    quorum.log.close()
     folder = tmp_path / "__cluster_metadata-0"
     [snapshot] = folder.glob("*.checkpoint")
     for path, first in ((folder / f"{0:020d}.log", "LeaderChange"), (snapshot, "SnapshotHeader")):
@@ -249,12 +253,12 @@ def damage(path, *, from_end):
 
 
 def test_a_torn_tail_is_cut_off(tmp_path):
-    log = opened(tmp_path)
-    log.append([setting(1)], 1000)
-    log.sync()
-    before = log.end_offset
-    log.append([setting(2)], 1000)
-    log.close()
+    quorum = opened(tmp_path)
+    quorum.append([setting(1)], 1000)
+    quorum.sync()
+    before = quorum.log.end_offset
+    quorum.append([setting(2)], 1000)
+    quorum.log.close()
     damage(tmp_path, from_end=3)
     again = opened(tmp_path)
     assert again.image.config(4, "") == {"log.retention.ms": "1"}
@@ -262,10 +266,10 @@ def test_a_torn_tail_is_cut_off(tmp_path):
 
 
 def test_after_an_orderly_end_nothing_is_torn(tmp_path):
-    log = opened(tmp_path)
-    log.append([setting(1)], 1000)
-    log.sync()
-    log.close()
+    quorum = opened(tmp_path)
+    quorum.append([setting(1)], 1000)
+    quorum.sync()
+    quorum.log.close()
     segment, _ = damage(tmp_path, from_end=3)
     damaged = segment.read_bytes()
     with pytest.raises(StorageFailed, match=r"damaged at byte \d+: the CRC32C"):
@@ -274,13 +278,14 @@ def test_after_an_orderly_end_nothing_is_torn(tmp_path):
 
 
 def test_what_an_earlier_leader_wrote_was_synced(tmp_path):
-    log = opened(tmp_path)
-    log.append([setting(1)], 1000)
-    log.sync()
-    end = log.active_size
-    log.close()
+    quorum = opened(tmp_path)
+    quorum.append([setting(1)], 1000)
+    quorum.sync()
+    (segment,) = (tmp_path / "__cluster_metadata-0").glob("*.log")
+    end = segment.stat().st_size
+    quorum.log.close()
     again = opened(tmp_path)
-    damage(tmp_path, from_end=again.active_size - end + 3)
-    again.close()
+    damage(tmp_path, from_end=segment.stat().st_size - end + 3)
+    again.log.close()
     with pytest.raises(StorageFailed, match="restore the folder from a copy"):
         opened(tmp_path)

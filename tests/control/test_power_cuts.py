@@ -6,7 +6,9 @@ from random import Random
 import pytest
 
 from appliance.control.format import open_or_format
-from appliance.control.metadata_log import Limits, open_log
+from appliance.control.metadata_log import open_log
+from appliance.control.metadata_quorum import open_quorum
+from appliance.control.snapshots import Limits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.checkpoint import read
 from appliance.metadata.follower import Follower
@@ -34,27 +36,29 @@ def run(disk: SimDisk, rng: Random, witness: Witness, changes: int) -> None:
     if witness.cluster_id:
         assert identity.cluster_id == witness.cluster_id
     table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(16))), 16)
-    log = open_log(disk, DATA, 1, Follower(disk, DATA, table), LIMITS, 1)
-    found = log.image.config(4, "")
+    log = open_log(disk, DATA, LIMITS.segment_bytes, 1)
+    quorum = open_quorum(disk, 1, log, Follower(disk, DATA, table), LIMITS)
+    found = quorum.image.config(4, "")
     for key, value in witness.settings.items():
         assert int(found[key]) >= int(value), "what was answered is lost"
-    log.lead(1)
-    assert log.epoch > witness.led, "an epoch was led twice"
-    if not log.image.metadata_version:
+    quorum.elected(1)
+    assert quorum.leadership.epoch > witness.led, "an epoch was led twice"
+    quorum.activate(1)
+    if not quorum.image.metadata_version:
         assert not witness.settings
-        log.append(bootstrap_records(), 1)
-    log.sync()
-    witness.led = log.epoch
+        quorum.append(bootstrap_records(), 1)
+    quorum.sync()
+    witness.led = quorum.leadership.epoch
     witness.cluster_id = identity.cluster_id
     for number in range(changes):
         key = f"key-{number % 3}"
-        value = str(int(log.image.config(4, "").get(key, "0")) + 1)
+        value = str(int(quorum.image.config(4, "").get(key, "0")) + 1)
         record = kraft.ConfigRecord(resource_type=4, resource_name="", name=key, value=value)
-        log.append([record], 1)
-        log.sync()
+        quorum.append([record], 1)
+        quorum.sync()
         witness.settings[key] = value
-        if log.snapshot_due(1):
-            log.snapshot(1)
+        if quorum.snapshot_due(1):
+            quorum.snapshot(1)
     log.close()
 
 

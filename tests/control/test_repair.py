@@ -42,16 +42,16 @@ def folder_of(tmp_path, number, partitions=1):
 
 def ended(tmp_path, snapshot_after=2, topics=5):
     """A folder with these topics, a snapshot somewhere in between, and an orderly end."""
-    log = opened(tmp_path)
+    quorum = opened(tmp_path)
     places = []
     for number in range(topics):
-        places.append(log.active_size)
-        log.append(topic(number), 1000)
-        log.sync()
+        places.append(segment(tmp_path).stat().st_size)
+        quorum.append(topic(number), 1000)
+        quorum.sync()
         folder_of(tmp_path, number)
         if number == snapshot_after:
-            log.snapshot(1000)
-    log.close()
+            quorum.snapshot(1000)
+    quorum.log.close()
     return places
 
 
@@ -66,21 +66,21 @@ def flip(path, position):
     path.write_bytes(data)
 
 
-def names(log):
-    return sorted(log.image.topics_by_name)
+def names(quorum):
+    return sorted(quorum.image.topics_by_name)
 
 
 def test_damage_below_the_snapshot_is_mended_by_the_start(tmp_path):
     places = ended(tmp_path)
     flip(segment(tmp_path), places[1] + 9)  # its length: nothing behind it can be stepped to
-    log = opened(tmp_path, clean=True)
-    assert "damaged at byte" in log.recovered and "-stray" in log.recovered
-    assert names(log) == [f"t{n}" for n in range(5)]
-    log.append(topic(9), 1000)
-    log.sync()
-    log.close()
+    quorum = opened(tmp_path, clean=True)
+    assert "damaged at byte" in quorum.log.recovered and "-stray" in quorum.log.recovered
+    assert names(quorum) == [f"t{n}" for n in range(5)]
+    quorum.append(topic(9), 1000)
+    quorum.sync()
+    quorum.log.close()
     again = opened(tmp_path, clean=True)
-    assert names(again)[-1] == "t9" and not again.recovered
+    assert names(again)[-1] == "t9" and not again.log.recovered
     assert [path.name for path in tmp_path.glob("*-stray")], "the damaged files are kept"
 
 
@@ -96,20 +96,20 @@ def test_damage_behind_the_snapshot_is_refused_and_saved_by_a_repair(tmp_path, a
     assert made.found == {f"t{at}": 1}  # the folder still knows its name and id
     repair.carry_out(DISK, str(tmp_path), made, 1000)
     assert whole(DISK, str(tmp_path))
-    log = opened(tmp_path, clean=True)
-    assert names(log) == [f"t{n}" for n in range(5)]
-    assert log.image.topics_by_name[f"t{at}"].topic_id == ID[:-1] + bytes((at,))
+    quorum = opened(tmp_path, clean=True)
+    assert names(quorum) == [f"t{n}" for n in range(5)]
+    assert quorum.image.topics_by_name[f"t{at}"].topic_id == ID[:-1] + bytes((at,))
 
 
 def test_what_lies_behind_the_damage_is_saved_too(tmp_path):
-    log = opened(tmp_path)
-    log.append([setting(1)], 1000)
-    log.append([setting(2)], 1000)
-    damaged = log.active_size
-    log.append(topic(1, 3), 1000)
-    log.append(topic(2), 1000)
-    log.sync()
-    log.close()
+    quorum = opened(tmp_path)
+    quorum.append([setting(1)], 1000)
+    quorum.append([setting(2)], 1000)
+    damaged = segment(tmp_path).stat().st_size
+    quorum.append(topic(1, 3), 1000)
+    quorum.append(topic(2), 1000)
+    quorum.sync()
+    quorum.log.close()
     flip(segment(tmp_path), damaged + 70)
     made = repair.plan(DISK, str(tmp_path), node_id=1)
     assert sorted(made.image.topics_by_name) == ["t2"]
@@ -124,9 +124,9 @@ def test_what_lies_behind_the_damage_is_saved_too(tmp_path):
 def test_an_empty_log_over_partitions_is_refused_and_made_anew_from_their_folders(tmp_path):
     ended(tmp_path, snapshot_after=-1)
     segment(tmp_path).write_bytes(b"")
-    log = opened_without_bootstrap(tmp_path)
+    quorum = opened_without_bootstrap(tmp_path)
     with pytest.raises(ConfigError, match=r"is empty, but .* holds t\d-0"):
-        check_metadata_is_whole(DISK, [str(tmp_path)], log.image)
+        check_metadata_is_whole(DISK, [str(tmp_path)], quorum.image)
     made = repair.plan(DISK, str(tmp_path), node_id=1)
     assert made.empty and made.found == {f"t{n}": 1 for n in range(5)}
     repair.carry_out(DISK, str(tmp_path), made, 1000)
@@ -140,8 +140,10 @@ def opened_without_bootstrap(path):
     from test_metadata_log import LIMITS, follower
 
     from appliance.control.metadata_log import open_log
+    from appliance.control.metadata_quorum import open_quorum
 
-    return open_log(DISK, str(path), 1, follower(path), LIMITS, 1000, clean=True)
+    log = open_log(DISK, str(path), LIMITS.segment_bytes, 1000, clean=True)
+    return open_quorum(DISK, 1, log, follower(path), LIMITS)
 
 
 def test_a_repair_that_was_cut_off_is_finished(tmp_path, monkeypatch):

@@ -6,12 +6,13 @@ import pytest
 from sim.disk import SimDisk
 
 from appliance.base.disk import Space, write_file
+from appliance.base.space import KEEP_FREE_PERCENT
 from appliance.config.broker import BrokerConfig
 from appliance.control.topic_trash import KEEP_FREE_TIMES, TopicTrash
-from appliance.ioproc.main import KEEP_FREE_PERCENT
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.trash import TRASH_FILE
+from appliance.shell.flusher import run
 from appliance.shell.log import Log
 from appliance.wire import kraft_records as kraft
 
@@ -45,7 +46,8 @@ class World:
         self.trash = TopicTrash(self.disk, [DATA], lambda offset: True, SILENT)
 
     def commit(self, now_ms, *records):
-        self.trash.before(records, self.image, self.config, lambda *_: (1000, 10), now_ms)
+        note = self.trash.before(records, self.image, self.config, lambda *_: (1000, 10), now_ms)
+        assert self.write() >= note
         for record in records:
             self.image.apply(self.offset, record)
             self.offset += 1
@@ -62,8 +64,18 @@ class World:
     def delete(self, topic_id, now_ms=NOW_MS):
         self.commit(now_ms, kraft.RemoveTopicRecord(topic_id=topic_id))
 
+    def write(self):
+        """What control has a thread do: the newest note that was written, 0 when none was due."""
+        due = self.trash.job()
+        if due is None:
+            return 0
+        note, job = due
+        self.trash.wrote(note, run((), job).failure)
+        return note
+
     def tick(self, now_ms):
         self.trash.tick(self.image, self.config, self.offset, now_ms)
+        self.write()
 
     def kept(self):
         return [one.name for one in trash_file.read(self.disk, DATA).topics.values()]
@@ -203,7 +215,9 @@ def test_a_full_disk_deletes_without_keeping():
 def test_what_is_written_is_read_again():
     world = World()
     world.delete(world.create("t"))
-    assert trash_file.decode(trash_file.encode(world.trash.view)) == world.trash.view
+    entries = [trash_file.entry(one) for one in world.trash.view.topics.values()]
+    data = trash_file.encode(entries, world.trash.view.names)
+    assert trash_file.decode(data) == world.trash.view == trash_file.read(world.disk, DATA)
 
 
 def test_the_short_reading_says_the_same_names():

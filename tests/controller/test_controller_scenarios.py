@@ -6,6 +6,7 @@ import pytest
 
 from appliance.base import errors
 from appliance.config.broker import BrokerConfig
+from appliance.config.internal_topics import OFFSETS
 from appliance.controller import configs, features
 from appliance.controller.config_resources import Resource
 from appliance.controller.configs import APPEND, DELETE, SET, SUBTRACT, Operation
@@ -23,7 +24,7 @@ from appliance.controller.topics import (
     TopicToDelete,
     create_topics,
     delete_topics,
-    offsets_topic,
+    internal_topic,
 )
 from appliance.metadata import effective
 from appliance.metadata.image import MetadataImage
@@ -227,7 +228,7 @@ def test_partitions_only_grow():
 def test_the_offsets_topic_keeps_its_partitions():
     """A group lives in a partition by its name and their number: growth would lose its offsets."""
     cluster = Cluster()
-    cluster.create(offsets_topic(cluster.situation))
+    cluster.create(internal_topic(cluster.situation, OFFSETS))
     before = list(to_records(cluster.image))
     code, text = cluster.grow(MorePartitions("__consumer_offsets", 60))["__consumer_offsets"]
     assert code == errors.INVALID_REQUEST

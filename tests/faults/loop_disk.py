@@ -11,9 +11,11 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 
 import pytest
 
+BUSY_S = 10
 SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
 NO_LOG_FLUSH = struct.pack("I", 2)
 SIZE = 2 << 30
@@ -59,8 +61,10 @@ class LoopDisk:
 
     def back(self):
         """The power is back. Nobody may have a file of it open."""
-        gone = run("umount", str(self.mount))
-        assert gone.returncode == 0, gone.stderr
+        until = time.monotonic() + BUSY_S  # who was killed may still be on its way out
+        while (gone := run("umount", str(self.mount))).returncode:
+            assert time.monotonic() < until, gone.stderr
+            time.sleep(0.05)
         mounted = self._mount()
         assert mounted.returncode == 0, mounted.stderr
 

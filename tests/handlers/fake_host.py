@@ -1,48 +1,82 @@
 """A network process made of lists: what handlers asked, and what they answered."""
 
+import dataclasses
 from types import SimpleNamespace
 
 from kio.index import load_request_schema
 
-from appliance.handlers.exchange import Exchange, FileRange, Handler, Route
+from appliance.handlers.exchange import Exchange, FileRange, Handler, Host, Route
 from appliance.metadata.image import MetadataImage
+from appliance.ring import partition_table as columns
 from appliance.ring.messages import Message
+from appliance.ring.partition_table import SERVED_COLUMNS
 from appliance.wire import messages
 from appliance.wire.build import build
 
-SETTINGS = {"fetch.max.bytes": 57671680, "node.id": 1, "max.request.partition.size.limit": 2000}
+SETTINGS = {"node.id": 1, "max.request.partition.size.limit": 2000}
+
+
+def codes_in(message):
+    """Every error code that an answer has."""
+    for field in dataclasses.fields(message):
+        value = getattr(message, field.name)
+        if field.name == "error_code":
+            yield int(value)
+        for one in value if isinstance(value, tuple) else (value,):
+            if dataclasses.is_dataclass(one):
+                yield from codes_in(one)
 
 
 class FakeFile:
     fd = -1
 
 
-class FakeHost:
-    """Partitions 0 to 3 of topic `flights` exist, all at home in ioproc 0."""
+class FakeHost(Host):
+    """Partitions 0 to 3 of topic `flights` exist, all at home in ioproc 0. counts_all: nobody else
+    counts the errors of answers."""
+
+    counts_all = True
 
     def __init__(self):
         self.memory = memoryview(b"")
         self.image = MetadataImage()
         self.config = SimpleNamespace(int=SETTINGS.__getitem__, bool=lambda name: True)
+        self.fetch_max_bytes = 57671680
         self.cluster_id = "a-cluster"
+        self.processes = SimpleNamespace(leader=(1, 5))
         self.now_ns = 0
         self.rows = {}  # handle → (high watermark, last stable, log start)
         self.offline = set()  # handles
+        self.aborted_to = 0
         self.asked = []  # (index, op, flags, a, b, e, f)
         self.cancelled = 0
         self.scheduled = []
         self.answer = None
         self.closed = False
         self.files = True
-        self.places = {}  # (handle, offset) → what a glance finds
+        self.places = {}  # (handle, offset) → (position, length, length of the first batch)
         self.remembered = []
         self.ensured = []
         self.asked_for = []
         self.read = []
+        self.served = memoryview(bytearray(8 * 4 * SERVED_COLUMNS)).cast("q")
+        self.failures = []
 
     def ensure_topic(self, x, index, name):
         x.pending[index] = -1
         self.ensured.append((index, name))
+
+    def forward(self, x):
+        raise AssertionError("control is not here")
+
+    def coordinate(self, x, index, route, body):
+        raise AssertionError("no partition of __consumer_offsets is here")
+
+    def reached(self, x):
+        return "localhost", 9092
+
+    def hang_up(self, x, why):
+        self.closed = True
 
     def asks_for(self, x, name):
         self.asked_for.append(name)
@@ -56,16 +90,22 @@ class FakeHost:
         return Route(partition, 0, "flights", b"f" * 16, partition, 5)
 
     def row(self, handle):
-        return (*self.rows.get(handle, (0, 0, 0)), handle in self.offline)
+        row = [0] * columns.COLUMNS
+        row[columns.STATUS] = columns.OFFLINE if handle in self.offline else columns.ONLINE
+        row[columns.ABORTED_TO] = self.aborted_to
+        published = self.rows.get(handle, (0, 0, 0))
+        row[columns.HIGH_WATERMARK], row[columns.LAST_STABLE], row[columns.LOG_START] = published
+        return row
 
     def fetch_room(self, x):
         return None
 
-    def glance(self, x, route, offset, max_bytes):
-        return self.places.get((route.handle, offset))
+    def glance(self, x, route, row, offset, limit, max_bytes):
+        place = self.places.get((route.handle, offset))
+        return None if place is None else (FakeFile(), *place)
 
-    def remember(self, x, route, segment, position, layout):
-        self.remembered.append((route.handle, segment, position))
+    def remember(self, x, route, answer):
+        self.remembered.append((route.handle, answer.d, answer.g, answer.e))
 
     def ask(self, x, index, route, op, flags, a, b, e, f):
         x.pending[index] = route.home
@@ -88,6 +128,12 @@ class FakeHost:
             assert piece != b"", "an empty piece can never be sent"
             out += b"r" * piece.length if isinstance(piece, FileRange) else piece
         self.answer = messages.decode_response(x.handler.key, x.version, out)
+        if self.counts_all:
+            assert sorted(self.failures) == sorted(filter(None, codes_in(self.answer)))
+        self.failures.clear()
+
+    def failed(self, x, code):
+        self.failures.append(code)
 
     def finish_silently(self, x, close):
         x.answer = []
@@ -101,12 +147,13 @@ class FakeHost:
         handler.begin(self, x)
         return x
 
-    def complete(self, x, index, **fields):
-        """One completion, error code given as `error`."""
-        x.pending.pop(index)
+    def complete(self, x, index, more=False, **fields):
+        """One completion, error code given as `error`. more: others of the same index follow."""
+        if not more:
+            x.pending.pop(index)
         names = dict.fromkeys(Message._fields, 0) | {"payload": b""} | fields
         names["flags"] = names.pop("error", 0) + 1
-        x.handler.complete(self, x, index, Message(**names), b"")
+        x.handler.complete(self, x, index, Message(**names), names["payload"])
 
     def lose(self, x, index):
         """The process that was asked died."""

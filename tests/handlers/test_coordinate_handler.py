@@ -7,9 +7,9 @@ from fake_host import FakeHost
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest
 from appliance.base.ids import OFFSETS_TOPIC
-from appliance.coordinators.routing import shard_of
+from appliance.coordinators.groups.routing import group_id
+from appliance.coordinators.runtime.kind import partition_of
 from appliance.handlers import registry
-from appliance.handlers.coordinate import group_id
 from appliance.handlers.exchange import Route
 from appliance.ring.messages import ANSWERED, Message
 from appliance.wire import kraft_records as kraft
@@ -22,7 +22,9 @@ HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_insta
 
 
 class Host(FakeHost):
-    """A host whose offsets topic has five partitions, or none yet."""
+    """A host whose offsets topic has five partitions, or none yet. Homes count their errors."""
+
+    counts_all = False
 
     def __init__(self, partitions=PARTITIONS):
         super().__init__()
@@ -65,7 +67,7 @@ def test_a_request_goes_to_the_home_of_its_group(version):
     host = Host()
     x = host.start(HANDLERS[12], version, HEARTBEAT)
     ((index, partition, body),) = host.sent
-    assert (index, partition) == (0, shard_of("g", PARTITIONS))
+    assert (index, partition) == (0, partition_of("g", PARTITIONS))
     assert body == bytes(host.memory)
     answer = response(12, version, {"throttle_time": 0, "error_code": 27})
     encoded = messages.encode_response(answer)
@@ -79,7 +81,7 @@ def test_several_groups_are_asked_where_they_live_and_merged():
     x = host.start(HANDLERS[42], 2, {"groups_names": groups})
     assert [partition for _, partition, _ in host.sent] == list(range(PARTITIONS))
     for index, partition, _ in host.sent:
-        mine = [one for one in groups if shard_of(one, PARTITIONS) == partition]
+        mine = [one for one in groups if partition_of(one, PARTITIONS) == partition]
         results = [{"group_id": one, "error_code": errors.NONE} for one in mine]
         answer = response(42, 2, {"throttle_time": 0, "results": results})
         host.answered(x, index, [messages.encode_response(answer)])

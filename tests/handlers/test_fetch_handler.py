@@ -6,7 +6,8 @@ from fake_host import FakeHost
 from appliance.base import errors
 from appliance.handlers import k01_fetch
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.ring.messages import READ_WAIT
+from appliance.ring.messages import ABORTED, READ_GONE, READ_WAIT
+from appliance.wire import aborted
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_who_is_at_the_end_of_an_offline_partition_is_told(handler, min_bytes, g
     host.rows[0] = host.rows[1] = (10, 10, 0)
     host.offline.add(1)
     if glanced:
-        host.places[0, 3] = (0, 4096, 600, 20, 0)
+        host.places[0, 3] = (4096, 600, 20)
     session = 0
     for epoch in range(3):
         host.asked.clear()
@@ -166,11 +167,32 @@ def test_the_budget_cuts_later_partitions_but_never_the_first_batch(handler):
     assert lengths(host) == {0: 300, 1: 0, 2: 0}
 
 
-def test_a_segment_deleted_meanwhile_is_retriable(handler):
+def test_a_home_is_asked_again_about_a_file_that_is_not_there(handler):
+    """Retention took the segment between its answer and ours: the second one says what holds."""
+    host = FakeHost()
+    host.rows[0] = host.rows[1] = (10, 10, 0)
+    host.files = False
+    x = host.start(handler, 12, fetch((0, 0), (1, 3), min_bytes=500))
+    host.complete(x, 1, **found(500))
+    host.complete(x, 0, **found(50))
+    assert [(ask[0], ask[2] & READ_GONE) for ask in host.asked[2:]] == [
+        (0, READ_GONE),
+        (1, READ_GONE),
+    ]
+    host.complete(x, 0, error=errors.OFFSET_OUT_OF_RANGE, a=-1)
+    assert host.answer is None
+    host.files = True
+    host.complete(x, 1, **found(20))
+    assert codes(host) == {0: errors.OFFSET_OUT_OF_RANGE, 1: errors.NONE}
+    assert lengths(host) == {0: 0, 1: 20}, "answered at once, though it is less than min_bytes"
+
+
+def test_a_file_that_is_there_for_its_home_and_not_for_us_is_retriable(handler):
     host = FakeHost()
     host.rows[0] = (10, 10, 0)
     host.files = False
     x = host.start(handler, 12, fetch((0, 0)))
+    host.complete(x, 0, **found(50))
     host.complete(x, 0, **found(50))
     row = host.answer.responses[0].partitions[0]
     assert int(row.error_code) == errors.NOT_LEADER_OR_FOLLOWER
@@ -250,7 +272,7 @@ def test_old_versions_end_with_the_records(handler, version):
 def test_what_a_glance_finds_is_answered_without_asking(handler):
     host = FakeHost()
     host.rows[0] = (10, 10, 0)
-    host.places[0, 3] = (0, 4096, 77, 20, 0)
+    host.places[0, 3] = (4096, 77, 20)
     host.start(handler, 12, fetch((0, 3)))
     assert not host.asked
     assert lengths(host) == {0: 77}
@@ -261,4 +283,41 @@ def test_what_the_home_finds_is_remembered_for_the_next_glance(handler):
     host.rows[0] = (10, 10, 0)
     x = host.start(handler, 12, fetch((0, 3)))
     host.complete(x, 0, **found(50) | {"d": 2, "g": 640})
-    assert host.remembered == [(0, 2, 640)]
+    assert host.remembered == [(0, 2, 640, 50)]
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_aborted_transactions_stand_in_the_answer(handler, version):
+    """They come in pieces before the range; of a range that is asked for again they come again."""
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, version, fetch((0, 0)) | {"isolation_level": 1})
+    wrong, first, second = ([(9, 1)], [(1, 3), (2, 4)], [(1 << 40, 5)])
+    host.complete(x, 0, more=True, op=ABORTED, payload=aborted.encode(wrong))
+    host.files = False
+    host.complete(x, 0, **found(20))
+    host.files = True
+    host.complete(x, 0, more=True, op=ABORTED, payload=aborted.encode(first))
+    host.complete(x, 0, more=True, op=ABORTED, payload=aborted.encode(second))
+    host.complete(x, 0, **found(20))
+    row = host.answer.responses[0].partitions[0]
+    told = [(one.producer_id, one.first_offset) for one in row.aborted_transactions]
+    assert told == first + second
+    assert len(row.records) == 20
+    assert getattr(row, "log_start_offset", 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("stable", "aborted_to", "alone"),
+    [(10, 0, False), (10, 1, True), (10, 4, True), (10, 5, False), (9, 1, True)],
+    ids=["not known", "none", "up to here", "behind here", "a transaction is open"],
+)
+def test_who_reads_committed_is_glanced_for_where_nothing_was_aborted(
+    handler, stable, aborted_to, alone
+):
+    host = FakeHost()
+    host.rows[0] = (10, stable, 0)
+    host.aborted_to = aborted_to
+    host.places[0, 3] = (4096, 77, 20)
+    host.start(handler, 12, fetch((0, 3)) | {"isolation_level": 1})
+    assert bool(host.asked) is not alone

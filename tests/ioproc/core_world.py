@@ -4,13 +4,20 @@ netproc.
 `World` is what the tests of this room drive: ask, turn, and read the answers.
 """
 
+from appliance.base import errors
 from appliance.base.os_disk import OsDisk
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
+from appliance.ioproc.appending import Appends
+from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.core import Core
+from appliance.ioproc.failing import Failures
+from appliance.ioproc.journaling import Journals
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.questions import Questions
 from appliance.ioproc.rows import Rows
+from appliance.ioproc.served import Served
 from appliance.ioproc.syncing import VISIBLE_MS, Syncing
 from appliance.logstore.log import Log
 from appliance.ring import messages
@@ -52,8 +59,45 @@ class HeldThreads:
             self.run_one()
 
 
+class Heard:
+    """An observer that keeps what it is told, as (what, partition)."""
+
+    def __init__(self, heard):
+        self.heard = heard
+
+    def opened(self, partition):
+        self.heard.append(("opened", str(partition)))
+
+    def leads(self, partition):
+        self.heard.append((f"leads in {partition.leader_epoch}", str(partition)))
+
+    def follows(self, partition):
+        self.heard.append(("follows", str(partition)))
+
+    def no_room(self, partition, *, lost):
+        self.heard.append(("lost" if lost else "held", str(partition)))
+
+    def closed(self, partition):
+        self.heard.append(("closed", str(partition)))
+
+
+def stays(partition, number, now_ms):
+    """Who moves partitions where there is one folder."""
+    return errors.NONE if number == partition.directory else errors.LOG_DIR_NOT_FOUND
+
+
 class World:
-    def __init__(self, folder, disk=None, netprocs=2, arena=1 << 20, capacity=1024, table=None):
+    def __init__(
+        self,
+        folder,
+        disk=None,
+        netprocs=2,
+        arena=1 << 20,
+        capacity=1024,
+        table=None,
+        folders=None,
+        payload=0,
+    ):
         self.disk = disk or OsDisk()
         self.folder = str(folder)
         if table is None:
@@ -66,20 +110,41 @@ class World:
         self.failures = []
         self.checkpointed = []
         self.now_ns = 1_000_000_000
-        self.core = Core(
-            Rows(self.table),
-            Syncing(self.threads, lambda: self.quiet),
-            self.space,
-            self.checkpoint,
-            lambda p, failure: self.failures.append((str(p), failure)),
+        self.journal_writes = HeldThreads()
+        self.journals = Journals(
+            self.disk,
+            folders or [self.folder] * 4,  # whatever folders a test has
+            0,
+            self.journal_writes,  # while none of them has run, there is no journal
+            lambda: bytes(16),
+            lambda total: 1 << 20,
         )
+        syncing = Syncing(self.threads, self.journals, lambda: self.quiet)
+        self.served = Served(Rows(self.table), syncing, self.spaces())
+        failures = Failures(self.served, lambda p, failure: self.failures.append((str(p), failure)))
+        appends = Appends(self.served, failures)
+        self.questions = Questions(self.served, appends, failures, self.checkpoint)
+        self.observers = []
+        coordinators = self.coordinators(appends, failures)
+        self.core = Core(
+            self.served, appends, self.questions, failures, [Heard(self.observers)], coordinators
+        )
+        self.arrivals = Arrivals(self.core, self.core.partitions.get, stays)
         self.readers = []
         for index in range(netprocs):
-            memory = memoryview(bytearray(ring_bytes(capacity)))
+            memory = memoryview(bytearray(ring_bytes(capacity, payload)))
             writer = RingWriter(memory, 1, capacity=capacity)
             self.readers.append((RingReader(memory, 1, capacity=capacity), writer))
             view = memoryview(bytearray(arena))
             self.core.askers[index] = Asker(index, view, writer)
+
+    def spaces(self):
+        """The guards of the log folders."""
+        return [self.space]
+
+    def coordinators(self, appends, failures):
+        """Who coordinates here, by topic."""
+        return {}
 
     def checkpoint(self, partition, told):
         """As if it were durable at once."""
@@ -98,7 +163,7 @@ class World:
 
     def ask(self, op, handle, token=0, a=0, b=-1, e=0, f=0, flags=0, peer=0):
         message = Message(op, flags, handle, token, a, b, 0, 0, 0, 0, 0, 0, e, f)
-        self.core.handle(self.core.askers[peer], [message], NOW_MS)
+        self.arrivals.handle(self.core.askers[peer], [message], NOW_MS)
 
     def append(self, handle, batch, acks=1, token=0, peer=0, position=0):
         self.core.askers[peer].arena[position : position + len(batch)] = batch

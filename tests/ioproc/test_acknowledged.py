@@ -11,6 +11,7 @@ from sim.disk import PowerCut, SimDisk
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
+from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.metadata.log_dirs import LogDirs
@@ -43,16 +44,19 @@ class Story:
         self.power_safe = {}
         self.process_safe = {}
         self.asked = {}
-        self.count = 0
+        self.count = self.groups = 0
 
     def open(self):
         world = self.world = World(DATA, disk=self.disk, table=self.table)
         world.quiet = self.rng.random() < 0.3
-        opener = Opener(self.disk, LogDirs.of(DATA), self.table, clean=False)
+        left = LeftJournals(self.disk, [DATA], clean=False)
+        left.find()
+        opener = Opener(self.disk, LogDirs.of(DATA), self.table, left, clean=False)
         for index in range(PARTITIONS):
             topic_id = b"t".ljust(16, b"\0")
             log, _ = opener.open("t", index, topic_id, index, LogConfig(**CONFIG), NOW_MS)
             world.core.add(Partition(index, "t", index, topic_id, log, 1), world.now_ns)
+        left.remove_served(lambda topic_id: False)
 
     def live(self, steps):
         """Random requests and syncs. PowerCut may end it anywhere."""
@@ -64,6 +68,9 @@ class Story:
             self.note(world.answers())
             for _ in range(rng.randint(0, len(world.threads.jobs))):
                 world.threads.run_one()
+            for _ in range(rng.randint(0, len(world.journal_writes.jobs))):
+                world.journal_writes.run_one()
+                self.groups += 1
             world.now_ns += rng.choice([0, 10**6, 10**9])
             if rng.random() < 0.1:
                 partitions = world.core.partitions.values()

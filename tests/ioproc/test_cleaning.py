@@ -8,10 +8,11 @@ from core_world import NOW_MS, HeldThreads, World
 
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
+from appliance.handlers.exchange import Route
 from appliance.ioproc import checkpoints
 from appliance.ioproc.cleaner_process import Cleaner
 from appliance.ioproc.cleaning import Cleaning
-from appliance.ioproc.group_loading import load
+from appliance.ioproc.coordinating.loading import load
 from appliance.metadata.log_dirs import LogDirs
 from appliance.netproc.segments import Segments
 from appliance.ring.partition_table import CLEANED_TO, LAYOUT, UNCLEANABLE
@@ -220,16 +221,17 @@ def test_a_place_that_was_told_before_is_not_looked_up_in_the_new_file(world):
     world.read(handle, 0)
     told = world.turn()[0]
     assert told.i == world.table.get(handle, LAYOUT)
-    segments = Segments(world.table)
-    kept = segments.get(handle, told.d, partition.log.path, told.i)
+    segments = Segments(world.table, [world.folder])
+    route = Route(handle, 0, "t", partition.topic_id, 0, 0)
+    kept = segments.get(route, told.d, 0, told.i)
     assert kept is not None
     world.run()
-    assert segments.get(handle, told.d, partition.log.path, told.i) is kept, "the old file"
-    assert Segments(world.table).get(handle, told.d, partition.log.path, told.i) is None
+    assert segments.get(route, told.d, 0, told.i) is kept, "the old file"
+    assert Segments(world.table, [world.folder]).get(route, told.d, 0, told.i) is None
     world.read(handle, 0)
     now = world.turn()[0]
     assert now.i > told.i
-    fresh = segments.get(handle, now.d, partition.log.path, now.i)
+    fresh = segments.get(route, now.d, 0, now.i)
     assert fresh is not None
     assert fresh is not kept
 

@@ -14,12 +14,14 @@ from appliance.base.errors import StorageFailed
 from appliance.base.ids import OFFSETS_TOPIC
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
-from appliance.ioproc import coordinating
-from appliance.ioproc.coordinating import Coordinating
-from appliance.ioproc.offsets_partition import split
+from appliance.coordinators.groups.kind import GROUPS
+from appliance.ioproc.coordinating import host as coordinating
+from appliance.ioproc.coordinating.host import CoordinatorHost
+from appliance.ioproc.coordinating.led import split
 from appliance.ioproc.partition import Partition
 from appliance.logstore.log import Log
 from appliance.metadata.image import MetadataImage
+from appliance.ring.counters import Counters
 from appliance.ring.messages import COORDINATE, Message
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
 from appliance.shell.log import INFO
@@ -62,27 +64,35 @@ class Groups(World):
     """One partition of the offsets topic, and netprocs with rings that carry bytes."""
 
     def __init__(self, folder, netprocs=2, open_log=False, disk=None):
-        super().__init__(folder, netprocs=netprocs, disk=disk)
         self.rings = []
         for _ in range(netprocs):
             memory = memoryview(bytearray(ring_bytes(1024, PAYLOAD)))
             self.rings.append((RingReader(memory, 1), RingWriter(memory, 1)))
         self.events = NoEvents()
-        ids = itertools.count()
-        self.groups = self.core.groups = Coordinating(
-            self.core,
-            BrokerConfig.of({}),
-            {index: writer for index, (_, writer) in enumerate(self.rings)},
-            image_with((OFFSETS_TOPIC, OFFSETS_ID), ("t", TOPIC_ID)),
-            lambda: NOW_MS,
-            lambda: next(ids).to_bytes(16, "big"),
-            self.events,
-        )
+        memory = memoryview(bytearray(Counters.bytes_needed(1, netprocs)))
+        self.counters = Counters(memory, ioprocs=1, netprocs=netprocs)
+        super().__init__(folder, netprocs=netprocs, disk=disk)
         self.handle = self.table.add(OFFSETS_ID, 0)
         self.log = self._log(f"{folder}/{OFFSETS_TOPIC}-0", open_log)
         partition = Partition(self.handle, OFFSETS_TOPIC, 0, OFFSETS_ID, self.log, 0)
         self.core.add(partition, self.now_ns)
         self.partition = partition
+
+    def coordinators(self, appends, failures):
+        ids = itertools.count()
+        self.groups = CoordinatorHost(
+            GROUPS,
+            appends,
+            failures,
+            BrokerConfig.of({}),
+            {index: writer for index, (_, writer) in enumerate(self.rings)},
+            image_with((OFFSETS_TOPIC, OFFSETS_ID), ("t", TOPIC_ID)),
+            lambda: NOW_MS,
+            lambda: next(ids).to_bytes(16, "big"),
+            self.counters.errors[0],
+            self.events,
+        )
+        return {OFFSETS_TOPIC: self.groups}
 
     def _log(self, path, open_log):
         config = LogConfig(flush_policy="group", compact=True, delete=False)
@@ -108,7 +118,7 @@ class Groups(World):
                 COORDINATE, 0, self.handle, token, more, key << 16 | version, 0, 0, 0, 0, 0, 0,
                 0 if at else len(name), 0, data[at : at + size],
             )  # fmt: skip
-            self.core.handle(self.core.askers[peer], [message], NOW_MS)
+            self.arrivals.handle(self.core.askers[peer], [message], NOW_MS)
 
     def commit(self, offset, token=0, group="g", **rest):
         one = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
@@ -143,7 +153,7 @@ class Groups(World):
         return found
 
     def load(self):
-        while self.groups._loading:
+        while self.groups._loading.queue:
             self.turn()
 
     def synced(self):
@@ -178,6 +188,20 @@ def test_a_commit_is_answered_when_a_sync_covers_it(tmp_path):
     assert (answer[0], answer[1], code_of(COMMIT, answer[2])) == (7, 0, 0)
     assert not others
     assert world.log.recovery_point == world.log.end_offset == 1
+
+
+def test_errors_that_are_answered_are_counted(tmp_path):
+    world = Groups(tmp_path)
+    world.turn()
+    world.send(
+        HEARTBEAT, 1, group_id="g", generation_id=3, member_id="who", group_instance_id=None
+    )  # fmt: skip
+    world.commit(5, token=2)
+    world.turn()
+    world.synced()
+    counted = world.counters.errors[0]
+    assert counted.of(HEARTBEAT) == {errors.UNKNOWN_MEMBER_ID: 1}
+    assert counted.of(COMMIT) == {}
 
 
 def test_nobody_reads_what_is_not_synced_yet(tmp_path):
@@ -221,7 +245,7 @@ def test_a_restart_finds_what_was_committed(tmp_path):
     assert [again.committed(f"g{n}") for n in range(3)] == [[297], [298], [299]]
 
 
-@pytest.mark.interpreted("sets a constant of coordinating.py")
+@pytest.mark.interpreted("sets a constant of host.py")
 def test_while_it_loads_it_says_so(tmp_path, monkeypatch):
     world = Groups(tmp_path)
     for number in range(5):
@@ -270,11 +294,11 @@ def test_a_bug_costs_one_answer_and_no_offset(tmp_path, monkeypatch):
     world.commit(5)
     world.turn()
     world.synced()
-    shard = world.groups._homes[world.handle].shard
+    shard = world.groups._led[world.handle].shard
 
     def broken(call, request, now_ms):
-        shard.groups.clear()
-        shard.offsets.by_group.clear()
+        shard.state.groups.clear()
+        shard.state.offsets.by_group.clear()
         raise ZeroDivisionError
 
     monkeypatch.setattr(shard, "handle", broken)

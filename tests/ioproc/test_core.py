@@ -8,6 +8,7 @@ from core_world import NOW_MS, World, batch
 
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
+from appliance.ioproc.partition import Partition
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import (
     APPENDED,
@@ -391,8 +392,17 @@ def test_rows_show_what_an_answer_implies(world):
     assert (row[columns.HIGH_WATERMARK], row[columns.LAST_STABLE]) == (2, 2)
     assert row[columns.VISIBLE_POSITION] == len(data)
     assert (row[columns.RECOVERY_POINT], row[columns.BYTES_IN]) == (2, len(data))
-    assert row[columns.RECORDS_IN] == 2
+    assert (row[columns.RECORDS_IN], row[columns.BATCHES_IN]) == (2, 1)
     assert row[columns.VERSION] % 2 == 0
+    partition = world.core.remove(p.handle, world.now_ns)
+    world.core.add(
+        Partition(p.handle, p.topic, 0, p.topic_id, partition.log, 4), world.now_ns
+    )  # as a successor does
+    world.append(p.handle, data, acks=-1)
+    world.turn()
+    row = world.table.read_row(p.handle)
+    counted = (columns.BATCHES_IN, columns.RECORDS_IN, columns.BYTES_IN)
+    assert [row[one] for one in counted] == [2, 4, 2 * len(data)]
 
 
 # Failure ----------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_leader_epochs_that_cannot_be_written_before_a_sync(world, acks, monkeyp
     goes_on(world, p, q)
 
 
-@pytest.mark.interpreted("replaces a method of Log")
+@pytest.mark.interpreted("replaces a method of a segment")
 @pytest.mark.parametrize("parked", [False, True])
 def test_a_read_that_fails_costs_that_read_alone(world, monkeypatch, parked):
     """A bad sector or a file that somebody removed: what can be read still is."""
@@ -110,7 +110,7 @@ def test_a_read_that_fails_costs_that_read_alone(world, monkeypatch, parked):
     def refuse(*_):
         raise StorageFailed("00000000000000000000.log", errno.EIO, "broken")
 
-    monkeypatch.setattr(type(p.log), "locate", refuse)
+    monkeypatch.setattr(type(p.log.active), "locate", refuse)
     world.append(p.handle, batch(b"a"), acks=-1, token=1)
     got = world.turn()
     world.threads.run_all()

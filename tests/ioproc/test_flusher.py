@@ -1,14 +1,16 @@
 """Jobs run on threads and come back with what became of them."""
 
-import select
+import os
+import resource
 
 from appliance.shell.flusher import THREADS, Flusher
+from tests.descriptors import readable
 
 
 def collect(flusher, count):
     done = []
     while len(done) < count:
-        select.select([flusher.fd], [], [], 10)
+        assert readable(flusher.fd, 10)
         done += flusher.take()
     return done
 
@@ -39,3 +41,23 @@ def test_one_job_after_the_other_needs_one_thread():
         collect(flusher, 1)
     assert flusher.threads() == 1
     flusher.close()
+
+
+def test_it_waits_also_where_many_files_are_open():
+    """A descriptor above 1,023, of which `select` knows nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    opened = []
+    try:
+        while not opened or opened[-1] < 1100:
+            opened.append(os.dup(0))
+        flusher = Flusher(1)
+        assert flusher.fd > 1023
+        flusher.submit((1,), lambda: None)
+        flusher.wait()
+        assert [done.tag for done in flusher.take()] == [(1,)]
+        flusher.close()
+    finally:
+        for fd in opened:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

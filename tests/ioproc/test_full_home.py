@@ -46,7 +46,7 @@ def test_a_partition_that_found_no_room_is_opened_when_there_is_some(cluster, mo
     while not life.home.go_on(4 * SECOND, NOW_MS):
         pass  # the others follow in the next turns
     assert life.said().count("partition-online") == 2
-    assert not life.world.core.refused
+    assert not life.world.served.refused
     life.world.append(1, batch(b"v"), acks=1)
     assert [m.flags for m in life.world.turn()] == [0]
     assert life.home._without_room == {}
@@ -79,7 +79,7 @@ def test_what_is_trimmed_goes_at_once_while_the_disk_is_nearly_full(cluster, low
     world.space.low = low
     world.ask(DELETE_RECORDS, 0, a=3)
     assert [m.flags for m in world.turn()] == [0]
-    life.keeping._core.spaces = [Still(low)]
+    life.keeping._core.served.spaces = [Still(low)]
     for _ in range(8):  # rolled, synced, renamed, removed
         world.turn(ms=2100)
         world.threads.run_all()
@@ -87,7 +87,7 @@ def test_what_is_trimmed_goes_at_once_while_the_disk_is_nearly_full(cluster, low
         life.keeping.tick(world.now_ns, NOW_MS)
     assert len([name for name in segments(cluster) if name.endswith(".log")]) == 1
     assert len(segments(cluster)) == (1 if low else 4), "file.delete.delay.ms holds otherwise"
-    assert not life.keeping._trimmed
+    assert not life.keeping.trims.trimmed
 
 
 class Still:
@@ -111,8 +111,8 @@ def test_a_log_start_that_could_not_be_written_down_is_not_acknowledged(tmp_path
     world.append(p.handle, batch(b"a"))
     world.settle()
     threads = HeldThreads()
-    trims = Trims(disk, threads, lambda _: "/data")
-    world.core._checkpoint = trims.add
+    trims = Trims(disk, threads, ["/data"])
+    world.questions.checkpoint = trims.add
 
     def ask(token):
         world.ask(DELETE_RECORDS, p.handle, token=token, a=1)

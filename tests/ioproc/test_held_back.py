@@ -74,7 +74,7 @@ def test_a_successor_is_not_held_for_what_its_predecessor_did_not_take(world):
     shell.peers_changed(world.io.changed_peers())
     world.io.confirm()
     world.memory.clear_rings_of(NET)
-    world.links = type(world.links)(world.seat(NET), world.log)
+    world.links = world.seats.links(NET)
     world.settle()
     assert world.links.writer(IOPROC, 0).push(READ, 0, NOBODYS, 9, 0, e=100)
     world.links.flush()

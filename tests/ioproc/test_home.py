@@ -8,7 +8,7 @@ import types
 from random import Random
 
 import pytest
-from core_world import NOW_MS, World, batch
+from core_world import NOW_MS, World, batch, stays
 from sim.disk import SimDisk
 
 from appliance.base import errors
@@ -18,9 +18,11 @@ from appliance.base.os_disk import OsDisk, OsFile
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
+from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.opening import Opener
+from appliance.ioproc.trims import Trims
 from appliance.logstore.log import Log
 from appliance.metadata.changes import (
     ConfigChanged,
@@ -81,14 +83,16 @@ class Life:
         core = self.world.core
         self.chores = Chores()
         dirs = dirs or LogDirs.of(str(folder))
-        self.world.core.spaces = [self.world.space for _ in dirs.paths]
-        self.keeping = Housekeeping(config, disk, dirs, core, self.chores, Chores(), events)
-        core._checkpoint = self.now(self.keeping.moved_log_start)
+        self.world.served.spaces = [self.world.space for _ in dirs.paths]
+        trims = Trims(disk, Chores(), dirs.paths)
+        self.keeping = Housekeeping(config, disk, dirs, core, self.chores, trims, events)
+        self.world.questions.checkpoint = self.now(self.keeping.trims.add)
         opener = Opener(disk, dirs, self.world.table, clean=clean)
         self.home = Home(
-            seat, disk, dirs, self.follower, core, self.keeping, opener, Chores(), events,
-            lambda: NOW_MS,
+            seat, disk, dirs, self.follower, core, self.keeping, opener, Chores(),
+            lambda partition, now_ms: None, events, lambda: NOW_MS,
         )  # fmt: skip
+        self.world.arrivals = Arrivals(core, self.home.fetch, stays)
         self.home.open_all(0, NOW_MS)
 
     def now(self, moved):

@@ -19,6 +19,7 @@ from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.trash import LOOK_EVERY_NS, MARK
+from appliance.ioproc.trims import Trims
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LogDirs
@@ -62,16 +63,17 @@ class Machine:
         self.chores = Chores()
         dirs = LogDirs.of(DATA)
         core = self.world.core
-        core.spaces = [self.world.space]
-        keeping = Housekeeping(self.config, self.disk, dirs, core, self.chores, Chores(), SILENT)
-        core._checkpoint = keeping.moved_log_start
+        self.world.served.spaces = [self.world.space]
+        trims = Trims(self.disk, Chores(), dirs.paths)
+        keeping = Housekeeping(self.config, self.disk, dirs, core, self.chores, trims, SILENT)
+        self.world.questions.checkpoint = keeping.trims.add
         self.keeping = keeping
         opener = Opener(self.disk, dirs, self.world.table, clean=clean)
         seat = types.SimpleNamespace(index=0, ioprocs=1, config=self.config, data_dir=DATA)
         self.follower = types.SimpleNamespace(image=self.image, handles=self.handles)
         self.home = Home(
-            seat, self.disk, dirs, self.follower, core, keeping, opener, Chores(), SILENT,
-            lambda: NOW_MS,
+            seat, self.disk, dirs, self.follower, core, keeping, opener, Chores(),
+            lambda partition, now_ms: None, SILENT, lambda: NOW_MS,
         )  # fmt: skip
         self.home.open_all(self.now_ns, self.now_ms)
 
@@ -85,12 +87,21 @@ class Machine:
     def commit(self, *records):
         """As control does it: the list first, then the log, then the ioproc hears of it."""
         self.trash.before(records, self.image, self.config, lambda *_: (600, RECORDS), self.now_ms)
+        self.note()
         self.disk.change("/metadata", "commit")
         self.log += records
         self.lagging += [change for record in records for change in self.apply(record)]
         if not self.lags:
             self.catch_up()
         self.turn()
+
+    def note(self):
+        """What control's thread writes."""
+        noted = self.trash.job()
+        if noted is not None:
+            note, job = noted
+            job()
+            self.trash.wrote(note, None)
 
     def catch_up(self):
         """The ioproc looks at the metadata log."""
@@ -103,6 +114,7 @@ class Machine:
         self.now_ns += ms * 1_000_000
         if self.trash.due(self.now_ms):
             self.trash.tick(self.image, self.config, len(self.log), self.now_ms)
+            self.note()
         while not self.home.go_on(self.now_ns, self.now_ms) or self.home.leaving.busy:
             self.keeping.tick(self.now_ns, self.now_ms)
         self.keeping.trims.settle()
@@ -145,7 +157,7 @@ class Machine:
             self.world.turn()
         self.world.settle()
         partition.log.advance_log_start(2)
-        self.keeping.moved_log_start(partition, lambda _: None)
+        self.keeping.trims.add(partition, lambda _: None)
         self.keeping.trims.settle()
 
     def check(self, topic_id):

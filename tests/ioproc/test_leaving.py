@@ -14,7 +14,7 @@ from appliance.ioproc import leaving
 from appliance.ioproc.leaving import A_JOB, A_TURN
 from appliance.ioproc.trash import read_mark
 from appliance.metadata.changes import PartitionAdded
-from appliance.metadata.trash import Trash, bury, write
+from appliance.metadata.trash import bury, entry, write
 from appliance.ring import partition_table as columns
 
 PARTITIONS = 3 * A_TURN
@@ -191,8 +191,8 @@ def kept(life, monkeypatch):
         monkeypatch.setattr(OsFile, name, counted(getattr(OsFile, name), life.file_syncs))
     image = life.cluster.image
     topic = life.topic = image.topics_by_name["t"]
-    listed = Trash({topic.topic_id: bury(image, topic, NOW_MS, size=140, records=2)})
-    write(life.disk, str(life.cluster.folder), listed)
+    listed = entry(bury(image, topic, NOW_MS, size=140, records=2))
+    write(life.disk, str(life.cluster.folder), [listed], {})
     life.home.apply([life.cluster.remove("t")], 40)
     return life
 

@@ -74,6 +74,31 @@ def test_holes_that_a_compaction_left_are_not_called_missing(cluster):
     assert cluster.live(clean=True).said() == ""
 
 
+def test_what_an_opening_cuts_off_behind_a_hole_is_one_line(cluster):
+    """After a kill, above the recovery point: nothing vouches for what lies behind the hole."""
+    with_segments(cluster)
+    disk, folder = OsDisk(), str(cluster.folder)
+    checkpoints.merge(disk, folder, checkpoints.RECOVERY_POINT, {("t", 0): 1})
+    remove_segment(cluster, "t-0", 1)
+    second = cluster.live()
+    (line,) = second.said().splitlines()
+    assert "log-cut partition=t-0 end=1 " in line and " segments=2,3 " in line
+    assert str(cluster.folder / "t-0") in line
+    assert "segment 2 does not follow offset 1" in line
+    assert second.world.core.partitions[0].log.end_offset == 1
+    assert cluster.live().said() == "", "once is enough"
+
+
+def test_a_torn_tail_is_one_line(cluster):
+    with_segments(cluster)
+    disk, folder = OsDisk(), str(cluster.folder)
+    checkpoints.merge(disk, folder, checkpoints.RECOVERY_POINT, {("t", 0): 1})
+    with open(cluster.folder / "t-0" / f"{3:020d}.log", "ab") as file:
+        file.write(b"half of a batch")
+    (line,) = cluster.live().said().splitlines()
+    assert "log-cut partition=t-0 end=4 bytes=15 segments=none " in line
+
+
 @pytest.mark.parametrize("known", ["recovery point", "high watermark"])
 def test_a_folder_that_is_gone_is_one_line_and_the_partition_begins_anew(cluster, known):
     cluster.topic("t", partitions=2)

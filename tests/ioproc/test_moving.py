@@ -14,10 +14,13 @@ from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import moving
+from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.trims import Trims
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import MOVE, MOVED
@@ -77,11 +80,14 @@ class Control:
 def life(disk, control, table, tmp_log, ids=IDS):
     """An ioproc with all partitions open: (world, moves)."""
     dirs = LogDirs(DIRS.paths, ids)
-    world = World(DATA, disk=disk, table=table)
-    world.core.spaces = [world.space, world.space]
+    world = World(DATA, disk=disk, table=table, folders=dirs.paths)
+    world.served.spaces = [world.space, world.space]
     config = BrokerConfig.of({"node.id": "1"})
-    keeping = Housekeeping(config, disk, dirs, world.core, Jobs(), Jobs(), tmp_log)
-    opener = Opener(disk, dirs, table, clean=False)
+    trims = Trims(disk, Jobs(), dirs.paths)
+    keeping = Housekeeping(config, disk, dirs, world.core, Jobs(), trims, tmp_log)
+    left = LeftJournals(disk, dirs.paths, clean=False)
+    left.find()
+    opener = Opener(disk, dirs, table, left, clean=False)
     for index in range(PARTITIONS):
         rules, wanted = LogConfig(**CONFIG), DIRS.ids[control.places[index]]
         log, number = opener.open("t", index, TOPIC_ID, index, rules, NOW_MS, wanted)
@@ -104,6 +110,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
         iter(f"{n:032x}" for n in range(disk.steps * 1000, 1 << 60)).__next__,
         tmp_log,
     )
+    world.arrivals = Arrivals(world.core, world.core.partitions.get, moves.begin)
     moves.resume(NOW_MS)
     return world, moves, keeping
 
@@ -306,7 +313,7 @@ def guarded(world, free):
     """Another guard for the second folder: so many bytes are free, 10 MiB must be."""
     guard = SpaceGuard(10 * MIB, 0)
     guard.look(0, 1 << 40, free)
-    world.core.spaces = [world.space, guard]
+    world.served.spaces = [world.space, guard]
     return guard
 
 

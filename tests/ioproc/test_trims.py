@@ -18,8 +18,8 @@ def world():
     disk.mkdir("/data")
     world = World("/data", disk=disk)
     world.held = HeldThreads()
-    world.trims = Trims(disk, world.held, lambda _: "/data")
-    world.core._checkpoint = world.trims.add
+    world.trims = Trims(disk, world.held, ["/data"])
+    world.questions.checkpoint = world.trims.add
     world.many = [world.add(index=index) for index in range(40)]
     for partition in world.many:
         world.append(partition.handle, batch(b"a", b"b"), acks=1)
@@ -109,7 +109,7 @@ def test_the_epochs_of_trimmed_logs_are_written_for_a_few_in_each_turn(world):
     change = world.disk.change
     world.disk.change = lambda path, kind: (written.append(kind), change(path, kind))
     counts, begun = [], []
-    while world.core.syncing.held_back or not counts:
+    while world.core.syncing.wanted or not counts:
         assert world.turn() == []
         counts.append(written.count("rename"))
         begun.append(len(world.threads.jobs))
@@ -135,7 +135,7 @@ def test_a_partition_whose_sync_was_held_back_can_go(world):
         world.append(partition.handle, batch(b"c"), acks=-1, token=partition.handle)
     world.turn()
     last = world.many[-1]
-    assert world.core.syncing.held_back and last.syncing
+    assert world.core.syncing.wanted and last.syncing
     world.core.remove(last.handle, world.now_ns)
     assert last.log.recovery_point == last.log.end_offset
     assert last.handle in [m.token for m in world.turn() if not m.flags]

@@ -199,17 +199,16 @@ def test_what_is_taken_back_was_never_there(rolls):
     for one in plain:
         stage(log, one, 0, 0)
     log.commit()
-    before = (log.end_offset, log.size, log.newest, stored(log))
+    before = (log.end_offset, log.size, log.active.newest, stored(log))
     fill(log.disk, leave=12 * PAGE if rolls else 0)
-    mark = log.mark()
     records = [NewRecord(99, None, bytes(40 * PAGE))]
     stage(log, bytearray(build_batch(records)), 1, 0)
     with pytest.raises(DiskFull):
         log.commit()
-    log.take_back(mark)
+    log.take_back(0)
     assert not log.held
     assert (log.end_offset, log.size, stored(log)) == (before[0], before[1], before[3])
-    assert log.newest == (-1 if rolls else before[2])
+    assert log.active.newest == (-1 if rolls else before[2])
     log.disk.foreign = 0
     stage(log, bytearray(build_batch([NewRecord(3, None, b"later")])), 1, 0)
     log.commit()

@@ -42,7 +42,7 @@ def dump(folder, *options: str) -> str:
 KINDS = ("log", "index", "timeindex", "snapshot")
 
 
-@pytest.mark.parametrize("end", ["closed", "recovered"])
+@pytest.mark.parametrize("end", ["closed", "recovered", "cut"])
 def test_dump_log_reads_what_we_wrote(tmp_path, end):
     rng = Random(1)
     folder = tmp_path / "t-0"
@@ -55,6 +55,17 @@ def test_dump_log_reads_what_we_wrote(tmp_path, end):
         sequence += header_of(bytes(batch)).record_count if n % 2 else 0
         batches.append(stage(log, batch, 1 if n < 200 else 2, 0))
         log.commit()
+    if end == "cut":  # into a segment that was full, and goes on there
+        at = 1 + next(n for n, b in enumerate(batches) if header_of(b)[0] >= log.segments[1].base)
+        log.truncate_to(header_of(batches[at])[0], 0)
+        for old in batches[at:]:
+            header = header_of(old)
+            batch = small_batch(rng, 1_700_000_000_000, (header[9], header[10], header[11]))
+            if header[9] >= 0:
+                batch = bytearray(old)
+            batches[at] = stage(log, batch, 3, 0)
+            log.commit()
+            at += 1
     if end == "recovered":
         with open(log.active.path, "ab") as file:
             file.write(bytes(100))

@@ -9,7 +9,8 @@ from twin import TOPIC_ID, header_of, small_batch, stage, stored
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import WRITEBACK_BYTES, Log
+from appliance.logstore.active import WRITEBACK_BYTES
+from appliance.logstore.log import Log
 from appliance.logstore.removal import leftovers
 from appliance.wire.batch import NewRecord, build_batch
 

@@ -23,38 +23,33 @@ from appliance.netproc.server import Server
 from appliance.ring.messages import ENSURE_TOPIC
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from appliance.shell.links import Links
-from appliance.shell.log import Log
 from appliance.shell.loop import Loop
-from appliance.shell.seat import Seat
 from appliance.supervisor.layout import MIB, Layout
-from appliance.supervisor.memory import SharedMemory
 from appliance.wire import messages, request_head
 from appliance.wire.build import build
+from tests.seats import Seats, log_file
 
 LAYOUT = Layout(arena_bytes=8 * MIB, partition_rows=256)
 CTL, IO, NET = Peer(CONTROL, 0), Peer(IOPROC, 0), Peer(NETPROC, 0)
-READABLE = 1
+READABLE, WRITABLE = 1, 4
 
 
 class World:
     def __init__(self, path, settings=None, topics=("flights",)):
         self.path = str(path)
         self.config = BrokerConfig.of(settings or {})
-        self.fd = os.open(path / "log", os.O_RDWR | os.O_CREAT)
-        self.log = Log("netproc", fd=self.fd, journal=False)
-        self.memory = SharedMemory(LAYOUT, self.log)
-        self.table = self.memory.processes
-        self.bells = {peer: os.eventfd(0, os.EFD_NONBLOCK) for peer in self.table.peers}
-        self.own = os.eventfd(0, os.EFD_NONBLOCK)
+        self.fd, self.log = log_file(path, "netproc")
+        self.seats = Seats(LAYOUT, self.log, self.config, self.path)
+        self.memory, self.table = self.seats.memory, self.seats.table
         self.door = socket.create_server(("127.0.0.1", 0))
         self.door.setblocking(False)
         self.clients = []
         self.shell = None
         self.now_ns = OsClock().monotonic_ns()
-        seat = self.seat(NET)
-        self.io_seat = self.seat(IO)
+        seat = self.seats.seat(NET, listeners=[self.door])
+        self.io_seat = self.seats.seat(IO)
         self.io = Links(self.io_seat, self.log)
-        self.control_links = Links(control_seat := self.seat(CTL), self.log)
+        self.control_links = Links(control_seat := self.seats.seat(CTL), self.log)
         self.links = Links(seat, self.log)
         started = start(control_seat, OsDisk(), OsClock(), os.urandom, self.log)
         self.control = Control(control_seat, self.control_links, self.log, started, Threads())
@@ -62,35 +57,11 @@ class World:
         self.control.open_for_business()
         for name in topics:
             self.make(name)
-        follower = Follower(OsDisk(), self.path, self.memory.partitions)
-        follower.catch_up(self.table.metadata_offset)
+        self.follower = Follower(OsDisk(), self.path, self.memory.partitions)
+        self.follower.catch_up(self.table.metadata_offset)
         self.loop = Loop(seat, self.links)
-        self.server = Server(seat, self.links, self.loop, follower, OsClock(), self.log)
+        self.server = Server(seat, self.links, self.loop, self.follower, OsClock(), self.log)
         self.server.open_for_business()
-
-    def seat(self, peer):
-        generation = self.table.occupy(peer)
-        self.table.move_epoch()
-        return Seat(
-            kind=peer.kind,
-            index=peer.index,
-            generation=generation,
-            config=self.config,
-            data_dir=self.path,
-            clean=False,
-            processes=self.table,
-            partitions=self.memory.partitions,
-            arenas=self.memory.arenas,
-            doorbell=self.bells[peer],
-            doorbells={p: bell for p, bell in self.bells.items() if p != peer},
-            supervisor_doorbell=self.own,
-            rings=self.memory.rings_of(peer),
-            ioprocs=1,
-            netprocs=1,
-            ring_slots=LAYOUT.ring_slots,
-            quotas=self.memory.quotas,
-            listeners=[self.door] if peer == NET else [],
-        )
 
     def make(self, name):
         """A topic, before there is a server."""
@@ -110,13 +81,17 @@ class World:
         """The sockets, the netproc's rings and turn, then control's."""
         server = self.server
         self.now_ns += ms * 1_000_000
-        for connection in list(server.connections.values()):
-            connection.ready(READABLE)
+        self.sockets()
         for peer, arrived in self.links.poll():
             server.handle(peer, arrived)
         server.turn(self.now_ns)
         self.links.flush()
         self.control_turn()
+
+    def sockets(self):
+        """All are taken for readable."""
+        for connection in list(self.server.floor.open.values()):
+            connection.ready(READABLE | connection.mask & WRITABLE)
 
     def io_process(self):
         """A real one, in which everything is open; turn it with `io_turn`."""
@@ -159,19 +134,19 @@ class World:
         self.turn()
         self.turn(ms=2000)
         assert not self.server.exchanges.living
-        assert self.server.arena.used == 0, "memory that nobody holds"
+        assert self.server.floor.arena.used == 0, "memory that nobody holds"
 
     def close(self):
         for one in self.clients:
             one.close()
-        for connection in list(self.server.connections.values()):
+        for connection in list(self.server.floor.open.values()):
             connection.close()
         if self.shell is not None:
             self.shell.close()
         self.loop.close()
         self.door.close()
-        for fd in (self.own, self.fd, *self.bells.values()):
-            os.close(fd)
+        self.seats.close()
+        os.close(self.fd)
 
 
 class Client:
@@ -202,10 +177,13 @@ class Client:
     def answer(self):
         """(correlation id, decoded body) of the next answer; None: there is none yet."""
         with suppress(BlockingIOError):
-            self.got += self.sock.recv(1 << 20)
+            while more := self.sock.recv(1 << 20):
+                self.got += more
         if len(self.got) < 8:
             return None
         length, number = struct.unpack_from(">ii", self.got)
+        if len(self.got) < 4 + length:
+            return None
         frame, self.got = self.got[8 : 4 + length], self.got[4 + length :]
         key, version = self.sent[number]
         tagged = key != request_head.API_VERSIONS and request_head.is_flexible(key, version)

@@ -39,7 +39,6 @@ def test_an_exchange_that_is_not_in_flight_cannot_end():
     answered.number = living.number
     with pytest.raises(AssertionError, match="another's"):
         exchanges.end(answered)
-    assert not exchanges.lives(exchange())
 
 
 def test_one_that_holds_memory_cannot_end():
@@ -48,6 +47,25 @@ def test_one_that_holds_memory_cannot_end():
     x.slab = allocate(Arena(UNIT), 1, 1)
     with pytest.raises(AssertionError, match="holds memory"):
         exchanges.end(x)
+
+
+def test_one_that_is_over_ends_and_lets_go_of_its_memory():
+    exchanges, arena = Exchanges(), Arena(UNIT)
+    x = exchange()
+    x.connection.closed = False
+    exchanges.begin(x)
+    x.slab = allocate(arena, 1, 1)
+    x.pending[0] = 0
+    x.answer = []
+    exchanges.settle(x)
+    assert exchanges.living and arena.used, "somebody may still read its bytes"
+    x.pending.clear()
+    x.answer = None
+    exchanges.settle(x)
+    assert exchanges.living, "it is not answered"
+    x.connection.closed = True
+    exchanges.settle(x)
+    assert not exchanges.living and not arena.used and x.number == NO_NUMBER
 
 
 def test_one_that_waits_for_nobody_is_noticed():

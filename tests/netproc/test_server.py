@@ -95,7 +95,7 @@ def test_at_the_end_of_an_offline_partition_its_home_is_asked_and_tells(world):
     client = world.client()
     assert fetch(client, "flights") == errors.NONE
     assert not world.asked(), "there is nothing at its end"
-    ((_, row),) = world.server.follower.handles.items()
+    ((_, row),) = world.follower.handles.items()
     world.memory.partitions.set(row, columns.STATUS, columns.OFFLINE)
     client.send(1, 12, **fetch_values("flights"))
     world.turn()

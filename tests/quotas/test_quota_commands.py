@@ -1,34 +1,15 @@
 """`penstock quota …` as a shell script sees it, and who is throttled, in one call."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 from quota_peer import QuotaPeer
 
-PENSTOCK = [sys.executable, "-m", "appliance.cli", "quota"]
+from tests.console_process import rows, typing
 
 
 @pytest.fixture(scope="module")
 def run(appliance):
-    env = os.environ | {"PENSTOCK_BOOTSTRAP": appliance.bootstrap}
-
-    def call(*args, code=0):
-        done = subprocess.run(
-            [*PENSTOCK, *args], capture_output=True, text=True, env=env, timeout=60, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert done.returncode == code, (args, done.stdout, done.stderr)
-        assert "Traceback" not in done.stderr
-        return done
-
-    return call
-
-
-def rows(done):
-    return json.loads(done.stdout)
+    typed = typing(appliance.bootstrap)
+    return lambda *words, **how: typed("quota", *words, **how)
 
 
 def test_quotas_are_planned_set_described_and_unset(run):

@@ -23,7 +23,9 @@ from appliance.ring.process_table import (
     CONTROL,
     DOWN,
     FIRST_EPOCH,
+    HEARTBEAT,
     IOPROC,
+    LONGEST_TURN,
     NETPROC,
     READY,
     STARTING,
@@ -54,7 +56,7 @@ def test_rows_of_the_process_table_do_not_touch_one_another():
         table.confirm(peer, n * 100)
         table.set_asleep(peer, n % 2 == 0)
         for _ in range(n):
-            table.beat(peer)
+            table.row_word(peer, HEARTBEAT)[0] += 1
     for n, peer in enumerate(table.peers, 1):
         assert table.pid(peer) == n
         assert table.applied(peer) == n * 10
@@ -93,10 +95,17 @@ def test_words_for_all():
     table = processes()
     assert table.move_epoch() == table.epoch == FIRST_EPOCH
     assert table.move_epoch() == FIRST_EPOCH + 1
-    table.publish_metadata(12, 3456)
-    assert (table.metadata_offset, table.metadata_position) == (12, 3456)
+    table.publish_metadata(12)
+    assert table.metadata_offset == 12
     with pytest.raises(AssertionError):
-        table.publish_metadata(11, 3456)
+        table.publish_metadata(11)
+    assert table.leader == (-1, 0), "nobody is known to lead"
+    table.publish_leader(7, 3)
+    assert table.leader == (7, 3)
+    table.publish_leader(-1, 3)
+    assert table.leader == (-1, 3)
+    with pytest.raises(AssertionError):
+        table.publish_leader(7, 2)
     table.set_cluster_ready(True)
     table.set_drain(2)
     table.set_was_clean(True)
@@ -107,12 +116,12 @@ def test_the_longest_turn_stands_until_somebody_begins_to_look_anew():
     table = processes()
     me = Peer(IOPROC, 1)
     table.occupy(me)
-    for took_ns in (5, 30, 7):
-        table.turned(me, took_ns)
+    longest = table.row_word(me, LONGEST_TURN)
+    longest[0] = 30
     assert table.longest_turn(me) == 30
     assert [table.longest_turn(p) for p in table.peers if p != me] == [0] * 5
     table.forget_turns(me)
-    table.turned(me, 7)
+    longest[0] = 7
     assert table.longest_turn(me) == 7
     table.vacate(me)
     table.occupy(me)

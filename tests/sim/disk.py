@@ -49,6 +49,9 @@ class Inode:
         pages = set(range(position // PAGE, -(-end // PAGE)))
         self.lost -= pages - self.never
 
+    def write_synced(self, data: bytes, position: int) -> None:
+        self.synced = self.synced[:position] + data + self.synced[position + len(data) :]
+
     def truncate(self, size: int) -> None:
         del self.data[size:]
         self.data.extend(bytes(size - len(self.data)))
@@ -211,6 +214,16 @@ class SimFile:
         assert position % PAGE == 0
         self.sync()
         return bytes(self._inode.synced[position : position + length])
+
+    def pwrite_medium(self, data: Readable, position: int) -> None:
+        assert self._write and not self.closed
+        assert position % PAGE == 0 == len(data) % PAGE
+        assert position + len(data) <= len(self._inode.synced), "over what is there"
+        if self._disk.step(self.path, "pwrite_medium"):
+            data = data[: self._disk.rng.randint(0, len(data) // PAGE) * PAGE]
+        self._inode.write(data, position)
+        self._inode.write_synced(data, position)
+        self._disk.end_if_cut()
 
     def forget(self, length: int, position: int) -> None:
         named = range(position // PAGE, -(-(position + length) // PAGE))

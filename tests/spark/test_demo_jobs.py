@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import spark_local
-from appliance.cli.demo.data import TABLES, dictionaries, events, folder, records
-from appliance.cli.demo.figures import DERIVED, Found, expected
+from console.commands.demo.data import TABLES, dictionaries, events, folder, records
+from console.commands.demo.figures import DERIVED, Found, expected
 from spark_local.jobfile import load
 
 pytestmark = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from unwritable import read_only
 
-from appliance.cli.demo.jobs import unavailable
+from console.commands.demo.jobs import unavailable
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -22,7 +22,7 @@ def spark_is_possible():
 
 
 def demo(*words):
-    return [sys.executable, "-m", "appliance.cli", "demo", *map(str, words)]
+    return [sys.executable, "-m", "console", "demo", *map(str, words)]
 
 
 def test_every_derived_figure_is_that_of_the_csv_files(tmp_path):

@@ -5,9 +5,9 @@ import time
 import pytest
 from rich.console import Console
 
-from appliance.cli.demo.derive import Derivation
-from appliance.cli.demo.screen import JobView, line, picture
-from appliance.cli.exits import Failure
+from console.commands.demo.derive import Derivation
+from console.commands.demo.screen import JobView, line, picture
+from console.model.failure import Failure
 
 CAUSE = "IOException: Failed to create a temp directory"
 
@@ -30,7 +30,7 @@ class Screen:
 
 @pytest.fixture
 def run(tmp_path):
-    from appliance.cli.link import Link
+    from console.model.link import Link
 
     found = Derivation(Link("127.0.0.1:1", {}, 1), tmp_path, Jobs(), time.monotonic())
     found._view.jobs = [JobView("totals", "totals per carrier", 100)]
@@ -72,7 +72,7 @@ def test_the_phase_is_that_of_now(run):
 
 
 def test_a_replay_shows_what_time_it_is_there(run, monkeypatch):
-    from appliance.cli.demo import derive, load
+    from console.commands.demo import derive, load
 
     events = [(22_616_940 + minute, "flights", b"k", b"v") for minute in range(3)]
     monkeypatch.setattr(load, "events", lambda _: events)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli.exits import NEGATIVE, Failure
-from appliance.cli.root import root
+from console.model.failure import NEGATIVE, Failure
+from console.root import root
 from spark_local.board import Board
 from spark_local.cause import JobError
 from spark_local.folder import Folder
@@ -69,7 +69,7 @@ def test_a_job_is_added_listed_stopped_and_removed(here, capsys):
 
 def test_every_mistake_has_a_line(here):
     (here.path.parent / "wrong.toml").write_text(JOB.replace("topic", "topik"))
-    line = [sys.executable, "-m", "appliance.cli", "job", "add", "wrong.toml"]
+    line = [sys.executable, "-m", "console", "job", "add", "wrong.toml"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(
         line, env=environment, cwd=here.path.parent, capture_output=True, text=True, check=False,
@@ -148,7 +148,7 @@ def test_nobody_of_that_name(here, capsys):
 
 def test_looking_at_jobs_loads_no_spark(here):
     code = (
-        "import sys\nfrom appliance.cli.root import root\n"
+        "import sys\nfrom console.root import root\n"
         "root.main(['job', 'add', 'people.toml'], standalone_mode=False)\n"
         "root.main(['job', 'status'], standalone_mode=False)\n"
         "assert 'pyspark' not in sys.modules\n"

@@ -65,7 +65,7 @@ def command(folder, appliance, *words):
         "PENSTOCK_BOOTSTRAP": appliance.bootstrap,
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
-    return [sys.executable, "-m", "appliance.cli", "job", *words], environment
+    return [sys.executable, "-m", "console", "job", *words], environment
 
 
 def run(folder, appliance, *words, code=0):

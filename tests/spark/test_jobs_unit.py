@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli.job.serve import command
+from console.commands.job.serve import command
 
 FILE = Path(__file__).parents[2] / "systemd" / "penstock-jobs.service"
 UNIT = FILE.read_text()

@@ -20,7 +20,7 @@ schema = "who STRING"
 [sink]
 topic = "people"
 """
-PENSTOCK = [sys.executable, "-m", "appliance.cli"]
+PENSTOCK = [sys.executable, "-m", "console"]
 
 
 def run(tmp_path, *words):

@@ -10,72 +10,23 @@ from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from appliance.shell.links import Links
 from appliance.shell.log import Log
 from appliance.shell.loop import STOP, Loop
-from appliance.shell.seat import Seat
 from appliance.supervisor.layout import MIB, Layout
-from appliance.supervisor.memory import SharedMemory
+from tests.seats import Seats, log_file
 
 LAYOUT = Layout(arena_bytes=MIB, partition_rows=16)
 CONTROL_0, IO, NET = Peer(CONTROL, 0), Peer(IOPROC, 0), Peer(NETPROC, 0)
 
 
-class Office:
-    """What the supervisor does, in one process and by hand."""
-
-    def __init__(self, log):
-        self.memory = SharedMemory(LAYOUT, log)
-        self.table = self.memory.processes
-        self.bells = {peer: os.eventfd(0, os.EFD_NONBLOCK) for peer in self.table.peers}
-        self.own = os.eventfd(0, os.EFD_NONBLOCK)
-        self.log = log
-
-    def seat(self, peer, **options):
-        generation = self.table.occupy(peer)
-        self.table.move_epoch()
-        return Seat(
-            kind=peer.kind,
-            index=peer.index,
-            generation=generation,
-            config=None,
-            data_dir="",
-            clean=True,
-            processes=self.table,
-            partitions=self.memory.partitions,
-            arenas=self.memory.arenas,
-            doorbell=self.bells[peer],
-            doorbells={p: bell for p, bell in self.bells.items() if p != peer},
-            supervisor_doorbell=self.own,
-            rings=self.memory.rings_of(peer),
-            ioprocs=1,
-            netprocs=1,
-            ring_slots=LAYOUT.ring_slots,
-            quotas=self.memory.quotas,
-            **options,
-        )
-
-    def links(self, peer):
-        return Links(self.seat(peer), self.log)
-
-    def rung(self, peer) -> int:
-        try:
-            return os.eventfd_read(self.bells[peer])
-        except BlockingIOError:
-            return 0
-
-    def close(self):
-        for bell in (self.own, *self.bells.values()):
-            os.close(bell)
-
-
 @pytest.fixture
 def log(tmp_path):
-    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
-    yield Log("test", fd=fd, journal=False)
+    fd, log = log_file(tmp_path, "test")
+    yield log
     os.close(fd)
 
 
 @pytest.fixture
 def office(log):
-    office = Office(log)
+    office = Seats(LAYOUT, log)
     yield office
     office.close()
 
@@ -120,7 +71,7 @@ def test_nobody_falls_asleep_over_something_that_is_there(office):
     assert not office.table.asleep(NET)
     net.poll()
 
-    office.table.publish_metadata(3, 30)
+    office.table.publish_metadata(3)
     assert not net.prepare_sleep()
     net.poll()
 
@@ -128,6 +79,23 @@ def test_nobody_falls_asleep_over_something_that_is_there(office):
     assert not net.prepare_sleep()
     turn(net)
     assert net.prepare_sleep()
+
+
+def test_a_beat_tells_of_a_changed_peer_until_it_is_confirmed_and_long_turns_stand(office):
+    net = office.links(NET)
+    assert net.beat() and net.beat()
+    turn(net)
+    assert not net.beat()
+    office.table.move_epoch()
+    assert net.beat()
+    net.changed_peers()
+    assert net.beat(), "its memory is still in use"
+    net.confirm()
+    assert not net.beat()
+    assert office.table.heartbeat(NET) == 6
+    for took_ns in (5, 30, 7):
+        net.turned(took_ns)
+    assert office.table.longest_turn(NET) == 30
 
 
 def test_control_wakes_every_sleeper(office):

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from toy_appliance import connect
 
 from appliance.supervisor.folder import CLEAN_NAME, LOCK_NAME
+from tests.descriptors import readable
 
 ROOT = Path(__file__).parents[2]
 CONTROL, IOPROC, NETPROC = 0, 1, 2
@@ -167,7 +167,7 @@ def test_children_die_with_a_killed_supervisor_and_the_folder_is_free_again(star
     appliance.hang_up()
     appliance.process.kill()
     for door in doors:
-        assert select.select([door], [], [], 20)[0]
+        assert readable(door, 20)
         os.close(door)
     successor = start()
     assert successor.call("who")["clean"] is False

@@ -60,7 +60,7 @@ class ToyControl(Toy):
     drain_stage = 3
 
     def start(self):
-        self.seat.processes.publish_metadata(5, 100)
+        self.seat.processes.publish_metadata(5)
         self.links.wake_sleepers()
         super().start()
 

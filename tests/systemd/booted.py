@@ -32,7 +32,7 @@ exec systemd-nspawn --directory="$place/root" "$@"
 _SCRIPT = """\
 #!/opt/penstock/bin/python
 import sys
-from appliance.cli import main
+from console import main
 sys.exit(main())
 """
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
-    for name in ("appliance", "penstock", "spark_local")
+    for name in ("appliance", "console", "penstock", "spark_local")
     for path in (ROOT / name).rglob("*.py")
 )
 ROOMS = sorted(
@@ -52,6 +52,12 @@ def test_every_room_says_what_it_is(room):
     assert f"appliance/{room.name}`" in (ROOT / "ARCHITECTURE.md").read_text()
 
 
+@pytest.mark.parametrize("name", ["console", "penstock", "spark_local"])
+def test_what_stands_beside_the_appliance_says_what_it_is(name):
+    assert 5 <= len((ROOT / name / "README.md").read_text().splitlines()) <= 60
+    assert f"`{name}/`" in (ROOT / "ARCHITECTURE.md").read_text()
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_are_small_and_modules_say_what_for(path):
     text = path.read_text()
@@ -74,7 +80,7 @@ def test_nothing_is_half_there(path):
         assert word not in text
 
 
-CORE = ("config", "wire", "ring", "metadata", "logstore", "controller", "handlers")
+CORE = ("config", "wire", "ring", "metadata", "logstore", "controller", "handlers", "replication")
 
 
 @pytest.mark.parametrize("room", CORE)
@@ -90,7 +96,7 @@ def test_a_value_machine_loads_without_the_operating_system(room):
         "import sys, importlib\n"
         f"for name in {modules!r}: importlib.import_module(name)\n"
         "ours = [n for n in sys.modules if n.startswith('appliance.')]\n"
-        "shells = ('shell', 'netproc', 'ioproc', 'control', 'supervisor', 'cli')\n"
+        "shells = ('shell', 'netproc', 'ioproc', 'control', 'supervisor')\n"
         "bad = [n for n in ours if n.split('.')[1] in shells]\n"
         "assert not bad, bad\n"
         "assert 'multiprocess' not in sys.modules and 'posix_ipc' not in sys.modules\n"

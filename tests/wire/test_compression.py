@@ -5,9 +5,9 @@ import struct
 import tracemalloc
 import zlib
 
-import cramjam
 import lz4.frame
 import pytest
+import snappy
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +27,7 @@ from appliance.wire.compression import (
     decompress,
     pieces,
 )
+from appliance.wire.varint import read_uvarint
 
 CODECS = [GZIP, SNAPPY, LZ4, ZSTD]
 MIB = 1 << 20
@@ -42,7 +43,7 @@ def test_round_trip(codec: int, size: int) -> None:
 
 def test_raw_snappy_as_librdkafka_writes_it() -> None:
     data = b"one raw block " * 100
-    assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(data))) == data
+    assert decompress(SNAPPY, snappy.compress(data)) == data
 
 
 def test_frames_of_other_writers_are_opened() -> None:
@@ -90,7 +91,7 @@ def bomb(codec: int, size: int) -> bytes:
             out.write(maker.compress(zeros))
         out.write(maker.flush())
     else:
-        block = bytes(cramjam.snappy.compress_raw(zeros))
+        block = snappy.compress(zeros)
         out.write(compress(SNAPPY, b"")[:16])
         out.write((struct.pack(">i", len(block)) + block) * (size // MIB))
     return out.getvalue()
@@ -115,6 +116,23 @@ def test_snappy_block_that_lies_about_its_size_is_refused_before_it_is_opened() 
         with pytest.raises(PeerError) as caught:
             decompress(SNAPPY, stream)
         assert caught.value.code == CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("length", [b"", b"\x80", b"\xff" * 5, b"\xff\xff\xff\xff\x10"])
+def test_snappy_block_without_a_length_is_refused(length: bytes) -> None:
+    for stream in (length, compress(SNAPPY, b"")[:16] + struct.pack(">i", len(length)) + length):
+        with pytest.raises(PeerError) as caught:
+            decompress(SNAPPY, stream)
+        assert caught.value.code == CORRUPT_MESSAGE
+
+
+@given(data=st.binary(max_size=300), many=st.integers(1, 400))
+def test_the_stated_length_of_a_snappy_block_is_what_the_library_makes(
+    data: bytes, many: int
+) -> None:
+    block = snappy.compress(data * many)
+    assert read_uvarint(memoryview(block), 0, len(block))[0] == len(data) * many
+    assert decompress(SNAPPY, block) == data * many
 
 
 @pytest.mark.parametrize("size", [-1, 0, 2**31 - 1, -(2**31)])

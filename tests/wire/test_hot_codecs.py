@@ -198,8 +198,8 @@ def test_fetch_response_is_what_kio_reads(version):
     ]
     out = fetch.top(version, 0, 0, 77, 1) + fetch.topic_head(version, topic, 2)
     for data, records in rows:
-        out += fetch.partition_head(version, data) + records + fetch.partition_tail(version)
-    out += fetch.topic_tail(version) + fetch.body_tail(version)
+        out += fetch.partition_head(version, data) + records + fetch.tail(version)
+    out += fetch.tail(version) + fetch.tail(version)
     answer = messages.decode_response(1, version, out)
     if version >= 7:
         assert answer.session_id == 77

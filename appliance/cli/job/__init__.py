@@ -1,1 +1,0 @@
-"""`penstock job …`: derived streams. One module per command; what runs jobs is in spark_local."""

@@ -1,0 +1,74 @@
+"""Answers that wait: each was decided over metadata up to some offset, and may be said when all of
+that is committed.
+
+Invariant: offsets only rise from one to the next, so answers leave in the order of their requests;
+each leaves once, as it was decided or refused. Called by `main.py`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+Answer = tuple[int, bytes]
+"""(error code, body)."""
+
+
+LOST: Final = 0
+"""This node is no leader any more."""
+FULL: Final = 1
+"""There was no room on the disk for its records."""
+UNDONE: Final = 2
+"""Nor for those of a request before, over which it was decided."""
+
+
+class Decision(NamedTuple):
+    """What is answered once it is committed. refuse: what is answered when it will not be; LOST,
+    FULL or UNDONE says why."""
+
+    code: int
+    body: bytes
+    refuse: Callable[[int], Answer]
+
+
+class Waiting(NamedTuple):
+    """seen: exclusive end of the metadata that it was decided over."""
+
+    netproc: int
+    token: int
+    decision: Decision
+    seen: int
+
+
+class WaitingAnswers:
+    """The answers that wait, in the order of their requests."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: deque[Waiting] = deque()
+
+    def put(self, netproc: int, token: int, decision: Decision, seen: int) -> None:
+        """Keep an answer until everything below `seen` is committed."""
+        assert not self._waiting or self._waiting[-1].seen <= seen
+        self._waiting.append(Waiting(netproc, token, decision, seen))
+
+    def release(self, committed: int) -> Iterator[tuple[int, int, int, bytes]]:
+        """(netproc, token, code, body) of each that may be said now."""
+        waiting = self._waiting
+        while waiting and waiting[0].seen <= committed:
+            one = waiting.popleft()
+            yield one.netproc, one.token, one.decision.code, one.decision.body
+
+    def refuse(self, since: int, why: int) -> Iterator[tuple[int, int, int, bytes]]:
+        """What was decided from `since` on will not be: the same of every one that could see some
+        of it, each as one that is refused."""
+        waiting = self._waiting
+        gone: deque[Waiting] = deque()
+        while waiting and waiting[-1].seen > since:
+            gone.appendleft(waiting.pop())
+        for one in gone:
+            yield one.netproc, one.token, *one.decision.refuse(why)
+
+    def forget(self, netproc: int) -> None:
+        """This process is dead: nobody hears what it asked for."""
+        self._waiting = deque(one for one in self._waiting if one.netproc != netproc)

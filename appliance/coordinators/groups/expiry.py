@@ -1,0 +1,46 @@
+"""Which committed offsets, and which empty groups, have outlived their use (KIP-211).
+
+Rules: an offset with an end of its own (old clients) goes then. Otherwise offsets.retention.minutes
+count from the moment the group became empty; or, for a group in Stable, from the commit, but only
+for topics that no member subscribes to; or, for a group that nobody ever joined, from the commit. A
+group that is not Stable loses nothing: an offset of a topic that a member reads never expires,
+however long its unread data waits. An empty group without offsets goes with its last offset.
+"""
+
+from appliance.coordinators.groups.offsets import write_tombstone
+from appliance.coordinators.groups.records import OffsetCommitValue
+from appliance.coordinators.groups.state import Group, Turn
+from appliance.coordinators.runtime.turn import Timed
+
+
+class Rounds(Timed):
+    """A look at all groups every offsets.retention.check.interval.ms."""
+
+    def begin(self, turn: Turn) -> None:
+        """The first one is due after one interval."""
+        interval = turn.state.settings.offsets_retention_check_interval_ms
+        turn.wake(self, turn.now_ms + interval)
+
+    def wake_up(self, turn: Turn) -> None:
+        self.begin(turn)
+        expire_offsets(turn)
+
+
+def expire_offsets(turn: Turn) -> None:
+    """One round over all groups."""
+    for group in list(turn.state.groups.values()):
+        for topic, partition, value in turn.state.offsets.of_group(group.group_id):
+            if not group.is_subscribed_to(topic) and _outlived(turn, group, value):
+                write_tombstone(turn, group.group_id, topic, partition)
+        unused = group.is_empty() and group.size() == 0
+        if unused and not turn.state.offsets.topics(group.group_id):
+            group.write_tombstones(turn)
+
+
+def _outlived(turn: Turn, group: Group, value: OffsetCommitValue) -> bool:
+    since = group.offset_kept_from(value.commit_timestamp)
+    if since is None:
+        return False
+    if value.expire_timestamp != -1:
+        return turn.now_ms >= value.expire_timestamp
+    return turn.now_ms - since >= turn.state.settings.offsets_retention_ms

@@ -1,0 +1,68 @@
+"""The declaration of the coordinator of groups and committed offsets."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from appliance.base import errors
+from appliance.config.broker import BrokerConfig
+from appliance.config.internal_topics import OFFSETS, InternalTopic
+from appliance.coordinators.groups import routing, settings
+from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.groups.shard import GroupShard
+from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.kind import Kind, Part
+from appliance.coordinators.runtime.shard import Values
+from appliance.metadata.image import MetadataImage
+
+_GROWING: Final = frozenset(
+    (
+        routing.OFFSET_COMMIT,
+        routing.JOIN_GROUP,
+        routing.SYNC_GROUP,
+        routing.CONSUMER_GROUP_HEARTBEAT,
+    )
+)
+_NO_IMAGE: Final = MetadataImage()
+
+
+class GroupsKind(Kind):
+    """KIP-848 adds its groups to these, not a kind of its own."""
+
+    KEY_TYPE: ClassVar[int] = 0
+    TOPIC: ClassVar[InternalTopic] = OFFSETS
+    APIS: ClassVar[frozenset[int]] = frozenset(GroupShard.HANDLERS)
+
+    def grows(self, call: Call, request: Any) -> bool:
+        """Of ConsumerGroupHeartbeat only the one that joins: who is in a group stays in it, and may
+        leave."""
+        if call.api_key == routing.CONSUMER_GROUP_HEARTBEAT:
+            return bool(request.member_epoch == 0)
+        return call.api_key in _GROWING
+
+    def shard(
+        self,
+        partition: int,
+        partitions: int,
+        config: BrokerConfig,
+        image: MetadataImage,
+        new_id: Callable[[], bytes],
+    ) -> GroupShard:
+        return GroupShard(partition, settings.from_config(config, partitions), image, new_id)
+
+    def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
+        return routing.parts(key, version, body, partitions)
+
+    def splice(self, key: int, version: int, answers: Sequence[bytes]) -> bytes:
+        return routing.splice(key, version, answers)
+
+    def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
+        """ListGroups names no group, so nobody else can be looked for; and without the topic there
+        are no groups."""
+        code = errors.NOT_COORDINATOR
+        if call.api_key == routing.LIST_GROUPS:
+            code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
+        nobody = GroupShard(partition, Settings(partitions=max(partitions, 1)), _NO_IMAGE, bytes)
+        return nobody.refuse(call, request, code)
+
+
+GROUPS: Final = GroupsKind()

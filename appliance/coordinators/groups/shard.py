@@ -1,0 +1,102 @@
+"""One partition of `__consumer_offsets` as a group coordinator (`runtime.shard` says how it is
+driven): the groups that hash to it and what they committed.
+
+Another protocol adds its APIs to HANDLERS and `refusals.REFUSALS`, its records to `records.RECORDS`
+and `replay.APPLY`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final
+
+from appliance.base import errors
+from appliance.coordinators.groups import (
+    classic_join,
+    classic_session,
+    consumer_describe,
+    consumer_heartbeat,
+    expiry,
+    listing,
+    offset_fetch,
+    offsets,
+    refusals,
+    replay,
+)
+from appliance.coordinators.groups.records import RECORDS
+from appliance.coordinators.groups.routing import SYNC_GROUP
+from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.groups.state import GroupsState, Turn
+from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.records import RecordTypes
+from appliance.coordinators.runtime.shard import Apply, Handlers, Refusals, Shard, Values
+from appliance.metadata.image import MetadataImage
+
+_MEMBERS_ONLY: Final = frozenset((11, 12, 13, 14))
+"""APIs of members: a group id must not be empty."""
+
+
+class GroupShard(Shard[GroupsState]):
+    """partition: its index. image: the metadata that this process follows (topic names and ids).
+    new_id: gives 16 random bytes for a member id.
+    """
+
+    HANDLERS: ClassVar[Handlers] = {
+        8: offsets.commit,
+        9: offset_fetch.fetch,
+        11: classic_join.join,
+        12: classic_session.heartbeat,
+        13: classic_session.leave,
+        14: classic_session.sync,
+        15: listing.describe,
+        16: listing.list_groups,
+        42: listing.delete_groups,
+        47: offsets.delete,
+        68: consumer_heartbeat.heartbeat,
+        69: consumer_describe.describe,
+    }
+    REFUSALS: ClassVar[Refusals] = refusals.REFUSALS
+    RECORDS: ClassVar[RecordTypes] = RECORDS
+    APPLY: ClassVar[Apply] = replay.APPLY
+
+    def __init__(
+        self,
+        partition: int,
+        settings: Settings,
+        image: MetadataImage,
+        new_id: Callable[[], bytes],
+    ) -> None:
+        super().__init__(GroupsState(partition, settings, image, new_id))
+
+    def follow(self, image: MetadataImage) -> None:
+        self.state.image = image
+
+    def wrong(self, call: Call, request: Any) -> int:
+        if call.api_key == SYNC_GROUP and classic_session.lacks_protocol(call, request):
+            return errors.INCONSISTENT_GROUP_PROTOCOL
+        if call.api_key in _MEMBERS_ONLY and request.group_id == "":
+            return errors.INVALID_GROUP_ID
+        return errors.NONE
+
+    def owns_request(self, request: Any) -> bool:
+        group_id = getattr(request, "group_id", None)
+        state = self.state
+        return group_id is None or group_id in state.groups or state.owns(group_id)
+
+    def loaded(self, turn: Turn) -> None:
+        expiry.Rounds().begin(turn)
+        for group in list(self.state.groups.values()):
+            group.loaded(turn)
+
+    def parked(self) -> Iterator[tuple[Call, Callable[[Call, int], Values]]]:
+        for group in self.state.groups.values():
+            for call in group.parked():
+                yield call, group.parked_refusal
+
+    def forget(self) -> None:
+        self.state.groups.clear()
+        self.state.offsets.clear()
+
+    def forget_topic(self, turn: Turn, name: str, topic_id: bytes) -> None:
+        offsets.delete_of_topic(turn, name, topic_id)
+
+    def size(self) -> int:
+        return len(self.state.groups)

@@ -1,0 +1,159 @@
+"""What a group coordinator keeps of one partition: its groups, their committed offsets; and what
+every group is to the rest of the coordinator, whatever protocol its members speak.
+
+Offsets, expiry, listing and deletion know groups by the methods of `Group` only. A method that
+refuses raises PeerError with Kafka's code. Classic APIs that reach a group of another protocol land
+in the `classic_…` methods.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, TypeAlias
+
+from appliance.base.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, PeerError
+from appliance.coordinators.groups.offset_store import OffsetStore
+from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.runtime import turn as runtime
+from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.kind import partition_of
+from appliance.metadata.image import MetadataImage
+
+
+class Group(runtime.Timed):
+    """group_id: its name."""
+
+    KIND: ClassVar = ""  # as ListGroups shows it (KIP-848)
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__()
+        self.group_id = group_id
+
+    def wake_up(self, turn: "Turn") -> None:
+        groups = turn.state.groups
+        if groups.get(self.group_id) is not self:
+            return
+        self.expire(turn)
+        if groups.get(self.group_id) is self:
+            # Of a huge group every look costs: it is looked at less often.
+            grain_ms = 1 + self.size() // 1000
+            turn.wake(self, max(self.next_deadline_ms(), turn.now_ms + grain_ms))
+
+    # What it is -----------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def state_name(self) -> str:
+        """As Kafka's tools show it."""
+
+    @property
+    @abstractmethod
+    def shown_protocol_type(self) -> str:
+        """The protocol type in listings, "" for a group that nobody joined."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether it has no members, so that it may be deleted."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """How many members and future members it has, roughly."""
+
+    @abstractmethod
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether the offsets of this topic are in use by a member."""
+
+    @abstractmethod
+    def offset_kept_from(self, commit_timestamp: int) -> int | None:
+        """From when (ms) the retention of an offset counts; None while it must not expire."""
+
+    # What it allows -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def check_commit(self, turn: "Turn", call: Call, request: Any) -> None:
+        """Refuse an OffsetCommit of somebody who is no (current) member; keep a member alive."""
+
+    @abstractmethod
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Refuse an OffsetFetch (version 9 on: with member id and epoch)."""
+
+    @abstractmethod
+    def check_delete(self) -> None:
+        """Refuse DeleteGroups."""
+
+    @abstractmethod
+    def check_offset_delete(self) -> None:
+        """Refuse OffsetDelete."""
+
+    # What happens to it ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def write_tombstones(self, turn: "Turn") -> None:
+        """Write what removes the group itself (not its offsets)."""
+
+    @abstractmethod
+    def loaded(self, turn: "Turn") -> None:
+        """All records were replayed: members have a fresh session."""
+
+    @abstractmethod
+    def next_deadline_ms(self) -> int:
+        """When `expire` has something to do, NEVER if nothing is due."""
+
+    @abstractmethod
+    def expire(self, turn: "Turn") -> None:
+        """Do what is due at turn.now_ms."""
+
+    @abstractmethod
+    def parked(self) -> Iterator[Call]:
+        """The requests that wait for an answer."""
+
+    @abstractmethod
+    def parked_refusal(self, call: Call, code: int) -> dict[str, Any]:
+        """The answer to a parked request that carries an error."""
+
+    # Classic APIs on a group of another protocol --------------------------------------------------
+
+    def classic_join(self, turn: "Turn", call: Call, request: Any) -> None:
+        """JoinGroup."""
+        raise PeerError(INCONSISTENT_GROUP_PROTOCOL, f"{self.group_id} is no classic group")
+
+    def classic_sync(self, turn: "Turn", call: Call, request: Any) -> None:
+        """SyncGroup."""
+        raise PeerError(UNKNOWN_MEMBER_ID, f"{self.group_id} is no classic group")
+
+    def classic_heartbeat(self, turn: "Turn", call: Call, request: Any) -> None:
+        """Heartbeat."""
+        raise PeerError(UNKNOWN_MEMBER_ID, f"{self.group_id} is no classic group")
+
+    def classic_leave(self, turn: "Turn", call: Call, request: Any) -> None:
+        """LeaveGroup."""
+        raise PeerError(UNKNOWN_MEMBER_ID, f"{self.group_id} is no classic group")
+
+
+class GroupsState:
+    """partition: of `__consumer_offsets`. groups: by id. offsets: what was committed.
+
+    image: the metadata that this process follows. new_id: gives 16 random bytes for a member id.
+    Invariant: only `replay` changes groups and offsets.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        settings: Settings,
+        image: MetadataImage,
+        new_id: Callable[[], bytes],
+    ) -> None:
+        self.partition = partition
+        self.settings = settings
+        self.image = image
+        self.new_id = new_id
+        self.groups: dict[str, Group] = {}
+        self.offsets = OffsetStore()
+
+    def owns(self, group_id: str) -> bool:
+        """Whether the group belongs to this partition."""
+        return partition_of(group_id, self.settings.partitions) == self.partition
+
+
+Turn: TypeAlias = runtime.Turn[GroupsState]
+"""A turn of a group coordinator."""

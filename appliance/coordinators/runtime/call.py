@@ -1,0 +1,43 @@
+"""What goes into a shard and what comes out of it: one request's circumstances, one turn's results.
+
+Callers: the I/O process, which makes a Call per request and carries out the Outcome, and every file
+of this room, which adds to the Outcome of the turn under way.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+NEVER: Final = 1 << 62
+"""A deadline that does not come, in ms."""
+
+
+@dataclass(slots=True, frozen=True)
+class Call:
+    """The circumstances of a request.
+
+    api_key, version: of the request. token: chosen by the shell, handed back with the answer.
+    client_id: from the request header, "" when null. client_host: as Kafka shows it, `/127.0.0.1`.
+    """
+
+    api_key: int
+    version: int
+    token: int
+    client_id: str = ""
+    client_host: str = "/127.0.0.1"
+
+
+class Outcome:
+    """What the shell has to do after a turn.
+
+    records: (key, value or None for a tombstone), to append to the shard's partition as one batch,
+    in this order. They are already applied: do not replay them again.
+    responses: (token, plain values for `wire.build.response` of the asking call's key and version),
+    to send once everything appended to the partition so far, these records included, is committed.
+    """
+
+    __slots__ = ("records", "responses")
+
+    def __init__(self) -> None:
+        self.records: list[tuple[bytes, bytes | None]] = []
+        self.responses: list[tuple[int, Mapping[str, Any]]] = []

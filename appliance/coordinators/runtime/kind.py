@@ -1,0 +1,65 @@
+"""What the rest of the appliance has to know of one kind of coordinator: its declaration.
+
+Callers: the network process (which partition is asked what, whose answers make one),
+FindCoordinator and the I/O process (which topic, which requests, which shard).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from appliance.config.broker import BrokerConfig
+from appliance.config.internal_topics import InternalTopic
+from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.shard import Shard, Values
+from appliance.metadata.image import MetadataImage
+
+Part = tuple[int, bytes]
+"""A partition, and the encoded body of what it is asked."""
+
+
+class Kind(ABC):
+    """KEY_TYPE: its number in FindCoordinator. TOPIC: what holds its records. APIS: the keys of the
+    requests that it answers."""
+
+    KEY_TYPE: ClassVar[int]
+    TOPIC: ClassVar[InternalTopic]
+    APIS: ClassVar[frozenset[int]]
+
+    @abstractmethod
+    def grows(self, call: Call, request: Any) -> bool:
+        """Whether the request makes the log larger for good: it is refused on a full disk."""
+
+    @abstractmethod
+    def shard(
+        self,
+        partition: int,
+        partitions: int,
+        config: BrokerConfig,
+        image: MetadataImage,
+        new_id: Callable[[], bytes],
+    ) -> Shard[Any]:
+        """The shard of one of so many partitions of the topic. new_id: 16 random bytes."""
+
+    @abstractmethod
+    def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
+        """Which partitions are asked what of a request. Raises MalformedRequest."""
+
+    @abstractmethod
+    def splice(self, key: int, version: int, answers: Sequence[bytes]) -> bytes:
+        """One encoded answer of those of several partitions, in the order of `parts`."""
+
+    @abstractmethod
+    def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
+        """What a partition that nobody serves answers. partitions 0: there is no topic yet."""
+
+
+@lru_cache(maxsize=1 << 14)
+def partition_of(key: str, partitions: int) -> int:
+    """Kafka's rule: the 31 low bits of Java's String.hashCode (UTF-16 units) modulo the count."""
+    value = 0
+    encoded = key.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(encoded), 2):
+        value = (value * 31 + (encoded[at] << 8 | encoded[at + 1])) & 0xFFFFFFFF
+    return (value & 0x7FFFFFFF) % partitions

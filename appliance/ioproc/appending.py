@@ -1,0 +1,115 @@
+"""Batches on their way into logs: staged as they come, written once per turn and partition.
+
+Invariant: what was staged in a turn is written, held or refused when `write` returns; a log that
+found no room is in `unwritten` until it did. Called by `arrivals.py`, the coordinators and the
+core.
+"""
+
+from appliance.base import errors
+from appliance.base.errors import DiskFull, PeerError, StorageFailed
+from appliance.ioproc.asker import Asker, Nobody, refusal
+from appliance.ioproc.failing import HELD, LOST, Failures
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.served import Served
+from appliance.ring.messages import APPENDED, Message
+
+
+class Appends:
+    """touched: the partitions that something was staged for in this turn."""
+
+    __slots__ = ("_failures", "_nobody", "_served", "touched", "unwritten")
+
+    def __init__(self, served: Served, failures: Failures) -> None:
+        self._served = served
+        self._failures = failures
+        self._nobody = Nobody()
+        self.touched: dict[Partition, None] = {}
+        self.unwritten: dict[Partition, None] = {}  # whose logs hold what found no room
+
+    def append(
+        self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
+    ) -> None:
+        """Stage what a netproc asked for (APPEND), or refuse it."""
+        _, _, handle, token, position, _, _, _, _, _, _, _, length, acks, _ = message
+        if partition is None:
+            code = self._served.absent(handle)
+        elif partition.broken is not None or partition.space.low:
+            code = errors.KAFKA_STORAGE_ERROR
+        elif not partition.progress.leads:
+            code = errors.NOT_LEADER_OR_FOLLOWER
+        else:
+            try:
+                batch = asker.arena[position : position + length]
+                partition.append(asker, token, batch, acks, now_ms)
+            except PeerError as error:
+                start = partition.log.log_start_offset
+                asker.out.append((APPENDED, error.code + 1, handle, token, -1, -1, start, -1))
+                return
+            except DiskFull:
+                code = errors.KAFKA_STORAGE_ERROR
+                partition.space.exhausted()
+                self._served.stirred = True
+                self.touched[partition] = None
+            except StorageFailed as failure:
+                code = errors.KAFKA_STORAGE_ERROR
+                self._failures.fail(partition, failure)
+            else:
+                self.touched[partition] = None
+                if partition.space.wrote(length):
+                    self._served.stirred = True
+                return
+        asker.out.append(refusal(APPENDED, code, handle, token))
+
+    def own(self, partition: Partition, batch: memoryview, now_ms: int) -> bool:
+        """Append what the appliance itself has to say; whether that was staged. If not, the
+        observers of the partition are told why in this turn."""
+        if partition.broken is not None:
+            return False
+        try:
+            partition.append_own(self._nobody, batch, now_ms)
+        except DiskFull:
+            self.touched[partition] = None
+            self._no_room(partition, LOST)
+            return False
+        except StorageFailed as failure:
+            self._failures.fail(partition, failure)
+            return False
+        self.touched[partition] = None
+        if partition.space.wrote(len(batch)):
+            self._served.stirred = True
+        return True
+
+    def write(self, partition: Partition) -> None:
+        """Write what was staged; the first failure takes the partition offline."""
+        if not partition.staged and not partition.log.held:
+            return
+        try:
+            partition.commit()
+        except DiskFull:
+            self._no_room(partition, HELD)
+        except StorageFailed as failure:
+            self._failures.fail(partition, failure)
+        else:
+            self._served.rows.changed[partition] = None
+
+    def _no_room(self, partition: Partition, what: int) -> None:
+        partition.space.exhausted()
+        self._served.stirred = True
+        partition.no_room()
+        if partition.log.held:
+            self.unwritten[partition] = None
+        self._failures.news.append((partition, what))
+
+    def has_room(self, number: int) -> None:
+        """There is room in this log folder again: what was held is written, and soon synced."""
+        for partition in [p for p in self.unwritten if p.directory == number]:
+            del self.unwritten[partition]
+            if partition.broken is None:
+                self.write(partition)
+            if partition.broken is None and not partition.log.held:
+                self._served.syncing.want(partition)
+
+    def forget(self, partition: Partition) -> None:
+        """It is served no more."""
+        self.touched.pop(partition, None)
+        self.unwritten.pop(partition, None)

@@ -1,0 +1,82 @@
+"""What arrives through the rings, and who it is for: the one place that knows every operation.
+
+Called by the shell with the messages of one netproc, in order; appends are answered by the end of
+the turn or by a later sync.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from appliance.base import errors
+from appliance.ioproc.asker import Asker, refusal
+from appliance.ioproc.core import Core
+from appliance.ioproc.failing import ANSWERS
+from appliance.ioproc.partition import Partition
+from appliance.ring.messages import APPEND, CANCEL, COORDINATE, MOVE, MOVED, Message
+
+Opens = Callable[[int], Partition | None]
+"""Opens the partition of a row at once if it is still to be opened; None: there is none here."""
+
+Mover = Callable[[Partition, int, int], int]
+"""(partition, number of a log folder, now in ms): begins to move it there; Kafka's error code."""
+
+API_SHIFT: Final = 16
+"""COORDINATE says in `b` for which API it is, above the version."""
+
+
+class Arrivals:
+    """open_: who opens partitions. move: who moves them."""
+
+    __slots__ = (
+        "_appends",
+        "_core",
+        "_hosts",
+        "_move",
+        "_open",
+        "_partitions",
+        "_questions",
+        "_refusing",
+    )
+
+    def __init__(self, core: Core, open_: Opens, move: Mover) -> None:
+        self._core = core
+        self._open = open_
+        self._move = move
+        self._partitions = core.partitions
+        self._appends = core.appends
+        self._questions = core.questions
+        hosts = tuple(core.coordinators.values())
+        self._hosts = {key: host for host in hosts for key in host.apis}
+        self._refusing = hosts[0] if hosts else None  # what none of them answers
+
+    def handle(self, asker: Asker, messages: list[Message], now_ms: int) -> None:
+        """Decide on a netproc's messages in order."""
+        partitions = self._partitions
+        for message in messages:
+            op, handle = message[0], message[2]
+            if op == CANCEL:
+                self._core.purgatory.cancel(asker.index, message[3])
+                continue
+            partition = partitions.get(handle) or self._open(handle)
+            if op == APPEND:
+                self._appends.append(asker, partition, message, now_ms)
+            elif op == COORDINATE:
+                host = self._hosts.get(message[5] >> API_SHIFT, self._refusing)
+                if host is not None:
+                    host.take(asker, message, now_ms)
+            elif op == MOVE:
+                self._begin_move(asker, partition, message, now_ms)
+            elif op in ANSWERS:
+                self._questions.ask(asker, partition, message)
+
+    def _begin_move(
+        self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
+    ) -> None:
+        if partition is None:
+            code = self._core.absent(message.handle)
+        elif partition.broken is not None:
+            code = errors.KAFKA_STORAGE_ERROR
+        else:
+            code = self._move(partition, message.a, now_ms)
+            self._core.served.stirred = True
+        asker.out.append(refusal(MOVED, code, message.handle, message.token))

@@ -1,0 +1,207 @@
+"""How an I/O process is put together: every part is made of parts made before it, and nothing is
+put into one afterwards.
+
+Called once by `main.py`, before anything is open.
+"""
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from appliance.base.clock import OsClock
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
+from appliance.coordinators.kinds import KINDS
+from appliance.coordinators.runtime.kind import Kind
+from appliance.ioproc.appending import Appends
+from appliance.ioproc.arrivals import Arrivals
+from appliance.ioproc.asker import Asker
+from appliance.ioproc.chores import Chores
+from appliance.ioproc.cleaner_link import CleanerLink
+from appliance.ioproc.cleaning import Cleaning
+from appliance.ioproc.coordinating.host import CoordinatorHost
+from appliance.ioproc.core import Core
+from appliance.ioproc.failing import Failures, Report
+from appliance.ioproc.following import Following
+from appliance.ioproc.home import Home
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.journaling import Journals
+from appliance.ioproc.left_journals import LeftJournals
+from appliance.ioproc.moving import Moves
+from appliance.ioproc.opening import Opener
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.questions import Questions
+from appliance.ioproc.rows import Rows
+from appliance.ioproc.served import Served
+from appliance.ioproc.syncing import Syncing
+from appliance.ioproc.trims import Trims
+from appliance.ioproc.workers import Workers
+from appliance.metadata.effective import broker_config
+from appliance.metadata.follower import Follower
+from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
+from appliance.ring.messages import ASSIGN
+from appliance.ring.process_table import CONTROL, NETPROC
+from appliance.shell.links import Links
+from appliance.shell.log import ERROR, Log
+from appliance.shell.seat import Seat
+
+
+class Parts(NamedTuple):
+    """What the shell drives."""
+
+    core: Core
+    arrivals: Arrivals
+    hosts: tuple[CoordinatorHost, ...]
+    home: Home
+    following: Following
+    housekeeping: Housekeeping
+    moves: Moves
+    cleaning: Cleaning
+    chores: Chores
+    journals: Journals
+    report: Report
+
+
+class Assembly:
+    """Makes the parts, each by a method that says of what."""
+
+    def __init__(
+        self, seat: Seat, links: Links, disk: Disk, events: Log, clock: OsClock, workers: Workers
+    ) -> None:
+        self._seat = seat
+        self._links = links
+        self._disk = disk
+        self._events = events
+        self._clock = clock
+        self._workers = workers
+        alone = len(seat.log_dirs) == 1  # then nobody asks for ids
+        self._dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
+        self._follower = Follower(disk, seat.data_dir, seat.partitions)
+        self._writers = {index: links.writer(NETPROC, index) for index in range(seat.netprocs)}
+
+    def parts(self) -> Parts:
+        """All of them."""
+        seat, workers, clock = self._seat, self._workers, self._clock
+        trims = Trims(self._disk, workers.trims, self._dirs.paths)
+        journals = Journals(
+            self._disk,
+            self._dirs.paths,
+            seat.index,
+            workers.group_writes,
+            lambda: os.urandom(16),
+        )
+        core, hosts = self._core(trims, journals)
+        housekeeping = Housekeeping(
+            seat.config, self._disk, self._dirs, core, workers.chores, trims, self._events
+        )
+        moves = self._moves(core, housekeeping)
+        home = self._home(core, housekeeping, moves)
+        cleaning = self._cleaning(core, housekeeping)
+        following = Following(seat, self._follower, home, hosts, clock.wall_ms)
+        chores = Chores(home, following, housekeeping, moves, cleaning)
+        arrivals = Arrivals(core, home.fetch, moves.begin)
+        return Parts(
+            core, arrivals, hosts, home, following, housekeeping, moves, cleaning, chores,
+            journals, self._report,
+        )  # fmt: skip
+
+    def _core(self, trims: Trims, journals: Journals) -> tuple[Core, tuple[CoordinatorHost, ...]]:
+        seat, links = self._seat, self._links
+        keep = seat.config.int("penstock.disk.free.min.bytes")
+        served = Served(
+            Rows(seat.partitions),
+            Syncing(self._workers.syncs, journals, lambda: not links.pending()),
+            [SpaceGuard(keep, KEEP_FREE_PERCENT) for _ in self._dirs.paths],
+        )
+        for index, arena in enumerate(seat.arenas):
+            served.askers[index] = Asker(index, arena, links.writer(NETPROC, index))
+        failures = Failures(served, self._report)
+        appends = Appends(served, failures)
+        questions = Questions(served, appends, failures, trims.add)
+        coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
+        core = Core(served, appends, questions, failures, coordinators=coordinators)
+        return core, tuple(coordinators.values())
+
+    def _host(self, kind: Kind, appends: Appends, failures: Failures) -> CoordinatorHost:
+        return CoordinatorHost(
+            kind,
+            appends,
+            failures,
+            self._seat.config,
+            self._writers,
+            self._follower.image,
+            self._clock.wall_ms,
+            lambda: os.urandom(16),
+            self._seat.errors,
+            self._events,
+        )
+
+    def _home(self, core: Core, housekeeping: Housekeeping, moves: Moves) -> Home:
+        seat = self._seat
+        online = [path for _, path in self._dirs.online()]
+        left = LeftJournals(self._disk, online, seat.index, seat.ioprocs, clean=seat.clean)
+        return Home(
+            seat,
+            self._disk,
+            self._dirs,
+            self._follower,
+            core,
+            housekeeping,
+            Opener(self._disk, self._dirs, seat.partitions, left, clean=seat.clean),
+            self._workers.leaving,
+            moves.give_up,
+            self._events,
+            self._clock.wall_ms,
+        )
+
+    def _cleaning(self, core: Core, housekeeping: Housekeeping) -> Cleaning:
+        config = self._seat.config
+        return Cleaning(
+            lambda: broker_config(self._follower.image, config),
+            self._disk,
+            self._dirs,
+            core,
+            self._workers.cleaner,
+            CleanerLink(),
+            housekeeping.remove_later,
+            self._events,
+            self._seat.ioprocs,
+        )
+
+    def _moves(self, core: Core, housekeeping: Housekeeping) -> Moves:
+        return Moves(
+            self._disk,
+            self._dirs,
+            core,
+            housekeeping,
+            self._workers.copies,
+            self._assign,
+            self._assigned(),
+            self._copy_limit,
+            lambda: os.urandom(16).hex(),
+            self._events,
+        )
+
+    # What a move asks of the rest of the appliance ------------------------------------------------
+
+    def _assign(self, handle: int, number: int) -> None:
+        """Asked again when it was lost: the ring may be full, or control about to come back."""
+        self._links.writer(CONTROL, 0).push(ASSIGN, 0, handle, 0, number, 0)
+
+    def _assigned(self) -> Callable[[Partition], int]:
+        node_id = self._seat.config.int("node.id")
+
+        def number(partition: Partition) -> int:
+            found = self._follower.image.partition(partition.topic, partition.index)
+            return -1 if found is None else self._dirs.number(directory_of(found, node_id))
+
+        return number
+
+    def _copy_limit(self) -> int:
+        config = broker_config(self._follower.image, self._seat.config)
+        return config.int("replica.alter.log.dirs.io.max.bytes.per.second")
+
+    def _report(self, partition: Partition, failure: StorageFailed) -> None:
+        name = "partition-offline" if partition.log.failure is not None else "read-failed"
+        self._events.event(ERROR, name, partition=partition, cause=failure)

@@ -1,0 +1,54 @@
+"""What an I/O process does beside requests: partitions that come and go, by the clock, on threads.
+
+Not in each turn: when something was stirred up (`Served.stirred`), and else as often as the last
+round asked for. Invariant: each round does a bounded piece (docs/decisions/0017). Called by the
+shell before the end of a turn.
+"""
+
+from typing import Final
+
+from appliance.ioproc.cleaning import Cleaning
+from appliance.ioproc.following import Following
+from appliance.ioproc.home import Home
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.moving import Moves
+
+BUSY_MS: Final = 1
+"""While something is under way on a thread."""
+EVERY_MS: Final = 50
+
+
+class Chores:
+    """Everything that is done by and by."""
+
+    __slots__ = ("_cleaning", "_following", "_home", "_housekeeping", "_moves", "due_ns")
+
+    def __init__(
+        self,
+        home: Home,
+        following: Following,
+        housekeeping: Housekeeping,
+        moves: Moves,
+        cleaning: Cleaning,
+    ) -> None:
+        self._home = home
+        self._following = following
+        self._housekeeping = housekeeping
+        self._moves = moves
+        self._cleaning = cleaning
+        self.due_ns = 0
+
+    def go_on(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
+        """A piece of everything; False when there is more of it at once. draining: nothing new is
+        begun."""
+        opened = self._home.go_on(now_ns, now_ms)
+        self._following.go_on(now_ms)
+        housekeeping = self._housekeeping
+        housekeeping.trims.go_on()
+        idle = housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
+        if not draining:
+            self._cleaning.tick(now_ns, now_ms)
+        under_way = housekeeping.trims.busy or self._home.leaving.busy or self._cleaning.busy
+        rest_ms = BUSY_MS if under_way or not idle else EVERY_MS
+        self.due_ns = now_ns + rest_ms * 1_000_000
+        return opened

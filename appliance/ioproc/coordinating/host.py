@@ -1,0 +1,349 @@
+"""The coordinators of one kind in their ioproc: requests to shards, records to logs, answers back.
+
+Every partition of the kind's topic that this node leads has a shard (`coordinators.runtime.shard`
+says how it wants to be driven), for one leader epoch: when the partition follows, closes, or is led
+in another epoch, the shard is dropped with all that it promised and had not written. In a turn
+requests are decided first, then all records of one partition are appended as one batch, and the
+answers go out when the sync covers them. Invariant: a shard whose records could not be appended is
+dropped; a decision that fails by a bug costs its shard a reload, never the process.
+"""
+
+import traceback
+from collections.abc import Callable, Mapping
+from time import monotonic_ns
+from typing import Any, Final
+
+from appliance.base import errors
+from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
+from appliance.config.broker import BrokerConfig
+from appliance.coordinators.runtime.call import NEVER, Outcome
+from appliance.coordinators.runtime.kind import Kind
+from appliance.coordinators.runtime.shard import ACTIVE, LOADING, Shard
+from appliance.ioproc.appending import Appends
+from appliance.ioproc.asker import Asker
+from appliance.ioproc.coordinating.led import Led
+from appliance.ioproc.coordinating.loading import Loaded, Loading
+from appliance.ioproc.coordinating.requests import Asked, Requests
+from appliance.ioproc.failing import Failures
+from appliance.ioproc.partition import Partition
+from appliance.metadata.image import MetadataImage
+from appliance.ring.counters import ErrorCounts
+from appliance.ring.messages import Message
+from appliance.ring.ring import RingWriter
+from appliance.shell.answers import Answers
+from appliance.shell.log import ERROR, INFO
+from appliance.shell.log import Log as EventLog
+from appliance.wire import error_codes
+from appliance.wire.plain import encode
+
+SLICE_NS: Final = 2_000_000
+"""How long loading may take of one turn."""
+
+
+class CoordinatorHost:
+    """An observer of partitions (`observing`), and who answers for the kind.
+
+    apis: the requests that it answers. decided: there are records to stage. waiting: there are
+    answers to send. writers: the ring to each netproc, by index. new_id: 16 random bytes. counts:
+    of the errors that are answered.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        appends: Appends,
+        failures: Failures,
+        config: BrokerConfig,
+        writers: Mapping[int, RingWriter],
+        image: MetadataImage,
+        wall_ms: Callable[[], int],
+        new_id: Callable[[], bytes],
+        counts: ErrorCounts,
+        events: EventLog,
+    ) -> None:
+        self.apis = kind.APIS
+        self.decided = False
+        self.waiting = False
+        self._kind = kind
+        self._topic = kind.TOPIC.name
+        self._appends = appends
+        self._failures = failures
+        self._config = config
+        self._image = image
+        self._wall_ms = wall_ms
+        self._new_id = new_id
+        self._counts = counts
+        self._events = events
+        self._answers = {index: Answers(writer) for index, writer in writers.items()}
+        self._requests = Requests()
+        self._led: dict[int, Led] = {}
+        self._touched: dict[Led, None] = {}
+        self._unsent: dict[Led, None] = {}
+        self._loading = Loading()
+        self._next_ms = NEVER
+
+    # Requests -------------------------------------------------------------------------------------
+
+    def take(self, asker: Asker, message: Message, now_ms: int) -> None:
+        """A piece of a request has come; it is decided when that was the last one."""
+        try:
+            asked = self._requests.take(asker.index, message)
+        except MalformedRequest:
+            self._answers[asker.index].put(message.token, errors.INVALID_REQUEST, b"")
+            self.waiting = True
+            return
+        if asked is None:
+            return
+        call, request = asked.call, asked.request
+        led = self._led.get(message.handle)
+        if led is None:
+            self._send(call.token, self._kind.unserved(call, request, 0, 1))
+            return
+        partition = led.partition
+        if partition.log.held or (partition.space.tight and self._kind.grows(call, request)):
+            self._refuse(led, asked, errors.COORDINATOR_NOT_AVAILABLE)
+            return
+        if led.loading is not None:
+            self._loading.hurry(led)
+        try:
+            outcome = led.shard.handle(call, request, now_ms)
+        except Exception:
+            self._bug(led)
+            self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
+        else:
+            self._carry_out(led, outcome, now_ms)
+
+    def _decide(self, led: Led, now_ms: int, decision: Callable[[], Outcome]) -> None:
+        """What a shard decides on its own."""
+        try:
+            outcome = decision()
+        except Exception:
+            self._bug(led)
+        else:
+            self._carry_out(led, outcome, now_ms)
+
+    def _bug(self, led: Led) -> None:
+        """A decision failed. Half of it may have been applied: what is in the log counts."""
+        where, why = str(led.partition), traceback.format_exc(limit=-4)
+        self._events.event_seldom(ERROR, "bug", partition=where, cause=why)
+        self._restart(led)
+
+    def _carry_out(self, led: Led, outcome: Outcome, now_ms: int) -> None:
+        led.now_ms = now_ms
+        led.records += outcome.records
+        led.responses += outcome.responses
+        if led.records or led.responses:
+            self._touched[led] = None
+            self.decided = True
+        next_ms = led.shard.next_deadline_ms
+        if next_ms < self._next_ms:
+            self._next_ms = next_ms
+
+    def _refuse(self, led: Led, asked: Asked, code: int) -> None:
+        self._send(asked.call.token, led.shard.refuse(asked.call, asked.request, code))
+
+    def _refuse_unsent(self, led: Led, code: int) -> None:
+        """Whoever waits for what is not written, and never will be."""
+        for token in led.take_unsent():
+            asked = self._requests.asked.get(token)
+            if asked is not None:
+                self._refuse(led, asked, code)
+
+    # The end of a turn ----------------------------------------------------------------------------
+
+    def stage(self) -> None:
+        """Append what was decided in this turn."""
+        self.decided = False
+        touched, self._touched = self._touched, {}
+        for led in touched:
+            self._append(led)
+
+    def _append(self, led: Led) -> None:
+        for batch in led.take_batches():
+            if not self._appends.own(led.partition, memoryview(batch), led.now_ms):
+                return  # `closed` or `no_room` will be called
+        led.staged()
+        if led.waiting:
+            self._unsent[led] = None
+            self.waiting = True
+
+    def release(self) -> bool:
+        """Send the answers whose records are committed now; False when some wait for room."""
+        for led in list(self._unsent):
+            for token, values in led.due():
+                self._send(token, values)
+            if not led.waiting:
+                del self._unsent[led]
+        sent = True
+        for answers in self._answers.values():
+            sent = answers.push() and sent
+        self.waiting = bool(self._unsent) or not sent
+        return sent
+
+    def _send(self, token: int, values: Mapping[str, Any]) -> None:
+        asked = self._requests.asked.get(token)
+        if asked is None:
+            return  # its netproc died
+        key, version = asked.call.api_key, asked.call.version
+        try:
+            body = encode(key, version, values)
+        except Exception:
+            cause = traceback.format_exc(limit=-4)
+            self._events.event_seldom(ERROR, "bug", answer=f"{key} v{version}", cause=cause)
+            self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
+        else:
+            for code in error_codes.told(key, version, values):
+                self._counts.failed(key, code)
+            self._put(asked, errors.NONE, body)
+
+    def _put(self, asked: Asked, code: int, body: bytes) -> None:
+        self._requests.asked.pop(asked.call.token, None)
+        self._answers[asked.peer].put(asked.token, code, body)
+        self.waiting = True
+
+    # Time, topics, metadata -----------------------------------------------------------------------
+
+    def turn(self, now_ms: int) -> int:
+        """Load and do what is due; for how many ms there is nothing to do then."""
+        if self._loading.queue:
+            for loaded in self._loading.go_on(monotonic_ns() + SLICE_NS):
+                self._loaded(loaded, now_ms)
+        if now_ms >= self._next_ms:
+            for led in list(self._led.values()):
+                shard = led.shard
+                if shard.phase == ACTIVE and shard.next_deadline_ms <= now_ms:
+                    self._decide(led, now_ms, lambda shard=shard: shard.tick(now_ms))  # type: ignore[misc]
+            self._next_ms = min(
+                (led.shard.next_deadline_ms for led in self._led.values()), default=NEVER
+            )
+        return 0 if self._loading.queue else max(0, self._next_ms - now_ms)
+
+    def follow(self, image: MetadataImage) -> None:
+        """The image of this process may be another one now."""
+        self._image = image
+        for led in self._led.values():
+            led.shard.follow(image)
+
+    def topic_deleted(self, name: str, topic_id: bytes, now_ms: int) -> None:
+        """What is kept of a topic that is gone is forgotten."""
+        for led in list(self._led.values()):
+            if led.shard.phase == LOADING:
+                led.deleted.append((name, topic_id))
+            else:
+                self._forget_topic(led, name, topic_id, now_ms)
+
+    def _forget_topic(self, led: Led, name: str, topic_id: bytes, now_ms: int) -> None:
+        shard = led.shard
+        self._decide(led, now_ms, lambda: shard.on_topic_deleted(name, topic_id, now_ms))
+
+    # Partitions and askers come and go ------------------------------------------------------------
+
+    def opened(self, partition: Partition) -> None:
+        """Who coordinates is decided by who leads."""
+
+    def leads(self, partition: Partition) -> None:
+        """Coordinate what this partition holds, once it is loaded."""
+        if partition.topic != self._topic:
+            return
+        before = self._led.get(partition.handle)
+        if before is not None and before.epoch == partition.leader_epoch:
+            return
+        self._resign(partition)
+        led = Led(partition, self._shard(partition))
+        self._led[partition.handle] = led
+        self._begin_loading(led)
+        if partition.log.log_start_offset == partition.log.end_offset:
+            loaded = self._loading.read(led, 0)
+            assert loaded is not None, "there is nothing to read"
+            self._loaded(loaded, self._wall_ms())  # a new one serves at once
+
+    def follows(self, partition: Partition) -> None:
+        """Another node coordinates."""
+        self._resign(partition)
+
+    def closed(self, partition: Partition) -> None:
+        """Its log failed or is going away."""
+        self._resign(partition)
+
+    def _resign(self, partition: Partition) -> None:
+        """Who waits is told to look for the coordinator again; what is not written is forgotten."""
+        led = self._led.pop(partition.handle, None)
+        if led is None:
+            return
+        self._loading.stop(led)
+        self._touched.pop(led, None)
+        self._unsent.pop(led, None)
+        self._end(led)
+        self._refuse_unsent(led, errors.NOT_COORDINATOR)
+
+    def _end(self, led: Led) -> None:
+        for token, values in led.shard.resign().responses:
+            self._send(token, values)
+
+    def no_room(self, partition: Partition, *, lost: bool) -> None:
+        """Who waits for what found no room is told to ask again. What is held will be written
+        before anything else, so the shard is right to go on from it; what is lost it must forget.
+        """
+        led = self._led.get(partition.handle)
+        if led is None:
+            return
+        self._refuse_unsent(led, errors.COORDINATOR_NOT_AVAILABLE)
+        if lost:
+            self._restart(led)
+
+    def drain(self) -> None:
+        """The appliance ends: nobody is left waiting for others. A second call does nothing."""
+        for led in self._led.values():
+            self._loading.stop(led)
+            self._end(led)
+
+    def drop(self, peer: int) -> None:
+        """The netproc died: its members are gone when their sessions end."""
+        self._requests.drop(peer)
+        self._answers[peer].drop()
+
+    # Shards begin ---------------------------------------------------------------------------------
+
+    def _shard(self, partition: Partition) -> Shard[Any]:
+        topic = self._image.topics_by_id[partition.topic_id]
+        count = len(topic.partitions)
+        return self._kind.shard(partition.index, count, self._config, self._image, self._new_id)
+
+    def _restart(self, led: Led) -> None:
+        """Begin again from what is in the log."""
+        self._append(led)
+        self._end(led)
+        if led.partition.broken is None:
+            led.shard = self._shard(led.partition)
+            self._begin_loading(led)
+
+    def _begin_loading(self, led: Led) -> None:
+        shard = led.shard
+
+        def replay(key: bytes | None, value: bytes | None, offset: int) -> None:
+            try:
+                shard.replay(key, value, offset)
+            except PeerError as error:
+                name, where = f"{self._kind.TOPIC.unit}-record-skipped", str(led.partition)
+                self._events.event_seldom(ERROR, name, partition=where, cause=error.message)
+
+        self._loading.begin(led, replay)
+
+    def _loaded(self, loaded: Loaded, now_ms: int) -> None:
+        led, failure = loaded
+        units = f"{self._kind.TOPIC.unit}s"
+        if isinstance(failure, StorageFailed):
+            self._failures.fail(led.partition, failure)
+        elif failure is not None:
+            where, why = str(led.partition), failure.message
+            self._events.event(ERROR, f"{units}-not-loaded", partition=where, cause=why)
+            self._resign(led.partition)
+        else:
+            self._decide(led, now_ms, lambda: led.shard.activate(now_ms))
+            if size := led.shard.size():
+                self._events.event(
+                    INFO, f"{units}-loaded", partition=led.partition, **{units: size}
+                )
+            for name, topic_id in led.deleted:
+                self._forget_topic(led, name, topic_id, now_ms)
+            led.deleted.clear()

@@ -1,0 +1,101 @@
+"""One partition of a coordinator's topic that this node leads: its shard, and what waits between
+the shard and the log.
+
+Invariants: records go to the log in the order in which the shard decided them, in the leader epoch
+in which it decided them; an answer is due when everything that was in the log at the end of its
+turn is committed. Called by `host`.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from appliance.coordinators.runtime.shard import Shard
+from appliance.ioproc.partition import Partition
+from appliance.wire.own_batch import build
+
+Responses = list[tuple[int, Mapping[str, Any]]]
+_RECORD_OVERHEAD: Final = 32  # bytes of a record beside key and value, at most
+
+
+class Led:
+    """epoch: the leader epoch that all of this belongs to; another epoch has another `Led`.
+
+    now_ms, records, responses: of this turn. waiting: (log end offset that must be committed,
+    answers). loading: what is left of reading the log, None once it is read. deleted: topics that
+    went away meanwhile, as (name, id).
+    """
+
+    __slots__ = (
+        "deleted",
+        "epoch",
+        "loading",
+        "now_ms",
+        "partition",
+        "records",
+        "responses",
+        "shard",
+        "waiting",
+    )
+
+    def __init__(self, partition: Partition, shard: Shard[Any]) -> None:
+        self.partition = partition
+        self.epoch = partition.leader_epoch
+        self.shard = shard
+        self.records: list[tuple[bytes, bytes | None]] = []
+        self.responses: Responses = []
+        self.waiting: deque[tuple[int, Responses]] = deque()
+        self.loading: Iterator[None] | None = None
+        self.deleted: list[tuple[str, bytes]] = []
+        self.now_ms = 0
+
+    def take_batches(self) -> list[bytearray]:
+        """The records of this turn as batches, each within max.message.bytes if its records are."""
+        records, self.records = self.records, []
+        if not records:
+            return []
+        assert self.epoch == self.partition.leader_epoch, "decided in an epoch that is over"
+        limit = self.partition.rules.max_message_bytes
+        if len(records) == 1:
+            return [build(records, self.now_ms)]
+        return [build(part, self.now_ms) for part in split(records, limit)]
+
+    def staged(self) -> None:
+        """The records of this turn are in the log: its answers wait for the log end of now."""
+        if self.responses:
+            self.waiting.append((self.partition.log.end_offset, self.responses))
+            self.responses = []
+
+    def due(self) -> Responses:
+        """The answers that may be sent."""
+        high_watermark = self.partition.high_watermark
+        waiting = self.waiting
+        found: Responses = []
+        while waiting and waiting[0][0] <= high_watermark:
+            found += waiting.popleft()[1]
+        return found
+
+    def take_unsent(self) -> list[int]:
+        """The tokens of all answers that were not due yet, because they never will be; records
+        that are not in the log never will be there either."""
+        tokens = [token for _, responses in self.waiting for token, _ in responses]
+        tokens += [token for token, _ in self.responses]
+        self.waiting.clear()
+        self.responses.clear()
+        self.records.clear()
+        return tokens
+
+
+def split(
+    records: Sequence[tuple[bytes, bytes | None]], limit: int
+) -> Iterator[Sequence[tuple[bytes, bytes | None]]]:
+    """Runs of records that take at most `limit` bytes as a batch; at least one record each."""
+    begin = size = 0
+    for at, (key, value) in enumerate(records):
+        bytes_of_it = len(key) + len(value or b"") + _RECORD_OVERHEAD
+        if at > begin and size + bytes_of_it > limit - 2 * _RECORD_OVERHEAD:
+            yield records[begin:at]
+            begin, size = at, 0
+        size += bytes_of_it
+    if begin < len(records):
+        yield records[begin:]

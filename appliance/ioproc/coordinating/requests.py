@@ -1,0 +1,64 @@
+"""Requests for coordinators on their way in: put together from pieces, decoded, remembered until
+they are answered.
+
+Invariant: what a dead netproc asked is forgotten, so its successor is answered nothing that it did
+not ask. Called by `host`.
+"""
+
+from typing import Any, NamedTuple
+
+from appliance.coordinators.runtime.call import Call
+from appliance.ring.messages import Message
+from appliance.wire.messages import decode_request
+
+_PEER_BITS = 64
+
+
+class Asked(NamedTuple):
+    """A request that is not answered yet. token: of the netproc; call.token is ours."""
+
+    peer: int
+    token: int
+    call: Call
+    request: Any
+
+
+class Requests:
+    """asked: by our own token."""
+
+    def __init__(self) -> None:
+        self.asked: dict[int, Asked] = {}
+        self._parts: dict[int, tuple[int, list[bytes]]] = {}  # → length of the name, pieces
+        self._last: tuple[int, bytes, Any] = (-1, b"", None)  # (key and version, body, request)
+
+    def take(self, peer: int, message: Message) -> Asked | None:
+        """The request, when this was its last piece. Raises MalformedRequest."""
+        key = peer << _PEER_BITS | message.token
+        named, pieces = self._parts.pop(key, (message.e, []))
+        pieces.append(message.payload)
+        if message.a:
+            self._parts[key] = named, pieces
+            return None
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        host, _, client_id = data[:named].decode("utf-8", "replace").partition("\0")
+        api_key, version = message.b >> 16, message.b & 0xFFFF
+        request = self._decode(message.b, data[named:])
+        call = Call(api_key, version, key, client_id, host)
+        asked = self.asked[key] = Asked(peer, message.token, call, request)
+        return asked
+
+    def _decode(self, kind: int, body: bytes) -> Any:
+        """Several partitions are asked the same thing one after the other: it is decoded once."""
+        last_kind, last_body, request = self._last
+        if kind != last_kind or body != last_body:
+            request = decode_request(kind >> 16, kind & 0xFFFF, body)
+            self._last = kind, body, request
+        return request
+
+    def drop(self, peer: int) -> None:
+        """The netproc died."""
+        for key in [key for key in self.asked if key >> _PEER_BITS == peer]:
+            del self.asked[key]
+        for key in [key for key in self._parts if key >> _PEER_BITS == peer]:
+            del self._parts[key]
+        self._last = (-1, b"", None)

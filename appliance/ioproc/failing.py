@@ -1,0 +1,86 @@
+"""What a failed file costs: its partition when it was written or synced, nobody else when read.
+
+Invariant: a partition that failed is appended to, synced and read no more; who waits for it was
+told. Observers are told by the core, later in the same turn (`news`), so that whoever sees a
+failure need not know them. Called by every part that touches files.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
+from appliance.ioproc.asker import refusal
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.served import Served
+from appliance.ring.messages import (
+    DELETE_RECORDS,
+    DELETED,
+    EPOCH_END,
+    EPOCH_ENDED,
+    FOUND,
+    LIST_OFFSET,
+    LISTED,
+    MOVE,
+    MOVED,
+    READ,
+)
+
+ANSWERS: Final = {
+    READ: FOUND,
+    LIST_OFFSET: LISTED,
+    EPOCH_END: EPOCH_ENDED,
+    DELETE_RECORDS: DELETED,
+    MOVE: MOVED,
+}
+"""With what a question is answered."""
+
+OFFLINE: Final = 0
+HELD: Final = 1
+LOST: Final = 2
+REPLACED: Final = 3
+"""What became of a partition: it failed, found no room (and what was appended is held, or lost), or
+has another log."""
+
+Report = Callable[[Partition, StorageFailed], None]
+"""Told once about each partition that goes offline (its log has failed then), and about each file
+of it that cannot be read."""
+
+
+class Failures:
+    """news: what observers are still to be told, in order."""
+
+    __slots__ = ("_report", "_served", "news")
+
+    def __init__(self, served: Served, report: Report) -> None:
+        self._served = served
+        self._report = report
+        self.news: deque[tuple[Partition, int]] = deque()
+
+    def fail(self, partition: Partition, failure: StorageFailed) -> None:
+        """Take the partition offline: what waits is told now, what comes is refused."""
+        served = self._served
+        partition.log.fail(failure)
+        partition.fail(failure)
+        served.syncing.forget(partition)
+        served.rows.offline(partition.handle)
+        self.refuse_questions(partition, KAFKA_STORAGE_ERROR)
+        self.news.append((partition, OFFLINE))
+        self._report(partition, failure)
+
+    def unreadable(self, partition: Partition, failure: StorageFailed) -> None:
+        """A read failed. Said once about each file: consumers ask again and again."""
+        if failure.path not in partition.unreadable:
+            partition.unreadable.add(failure.path)
+            self._report(partition, failure)
+
+    def refuse_questions(self, partition: Partition, code: int) -> None:
+        """Whoever waits for the high watermark to rise is told that it will not."""
+        for asker, message, _ in partition.asking:
+            answer = ANSWERS[message[0]]
+            asker.out.append(refusal(answer, code, partition.handle, message[3]))
+        partition.asking.clear()
+        for read in list(partition.parked.values()):
+            self._served.purgatory.take(read)
+            out = self._served.askers[read.peer].out
+            out.append(refusal(FOUND, code, partition.handle, read.token))

@@ -1,0 +1,77 @@
+"""The metadata as an I/O process follows it: each change reaches the coordinators, then the
+partitions.
+
+Invariant: what was removed but has not gone yet counts as not replayed (`leaving.py`), and the
+process table says how far this process is. Called by the shell before requests are decided.
+"""
+
+from collections.abc import Callable
+
+from appliance.ioproc.coordinating.host import CoordinatorHost
+from appliance.ioproc.home import Home
+from appliance.metadata.changes import TopicRemoved
+from appliance.metadata.follower import Follower
+from appliance.shell.seat import Seat
+
+
+class Following:
+    """hosts: the coordinators here."""
+
+    __slots__ = ("_applied", "_follower", "_home", "_hosts", "_me", "_processes", "_wall_ms")
+
+    def __init__(
+        self,
+        seat: Seat,
+        follower: Follower,
+        home: Home,
+        hosts: tuple[CoordinatorHost, ...],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._me = seat.me
+        self._processes = seat.processes
+        self._follower = follower
+        self._home = home
+        self._hosts = hosts
+        self._wall_ms = wall_ms
+        self._applied = 0  # as said in the process table
+
+    def catch_up(self) -> bool:
+        """Look at what is committed; whether there was anything."""
+        committed = self._processes.metadata_offset
+        before = self._follower.applied
+        if committed == before:
+            return False
+        changes = self._follower.catch_up(committed)
+        now_ms = self._wall_ms()
+        for host in self._hosts:
+            host.follow(self._follower.image)
+        self._home.apply(changes, before)
+        for change in changes:
+            if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
+                self._deleted(change.name, change.topic_id, now_ms)
+        self.say_applied()
+        return True
+
+    def begin(self) -> None:
+        """At the start: all that is committed, before anything is open."""
+        self._follower.catch_up(self._processes.metadata_offset)
+        self.say_applied()
+        for host in self._hosts:
+            host.follow(self._follower.image)
+
+    def go_on(self, now_ms: int) -> None:
+        """Tell of topics that will never come back."""
+        self.say_applied()
+        for name, topic_id in self._home.gone():
+            self._deleted(name, topic_id, now_ms)
+
+    def say_applied(self) -> None:
+        """What was removed but is not gone yet still has its rows."""
+        applied = self._home.leaving.replayed(self._follower.applied)
+        if applied != self._applied:
+            self._applied = applied
+            self._processes.set_applied(self._me, applied)
+
+    def _deleted(self, name: str, topic_id: bytes, now_ms: int) -> None:
+        for host in self._hosts:
+            host.topic_deleted(name, topic_id, now_ms)

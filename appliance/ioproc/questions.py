@@ -1,0 +1,171 @@
+"""What is asked of a partition and changes no record: reads, offsets, epochs, where the log begins.
+
+A read that finds too little is parked until the high watermark rises; who asks where the log ends
+waits until what was acknowledged before can be seen. Invariant: each question is answered once, or
+waits in its partition (`parked`, `asking`), or in a checkpoint of log starts. Called by
+`arrivals.py` and by the core.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.errors import DiskFull, PeerError, StorageFailed
+from appliance.ioproc import reading
+from appliance.ioproc.appending import Appends
+from appliance.ioproc.asker import Asker, Completion, refusal
+from appliance.ioproc.failing import ANSWERS, Failures
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.purgatory import ParkedRead
+from appliance.ioproc.served import Served
+from appliance.ring.messages import (
+    DELETE_RECORDS,
+    EPOCH_END,
+    FOUND,
+    LIST_OFFSET,
+    READ,
+    READ_COMMITTED,
+    READ_WAIT,
+    Message,
+)
+
+_READS: Final = frozenset((READ, LIST_OFFSET, EPOCH_END))
+"""What changes nothing: a file that cannot be read costs who wanted it an error, and nobody else
+anything."""
+
+_OF_THE_END: Final = frozenset((LIST_OFFSET, DELETE_RECORDS))
+"""What asks where the log ends waits until what was acknowledged before can be seen."""
+
+Checkpoint = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
+"""(partition, whom to tell what became of it): begins to make its log start offset durable."""
+
+
+class Questions:
+    """checkpoint: how a log start that DeleteRecords moved is made durable."""
+
+    __slots__ = ("_appends", "_failures", "_served", "checkpoint")
+
+    def __init__(
+        self, served: Served, appends: Appends, failures: Failures, checkpoint: Checkpoint
+    ) -> None:
+        self._served = served
+        self._appends = appends
+        self._failures = failures
+        self.checkpoint = checkpoint
+
+    def ask(self, asker: Asker, partition: Partition | None, message: Message) -> None:
+        """Answer it, or let it wait. partition: of its handle, None when there is none here."""
+        op, _, handle, token, *_ = message
+        if partition is None:
+            code = self._served.absent(handle)
+            asker.out.append(refusal(ANSWERS[op], code, handle, token))
+            return
+        if op == DELETE_RECORDS and partition.staged:
+            self._appends.write(partition)  # the log start may move up to what came just before
+        if partition.broken is not None:
+            asker.out.append(refusal(ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token))
+            return
+        if not partition.leads:
+            asker.out.append(refusal(ANSWERS[op], errors.NOT_LEADER_OR_FOLLOWER, handle, token))
+            return
+        if op in _OF_THE_END and partition.unseen:
+            partition.asking.append((asker, message, partition.progress.log_end))
+            self._served.syncing.want(partition)
+            return
+        self._reply(asker, partition, message)
+
+    def seen(self, partition: Partition, end: int) -> None:
+        """Everything below `end` is visible: answer who waits for that."""
+        asking = partition.asking
+        while asking and asking[0][2] <= end:
+            asker, message, _ = asking.popleft()
+            self._reply(asker, partition, message)
+
+    def _reply(self, asker: Asker, partition: Partition, message: Message) -> None:
+        op, _, handle, token, *_ = message
+        try:
+            answer = self._answer(asker, partition, message)
+        except DiskFull:
+            answer = refusal(ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token)
+        except StorageFailed as failure:
+            if op in _READS:
+                self._failures.unreadable(partition, failure)
+            else:
+                self._failures.fail(partition, failure)
+            answer = refusal(ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token)
+        except PeerError as error:  # a stored batch that cannot be opened
+            answer = refusal(ANSWERS[op], error.code, handle, token)
+        if answer is not None:
+            asker.out.append(answer)
+
+    def _answer(self, asker: Asker, partition: Partition, message: Message) -> Completion | None:
+        op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
+        if op == READ:
+            answer = reading.find(partition, token, flags, a, b, e, f)
+            if answer is None:
+                key = asker.index << 64 | token
+                read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f)
+                if not self._served.purgatory.park(read):
+                    answer = reading.find(partition, token, flags & ~READ_WAIT, a, b, e, f)
+                elif partition.unseen:
+                    self._served.syncing.want(partition)
+            if answer is not None and flags & READ_COMMITTED:
+                self._go_with(asker, partition, a, answer)
+            return answer
+        if op == LIST_OFFSET:
+            return reading.list_offset(partition, token, flags, a, b)
+        if op == EPOCH_END:
+            return reading.epoch_end(partition, token, a, b)
+        assert op == DELETE_RECORDS
+        answer, moved = reading.delete_records(partition, token, a)
+        if moved:
+            partition.start_unsaved = True
+            partition.trimmed()
+            self._served.rows.changed[partition] = None
+        if not partition.start_unsaved:
+            return answer
+        self._served.stirred = True
+        self.checkpoint(partition, partial(_deleted, asker, asker.life, answer))
+        return None
+
+    def _go_with(self, asker: Asker, partition: Partition, offset: int, answer: Completion) -> None:
+        """The aborted transactions of a range go before it."""
+        before = partition.aborted
+        transactions = reading.goes_with(partition, offset, answer)
+        if transactions:
+            asker.aborted(partition.handle, answer[3], transactions)
+        if partition.aborted is not before:  # where there are none, nobody need ask any more
+            self._served.rows.changed[partition] = None
+
+    def wake(self, partition: Partition) -> None:
+        """Answer the parked reads that have enough now."""
+        for read in list(partition.parked.values()):
+            try:
+                answer = reading.find(
+                    partition,
+                    read.token,
+                    read.flags,
+                    read.offset,
+                    read.epoch,
+                    read.max_bytes,
+                    read.min_bytes,
+                )
+                if answer is not None and read.flags & READ_COMMITTED:
+                    asker = self._served.askers[read.peer]
+                    self._go_with(asker, partition, read.offset, answer)
+            except StorageFailed as failure:
+                self._failures.unreadable(partition, failure)
+                code = errors.KAFKA_STORAGE_ERROR
+                answer = refusal(FOUND, code, partition.handle, read.token)
+            if answer is not None:
+                self._served.purgatory.take(read)
+                self._served.askers[read.peer].out.append(answer)
+
+
+def _deleted(asker: Asker, life: int, answer: Completion, failure: StorageFailed | None) -> None:
+    """A log start is durable, or could not be made so: then it may be back after a start."""
+    if asker.life == life:
+        op, _, handle, token, *_ = answer
+        refused = refusal(op, errors.KAFKA_STORAGE_ERROR, handle, token)
+        asker.out.append(refused if failure else answer)

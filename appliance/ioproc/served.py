@@ -1,0 +1,57 @@
+"""What the parts of an I/O process share: the partitions it serves, who asks, where it says so.
+
+Invariant: `partitions` holds what is served, `refused` the rows of what could not be opened, and no
+row is in both. Made first; the parts that work on it know each other only downwards.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.space import SpaceGuard
+from appliance.ioproc.asker import Asker
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.purgatory import Purgatory
+from appliance.ioproc.rows import Rows
+from appliance.ioproc.syncing import Syncing
+
+PARKED_READS: Final = 1 << 16
+"""How many reads one netproc may have parked; each takes 300 bytes."""
+
+
+class Served:
+    """partitions: by row. askers: by index of the netproc. spaces: by number of the log folder.
+    stirred: there is something for the chores, whatever the clock says."""
+
+    __slots__ = (
+        "askers",
+        "partitions",
+        "purgatory",
+        "refused",
+        "rows",
+        "spaces",
+        "stirred",
+        "syncing",
+    )
+
+    def __init__(self, rows: Rows, syncing: Syncing, spaces: Sequence[SpaceGuard]) -> None:
+        self.rows = rows
+        self.syncing = syncing
+        self.spaces = spaces
+        self.partitions: dict[int, Partition] = {}
+        self.refused: dict[int, None] = {}
+        self.askers: dict[int, Asker] = {}
+        self.purgatory = Purgatory(PARKED_READS)
+        self.stirred = True
+
+    def absent(self, handle: int) -> int:
+        """The error for a partition that is not served here."""
+        if handle in self.refused:
+            return errors.KAFKA_STORAGE_ERROR
+        return errors.UNKNOWN_TOPIC_OR_PARTITION
+
+    def refuse_row(self, handle: int) -> None:
+        """The partition of this row could not be opened."""
+        assert handle not in self.partitions
+        self.refused[handle] = None
+        self.rows.offline(handle)

@@ -1,0 +1,69 @@
+"""The start of an I/O process: its logs are opened on a thread, which takes as long as they are
+large; what arrives meanwhile is held.
+
+The thread has core and logs for itself until it ends, so that the loop beats and lets go of dead
+peers. Invariant: nothing is asked of the core before everything is open. A netproc whose ioproc
+came back need not ask again.
+"""
+
+from typing import Final
+
+from appliance.base.clock import OsClock
+from appliance.ioproc.asker import Asker
+from appliance.ioproc.following import Following
+from appliance.ioproc.home import Home
+from appliance.ring.messages import Message
+from appliance.shell.flusher import Flusher
+from appliance.shell.log import INFO, Log
+
+_SAY_NS: Final = 1_000_000_000
+
+
+class Starting:
+    """held: what arrived before everything was open, in order."""
+
+    __slots__ = ("_began_ns", "_clock", "_events", "_following", "_home", "_said_ns", "_thread",
+                 "_under_way", "held")  # fmt: skip
+
+    def __init__(
+        self, home: Home, following: Following, thread: Flusher, events: Log, clock: OsClock
+    ) -> None:
+        self._home = home
+        self._following = following
+        self._thread = thread
+        self._events = events
+        self._clock = clock
+        self._under_way = False
+        self._began_ns = self._said_ns = clock.monotonic_ns()
+        self.held: list[tuple[Asker, list[Message]]] = []
+
+    def forget(self, asker: Asker) -> None:
+        """The netproc died."""
+        self.held = [held for held in self.held if held[0] is not asker]
+
+    def go_on(self, now_ns: int) -> bool:
+        """Whether everything is open. Raises what kept it from being so."""
+        if not self._under_way:
+            self._under_way = True
+            self._thread.submit((), self._open_everything)
+        done = self._thread.take()
+        if not done:
+            self._say_progress(now_ns)
+            return False
+        if done[0].failure is not None:
+            raise done[0].failure
+        took_ms = (self._clock.monotonic_ns() - self._began_ns) // 1_000_000
+        if self._home.total:
+            self._events.event(INFO, "logs-open", partitions=self._home.total, ms=took_ms)
+        return True
+
+    def _open_everything(self) -> None:
+        self._following.begin()
+        self._home.open_all(self._clock.monotonic_ns(), self._clock.wall_ms())
+
+    def _say_progress(self, now_ns: int) -> None:
+        if now_ns - self._said_ns >= _SAY_NS:
+            self._said_ns = now_ns
+            self._events.event(
+                INFO, "opening-logs", opened=self._home.opened, partitions=self._home.total
+            )

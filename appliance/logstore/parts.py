@@ -1,0 +1,54 @@
+"""What a log is made of, for what works on a whole log and is called by it.
+
+`Log` is the one implementation. See there for what each part means.
+"""
+
+from typing import Protocol
+
+from appliance.base.errors import StorageFailed
+from appliance.config.log_config import LogConfig
+from appliance.logstore.active import ActiveSegment
+from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.flush import Unsynced
+from appliance.logstore.producer_snapshot import Snapshots
+from appliance.logstore.producer_state import ProducerStates
+from appliance.logstore.segment import Segment
+from appliance.logstore.segments import Segments
+
+
+class Parts(Protocol):
+    """The parts of a log that may be changed, and what must be done through it."""
+
+    path: str
+    config: LogConfig
+    order: Segments
+    active: ActiveSegment
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    snapshots: Snapshots
+    unsynced: Unsynced
+    log_start_offset: int
+    recovery_point: int
+    saved_end: int
+    layout: int
+    cleaning: bool
+
+    def activated(self, segment: Segment, end_offset: int) -> ActiveSegment:
+        """`segment`, which is open for writing and has its indexes, as one that takes batches."""
+        ...
+
+    def roll(self, now_ms: int) -> None:
+        """Commit what is staged and begin a new segment."""
+        ...
+
+    def advance_log_start(self, offset: int) -> None:
+        """Records below `offset` are gone for readers."""
+        ...
+
+    def write_epochs(self) -> None:
+        """The leader epochs into their file."""
+        ...
+
+    def fail(self, failure: StorageFailed) -> None:
+        """A file of this log refused: the log is over."""
+        ...

@@ -1,0 +1,210 @@
+"""The end of a log goes back: which files go in which order, and what is true of what is left.
+
+Invariant: whenever it is cut short, by the death of the process or of the machine, what is left is
+a beginning of the log as it was, at least as long as it was to be. The newest file goes first, so
+that no hole is ever left, and its going is durable before anything is written in its place: nothing
+that was dropped comes back behind what was appended later. Called by the log and by recovery.
+"""
+
+from bisect import bisect_left
+from contextlib import suppress
+from typing import NamedTuple
+
+from appliance.base.disk import Disk
+from appliance.base.errors import DiskFull, StorageFailed
+from appliance.logstore import files, lookup
+from appliance.logstore.active import Tail
+from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.parts import Parts
+from appliance.logstore.producer_state import ProducerStates
+from appliance.logstore.replay import Replay, producers_at
+from appliance.logstore.scan import Scan
+from appliance.logstore.segment import Segment
+from appliance.logstore.segments import Segments
+from appliance.wire.batch_header import HEADER, HEADER_SIZE
+
+assert files.SEGMENT_SUFFIXES[0] == files.LOG, "the others are leftovers without it"
+
+
+class Place(NamedTuple):
+    """Where a log is to end: number of the segment, bytes of it that stay."""
+
+    number: int
+    position: int
+
+
+class Left(NamedTuple):
+    """What is left of a segment. end_offset: behind its last record, its base without any. tail,
+    since_index: of the batches behind the last index entry. first_timestamp: of its first batch, -1
+    without any."""
+
+    end_offset: int
+    tail: Tail
+    since_index: int
+    first_timestamp: int
+
+
+def take_back(log: Parts, now_ms: int) -> None:
+    """What `Log.take_back` does: the log goes back to what is written."""
+    active = log.active
+    had_producers = active.holds_producers
+    active.forget_staged()
+    number = len(log.order.all) - 1
+    try:
+        left = _left(log.order, active, active.size)
+        if had_producers:
+            states = _producers(log, Place(number, active.size), left.end_offset, now_ms)
+            log.producers.producers = states.producers
+    except StorageFailed as failure:
+        log.fail(failure)
+        raise
+    assert left.end_offset <= active.end_offset, "a gap may lie before the end, nothing behind it"
+    active.resume(left.tail, left.since_index, left.first_timestamp)
+    active.set_config(log.config)
+    log.epochs.cut_end(active.end_offset + 1)
+
+
+def truncate_to(log: Parts, offset: int, now_ms: int) -> int:
+    """What `Log.truncate_to` does."""
+    active = log.active
+    if active.failure is not None:
+        raise active.failure
+    assert offset >= 0 and not log.cleaning, offset
+    if active.held:
+        take_back(log, now_ms)
+    if offset < log.log_start_offset:
+        begin_anew(log, offset)
+    elif offset < active.end_offset:
+        try:
+            _go_back(log, _place_of(log.order, offset), now_ms)
+        except StorageFailed as failure:
+            log.fail(failure)
+            raise
+    log.epochs.cut_end(log.active.end_offset)
+    log.active.epoch = log.epochs.latest
+    if log.epochs.changed:
+        log.write_epochs()
+    return log.active.end_offset
+
+
+def _go_back(log: Parts, place: Place, now_ms: int) -> None:
+    """Everything is found out before anything changes; then files go from the newest on."""
+    order, disk = log.order, log.order.disk
+    segment = order.all[place.number]
+    if segment is log.active:
+        segment = log.active.handed_over()
+    left = _left(order, segment, place.position)
+    states = _producers(log, place, left.end_offset, now_ms)
+    dropped = order.all[place.number + 1 :]
+    log.layout += 1
+    log.snapshots.keep_to(left.end_offset)
+    drop(disk, log.path, dropped)
+    cut(disk, segment, place.position)
+    log.producers.producers = states.producers
+    _end_with(log, place.number, segment, left)
+
+
+def begin_anew(log: Parts, offset: int) -> None:
+    """What `Log.begin_anew` does."""
+    order, disk = log.order, log.order.disk
+    if log.active.failure is not None:
+        raise log.active.failure
+    assert offset >= 0 and not log.cleaning, offset
+    log.active.forget_staged()
+    log.layout += 1
+    segment = Segment(log.path, offset, 0)
+    try:
+        log.snapshots.keep_to(-1)
+        drop(disk, log.path, order.all)
+        segment.create(disk)
+    except StorageFailed as failure:
+        # There is no segment now: what only lacks room is final until the log is opened again.
+        final = StorageFailed(failure.path, failure.errno, str(failure))
+        log.fail(final)
+        raise final from failure
+    log.producers.producers.clear()
+    log.epochs.cut_end(0)
+    log.log_start_offset = log.recovery_point = offset
+    _end_with(log, 0, segment, Left(offset, (offset, [], []), 0, -1))
+    log.write_epochs()
+
+
+def _end_with(log: Parts, number: int, segment: Segment, left: Left) -> None:
+    """`segment` is the last one, and takes the batches."""
+    full = log.order.all[:number]
+    log.unsynced.shortened(full, [*log.order.all[number:], segment], segment.size)
+    log.unsynced.folders_changed((log.path,))
+    active = log.active = log.activated(segment, left.end_offset)
+    active.epoch = log.epochs.latest
+    active.resume(left.tail, left.since_index, left.first_timestamp)
+    log.order.end_with(number, active)
+    log.recovery_point = min(log.recovery_point, left.end_offset)
+    log.saved_end = -1
+    with suppress(DiskFull):  # it has them in memory, and writes them with the next ones
+        active.write_indexes(log.order.disk)
+    active.indexes_changed()
+
+
+def _place_of(segments: Segments, offset: int) -> Place:
+    """Where the log ends when everything from `offset` on has gone: at the start of the batch that
+    has it or follows it, in the oldest segment that can end there. Raises StorageFailed."""
+    every = segments.all
+    number = segments.number(offset)
+    while number and every[number].base >= offset:
+        number -= 1
+    found = lookup.find(segments, every[number], offset)
+    return Place(number, every[number].size if found is None else found[0])
+
+
+def _left(segments: Segments, segment: Segment, position: int) -> Left:
+    """What is true of a segment that ends at `position`, the start of a batch: its indexes and
+    newest timestamp in memory are those of such a segment afterwards. Raises StorageFailed."""
+    disk = segments.disk
+    index, _ = segment.read_indexes(disk)
+    found = segment.entry(disk, bisect_left(index.positions, position))
+    start, offset = found or (0, segment.base)
+    file = segment.reader(disk)
+    scan = Scan(file, start, position, offset, trust_position=position)
+    replay = Replay(ProducerStates(), LeaderEpochs(), segments.interval, 0)
+    tail, since_index = replay.note(segment, scan)
+    if scan.problem:
+        raise segment.corrupt(scan.position, scan.problem)
+    first = HEADER.unpack(file.pread(HEADER_SIZE, 0))[8] if position else -1
+    return Left(scan.next_offset, tail, since_index, first)
+
+
+def _producers(log: Parts, place: Place, end_offset: int, now_ms: int) -> ProducerStates:
+    """The states of the producers when the log ends there."""
+    segment = log.order.all[place.number]
+    return producers_at(
+        log.order.disk,
+        log.order.all,
+        log.snapshots,
+        end_offset,
+        place,
+        now_ms,
+        lambda offset, text: segment.corrupt(place.position, f"offset {offset}: {text}"),
+    )
+
+
+def drop(disk: Disk, folder: str, dropped: list[Segment]) -> None:
+    """Remove segments at the end of a log, durably: they must never come back. Raises
+    StorageFailed."""
+    for segment in reversed(dropped):
+        segment.rest()
+        for suffix in files.SEGMENT_SUFFIXES:
+            if disk.exists(segment.stem + suffix):
+                disk.unlink(segment.stem + suffix)
+    if dropped:
+        disk.sync_dir(folder)
+
+
+def cut(disk: Disk, segment: Segment, position: int) -> None:
+    """Cut the file of the last segment, durably, and leave it open for writing. Raises
+    StorageFailed."""
+    segment.rest_file()
+    segment.file = file = disk.open(segment.path, write=True)
+    if position < segment.size:
+        file.truncate(position)
+        file.sync()  # or the torn bytes come back under what is appended elsewhere
+        segment.size = position

@@ -1,0 +1,54 @@
+"""Swaps that a crash cut: what was decided is finished before a folder is opened, what was not is
+forgotten. See `swap` for the order. Called by recovery.
+"""
+
+import errno
+
+from appliance.base.disk import Disk
+from appliance.base.errors import StorageFailed
+from appliance.logstore.files import CLEANED, LOG, SEGMENT_SUFFIXES, SWAP, offset_of, stem
+from appliance.logstore.scan import Scan
+
+
+def finish_swaps(disk: Disk, folder: str) -> list[str]:
+    """Before a folder is opened: finish what was decided, forget what was not; the names then.
+
+    Indexes of swapped segments are dropped: they are built again when somebody needs them. Raises
+    StorageFailed.
+    """
+    names = disk.listdir(folder)
+    if not any(name.endswith((CLEANED, SWAP)) for name in names):
+        return names
+    swapped = [name.removesuffix(SWAP) for name in names if name.endswith(LOG + SWAP)]
+    for name in names:
+        if name.endswith(CLEANED) or (name.endswith(SWAP) and not name.endswith(LOG + SWAP)):
+            disk.unlink(f"{folder}/{name}")
+    bases = sorted(base for name in names if (base := offset_of(name, LOG)) >= 0)
+    for base in sorted(offset_of(name, LOG) for name in swapped):
+        if base >= 0:
+            _finish(disk, folder, base, bases)
+    if swapped:
+        disk.sync_dir(folder)
+    return disk.listdir(folder)
+
+
+def _finish(disk: Disk, folder: str, base: int, bases: list[int]) -> None:
+    path = stem(folder, base) + LOG
+    file = disk.open(path + SWAP)
+    try:
+        scan = Scan(file, 0, file.size(), base, gaps=True)
+        for _ in scan.chunks():
+            pass
+    finally:
+        file.close()
+    if scan.problem and base in bases:  # not ours: it was durable before it got the name
+        disk.unlink(path + SWAP)
+        return
+    if scan.problem:
+        raise StorageFailed(path + SWAP, errno.EBADMSG, f"a compacted segment: {scan.problem}")
+    for old in bases:
+        if old == base or base <= old < scan.next_offset:
+            for suffix in SEGMENT_SUFFIXES:
+                if disk.exists(stem(folder, old) + suffix):
+                    disk.unlink(stem(folder, old) + suffix)
+    disk.rename(path + SWAP, path)

@@ -1,0 +1,71 @@
+"""What comes of requests in flight: completions, answers of control, deaths of who was asked,
+deadlines. Each is told to the request's handler once, and a request that is over ends here.
+"""
+
+from appliance.handlers.exchange import Exchange
+from appliance.netproc.exchanges import Exchanges
+from appliance.netproc.following import Following
+from appliance.netproc.host import NetprocHost
+from appliance.netproc.stopwatch import Stopwatch
+from appliance.ring.messages import ABORTED, ANSWERED, Message
+from appliance.ring.process_table import CONTROL, Peer
+
+
+class Completions:
+    """Between the rings and the handlers, on the way back."""
+
+    def __init__(
+        self, host: NetprocHost, exchanges: Exchanges, following: Following, watch: Stopwatch
+    ) -> None:
+        self._host = host
+        self._exchanges = exchanges
+        self._living = exchanges.living
+        self._following = following
+        self._watch = watch
+
+    def handle(self, peer: Peer, arrived: list[Message]) -> None:
+        """Completions from an ioproc, answers from control."""
+        if peer.kind == CONTROL:
+            self._following.follow()  # what it has done is seen before its answer is
+        living = self._living
+        for message in arrived:
+            token = message.token
+            x = living.get(token >> 32)
+            if x is None:
+                continue
+            index = token & 0xFFFFFFFF
+            op = message.op
+            if op == ABORTED or (op == ANSWERED and message.a == 1):  # others follow
+                if index in x.pending:
+                    x.handler.complete(self._host, x, index, message, message.payload)
+            elif x.pending.pop(index, None) is not None:
+                if self._watch.running:
+                    self._watch.begin(x.connection.account)
+                if x.answer is None or x.handler.keeps_body:
+                    x.handler.complete(self._host, x, index, message, message.payload)
+                if not x.pending:
+                    self._exchanges.settle(x)
+        if self._watch.running:
+            self._watch.end()
+
+    def tell_lost(self) -> None:
+        """Who was asked has died: the handlers answer with retriable errors."""
+        while (lost := self._exchanges.next_lost()) is not None:
+            x, index = lost
+            if x.answer is None or x.handler.keeps_body:
+                x.handler.complete(self._host, x, index, None, b"")
+            self._exchanges.settle(x)
+
+    def expire(self, now_ns: int) -> None:
+        """Deadlines that were scheduled."""
+        while (x := self._exchanges.next_due(now_ns)) is not None:
+            self._expire(x)
+
+    def expire_overdue(self, now_ns: int) -> None:
+        """All deadlines, once a second."""
+        for x in self._exchanges.overdue(now_ns):
+            self._expire(x)
+
+    def _expire(self, x: Exchange) -> None:
+        x.handler.expire(self._host, x)
+        self._exchanges.settle(x)

@@ -1,0 +1,73 @@
+"""Every connection of a network process: who is let in, who may send now, who is hung up on.
+
+Called by the listeners and, once in a turn, by the server.
+"""
+
+from typing import Final
+
+from appliance.config.broker import BrokerConfig
+from appliance.netproc.arrivals import Arrivals, Door
+from appliance.netproc.connection import Connection, Floor, Reception
+from appliance.netproc.slabs import Slab
+from appliance.netproc.transport import Transport
+from appliance.shell.log import WARNING
+
+_WITHOUT_FILES_NS: Final = 1_000_000_000
+
+
+class Connections:
+    """The open ones are the floor's."""
+
+    def __init__(
+        self, floor: Floor, reception: Reception, arrivals: Arrivals, config: BrokerConfig
+    ) -> None:
+        self._floor = floor
+        self._reception = reception
+        self._arrivals = arrivals
+        self._idle_ns = config.int("connections.max.idle.ms") * 1_000_000
+        self._no_progress_ns = config.int("penstock.connection.no.progress.ms") * 1_000_000
+
+    def admit(self, transport: Transport, address: str, door: Door) -> bool:
+        """A client has connected; whether the door may let in the next one."""
+        if self._arrivals.let_in(transport.sock, address):
+            Connection(self._floor, self._reception, transport, address, door.number)
+        return self._arrivals.go_on(door)
+
+    def out_of_files(self, door: Door, problem: OSError) -> None:
+        """No descriptor for a new connection: it waits in the backlog for a second."""
+        self._floor.log.event_seldom(WARNING, "accept-failed", why=str(problem))
+        self._arrivals.shut(door, _WITHOUT_FILES_NS)
+
+    def resume_starving(self) -> None:
+        """There may be room for those who wait for it."""
+        waiting = self._floor.starving
+        self._floor.starving = {}
+        for connection in waiting:
+            connection.resume()
+
+    def send(self) -> None:
+        """To everybody for whom there is something, and to those who waited for the disk."""
+        floor = self._floor
+        while floor.cold:
+            floor.mark_dirty(floor.cold.popitem()[0])
+        dirty = floor.dirty
+        floor.dirty = []
+        for connection in dirty:
+            connection.dirty = False
+            if floor.watch.running:
+                floor.watch.begin(connection.account)
+            connection.flush()
+        if floor.watch.running:
+            floor.watch.end()
+
+    def sweep(self, now_ns: int) -> list[Slab | None]:
+        """Once a second: hang up on the idle and the stuck. The memory that the others hold."""
+        for connection in list(self._floor.open.values()):
+            connection.sweep(now_ns, self._idle_ns, self._no_progress_ns)
+        return [connection.framing.slab for connection in self._floor.open.values()]
+
+    def drain(self) -> bool:
+        """Take no more requests; whether everything asked is answered and sent."""
+        for connection in list(self._floor.open.values()):
+            connection.drain()
+        return not self._floor.open

@@ -1,0 +1,229 @@
+"""What handlers see of a network process: partitions, files, the processes that they may ask, and
+where their answers go.
+
+Nothing here waits. What a full ring does not take is kept in order, and while anything is kept no
+connection is read, so the sender's TCP window is the only queue that grows.
+"""
+
+from collections.abc import Sequence
+
+from appliance.handlers.exchange import Exchange, Host, Piece, Place, Route
+from appliance.metadata.follower import Follower
+from appliance.netproc.connection import Connection, Floor
+from appliance.netproc.cursors import Cursors
+from appliance.netproc.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.outbox import CONTROL_HOME, Outbox
+from appliance.netproc.routes import Routes
+from appliance.netproc.segments import OpenSegment, Segments
+from appliance.netproc.throttling import Throttling
+from appliance.ring import messages
+from appliance.ring.messages import Message
+from appliance.ring.partition_table import DIRECTORY
+from appliance.shell.seat import Seat
+from appliance.wire.fetch import FetchPartition
+from appliance.wire.request_head import response_head
+
+
+class NetprocHost(Host):
+    """The one that serves."""
+
+    def __init__(
+        self,
+        seat: Seat,
+        floor: Floor,
+        exchanges: Exchanges,
+        outbox: Outbox,
+        throttling: Throttling,
+        follower: Follower,
+    ) -> None:
+        self.memory = floor.memory
+        self.config = seat.config
+        self.fetch_max_bytes = seat.config.int("fetch.max.bytes")
+        self.cluster_id = follower.cluster_id
+        self.processes = seat.processes
+        self.log_dirs = seat.log_dirs
+        self.image = follower.image
+        self.now_ns = floor.now_ns
+        self._floor = floor
+        self._exchanges = exchanges
+        self._outbox = outbox
+        self._kept = outbox.kept
+        self._writers = outbox.writers
+        self._throttling = throttling
+        self._follower = follower
+        self._routes = Routes(follower.image, follower.handles, seat.ioprocs)
+        self._by_name = self._routes.by_name
+        self._by_id = self._routes.by_id
+        self._partitions = seat.partitions
+        self.served = seat.partitions.served[seat.index]
+        self._errors = seat.errors
+        self._segments = Segments(seat.partitions, self.log_dirs)
+
+    def renew(self) -> None:
+        """The metadata has changed."""
+        self.image = self._follower.image
+        self._routes.clear(self.image, self._follower.handles)
+
+    def forget_files(self) -> None:
+        """Files may have been cut or removed: keep neither descriptors nor places in them."""
+        self._segments.forget()
+        for connection in self._floor.open.values():
+            connection.cursors = None
+
+    # Partitions and their files -------------------------------------------------------------------
+
+    def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+        known = self._by_id if by_id else self._by_name
+        return known.get((topic, partition)) or self._routes.get(topic, partition, by_id)
+
+    def row(self, handle: int) -> list[int]:
+        return self._partitions.read_row(handle)
+
+    def glance(
+        self, x: Exchange, route: Route, row: list[int], offset: int, limit: int, max_bytes: int
+    ) -> Place | None:
+        cursors: Cursors | None = x.connection.cursors
+        if cursors is None:
+            return None
+        return cursors.locate(self._segments, route, row, offset, limit, max_bytes)
+
+    def remember(self, x: Exchange, route: Route, answer: Message) -> None:
+        if x.connection.cursors is None:
+            x.connection.cursors = Cursors()
+        cursors: Cursors = x.connection.cursors
+        cursors.remember(route.handle, answer.d, answer.g, answer.e, answer.i)
+
+    def segment(self, route: Route, base_offset: int, layout: int) -> OpenSegment | None:
+        number = self._partitions.get(route.handle, DIRECTORY)
+        return self._segments.get(route, base_offset, number, layout)
+
+    # Asking others --------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        x: Exchange,
+        index: int,
+        route: Route,
+        op: int,
+        flags: int,
+        a: int,
+        b: int,
+        e: int,
+        f: int,
+    ) -> None:
+        home = route.home
+        if x.number == NO_NUMBER:
+            self._exchanges.begin(x)
+        x.pending[index] = home
+        token = x.number << 32 | index
+        if self._kept or not self._writers[home].push(
+            op, flags, route.handle, token, a, b, e=e, f=f
+        ):
+            self._put(x, index, home, (op, flags, route.handle, token, a, b, e, f), None)
+        self._outbox.fresh = True
+
+    def forward(self, x: Exchange) -> None:
+        token = self._token(x, 0)
+        key = x.handler.key << 16 | x.version
+        caller = f"User:ANONYMOUS\0PLAINTEXT\0{x.connection.address}\0".encode()
+        caller += x.client_id or b""
+        size = x.end - x.position
+        fields = (messages.FORWARD, 0, 0, token, x.position, key, size, 0)
+        self._put(x, 0, CONTROL_HOME, fields, caller)
+
+    def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
+        token = self._token(x, index)
+        caller = f"/{x.connection.address}\0".encode() + (x.client_id or b"")
+        key = x.handler.key << 16 | x.version
+        for more, named, piece in self._outbox.pieces(route.home, caller, body):
+            fields = (messages.COORDINATE, 0, route.handle, token, more, key, named, 0)
+            self._put(x, index, route.home, fields, piece)
+
+    def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
+        token = self._token(x, index)
+        asker = f"\0{x.connection.address}\0".encode() + (x.client_id or b"")
+        left_over = int(x.connection.habits.left_over(name, self._floor.habits()))
+        fields = (messages.ENSURE_TOPIC, 0, 0, token, left_over, 0, 0, 0)
+        self._put(x, index, CONTROL_HOME, fields, name.encode() + asker)
+
+    def cancel(self, x: Exchange) -> None:
+        for home in set(x.pending.values()) - {CONTROL_HOME}:
+            fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
+            if not self._outbox.put(home, fields, None):
+                self._floor.choked = True
+        x.pending.clear()
+
+    def schedule(self, x: Exchange) -> None:
+        if x.number == NO_NUMBER:
+            self._exchanges.begin(x)
+        self._exchanges.schedule(x)
+
+    def _token(self, x: Exchange, index: int) -> int:
+        if x.number == NO_NUMBER:
+            self._exchanges.begin(x)
+        return x.number << 32 | index
+
+    def _put(
+        self, x: Exchange, index: int, home: int, fields: tuple[int, ...], payload: bytes | None
+    ) -> None:
+        x.pending[index] = home
+        if not self._outbox.is_up(home):
+            self._exchanges.lose(x, index)
+        elif not self._outbox.put(home, fields, payload):
+            self._floor.choked = True
+
+    # The client -----------------------------------------------------------------------------------
+
+    def asks_for(self, x: Exchange, name: str) -> None:
+        x.connection.habits.asks(name)
+
+    def reads(self, x: Exchange, partitions: Sequence[FetchPartition]) -> None:
+        x.connection.habits.reading = partitions
+
+    def fetch_room(self, x: Exchange) -> int | None:
+        return self._throttling.fetch_room(x) if self._throttling.active else None
+
+    def reached(self, x: Exchange) -> tuple[str, int]:
+        connection: Connection = x.connection
+        return self.config.advertised(connection.listener) or connection.transport.address()
+
+    def hang_up(self, x: Exchange, why: str) -> None:
+        connection: Connection = x.connection
+        connection.complain("hung-up", f"{x.handler.name}: {why}")
+        x.answer = []
+        connection.close()
+
+    def failed(self, x: Exchange, code: int) -> None:
+        self._errors.failed(x.handler.key, code)
+
+    def finish(self, x: Exchange, pieces: list[Piece]) -> None:
+        if self._throttling.active:
+            pieces = self._throttling.apply(x, pieces, self.now_ns)
+        body = 0
+        for piece in pieces:
+            size = len(piece) if isinstance(piece, bytes) else piece.length
+            assert size > 0, "an empty piece can never be sent"
+            body += size
+        head = response_head(x.handler.key, x.version, x.correlation_id, body)
+        first = pieces[0]
+        if isinstance(first, bytes):
+            pieces[0] = head + first
+        else:
+            pieces.insert(0, head)
+        x.answer = pieces
+        x.sent = len(head) + body
+        connection: Connection = x.connection
+        if not connection.dirty:
+            connection.dirty = True
+            self._floor.dirty.append(connection)
+
+    def finish_silently(self, x: Exchange, close: bool) -> None:
+        if self._throttling.active:
+            self._throttling.apply(x, [], self.now_ns)
+        x.answer = []
+        connection: Connection = x.connection
+        if close:
+            connection.complain("hung-up", "a batch with acks=0 was refused")
+            connection.close()
+        else:
+            self._floor.mark_dirty(connection)

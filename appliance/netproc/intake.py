@@ -1,0 +1,107 @@
+"""Requests out of frames: what is asked, who serves it, and a refusal for what nobody does.
+
+Here a request becomes an exchange of its connection; what the connection knows of its client goes
+with it from this one place.
+"""
+
+from typing import Final
+
+from appliance.base.errors import UNSUPPORTED_VERSION, MalformedRequest
+from appliance.handlers import k18_api_versions
+from appliance.handlers.exchange import Exchange, Handler
+from appliance.netproc.connection import Connection, Reception
+from appliance.netproc.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.following import Following
+from appliance.netproc.habits import ROLES
+from appliance.netproc.host import NetprocHost
+from appliance.ring.counters import API_KEYS
+from appliance.shell.loop import Loop
+from appliance.wire import request_head
+
+_PREFIX: Final = 4  # bytes that say how long a frame is
+
+
+class Intake(Reception):
+    """handlers: by API key. loop: knows when it saw the bytes that it brings."""
+
+    def __init__(
+        self,
+        host: NetprocHost,
+        exchanges: Exchanges,
+        following: Following,
+        handlers: dict[int, Handler],
+        loop: Loop,
+    ) -> None:
+        self._host = host
+        self._exchanges = exchanges
+        self._following = following
+        self._committed = following.committed
+        assert max(handlers) < API_KEYS, "every request is counted"
+        self._handlers = handlers
+        self._memory = host.memory
+        self._loop = loop
+
+    def request(self, connection: Connection, position: int, end: int) -> None:
+        """Parse it where it lies, and let its handler begin."""
+        if self._committed[0] != self._following.applied:
+            self._following.follow()
+        try:
+            key, version, correlation_id, client_id, body = request_head.parse(
+                self._memory, position, end
+            )
+        except MalformedRequest as problem:
+            self._refuse(connection, str(problem))
+            return
+        handler = self._handlers.get(key)
+        if handler is None or not handler.lowest <= version <= handler.highest:
+            self._unsupported(connection, key, version, correlation_id, _PREFIX + end - position)
+            return
+        x = Exchange(NO_NUMBER, handler, version, correlation_id, client_id, body, end, connection)
+        host, woke_ns = self._host, self._loop.woke_ns
+        if woke_ns > host.now_ns:  # the last turn may have been long ago
+            host.now_ns = woke_ns
+        x.started_ns = host.now_ns
+        x.received = _PREFIX + end - position
+        connection.sending.queue.append(x)
+        role = ROLES[key]
+        if role & ~connection.habits.roles:
+            connection.habits.learn(role, client_id)
+        try:
+            handler.begin(host, x)
+        except MalformedRequest as problem:
+            if x.number != NO_NUMBER:
+                self._exchanges.end(x)
+            self._refuse(connection, f"{handler.name} v{version}: {problem}")
+            return
+        if x.pending:
+            slab = connection.framing.slab
+            if handler.keeps_body and slab is not None:
+                x.slab = slab.hold()
+        elif x.number != NO_NUMBER:
+            self._exchanges.settle(x)
+        else:
+            assert x.answer is not None or connection.closed, "it asks nobody and is not answered"
+
+    def abandoned(self, x: Exchange) -> None:
+        """Its parked reads are cancelled; what holds memory ends when its completions come."""
+        if x.number != NO_NUMBER and not x.handler.keeps_body:
+            self._host.cancel(x)
+            self._exchanges.end(x)
+
+    def _unsupported(
+        self, connection: Connection, key: int, version: int, correlation_id: int, received: int
+    ) -> None:
+        if key == k18_api_versions.KEY:
+            body = k18_api_versions.unsupported()
+            x = Exchange(NO_NUMBER, self._handlers[key], 0, correlation_id, None, 0, 0, connection)
+            x.started_ns = max(self._host.now_ns, self._loop.woke_ns)
+            x.received = received
+            connection.sending.queue.append(x)
+            self._host.failed(x, UNSUPPORTED_VERSION)
+            self._host.finish(x, [body])
+            return
+        self._refuse(connection, f"API key {key} version {version} is not served")
+
+    def _refuse(self, connection: Connection, why: str) -> None:
+        connection.complain("refused-request", why)
+        connection.close()

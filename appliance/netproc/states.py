@@ -1,0 +1,63 @@
+"""The states of a connection, what can happen to it, and every move from one state to another.
+
+Invariant: what is not in `MOVES` cannot happen, and an assert says so. Who changes a connection's
+state asks `move`; README.md draws the table.
+"""
+
+from typing import Final
+
+HANDSHAKE: Final = 0
+"""Its transport has not agreed with the client yet: no request can come."""
+OPEN: Final = 1
+"""Read from, and every request served as it comes."""
+MUTED: Final = 2
+"""Its client is over a quota: not read until the pause is over."""
+STARVING: Final = 3
+"""Not read: too many answers wait, a ring is full, or the arena has no room. Each turn looks."""
+DRAINING: Final = 4
+"""The process ends: not read any more, closed when what was asked is answered and sent."""
+CLOSED: Final = 5
+"""For ever."""
+
+NAMES: Final = ("handshake", "open", "muted", "starving", "draining", "closed")
+
+AGREED: Final = 0
+"""The transport carries requests from now on."""
+MUTE: Final = 1
+"""An answer has told the client to pause."""
+PAUSE_OVER: Final = 2
+FULL: Final = 3
+"""One more request, or one more byte, cannot be taken now."""
+ROOM: Final = 4
+"""It may be taken now."""
+DRAIN: Final = 5
+CLOSE: Final = 6
+"""The client has hung up, or is hung up on."""
+
+EVENTS: Final = ("agreed", "mute", "pause over", "full", "room", "drain", "close")
+
+MOVES: Final[dict[tuple[int, int], int]] = {
+    (HANDSHAKE, AGREED): OPEN,
+    (HANDSHAKE, CLOSE): CLOSED,
+    (OPEN, MUTE): MUTED,
+    (OPEN, FULL): STARVING,
+    (OPEN, DRAIN): DRAINING,
+    (OPEN, CLOSE): CLOSED,
+    (MUTED, MUTE): MUTED,  # another answer says so, too: the later end holds
+    (MUTED, PAUSE_OVER): OPEN,
+    (MUTED, DRAIN): DRAINING,
+    (MUTED, CLOSE): CLOSED,
+    (STARVING, MUTE): MUTED,
+    (STARVING, ROOM): OPEN,
+    (STARVING, DRAIN): DRAINING,
+    (STARVING, CLOSE): CLOSED,
+    (DRAINING, MUTE): DRAINING,  # it is not read as it is
+    (DRAINING, CLOSE): CLOSED,
+}
+
+
+def move(state: int, event: int) -> int:
+    """The state after this event."""
+    after = MOVES.get((state, event), -1)
+    assert after >= 0, f"{EVENTS[event]} cannot happen to a connection that is {NAMES[state]}"
+    return after

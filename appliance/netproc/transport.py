@@ -1,0 +1,106 @@
+"""What carries the bytes of one connection: a plain TCP socket.
+
+A transport may have a conversation of its own (a handshake, new keys in the middle): while it does,
+`wants` says what it waits for, and the connection watches for that and nothing else. It may hold
+bytes that the socket shows no more (`buffered`), and may be unable to let the kernel send a file
+(`sends_files`). Called by the connection; nothing here waits.
+"""
+
+import os
+import select
+import socket
+from abc import ABC, abstractmethod
+from typing import Final
+
+from appliance.base.compiled import mypyc_attr
+
+READ: Final = select.EPOLLIN
+WRITE: Final = select.EPOLLOUT
+
+BLOCKED: Final = -1
+"""Nothing moved: the socket is not ready, or the transport has something else to do first."""
+
+ENDED: Final = 0
+"""The peer will send nothing more."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Transport(ABC):
+    """sock: non-blocking. wants: READ or WRITE for its own conversation, 0 for nothing of the
+    kind. buffered: more can be received at once, whatever the socket says. Every method may raise
+    OSError: the connection is over then."""
+
+    def __init__(self, sock: socket.socket, sends_files: bool) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.sends_files = sends_files
+        self.wants = 0
+        self.buffered = False
+
+    @abstractmethod
+    def agree(self) -> bool:
+        """Go on with what comes before the first request; whether it is over."""
+        ...
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """The socket is ready for what it `wants`."""
+        ...
+
+    @abstractmethod
+    def receive(self, into: memoryview) -> int:
+        """Fill `into` from its start; how many bytes, ENDED or BLOCKED."""
+        ...
+
+    @abstractmethod
+    def send(self, pieces: list[bytes], more: bool) -> int:
+        """How many bytes of these were taken, from the start on, or BLOCKED: then the same bytes
+        are offered again. more: others follow at once."""
+        ...
+
+    @abstractmethod
+    def send_file(self, fd: int, position: int, count: int) -> int:
+        """Send bytes of a file; how many were taken, or BLOCKED. Only if `sends_files`."""
+        ...
+
+    def address(self) -> tuple[str, int]:
+        """(host, port) that the client reached."""
+        name = self.sock.getsockname()
+        return str(name[0]), int(name[1])
+
+    def close(self) -> None:
+        """Hang up."""
+        self.sock.close()
+
+
+class Plain(Transport):
+    """The bytes as they are."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock, sends_files=True)
+
+    def agree(self) -> bool:
+        return True
+
+    def go_on(self) -> None:
+        raise AssertionError("it wants nothing of its own")
+
+    def receive(self, into: memoryview) -> int:
+        try:
+            return self.sock.recv_into(into)
+        except (BlockingIOError, InterruptedError):
+            return BLOCKED
+
+    def send(self, pieces: list[bytes], more: bool) -> int:
+        try:
+            if len(pieces) == 1 and not more:
+                return self.sock.send(pieces[0])
+            return self.sock.sendmsg(pieces, (), socket.MSG_MORE if more else 0)
+        except BlockingIOError:
+            return BLOCKED
+
+    def send_file(self, fd: int, position: int, count: int) -> int:
+        try:
+            return os.sendfile(self.fd, fd, position, count)
+        except BlockingIOError:
+            return BLOCKED

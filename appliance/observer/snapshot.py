@@ -1,0 +1,156 @@
+"""What an appliance has counted, as values: taken from its tables, and the difference of two.
+
+Nobody is asked and nothing is locked. All counts begin at the start of the appliance and never go
+back, so what happened between two snapshots is their difference.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from appliance.base.ids import TopicId
+from appliance.ring import histogram
+from appliance.ring import partition_table as columns
+from appliance.ring.counters import API_KEYS
+from appliance.ring.partition_table import PartitionTable, Row
+from appliance.ring.process_table import STATE_NAMES, Peer
+from appliance.ring.tables import Tables
+
+_NONE: Final = (0,) * histogram.BUCKETS
+
+
+@dataclass(slots=True, frozen=True)
+class Api:
+    """What was asked by one API key. bytes: whole frames. latencies: a histogram (`ring/histogram`)
+    of the time from the moment the loop saw the request's bytes to the turn that sends its answer,
+    of those that were answered."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    latencies: tuple[int, ...] = _NONE
+    errors: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def requests(self) -> int:
+        """Those that were answered."""
+        return sum(self.latencies)
+
+    def percentile_us(self, share: float) -> float:
+        """The latency that `share` (0 to 1) of the requests did not exceed, in µs."""
+        return histogram.percentile_us(self.latencies, share)
+
+    def since(self, before: "Api") -> "Api":
+        """What came in between."""
+        pairs = zip(self.latencies, before.latencies, strict=True)
+        errors = {code: n - before.errors.get(code, 0) for code, n in self.errors.items()}
+        return Api(
+            self.bytes_in - before.bytes_in,
+            self.bytes_out - before.bytes_out,
+            tuple(now - then for now, then in pairs),
+            {code: count for code, count in errors.items() if count},
+        )
+
+
+@dataclass(slots=True, frozen=True)
+class Process:
+    """One place for a process. turns: of its loop, and of its predecessors'. longest_turn_ns: of
+    its own, waiting left out. cpu_s: since the process began."""
+
+    name: str
+    pid: int
+    state: str
+    turns: int
+    longest_turn_ns: int
+    cpu_s: float
+
+
+@dataclass(slots=True, frozen=True)
+class Partition:
+    """One partition. bytes_in … bytes_out: since the appliance started, in encoded batches;
+    fetches: answers that had records of it."""
+
+    topic_id: TopicId
+    partition: int
+    online: bool
+    log_start: int
+    high_watermark: int
+    log_end: int
+    size_bytes: int
+    batches_in: int
+    records_in: int
+    bytes_in: int
+    fetches: int
+    bytes_out: int
+
+
+@dataclass(slots=True, frozen=True)
+class Snapshot:
+    """at_ns: monotonic. apis: by API key, those that were ever asked."""
+
+    at_ns: int
+    apis: dict[int, Api]
+    processes: tuple[Process, ...]
+    partitions: tuple[Partition, ...]
+
+    def since(self, before: "Snapshot") -> dict[int, Api]:
+        """What was asked in between, by API key."""
+        nothing = Api()
+        return {key: api.since(before.apis.get(key, nothing)) for key, api in self.apis.items()}
+
+
+def take(tables: Tables, at_ns: int, cpu_s: Callable[[Peer], float]) -> Snapshot:
+    """Everything there is at this moment. cpu_s: of the process in a place."""
+    apis = {key: api for key in range(API_KEYS) if (api := _api(tables, key)) is not None}
+    table = tables.processes
+    processes = tuple(
+        Process(
+            str(peer),
+            table.pid(peer),
+            STATE_NAMES[table.state(peer)],
+            table.heartbeat(peer),
+            table.longest_turn(peer),
+            cpu_s(peer),
+        )
+        for peer in table.peers
+    )
+    rows = tables.partitions
+    partitions = tuple(_partition(rows, row) for row in rows.live_rows())
+    return Snapshot(at_ns, apis, processes, partitions)
+
+
+def _api(tables: Tables, key: int) -> Api | None:
+    bytes_in = bytes_out = 0
+    latencies = [0] * histogram.BUCKETS
+    errors: dict[int, int] = {}
+    for region in tables.counters.answers:
+        received, sent = region.traffic(key)
+        if received:
+            bytes_in += received
+            bytes_out += sent
+            pairs = zip(latencies, region.latencies(key), strict=True)
+            latencies = [here + there for here, there in pairs]
+    for counts in tables.counters.errors:
+        for code, count in counts.of(key).items():
+            errors[code] = errors.get(code, 0) + count
+    if not bytes_in and not errors:
+        return None
+    return Api(bytes_in, bytes_out, tuple(latencies), errors)
+
+
+def _partition(table: PartitionTable, row: Row) -> Partition:
+    state = table.read_row(row.handle)
+    fetches, bytes_out = table.served_of(row.handle)
+    return Partition(
+        row.topic_id,
+        row.partition,
+        state[columns.STATUS] == columns.ONLINE,
+        state[columns.LOG_START],
+        state[columns.HIGH_WATERMARK],
+        state[columns.LOG_END],
+        state[columns.SIZE_BYTES],
+        state[columns.BATCHES_IN],
+        state[columns.RECORDS_IN],
+        state[columns.BYTES_IN],
+        fetches,
+        bytes_out,
+    )

@@ -1,0 +1,64 @@
+"""Which errors an answer tells of, found in its plain values by the fields that its schema has.
+
+Every error code of Kafka's answers is in a field `error_code`, at the top or within arrays. Only
+the paths that lead to one are walked, so looking costs far less than encoding. Callers: whoever
+encodes an answer from plain values, to count its errors.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from appliance.wire.fields import Layout
+from appliance.wire.messages import layout_of, response_type
+
+_FIELD: Final = "error_code"
+
+
+class _Plan(NamedTuple):
+    """here: the struct has a code itself. below: fields whose structs have one, whether the field
+    is an array of them, and their plans."""
+
+    here: bool
+    below: tuple[tuple[str, bool, "_Plan"], ...]
+
+
+def told(api_key: int, version: int, values: Mapping[str, Any]) -> list[int]:
+    """The codes other than NONE in the answer that `values` describe, in their order, each as often
+    as it is there."""
+    codes: list[int] = []
+    _collect(_plan(api_key, version), values, codes)
+    return codes
+
+
+def _collect(plan: _Plan, values: Mapping[str, Any], codes: list[int]) -> None:
+    if plan.here and (code := values.get(_FIELD)):
+        codes.append(int(code))
+    for name, array, nested in plan.below:
+        found = values.get(name)
+        if not found:
+            continue
+        if not array:
+            _collect(nested, found, codes)
+        elif nested.below:
+            for one in found:
+                _collect(nested, one, codes)
+        else:
+            for one in found:
+                if code := one.get(_FIELD):
+                    codes.append(int(code))  # noqa: PERF401 - mostly there is none to be added
+
+
+@cache
+def _plan(api_key: int, version: int) -> _Plan:
+    return _plan_of(layout_of(response_type(api_key, version)))
+
+
+def _plan_of(layout: Layout) -> _Plan:
+    below = []
+    for field in layout.fields:
+        if field.nested is not None:
+            nested = _plan_of(field.nested)
+            if nested.here or nested.below:
+                below.append((field.name, field.array, nested))
+    return _Plan(any(field.name == _FIELD for field in layout.fields), tuple(below))

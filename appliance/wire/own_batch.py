@@ -1,0 +1,69 @@
+"""A batch of what the appliance itself has to say: plain records of one time, not compressed.
+
+`build(records, timestamp)` gives the bytes of `records.build_batch` for the same records, which the
+tests hold it to. Caller: the coordinators, for what they decided in a turn.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from crc32c import crc32c
+
+from appliance.wire.batch_header import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_PREFIX,
+    MAGIC,
+    UINT32,
+)
+
+_EVEN: Final = [bytes((2 * value,)) for value in range(64)]
+"""ZigZag varints of small numbers that are not negative."""
+
+
+def _svarint(value: int) -> bytes:
+    if value < 64:
+        return _EVEN[value]
+    value <<= 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def build(records: Sequence[tuple[bytes, bytes | None]], timestamp: int) -> bytearray:
+    """One whole batch with its checksum, of (key, value or None for a tombstone); not empty.
+    timestamp: ms since 1970."""
+    count = len(records)
+    assert count > 0, "a batch holds at least one record"
+    out = bytearray(HEADER_SIZE)
+    for delta in range(count):
+        key, value = records[delta]
+        head = b"\0\0" + _svarint(delta) + _svarint(len(key)) + key
+        tail = b"\x01\0" if value is None else _svarint(len(value)) + value + b"\0"
+        out += _svarint(len(head) + len(tail))
+        out += head
+        out += tail
+    HEADER.pack_into(
+        out,
+        0,
+        0,
+        len(out) - LENGTH_PREFIX,
+        -1,
+        MAGIC,
+        0,
+        0,
+        count - 1,
+        timestamp,
+        timestamp,
+        -1,
+        -1,
+        -1,
+        count,
+    )
+    UINT32.pack_into(out, CRC_AT, crc32c(memoryview(out)[ATTRIBUTES_AT:]))
+    return out

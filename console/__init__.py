@@ -1,0 +1,19 @@
+"""The `penstock` command: `main`, called by the console script and by `python -m console`.
+
+It parses, calls one command's module and turns every failure into a line that names cause and
+remedy, and into an exit code. Commands and their libraries are imported when they are called, so
+that `penstock --help` and `penstock up` load only what they need.
+"""
+
+import time
+from typing import Final, NoReturn
+
+BEGAN_S: Final = time.monotonic() - time.process_time()
+"""About when this process began, on the monotonic clock: what the interpreter took is in it."""
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and exit with its code (`console/exits.py`)."""
+    from console.root import run
+
+    run()

@@ -1,0 +1,28 @@
+"""How this program was called: what hints tell people to type works as it stands."""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from typing import Final
+
+NAME: Final = "penstock"
+_MODULE: Final = os.path.join("console", "__main__.py")
+_COMMAND: Final = re.compile(rf"(?<![\w/.-]){NAME}(?= [a-z-])")
+
+
+def called() -> str:
+    """The command as it was typed: `penstock` where the shell finds it, else the path to it."""
+    program = sys.argv[0]
+    if program.endswith(_MODULE):
+        return f"{shlex.quote(sys.executable)} -m console"
+    # A shell that searched for it has put the whole path there.
+    if os.path.basename(program) != NAME or shutil.which(NAME) == program:
+        return NAME
+    return shlex.quote(program)
+
+
+def typed(text: str) -> str:
+    """`text` with every `penstock WORD` in it as it has to be typed here."""
+    return _COMMAND.sub(lambda _: called(), text) if NAME in text else text

@@ -1,0 +1,75 @@
+"""`penstock config lint` and `show`: a server.properties file."""
+
+from pathlib import Path
+
+import click
+
+from console.flags.output import formatted
+from console.model.failure import NEGATIVE, OK, usage
+from console.show.output import Row, emit, say
+
+
+@click.command("lint")
+@click.argument("file")
+@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@formatted
+def lint(file: str, strict: bool, output: str) -> int:
+    """Check a server.properties file as penstock up would read it. Exit code 4: it is wrong.
+
+    Everything that there is to say is said at once, with the line that it is about.
+
+    \b
+    penstock config lint server.properties
+    penstock config lint server.properties --strict -o json
+    """
+    from appliance.config.load import examine
+
+    rows: list[Row] = [
+        {"line": one.line, "level": "error" if one.wrong else "warning", "message": one.text}
+        for one in examine(_text_of(file), {})[1]
+    ]
+    emit(rows, output, name="message")
+    bad = any(strict or row["level"] == "error" for row in rows)
+    say(f"{file}: {'wrong' if bad else 'good'}, {len(rows)} remark(s)")
+    return NEGATIVE if bad else OK
+
+
+@click.command("show")
+@click.argument("file")
+@click.option("-a", "--all", "everything", is_flag=True, help="Those with their default too.")
+@formatted
+def show(file: str, everything: bool, output: str) -> int:
+    """Show what a server.properties file means: values as they are understood, and defaults.
+
+    \b
+    penstock config show server.properties
+    """
+    from appliance.base.errors import ConfigError
+    from appliance.config.broker_settings import BROKER
+    from appliance.config.load import load
+    from appliance.config.setting import shown
+
+    try:
+        config, warnings = load(_text_of(file), {}, file_name=file)
+    except ConfigError as wrong:
+        raise usage(str(wrong)) from None
+    for text in warnings:
+        say(text)
+    rows: list[Row] = []
+    for key, setting in sorted(BROKER.items()):
+        entry = config.entry(key)
+        if entry is None and not everything:
+            continue
+        value = shown(config.get(key))
+        row: Row = {"key": key, "value": None if setting.sensitive else value}
+        row |= {"source": "file" if entry else "default", "default": shown(setting.default)}
+        rows.append(row | {"doc": setting.doc, "no_effect": setting.inert or None})
+    emit(rows, output, narrow=("key", "value", "source", "default"), name="key")
+    return OK
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise usage(f"{path} cannot be read: {problem}") from None

@@ -1,0 +1,68 @@
+"""`penstock group lag`."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import click
+
+from console.flags.complete import group_names
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.flags.watch import watched
+from console.model.failure import OK, usage
+from console.model.groups import described, listed
+from console.model.lag import Position, places, total
+from console.model.link import Link
+from console.show.output import Row, emit
+
+_EACH = ("topic", "partition", "committed", "end", "lag", "lag_s")
+
+
+@click.command("lag")
+@click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
+@click.option("-r", "--regex", metavar="PATTERN", help="Groups whose name this expression finds.")
+@click.option("-p", "--partitions", is_flag=True, help="A row for each partition.")
+@click.option("--no-seconds", is_flag=True, help="Records only: nothing is read for it.")
+@formatted
+@connected
+@watched
+def command(
+    link: Link,
+    names: tuple[str, ...],
+    regex: str | None,
+    partitions: bool,
+    no_seconds: bool,
+    output: str,
+) -> int:
+    """Show how far groups are behind: of each topic, or of each partition with -p.
+
+    LAG counts records; LAG S is the age of the oldest record that was not read. Without a name
+    these are all groups.
+
+    \b
+    penstock group lag -w
+    penstock group lag billing -p -o json
+    """
+    if names and regex:
+        raise usage("name the groups, or a pattern with --regex: one of the two")
+    found = list(dict.fromkeys(names)) or [one.name for one in listed(link, (), regex)]
+    groups = described(link, found)
+    where = places(link, groups, seconds=not no_seconds)
+    rows: list[Row] = []
+    for group in groups:
+        mine = _each(where[group.name]) if partitions else _topics(where[group.name])
+        rows += [{"group": group.name} | row for row in mine]
+    emit(rows, output, name="group")
+    return OK
+
+
+def _each(mine: list[Position]) -> Iterator[Row]:
+    for one in mine:
+        yield {column: getattr(one, column) for column in _EACH}
+
+
+def _topics(mine: list[Position]) -> Iterator[Row]:
+    for topic, found in groupby(mine, key=lambda one: one.topic):
+        parts = list(found)
+        lag, seconds = total(parts)
+        yield {"topic": topic, "partitions": len(parts), "lag": lag, "lag_s": seconds}

@@ -1,0 +1,87 @@
+"""`penstock group seek`: disruptive, so the plan (before, after, delta) is shown first."""
+
+import click
+
+from console.flags.complete import group_names, topic_names
+from console.flags.confirm import at_terminal, confirm, dry_run_option, yes_option
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.model.failure import OK, usage
+from console.model.link import Link
+from console.model.seek import move, plan, read_to, refuse_readers
+from console.show.output import Row, emit, rows_of, say, table
+
+
+@click.command("seek")
+@click.argument("name", metavar="GROUP", shell_complete=group_names)
+@click.option(
+    "--to", metavar="WHERE",
+    help="start, end, 47, +5, -5 (from what is committed), start+5, end-5, @2013-01-31, 2h (ago).",
+)  # fmt: skip
+@click.option("--to-group", metavar="GROUP", help="Where this group is.")
+@click.option(
+    "--to-file", metavar="FILE", help="TOPIC PARTITION OFFSET lines, CSV or JSON; -: stdin."
+)
+@click.option(
+    "-t", "--topic", "--topics", "topics", multiple=True, metavar="TOPIC[:P,…]",
+    shell_complete=topic_names,
+    help="Only these; topics that the group has not committed yet too.",
+)  # fmt: skip
+@yes_option
+@dry_run_option
+@formatted
+@connected
+def command(
+    link: Link,
+    name: str,
+    to: str | None,
+    to_group: str | None,
+    to_file: str | None,
+    topics: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+    output: str,
+) -> int:
+    """Move the committed offsets of a group. The plan is shown first.
+
+    A group that has members is refused. An offset out of what is there becomes the nearest one that
+    is. Without -t these are all topics that the group has committed (or those of the other group,
+    or of the file).
+
+    \b
+    penstock group seek billing --to start --dry-run
+    penstock group seek billing --to 2h -t orders
+    penstock group seek billing --to=-100 -t orders:0,2 --yes
+    penstock group describe billing -o csv > saved.csv
+    penstock group seek billing --to-file saved.csv --yes
+    """
+    if sum(one is not None for one in (to, to_group, to_file)) != 1:
+        raise usage("say --to WHERE, --to-group GROUP or --to-file FILE: one of the three")
+    target = read_to(to) if to is not None else None
+    if not dry_run:
+        refuse_readers(link, name, may_be_new=bool(topics or to_group or to_file))
+    moves = plan(link, name, topics, to=target, to_group=to_group, to_file=to_file)
+    rows = rows_of(moves)
+    if not moves:
+        say(f"{name} has no committed offsets there; -t TOPIC names a topic to begin with")
+        emit([], output)
+    elif dry_run:
+        _show(rows, "would be moved", output)
+    else:
+        if not yes:
+            _ask(name, rows, output)
+        move(link, name, moves)
+        _show(rows, "moved", output)
+    return OK
+
+
+def _ask(name: str, rows: list[Row], output: str) -> None:
+    if at_terminal():
+        table(list(rows[0]), rows, err=True)
+    elif output not in ("json", "jsonl"):  # there the one document is the failure
+        _show(rows, "not moved", output)
+    confirm(f"This moves {len(rows)} committed offset(s) of {name}", yes=False)
+
+
+def _show(rows: list[Row], status: str, output: str) -> None:
+    emit([row | {"status": status} for row in rows], output, name="topic")

@@ -1,0 +1,63 @@
+"""`penstock job add`."""
+
+import click
+
+from console.commands.job.wish import NO_RUNNER
+from console.flags.confirm import dry_run_option
+from console.flags.jobs import in_folder, timeout_option, wait_option
+from console.flags.output import formatted
+from console.model.failure import FAILED, OK
+from console.model.jobs import has_runner, settle
+from console.show.output import Row, emit, rows_of, say, telling
+from spark_local.folder import RUNNING, STOPPED, Folder
+from spark_local.job import Job
+
+
+@click.command("add")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--stopped", is_flag=True, help="Take it in and do not start it.")
+@dry_run_option
+@wait_option
+@timeout_option
+@formatted
+@in_folder
+def command(
+    folder: Folder,
+    files: tuple[str, ...],
+    stopped: bool,
+    dry_run: bool,
+    no_wait: bool,
+    timeout: float,
+    output: str,
+) -> int:
+    """Check job files, take copies of them, and start them. A job of the same name is replaced and
+    goes on from where it was.
+
+    \b
+    penstock job add delays.toml
+    penstock job add *.toml --dry-run
+    """
+    from spark_local.jobfile import load
+
+    jobs = [load(file) for file in files]
+    if dry_run:
+        emit([_row(job, folder) for job in jobs], output)
+        return OK
+    wished = STOPPED if stopped else RUNNING
+    places = [folder.add(job, state=wished) for job in jobs]
+    pairs = [(place, place.wish()) for place in places]
+    if not has_runner(folder):
+        say(NO_RUNNER)
+    rows = rows_of(settle(folder, pairs, timeout, wait=not no_wait))
+    emit(rows, output, narrow=telling(rows), name="job")
+    return FAILED if any(row["state"] == "failed" for row in rows) else OK
+
+
+def _row(job: Job, folder: Folder) -> Row:
+    there = any(one.name == job.name for one in folder.jobs())
+    return {
+        "job": job.name,
+        "status": "would be replaced" if there else "would be added",
+        "reads": [one.place.text for one in job.inputs],
+        "writes": job.sink.place.text,
+    }

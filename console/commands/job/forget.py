@@ -1,0 +1,85 @@
+"""`penstock job reset` and `remove`: irrecoverable, so the name is typed."""
+
+from typing import Final
+
+import click
+
+from console.commands.job.wish import NO_RUNNER
+from console.flags.confirm import confirm_names, dry_run_option, yes_option
+from console.flags.jobs import in_folder, timeout_option
+from console.flags.output import formatted
+from console.model import jobs
+from console.model.failure import OK
+from console.show.output import Row, emit, say
+from spark_local.folder import RUNNING, STOPPED, Folder
+
+_MEANS: Final = {
+    "checkpoint": "how far it read, and its state (windows, counts, joins)",
+    "schemas.json": "the columns that were inferred",
+    "dead.json": "the count of dead letters",
+}
+
+
+@click.command("reset")
+@click.argument("name", metavar="NAME")
+@yes_option
+@dry_run_option
+@timeout_option
+@formatted
+@in_folder
+def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, output: str) -> int:
+    """Let a job forget how far it came: it begins again where its file says ("start"), and writes
+    what it derives from there once more. Topics stay as they are.
+
+    \b
+    penstock job reset delays --dry-run
+    penstock job reset delays
+    """
+    place = folder.get(name)
+    rows: list[Row] = [
+        {"forgets": _MEANS[kind], "name": kind, "bytes": size}
+        for kind, size in place.remembers().items()
+    ]
+    if dry_run or not rows:
+        say(f"Job {name} {'would forget' if rows else 'has nothing to forget'}.")
+        emit(rows, output)
+        return OK
+    for row in rows:
+        say(f"  {row['forgets']}: {row['bytes']:,} bytes")
+    confirm_names(f"Job {name} forgets this", [name], yes=yes)
+    runs = place.wish().state == RUNNING
+    if runs and jobs.has_runner(folder):
+        jobs.settle(folder, [(place, place.wish_for(STOPPED))], timeout, until=jobs.ENDED)
+    place.forget()
+    if runs:
+        if not jobs.has_runner(folder):
+            say(NO_RUNNER)
+        jobs.settle(folder, [(place, place.wish_for(RUNNING))], timeout)
+    emit(rows, output)
+    return OK
+
+
+@click.command("remove")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@yes_option
+@dry_run_option
+@timeout_option
+@formatted
+@in_folder
+def remove(
+    folder: Folder, names: tuple[str, ...], yes: bool, dry_run: bool, timeout: float, output: str
+) -> int:
+    """Stop jobs and delete them: the copy of the file, how far they came, their logs. What they
+    wrote stays.
+
+    \b
+    penstock job remove delays
+    """
+    places = [folder.get(name) for name in dict.fromkeys(names)]
+    if not dry_run:
+        listed = ", ".join(place.name for place in places)
+        confirm_names(f"This deletes {listed} and how far it came", list(names), yes=yes)
+        jobs.remove(folder, places, timeout)
+    done = "would be removed" if dry_run else "removed"
+    emit([{"job": place.name, "status": done} for place in places], output, name="job")
+    return OK

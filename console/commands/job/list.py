@@ -1,0 +1,30 @@
+"""`penstock job list`."""
+
+import click
+
+from console.flags.jobs import in_folder
+from console.flags.output import formatted
+from console.model.failure import OK
+from console.model.jobs import listed
+from console.show.output import emit, rows_of
+from spark_local.folder import Folder
+
+
+@click.command("list")
+@formatted
+@in_folder
+def command(folder: Folder, output: str) -> int:
+    """List the jobs of the folder, what each reads and writes, and how it is.
+
+    \b
+    penstock job list
+    penstock job list -o json
+    """
+    emit(
+        rows_of(listed(folder)),
+        output,
+        narrow=("job", "wish", "state", "reads", "writes"),
+        name="job",
+        empty=f"There is no job in {folder.path}; penstock job add FILE makes one.",
+    )
+    return OK

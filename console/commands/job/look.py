@@ -1,0 +1,120 @@
+"""`penstock job preview` and `explain`: a job looked at by a Spark of its own, before it runs."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from console.flags.connection import connected
+from console.flags.jobs import in_folder, master_option, memory_option
+from console.flags.output import formatted
+from console.model.failure import OK
+from console.model.jobs import job_of
+from console.model.link import Link, reach
+from console.show.output import Row, emit, say
+from spark_local.folder import Folder
+from spark_local.job import Job
+
+
+@click.command("preview")
+@click.argument("job", metavar="FILE|NAME")
+@click.option("-n", "--rows", type=click.IntRange(1, 10_000), default=20, help="[default: 20]")
+@click.option(
+    "--last", type=click.IntRange(1), default=10_000, metavar="RECORDS",
+    help="Of how many records of each partition.  [default: 10000]",
+)  # fmt: skip
+@master_option
+@memory_option
+@formatted
+@connected
+@in_folder
+def preview(
+    folder: Folder,
+    link: Link,
+    job: str,
+    rows: int,
+    last: int,
+    master: str,
+    memory: str,
+    output: str,
+) -> int:
+    """Derive from the last records of each source and show some of it. Nothing is written and
+    nothing is remembered. Inferred columns are shown as a schema to copy.
+
+    \b
+    penstock job preview delays.toml
+    """
+    from spark_local.engine import look
+
+    read = job_of(folder, job)
+    with _spark(read, link, master, memory) as (spark, bootstrap):
+        found = look.preview(spark, read, bootstrap, rows=rows, last=last)
+    for one in read.inputs:
+        if one.schema == "infer":
+            say(f'{one.name}: schema = "{found.schemas[one.name]}"')
+    shown: list[Row] = [{name: _cell(row[name]) for name in found.columns} for row in found.rows]
+    say(", ".join(f"{name} {kind.upper()}" for name, kind in found.kinds.items()))
+    for topic, (part, whole) in found.parts.items():
+        say(
+            f"Of topic {topic} the last {part:,} of {whole:,} records: counts and sums are of "
+            "these alone; --last RECORDS reads more."
+        )
+    emit(shown, output, name=found.columns[0])
+    if not shown:
+        say("It derives no row from these records.")
+    return OK
+
+
+def _cell(value: object) -> object:
+    return value if isinstance(value, int | float | str | bool | None) else str(value)
+
+
+@click.command("explain")
+@click.argument("job", metavar="FILE|NAME")
+@master_option
+@memory_option
+@formatted
+@connected
+@in_folder
+def explain(folder: Folder, link: Link, job: str, master: str, memory: str, output: str) -> int:
+    """Show Spark's plan of a job, what it remembers between batches, and how a batch that is
+    written again after a crash looks to readers.
+
+    \b
+    penstock job explain delays.toml
+    """
+    from spark_local.engine import look
+
+    read = job_of(folder, job)
+    with _spark(read, link, master, memory) as (spark, bootstrap):
+        found = look.explain(spark, read, bootstrap)
+    if output in ("json", "jsonl"):
+        print(json.dumps(found, indent=2 if output == "json" else None, ensure_ascii=False))
+        return OK
+    print("DERIVES   " + ", ".join(f"{n} {k.upper()}" for n, k in found["columns"].items()))
+    for line in found["state"] or ["nothing"]:
+        print(f"REMEMBERS {line}")
+    print(f"REPEATED  {found['repeated']}\n\n{found['plan']}")
+    return OK
+
+
+@contextmanager
+def _spark(job: Job, link: Link, master: str, memory: str) -> Iterator[tuple[Any, str]]:
+    """(a Spark session for this look, the broker to ask). What Spark raises is told as of a job."""
+    from spark_local.engine import session
+    from spark_local.engine.causes import translate
+
+    bootstrap = job.bootstrap or link.bootstrap
+    reach(bootstrap)
+    with tempfile.TemporaryDirectory(prefix="penstock-look-") as place:
+        spark = session.start(job.master or master, Path(place), memory=memory)
+        try:
+            yield spark, bootstrap
+        except Exception as problem:
+            raise translate(problem, job.name) from None
+        finally:
+            session.end(spark)

@@ -1,0 +1,99 @@
+"""`penstock job run`: one job in this process, without the runner."""
+
+import signal
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from console.flags.connection import connected
+from console.flags.jobs import in_folder, memory_option
+from console.flags.output import formatted
+from console.model.failure import FAILED, OK, Failure
+from console.model.jobs import job_of
+from console.model.link import Link, reach
+from console.show.output import Row, emit, say
+from spark_local.board import Board
+from spark_local.cause import JobError
+from spark_local.folder import RUNNING, Folder
+
+if TYPE_CHECKING:
+    from spark_local.engine.jobthread import JobThread
+
+
+@click.command("run")
+@click.argument("job", metavar="FILE|NAME")
+@click.option("--once", is_flag=True, help="What is there, then the end.")
+@click.option("--master", metavar="MASTER", help="Where Spark works, instead of the job's own.")
+@memory_option
+@formatted
+@connected
+@in_folder
+def command(
+    folder: Folder,
+    link: Link,
+    job: str,
+    once: bool,
+    master: str | None,
+    memory: str,
+    output: str,
+) -> int:
+    """Run one job in this terminal, from where it came to: until Ctrl-C, or with --once until it
+    has derived from all that is there.
+
+    \b
+    penstock job run delays.toml --once
+    penstock job run delays.toml --once --master spark://host:7077
+    """
+    from spark_local.engine import session
+    from spark_local.engine.jobthread import JobThread
+
+    read = job_of(folder, job)
+    read = replace(read, trigger_ms=None) if once else read
+    place = folder.at(read.name)
+    wished = place.wish()
+    if wished.state == RUNNING and folder.runner_pid() is not None:
+        remedy = f"penstock job stop {read.name} ends it there"
+        raise JobError(f"the runner runs {read.name} already", remedy)
+    reach(read.bootstrap or link.bootstrap)
+    chosen = master or read.master or "local[*]"
+    place.path.mkdir(parents=True, exist_ok=True)
+    board = Board(place, None, wished.number)
+    board.describe(read, chosen)
+    with tempfile.TemporaryDirectory(prefix="penstock-run-") as scratch:
+        spark = session.start(chosen, Path(scratch), memory=memory)
+        thread = JobThread(spark, read, place, link.bootstrap, board)
+        _until_end(thread, board)
+        session.end(spark)
+    progress = board.content.get("progress") or {}
+    row: Row = {"job": read.name, "state": board.state}
+    row |= {key: progress.get(key) for key in ("rows_in", "rows_out", "late_rows", "dead_letters")}
+    if board.state == "failed":
+        cause = thread.cause
+        assert cause is not None
+        raise Failure(cause.problem, cause.remedy, name="JOB_FAILED", code=FAILED)
+    emit([row], output, name="job")
+    return OK
+
+
+def _until_end(thread: "JobThread", board: Board) -> None:
+    """Let it run; Ctrl-C and SIGTERM end it after its batch."""
+    ending = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ending.set())
+    thread.start()
+    said, asked = "", False
+    while thread.is_alive():
+        ending.wait(0.2)
+        if ending.is_set() and not asked:
+            asked = True
+            thread.stop()
+        if asked:
+            thread.join(0.2)
+        now = f"{board.state}{': ' + board.content['cause'] if board.content['cause'] else ''}"
+        if now != said:
+            say(now)
+            said = now

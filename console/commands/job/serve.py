@@ -1,0 +1,33 @@
+"""`penstock job serve`: the runner in this process."""
+
+import click
+
+from console.flags.connection import connected
+from console.flags.jobs import in_folder, master_option, memory_option
+from console.model.failure import OK
+from console.model.link import Link
+from console.show.output import say
+from spark_local.folder import Folder
+
+
+@click.command("serve")
+@master_option
+@memory_option
+@connected
+@in_folder
+def command(folder: Folder, link: Link, master: str, memory: str) -> int:
+    """Keep all jobs of the folder running until Ctrl-C; each then ends after its batch.
+
+    It starts and stops jobs as the other commands say, starts what failed again, and waits for an
+    appliance that is away. Its Spark starts with the first job.
+
+    \b
+    penstock job serve
+    penstock job serve --jobs /var/lib/penstock/jobs --memory 2g
+    """
+    from spark_local.engine.runner import Runner
+
+    folder.path.mkdir(parents=True, exist_ok=True)  # a folder that cannot be is said at once
+    say(f"Jobs of {folder.path} run against {link.bootstrap}; Ctrl-C ends them in order.")
+    Runner(folder, link.bootstrap, master, memory).run()
+    return OK

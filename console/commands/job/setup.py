@@ -1,0 +1,41 @@
+"""`penstock job setup`."""
+
+from pathlib import Path
+
+import click
+
+from console.flags.output import formatted
+from console.model.failure import OK, Failure
+from console.show.output import emit, say
+from spark_local.cause import JobError
+
+
+@click.command("setup")
+@click.option(
+    "--jar", "jars", multiple=True, metavar="FILE",
+    help="Keep this jar with them: a database's driver. May be repeated.",
+)  # fmt: skip
+@formatted
+def command(jars: tuple[str, ...], output: str) -> int:
+    """Fetch the jars of Spark's Kafka connector, of the version of the installed PySpark, into your
+    cache folder. Jobs then start without any network.
+
+    A host without Maven Central sets PENSTOCK_MAVEN_REPOSITORY to its mirror's address, or
+    PENSTOCK_IVY_SETTINGS to a settings file of Ivy; the mirrors of ~/.m2/settings.xml are used.
+    """
+    from spark_local.engine import jars as kept
+
+    try:
+        if not kept.found():
+            say("Fetching the jars of Spark's Kafka connector; this takes a minute.")
+        kept.fetch()
+        for jar in jars:
+            kept.add(Path(jar))
+        rows = [
+            {"name": jar.name, "bytes": jar.stat().st_size, "folder": str(jar.parent)}
+            for jar in kept.need_jars()
+        ]
+    except JobError as problem:
+        raise Failure(problem.problem, problem.remedy, name="SETUP") from None
+    emit(rows, output)
+    return OK

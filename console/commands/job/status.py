@@ -1,0 +1,57 @@
+"""`penstock job status`. It needs neither Spark nor Java: the runner has written it all down."""
+
+from typing import Final
+
+import click
+
+from console.flags.connection import connected
+from console.flags.jobs import in_folder
+from console.flags.output import formatted
+from console.model.failure import NEGATIVE, OK
+from console.model.jobs import statuses
+from console.model.link import Link
+from console.show.output import Row, emit, plain, rows_of, say
+from spark_local.folder import Folder
+
+_NARROW: Final = (
+    "job", "state", "rows_in", "rows_out", "rows_per_s", "lag_records", "lag_s", "late_rows",
+    "dead_letters", "cause",
+)  # fmt: skip
+
+
+@click.command("status")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--check", is_flag=True, help="Exit code 4 unless every job that should run does so.")
+@formatted
+@connected
+@in_folder
+def command(folder: Folder, link: Link, names: tuple[str, ...], check: bool, output: str) -> int:
+    """Show how jobs are. On another host, or without the jobs folder, it asks the appliance.
+
+    \b
+    penstock job status
+    penstock job status delays
+    penstock job status --check && echo all is well
+    """
+    found = statuses(folder, link, names)
+    rows = rows_of(found)
+    if not rows:
+        where = folder.path if folder.path.is_dir() else link.bootstrap
+        say(f"There is no job in {where}; penstock job add FILE makes one.")
+    if len(names) == 1 and output == "table":
+        _one(rows[0])
+    else:
+        useful = [name for name in _NARROW if name != "cause" or any(r["cause"] for r in rows)]
+        emit(rows, output, narrow=useful, name="job")
+    for row in rows if output == "table" and len(names) != 1 else ():
+        if row["note"] or row["remedy"]:
+            say(f"{row['job']}: {row['note'] or row['remedy']}")
+    return NEGATIVE if check and any(one.sick for one in found) else OK
+
+
+def _one(row: Row) -> None:
+    """One job: a line for each thing that is known, the cause first."""
+    first = [key for key in ("job", "state", "cause", "remedy", "note") if row[key]]
+    rest = [key for key in row if key not in (*first, "since", "updated", "next_attempt")]
+    for key in (*first, *(key for key in rest if row[key] is not None)):
+        print(f"{key.replace('_', ' ').upper():16}{plain(row[key])}")

@@ -1,0 +1,88 @@
+"""`penstock job start`, `stop` and `restart`: they say what is wished of jobs, and wait for it."""
+
+from collections.abc import Callable
+
+import click
+
+from console.flags.jobs import all_option, in_folder, named, timeout_option, wait_option
+from console.flags.output import formatted
+from console.model.failure import FAILED, OK
+from console.model.jobs import ENDED, SETTLED, has_runner, settle
+from console.show.output import emit, rows_of, say, telling
+from spark_local.folder import RUNNING, STOPPED, Folder, JobFolder, Wish
+
+NO_RUNNER = "No runner works here: penstock job serve starts one, and with it these jobs."
+
+
+def _wishing(
+    name: str, *, to_end: bool = False
+) -> Callable[[Callable[[JobFolder], Wish]], click.Command]:
+    """A command of the jobs that are named. What it decorates writes the wish down for one of them,
+    or finds it there; its docstring is the command's help. to_end: they are waited for until they
+    have ended, and none of them has to run."""
+
+    def made(wish: Callable[[JobFolder], Wish]) -> click.Command:
+        @click.command(name, help=wish.__doc__)
+        @click.argument("names", nargs=-1, metavar="[NAME]...")
+        @all_option
+        @wait_option
+        @timeout_option
+        @formatted
+        @in_folder
+        def command(
+            folder: Folder,
+            names: tuple[str, ...],
+            everyone: bool,
+            no_wait: bool,
+            timeout: float,
+            output: str,
+        ) -> int:
+            pairs = [(place, wish(place)) for place in named(folder, names, everyone)]
+            if not has_runner(folder):
+                say(NO_RUNNER)
+            until = ENDED if to_end else SETTLED
+            rows = rows_of(settle(folder, pairs, timeout, until=until, wait=not no_wait))
+            emit(rows, output, narrow=telling(rows), name="job")
+            failed = any(row["state"] == "failed" for row in rows)
+            return FAILED if failed and not to_end else OK
+
+        assert isinstance(command, click.Command)
+        return command
+
+    return made
+
+
+@_wishing("start")
+def start(place: JobFolder) -> Wish:
+    """Start jobs. One that runs already is left alone; one that failed or has ended begins again
+    from its last batch.
+
+    \b
+    penstock job start delays
+    penstock job start --all
+    """
+    wish = place.wish()
+    ended = place.state().get("state") in ("failed", "finished")
+    return wish if wish.state == RUNNING and not ended else place.wish_for(RUNNING)
+
+
+@_wishing("stop", to_end=True)
+def stop(place: JobFolder) -> Wish:
+    """Stop jobs. The batch that is being written is finished first, so nothing is written twice
+    when they are started again.
+
+    \b
+    penstock job stop delays
+    """
+    wish = place.wish()
+    return wish if wish.state == STOPPED else place.wish_for(STOPPED)
+
+
+@_wishing("restart")
+def restart(place: JobFolder) -> Wish:
+    """Stop jobs, each after its batch, and start them again from there.
+
+    \b
+    penstock job restart delays
+    """
+    return place.wish_for(RUNNING)

@@ -1,0 +1,153 @@
+"""`penstock produce`: lines (or files) become records; idempotent, acks=all, in order."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from console.flags.complete import topic_names
+from console.flags.connection import connected
+from console.flags.output import remember
+from console.model.failure import usage
+from console.model.link import Link
+from console.model.writing import write
+from console.show.output import FORMATS, emit, rows_of, say
+from console.show.record_format import Headers, parse_headers, reader, unescape
+
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+_CHUNK: Final = 1 << 16
+
+
+@click.command("produce")
+@click.argument("topic", shell_complete=topic_names)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("-k", "--key", help="The key of every record.")
+@click.option("-K", "--key-delimiter", metavar="D", help="Lines are KEY D VALUE.")
+@click.option("-D", "--delimiter", metavar="D", default="\\n", help=r"Between records.  [\n]")
+@click.option("-H", "--header", "headers", multiple=True, metavar="K=V", help="A header of all.")
+@click.option("-Z", "--tombstone", is_flag=True, help="Empty keys and values are null.")
+@click.option("-z", "--compression", type=click.Choice(CODECS), help="The codec.")
+@click.option("-p", "--partition", type=click.IntRange(0), metavar="N", help="The partition.")
+@click.option("--acks", type=click.Choice(["0", "1", "all", "-1"]), help="[default: all]")
+@click.option("-f", "--record-format", metavar="F", help="How lines read: %k %v %p %h, as '%k,%v'.")
+@click.option(
+    "-o", "--output", "--format", "output", type=click.Choice(FORMATS), is_eager=True,
+    callback=remember, metavar="FORM", help="Print where each record went, in this form.",
+)  # fmt: skip
+@connected
+def command(
+    link: Link,
+    topic: str,
+    files: tuple[str, ...],
+    output: str | None,
+    compression: str | None,
+    acks: str | None,
+    **how: Any,
+) -> None:
+    """Write records: each line of stdin is a value, or each FILE as a whole.
+
+    \b
+    echo world | penstock produce hello
+    printf 'a:1\\nb:2\\n' | penstock produce hello -K:
+    penstock produce hello -k photo picture.png
+    penstock produce hello -k gone -Z < /dev/null     (a key without any line: one tombstone)
+    """
+    chosen = {"compression_type": compression, "acks": acks}
+    settings = {key: value for key, value in chosen.items() if value is not None}
+    records = _records(files, **how)
+    count, places = write(link, topic, records, settings, keep=output is not None)
+    if output:
+        emit(rows_of(places), output, name="topic")
+    say(f"{count} record{'s'[: count != 1]} to {topic}")
+
+
+def _records(
+    files: tuple[str, ...],
+    *,
+    key: str | None,
+    key_delimiter: str | None,
+    delimiter: str,
+    headers: tuple[str, ...],
+    tombstone: bool,
+    partition: int | None,
+    record_format: str | None,
+) -> Iterator[dict[str, Any]]:
+    """The arguments of `Producer.produce` for each record. Raises Failure before the first."""
+    if record_format and (key is not None or key_delimiter):
+        raise usage("-f says where the key is: leave out -k and -K")
+    if any("=" not in item for item in headers):
+        raise usage("-H takes KEY=VALUE")
+    common: dict[str, Any] = {}
+    if key is not None:
+        common["key"] = key.encode()
+    if partition is not None:
+        common["partition"] = partition
+    split = _splitter(key_delimiter, record_format)
+    fixed = parse_headers(headers)
+    values = _values(files, unescape(delimiter))
+    if tombstone and key is not None:
+        values = _one_at_least(values)
+    return _walk(values, split, common, fixed, tombstone)
+
+
+def _one_at_least(values: Iterator[bytes]) -> Iterator[bytes]:
+    yield next(values, b"")
+    yield from values
+
+
+def _splitter(
+    key_delimiter: str | None, record_format: str | None
+) -> Callable[[bytes], dict[str, Any] | None]:
+    if record_format:
+        return reader(record_format)
+    if key_delimiter:
+        between = unescape(key_delimiter)
+
+        def split(line: bytes) -> dict[str, Any] | None:
+            key, found, value = line.partition(between)
+            return {"key": key, "value": value} if found else {"value": line}
+
+        return split
+    return lambda line: {"value": line}
+
+
+def _walk(
+    values: Iterator[bytes],
+    split: Callable[[bytes], dict[str, Any] | None],
+    common: dict[str, Any],
+    fixed: Headers,
+    tombstone: bool,
+) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(values, 1):
+        fields = split(line)
+        if fields is None:
+            raise usage(f"line {number} does not fit the format of -f")
+        record = common | fields
+        if fixed:
+            record["headers"] = fixed + record.get("headers", [])
+        if tombstone:
+            for part in ("key", "value"):
+                record[part] = record.get(part) or None
+        yield record
+
+
+def _values(files: tuple[str, ...], delimiter: bytes) -> Iterator[bytes]:
+    if files:
+        for name in files:
+            try:
+                yield Path(name).read_bytes()
+            except OSError as problem:
+                raise usage(f"{name} cannot be read: {problem.strerror}") from None
+        return
+    if not delimiter:
+        yield sys.stdin.buffer.read()
+        return
+    rest = b""
+    while chunk := os.read(0, _CHUNK):
+        *whole, rest = (rest + chunk).split(delimiter)
+        yield from whole
+    if rest:
+        yield rest

@@ -1,0 +1,99 @@
+"""`penstock quota set` and `unset`: a change can be undone, so nobody is asked, as with `config
+set`; before and after are shown."""
+
+import click
+
+from appliance.quotas.limits import Entity, entity_text
+from console.flags.confirm import dry_run_option, undoable
+from console.flags.connection import connected, key_values
+from console.flags.entity import entity_flags, needed
+from console.flags.output import formatted
+from console.model.failure import OK, usage
+from console.model.link import Link
+from console.model.quota_values import kind_of, read, shown
+from console.model.quotas import change, own_quotas
+from console.show.output import Row, emit, say
+
+
+@click.command("set")
+@click.argument("pairs", nargs=-1, required=True, metavar="QUOTA=VALUE...")
+@entity_flags
+@undoable
+@dry_run_option
+@formatted
+@connected
+def set_(link: Link, pairs: tuple[str, ...], entity: Entity, dry_run: bool, output: str) -> int:
+    """Set quotas; they hold from the next request on.
+
+    QUOTA is Kafka's name or a short one: produce (producer_byte_rate), fetch (consumer_byte_rate),
+    request (request_percentage), mutations (controller_mutation_rate), connections
+    (connection_creation_rate). VALUE: 10MB/s, 1.5MiB/s, 250000; 50% of one CPU; 5/s.
+
+    \b
+    penstock quota set --client-id loader produce=10MB/s fetch=20MB/s
+    penstock quota set --user alice --default client-id produce=1MB/s
+    penstock quota set --default ip connections=20/s --dry-run
+    """
+    changes: dict[str, float | None] = {}
+    for name, text in key_values(pairs, "the quota").items():
+        kind = kind_of(name)
+        changes[kind] = read(kind, text)
+    return _change(link, needed(entity), changes, dry_run=dry_run, output=output)
+
+
+@click.command("unset")
+@click.argument("names", nargs=-1, metavar="[QUOTA]...")
+@click.option("--all", "everything", is_flag=True, help="All quotas of the entity.")
+@entity_flags
+@undoable
+@dry_run_option
+@formatted
+@connected
+def unset(
+    link: Link,
+    names: tuple[str, ...],
+    everything: bool,
+    entity: Entity,
+    dry_run: bool,
+    output: str,
+) -> int:
+    """Take quotas away; what a less specific entity has holds then.
+
+    \b
+    penstock quota unset --client-id loader produce
+    penstock quota unset --default user --all
+    """
+    if bool(names) == everything:
+        raise usage("name the quotas, or say --all: one of the two")
+    kinds = [kind_of(name) for name in names] or list(own_quotas(link, needed(entity)))
+    if not kinds:
+        say(f"{entity_text(entity)} has no quotas")
+        emit([], output)
+        return OK
+    return _change(link, needed(entity), dict.fromkeys(kinds), dry_run=dry_run, output=output)
+
+
+def _change(
+    link: Link,
+    entity: Entity,
+    changes: dict[str, float | None],
+    *,
+    dry_run: bool,
+    output: str,
+) -> int:
+    def value(kind: str, number: float | None) -> float | str | None:
+        return shown(kind, number) if output in ("table", "wide") else number
+
+    done = "would be changed" if dry_run else "changed"
+    rows: list[Row] = [
+        {
+            "entity": entity_text(entity),
+            "quota": one.kind,
+            "before": value(one.kind, one.before),
+            "after": value(one.kind, one.after),
+            "status": "as it was" if one.before == one.after else done,
+        }
+        for one in change(link, entity, changes, dry_run=dry_run)
+    ]
+    emit(rows, output, name="quota")
+    return OK

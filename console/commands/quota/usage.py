@@ -1,0 +1,60 @@
+"""`penstock quota usage`."""
+
+import click
+
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.flags.watch import watched
+from console.model.failure import OK
+from console.model.link import Link
+from console.model.quota_values import shown
+from console.model.quotas import Usage, usage_now
+from console.show.output import Row, emit
+
+
+@click.command("usage")
+@click.option("--throttled", is_flag=True, help="Only who has to wait just now.")
+@formatted
+@connected
+@watched
+def command(link: Link, throttled: bool, output: str) -> int:
+    """Show how much of each quota is used now, and who is throttled for how long.
+
+    Rates are those of the last windows (quota.window.num times quota.window.size.seconds), of all
+    processes together. WHO is counted together; SET FOR is the entity that has the limit. Who used
+    nothing since the appliance started has no row.
+
+    \b
+    penstock quota usage -w
+    penstock quota usage --throttled -o json
+    """
+    found = [one for one in usage_now(link) if one.throttle_ms or not throttled]
+    rows = [_row(one, output) for one in found]
+    narrow = ("quota", "who", "limit", "rate", "used_percent", "throttle_ms", "set_for")
+    emit(rows, output, narrow=narrow, name="who", empty=_nobody(throttled))
+    return OK
+
+
+def _nobody(throttled: bool) -> str:
+    if throttled:
+        return "nobody is throttled"
+    return "nobody has used a quota since the start; penstock quota list shows those that are set"
+
+
+def _row(one: Usage, output: str) -> Row:
+    people = output in ("table", "wide")
+    names = {"user": one.user, "client-id": one.client_id, "ip": one.ip}
+    told = " ".join(f"{key}={name}" for key, name in names.items() if name)
+    return {
+        "quota": one.quota,
+        "who": told or "everybody",
+        "user": one.user,
+        "client_id": one.client_id,
+        "ip": one.ip,
+        "limit": shown(one.quota, one.limit) if people else one.limit,
+        "rate": shown(one.quota, one.rate) if people else round(one.rate, 3),
+        "used_percent": round(one.used * 100, 1),
+        "throttle_ms": one.throttle_ms,
+        "throttled": one.throttled,
+        "set_for": one.set_for,
+    }

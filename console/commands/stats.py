@@ -1,0 +1,84 @@
+"""`penstock stats`."""
+
+import time
+from typing import Any, Final
+
+import click
+
+from console.commands.up import DEFAULT_DATA
+from console.flags.output import formatted
+from console.flags.watch import watched
+from console.model.failure import OK, usage
+from console.model.stats import Meter
+from console.show.output import emit, rows_of
+
+_METER: Final = "penstock.meter"
+_APIS: Final[tuple[str, ...]] = (
+    "api",
+    "requests",
+    "requests_s",
+    "in_mb_s",
+    "out_mb_s",
+    "p50_ms",
+    "p99_ms",
+    "errors",
+)
+
+
+@click.command("stats")
+@click.option(
+    "--data", metavar="DIR", default=DEFAULT_DATA,
+    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
+)  # fmt: skip
+@click.option("-p", "--processes", is_flag=True, help="Its processes instead of its APIs.")
+@click.option("-t", "--topics", is_flag=True, help="Its topics instead of its APIs.")
+@click.option(
+    "--over", type=click.FloatRange(0.01, 3600), metavar="SECONDS",
+    help="Of the next so many seconds.  [default: since the start]",
+)  # fmt: skip
+@formatted
+@watched
+@click.pass_context
+def command(
+    ctx: click.Context,
+    data: str,
+    processes: bool,
+    topics: bool,
+    over: float | None,
+    output: str,
+) -> int:
+    """Show how an appliance of this host is doing, without asking it: requests, MB (10^6 bytes) and
+    errors by API, and how long answers took.
+
+    Rates are since the start of the appliance; with -w each picture but the first one is about the
+    time since the one before. Times are from a request's bytes to the turn that sends its answer,
+    exact to 1.6 percent. Only the user that runs the appliance may look, and root.
+
+    \b
+    penstock stats -w
+    penstock stats --over 10 -o json
+    penstock stats --topics --data /srv/events
+    """
+    if processes and topics:
+        raise usage("say one of --processes, --topics")
+    meter = _meter(ctx, data, over)
+    found: list[Any] = meter.apis()
+    name, narrow, empty = "api", _APIS, "nobody has asked anything"
+    if processes:
+        found, name, narrow = meter.processes(), "process", ()
+    elif topics:
+        found, name, narrow, empty = meter.topics(), "topic", (), "there is no topic"
+    emit(rows_of(found), output, narrow=narrow, name=name, empty=empty)
+    return OK
+
+
+def _meter(ctx: click.Context, data: str, over: float | None) -> Meter:
+    """The one of this command, after its next look."""
+    meter: Meter | None = ctx.meta.get(_METER)
+    if meter is None:
+        ctx.meta[_METER] = meter = Meter(data)
+        if over is None:
+            return meter
+        time.sleep(over)
+    meter.look()
+    return meter

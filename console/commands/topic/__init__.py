@@ -1,0 +1,36 @@
+"""`penstock topic …`: the table of its commands."""
+
+from console.root import LazyGroup
+
+command = LazyGroup(
+    "topic",
+    package=__name__,
+    table={
+        "list": ("list", "List topics."),
+        "describe": ("describe", "Show partitions, offsets and settings of topics."),
+        "create": ("create", "Create topics."),
+        "delete": ("delete", "Delete topics and their records."),
+        "undelete": ("delete:undelete", "Bring deleted topics back."),
+        "config": ("config", "Get, set and unset settings of a topic."),
+        "alter-config": ("config:alter", "Set and unset settings in one go."),
+        "add-partitions": ("add_partitions", "Give a topic more partitions."),
+        "trim": ("trim", "Delete the oldest records of a topic."),
+        "produce": (".produce", "Write records (also: penstock produce)."),
+        "consume": (".consume", "Read records (also: penstock consume)."),
+    },
+    aliases={
+        "ls": "list",
+        "info": "describe",
+        "rm": "delete",
+        "trim-prefix": "trim",
+        "configs": "config",
+    },
+    help="Create, inspect, change and delete topics.",
+    epilog="""\b
+Examples:
+  penstock topic create orders -p 3 -c retention.ms=86400000
+  penstock topic list -o json
+  penstock topic describe orders -a
+  penstock topic trim orders -o 2h --dry-run""",
+)
+"""What the root calls for `penstock topic`."""

@@ -1,0 +1,67 @@
+"""`penstock topic create`."""
+
+import click
+
+from console.flags.complete import topic_settings
+from console.flags.confirm import dry_run_option
+from console.flags.connection import connected, key_values
+from console.flags.output import formatted
+from console.model import topics
+from console.model.link import Link
+from console.model.setting_values import in_units
+from console.show.outcomes import told
+
+PARTITIONS = click.IntRange(1, topics.PARTITIONS_MOST)
+
+
+@click.command("create")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("-p", "--partitions", type=PARTITIONS, metavar="N", help="How many.")
+@click.option(
+    "-r", "--replicas", "--replication-factor", "replicas", type=click.IntRange(1), metavar="N",
+    help="Copies of each partition; 1 on an appliance alone.",
+)  # fmt: skip
+@click.option(
+    "-c", "--config", "--topic-config", "configs", metavar="KEY=VALUE", multiple=True,
+    help="A setting of the topic.", shell_complete=topic_settings,
+)  # fmt: skip
+@click.option("--if-not-exists", is_flag=True, help="An existing topic is no failure.")
+@dry_run_option
+@formatted
+@connected
+def command(
+    link: Link,
+    names: tuple[str, ...],
+    partitions: int | None,
+    replicas: int | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+    dry_run: bool,
+    output: str,
+) -> int:
+    """Create topics. What is not said is decided by the broker's settings.
+
+    \b
+    penstock topic create orders payments -p 3
+    penstock topic create latest -c cleanup.policy=compact --if-not-exists
+    """
+    settings = in_units(key_values(configs, "-c"))
+    outcomes = topics.create(
+        link, names, partitions=partitions, replicas=replicas, settings=settings, dry_run=dry_run
+    )
+    status = dict.fromkeys(outcomes, "would be created" if dry_run else "created")
+    for name, failure in outcomes.items():
+        if failure is not None and if_not_exists and failure.name == "TOPIC_ALREADY_EXISTS":
+            outcomes[name], status[name] = None, "exists"
+    there = [
+        name
+        for name, failure in outcomes.items()
+        if failure is None and (not dry_run or status[name] == "exists")
+    ]
+    counts = topics.partition_counts(link, there)
+    if planned := [
+        name for name, failure in outcomes.items() if not failure and name not in counts
+    ]:
+        counts |= dict.fromkeys(planned, partitions or topics.default_partitions(link))
+    more = {name: {"partitions": counts.get(name)} for name in outcomes}
+    return told(outcomes, status, output, more)

@@ -1,0 +1,81 @@
+"""`penstock topic describe`."""
+
+import click
+
+from console.flags.complete import topic_names
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.model import configs, topics
+from console.model.failure import OK
+from console.model.link import Link
+from console.show.output import Row, emit, plain, rows_of, table
+
+_SETTING = ("key", "value", "source", "read_only", "sensitive")
+
+
+@click.command("describe")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=topic_names)
+@click.option("-s", "--summary", is_flag=True, help="Only the summary.")
+@click.option("-p", "--partitions", is_flag=True, help="Only the partitions.")
+@click.option("-c", "--configs", "settings", is_flag=True, help="Only the settings.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Summary, partitions and settings.")
+@formatted
+@connected
+def command(
+    link: Link,
+    names: tuple[str, ...],
+    summary: bool,
+    partitions: bool,
+    settings: bool,
+    everything: bool,
+    output: str,
+) -> int:
+    """Show topics: summary and partitions unless told otherwise.
+
+    \b
+    penstock topic describe orders
+    penstock topic describe orders -c
+    penstock topic describe orders payments -a -o json
+    """
+    asked = summary or partitions or settings
+    show_settings = settings or everything
+    show_partitions = partitions or everything or not asked
+    show_summary = summary or everything or not asked
+    rows = rows_of(topics.described(link, list(dict.fromkeys(names))))
+    for row in rows:
+        if show_settings:
+            row["configs"] = _settings(link, row["name"])
+        if not show_partitions:
+            del row["partitions"]
+    if output in ("table", "wide"):
+        for row in rows:
+            _print(row, show_summary, output)
+    elif output == "csv":
+        part = "partitions" if show_partitions else "configs" if show_settings else ""
+        flat = [{"name": row["name"]} | one for row in rows for one in row[part]] if part else rows
+        emit(flat, output)
+    else:
+        emit(rows, output)
+    return OK
+
+
+def _settings(link: Link, name: str) -> list[Row]:
+    found = rows_of(configs.settings(link, configs.Target(configs.TOPIC, name)))
+    return [{column: row[column] for column in _SETTING} for row in found]
+
+
+def _print(topic: Row, show_summary: bool, output: str) -> None:
+    if show_summary:
+        for key, value in topic.items():
+            if key not in ("partitions", "configs"):
+                print(f"{key.replace('_', ' '):<16}{plain(value)}")
+        print()
+    if topic.get("partitions"):
+        sick = any(one["problem"] for one in topic["partitions"])
+        columns = [name for name in topic["partitions"][0] if sick or name != "problem"]
+        table(columns, topic["partitions"])
+        print()
+    if topic.get("configs"):
+        columns = ["key", "value", "source"]
+        table(columns if output == "table" else list(_SETTING), topic["configs"])
+        print()

@@ -1,0 +1,57 @@
+"""`penstock topic list`."""
+
+import click
+
+from console.flags.complete import topic_names
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.model import topics
+from console.model.failure import OK, usage
+from console.model.link import Link
+from console.model.offsets import Lost
+from console.show.output import Row, emit, rows_of, say
+
+
+@click.command("list")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=topic_names)
+@click.option("-r", "--regex", metavar="PATTERN", help="Only names that this expression finds.")
+@click.option("-i", "--internal", is_flag=True, help="The internal ones (__name) too.")
+@click.option("--deleted", is_flag=True, help="Those that can be brought back, and until when.")
+@formatted
+@connected
+def command(
+    link: Link,
+    names: tuple[str, ...],
+    regex: str | None,
+    internal: bool,
+    deleted: bool,
+    output: str,
+) -> int:
+    """List topics. The form "wide" counts their records too.
+
+    \b
+    penstock topic list
+    penstock topic list -r '^orders' -o wide
+    penstock topic list --deleted
+    """
+    if deleted:
+        if regex or internal:
+            raise usage("--deleted goes with names alone")
+        found = [one for one in topics.deleted(link) if not names or one.name in names]
+        emit(rows_of(found), output, empty="no deleted topic can be brought back")
+        return OK
+    chosen = topics.choose(topics.listed(link), names, regex, internal=internal)
+    rows: list[Row] = [
+        {"name": one.name, "partitions": len(one.partitions), "replicas": one.replicas}
+        for one in chosen.values()
+    ]
+    if output == "wide":
+        lost: Lost = {}
+        records = topics.records(link, chosen.values(), lost)
+        rows = [row | {"records": records[row["name"]]} for row in rows]
+        for name, number in lost:
+            say(
+                f"{name} partition {number} is not counted; penstock topic describe {name} says why"
+            )
+    emit(rows, output, empty="no topic is called so" if names or regex else "there is no topic yet")
+    return OK

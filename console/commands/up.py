@@ -1,0 +1,295 @@
+"""`penstock up`: settings → supervisor, and what a person wants to read when it is ready.
+
+Everything the children use is imported here, before the first fork, so that they share its memory.
+"""
+
+import importlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import click
+
+from appliance.base.errors import ConfigError, StorageFailed
+from appliance.config.broker import BrokerConfig
+from appliance.config.listeners import parse_endpoint
+from appliance.config.load import load
+from console import BEGAN_S
+from console.called import typed
+from console.model.failure import FAILED, Failure, usage
+from console.model.setting_values import in_unit
+from console.root import VERSION
+
+DEFAULT_DATA: Final = "penstock-data"
+DEFAULT_PORT: Final = 9092
+_LOOK_UP_S: Final = 2.0
+
+
+@click.command("up")
+@click.option("--data", metavar="DIR", help=f"The data folder.  [default: ./{DEFAULT_DATA}]")
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    multiple=True,
+    help="Where clients are listened to; may be repeated. Port 0 takes a free one."
+    "  [default: localhost:9092]",
+)
+@click.option("--config", metavar="FILE", help="Settings in Kafka's own server.properties form.")
+@click.option(
+    "-o", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; wins over the file."
+)
+@click.option(
+    "--ready-fd",
+    metavar="N",
+    type=int,
+    help="Write HOST:PORT and a newline to this descriptor when clients are served.",
+)
+def command(
+    data: str | None,
+    listen: tuple[str, ...],
+    config: str | None,
+    settings: tuple[str, ...],
+    ready_fd: int | None,
+) -> int:
+    """Start an appliance in this terminal; Ctrl-C ends it in order.
+
+    An empty data folder is formatted by the first start. Only this host can connect unless --listen
+    or the setting "listeners" says otherwise.
+
+    \b
+    penstock up
+    penstock up --data /srv/events --listen 0.0.0.0:9092
+    penstock up --config server.properties -o log.retention.hours=24
+    """
+    if ready_fd is not None:
+        try:
+            os.fstat(ready_fd)
+        except OSError:
+            raise usage(f"--ready-fd {ready_fd} is not an open descriptor") from None
+    broker = _load(config, listen, settings)
+    folder, *others = _folders(data, broker)
+    _warn_of_unknown_names(broker)
+    return serve(broker, folder, ready_fd, others)
+
+
+def serve(
+    broker: BrokerConfig, folder: str, ready_fd: int | None, others: Sequence[str] = ()
+) -> int:
+    """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
+    code. Raises Failure."""
+    _preload()
+    from appliance.supervisor import CannotStart, run
+
+    said: list[str] = []
+
+    def ready(addresses: Sequence[str], _: float) -> None:
+        took = round((time.monotonic() - BEGAN_S) * 1000)
+        _narrate(said, took, addresses)
+        if ready_fd is not None:
+            with suppress(OSError):  # who waited for it may have gone
+                os.write(ready_fd, f"{addresses[0]}\n".encode())
+            os.close(ready_fd)
+
+    try:
+        return run(
+            broker,
+            data_dir=folder,
+            other_dirs=others,
+            on_ready=ready,
+            prepare=lambda: said.extend(_open([folder, *others], broker.int("node.id"))),
+        )
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
+    except (CannotStart, StorageFailed) as problem:
+        raise Failure(str(problem), name="CANNOT_START") from None
+    except OSError as problem:
+        raise _unusable(folder, problem) from None
+
+
+def _open(folders: Sequence[str], node_id: int) -> tuple[str, str]:
+    """Format the folders if they are empty, refuse one that is not ours to serve, before anything
+    else is started: (what is to be said about them, the cluster id). Raises ConfigError,
+    StorageFailed."""
+    from appliance.base.os_disk import OsDisk
+    from appliance.control.format import (
+        check_metadata_is_there,
+        format_log_dirs,
+        open_or_format,
+    )
+
+    disk = OsDisk()
+    folder = folders[0]
+    now_ms = time.time_ns() // 1_000_000
+    identity, fresh = open_or_format(disk, folder, node_id, os.urandom, now_ms)
+    check_metadata_is_there(disk, folder)
+    format_log_dirs(disk, folders, identity, os.urandom)
+    return ", ".join([f"{folder}{' (new)' if fresh else ''}", *folders[1:]]), identity.cluster_id
+
+
+def _preload() -> None:
+    """Import what the children run. kio's types look for hypothesis, a test library, and load it
+    when it is there: 0.3 s and 20 MB for nothing."""
+    absent = "hypothesis" not in sys.modules
+    if absent:
+        sys.modules["hypothesis"] = None  # type: ignore[assignment]
+    for kind in ("netproc", "ioproc", "control"):
+        importlib.import_module(f"appliance.{kind}.main")
+    if absent:
+        del sys.modules["hypothesis"]
+
+
+def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]) -> BrokerConfig:
+    overrides: dict[str, str] = {}
+    for item in settings:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise usage(f"-o {item!r} is not KEY=VALUE", "for example -o num.partitions=3")
+        overrides[key.strip()] = in_unit(key.strip(), value)
+    try:
+        text = None if config is None else Path(config).read_text()
+        broker, warnings = load(text, overrides, file_name=config or "the file")
+        if listen or "listeners" not in broker.set_names():
+            mapped = broker.get("listener.security.protocol.map")
+            overrides |= _listeners(listen or (f"localhost:{DEFAULT_PORT}",), mapped)
+            broker, warnings = load(text, overrides, file_name=config or "the file")
+    except OSError as problem:
+        raise usage(f"{config} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise usage(f"{config} is not a text file in UTF-8") from None
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return broker
+
+
+def _warn_of_unknown_names(broker: BrokerConfig) -> None:
+    """Clients are sent to what advertised.listeners names. It is looked up by another process,
+    because the answer may take long and threads must not be there when children are forked."""
+    told = [parse_endpoint("advertised.listeners", t) for t in broker.list("advertised.listeners")]
+    for host in sorted({one.host for one in told if one.host}):
+        import subprocess
+
+        look_up = "import socket, sys; socket.getaddrinfo(sys.argv[1], None)"
+        try:
+            found = subprocess.run(
+                [sys.executable, "-I", "-S", "-c", look_up, host],
+                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                timeout=_LOOK_UP_S,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            why = f"could not be resolved within {_LOOK_UP_S:g} s"
+        else:
+            why = "cannot be resolved by this host" if found.returncode else ""
+        if why:
+            print(
+                f"warning: advertised.listeners: {host} {why}; clients are told to connect there",
+                file=sys.stderr,
+            )
+
+
+def _listeners(texts: tuple[str, ...], mapped: object) -> dict[str, str]:
+    """The settings for --listen. localhost means both of the host's loopback addresses."""
+    addresses = []
+    for text in texts:
+        try:
+            one = parse_endpoint("--listen", text)
+        except ConfigError:
+            raise usage(
+                f"--listen {text!r} is not HOST:PORT with a port from 0 to 65535",
+                "for example --listen 127.0.0.1:9092, --listen [::1]:9092, --listen 0.0.0.0:9092",
+            ) from None
+        addresses.append(_address(one.host, one.port))
+        if one.host == "localhost" and one.port and _has_ipv6_loopback():
+            addresses.append(f"[::1]:{one.port}")
+    names = ["PLAINTEXT", *(f"PLAINTEXT_{n}" for n in range(2, len(addresses) + 1))]
+    assert isinstance(mapped, tuple)
+    return {
+        "listeners": ",".join(f"{n}://{a}" for n, a in zip(names, addresses, strict=True)),
+        "listener.security.protocol.map": ",".join(
+            [*mapped, *(f"{name}:PLAINTEXT" for name in names[1:])]
+        ),
+    }
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _has_ipv6_loopback() -> bool:
+    import socket
+
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def _folders(data: str | None, broker: BrokerConfig) -> list[str]:
+    """The log folders, made when they are missing: --data, else log.dirs, else log.dir, else ours.
+    The first one holds the metadata, and must be usable."""
+    dirs = [os.path.abspath(path) for path in broker.list("log.dirs")]
+    chosen = [os.path.abspath(str(data or broker.get("log.dir") or DEFAULT_DATA))]
+    if len(dirs) > 1 and data is not None and dirs[0] != chosen[0]:
+        raise usage(
+            f"--data {data} is not the first of log.dirs ({dirs[0]})",
+            "leave --data out, or name that folder first: it holds the metadata",
+        )
+    if dirs and (data is None or len(dirs) > 1):
+        chosen = dirs
+    if len(set(chosen)) < len(chosen):
+        raise usage("log.dirs names a folder twice")
+    for folder in chosen:
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as problem:
+            if folder == chosen[0]:
+                raise _unusable(folder, problem) from None
+    return chosen
+
+
+def _unusable(folder: str, problem: OSError) -> Failure:
+    return Failure(
+        f"{problem.filename or folder}: {problem.strerror or problem}",
+        f"{folder} must be a folder that this user may write to; choose another with --data",
+        code=FAILED,
+        name="CANNOT_START",
+    )
+
+
+def _narrate(said: list[str], took_ms: int, addresses: Sequence[str]) -> None:
+    """Say where it is; what to try only to somebody who sits there. In the journal as an event."""
+    from appliance.shell.log import INFO, Log
+
+    data, cluster_id = said
+    address = addresses[0]
+    where = ", ".join(addresses)
+    log = Log("supervisor")
+    if log.is_journal:
+        log.event(
+            INFO, "ready", took_ms=took_ms, listens_on=where, data=data, cluster_id=cluster_id
+        )
+        return
+    b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
+    lines = [
+        f"Penstock {VERSION} is ready in {took_ms} ms",
+        f"  listens on  {where}",
+        f"  data        {data}",
+        f"  cluster id  {cluster_id}",
+    ]
+    if os.isatty(2):
+        lines += [
+            "Try in another terminal:",
+            typed(f"  penstock topic create hello{b}"),
+            typed(f"  echo world | penstock produce hello{b}"),
+            typed(f"  penstock consume hello -o start -e{b}"),
+            "Ctrl-C ends it in order.",
+        ]
+    with suppress(OSError):
+        os.write(2, ("\n".join(lines) + "\n").encode())

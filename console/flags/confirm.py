@@ -1,0 +1,65 @@
+"""Asking before something is done that cannot be undone.
+
+T0, reversible: nobody is asked. T1, disruptive: yes or no. T2, irrecoverable: the name is typed,
+or the number of things when there are several. Who is not at a terminal must say --yes.
+"""
+
+import sys
+from typing import Final
+
+import click
+
+from console.model.failure import Failure, usage
+from console.show.output import plain, say
+
+undoable = click.option(
+    "--yes", "-y", is_flag=True, expose_value=False, hidden=True,
+    help="Accepted as everywhere: nobody is asked, because the change can be undone.",
+)  # fmt: skip
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without being asked.")
+dry_run_option = click.option(
+    "--dry-run", "--dry", "dry_run", is_flag=True, help="Show what would be done, and do nothing."
+)
+
+
+_FINAL: Final = "This cannot be undone."
+
+
+def confirm(what: str, *, yes: bool) -> None:
+    """T1. Raises Failure when the answer is no."""
+    if yes:
+        return
+    _need_terminal(what)
+    if _ask(f"{what}. Go on? [y/N] ").lower() not in ("y", "yes"):
+        raise Failure("nothing was changed", name="CANCELLED")
+
+
+def confirm_names(
+    what: str, names: list[str], *, yes: bool, things: str = "topics", then: str = _FINAL
+) -> None:
+    """T2: the one name, or how many there are, is typed. then: what can be done afterwards. Raises
+    Failure when it is not typed."""
+    if yes:
+        return
+    _need_terminal(what)
+    expected = names[0] if len(names) == 1 else str(len(names))
+    kind = "the name" if len(names) == 1 else f"how many {things} these are"
+    if _ask(f"{what}. {then} Type {kind} to go on: ") != expected:
+        raise Failure("nothing was changed", name="CANCELLED")
+
+
+def at_terminal() -> bool:
+    """Whether there is somebody who can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _need_terminal(what: str) -> None:
+    if not at_terminal():
+        raise usage(f"{what}: this needs --yes", "--dry-run shows what would be done")
+
+
+def _ask(question: str) -> str:
+    say("")
+    sys.stderr.write(plain(question))
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()

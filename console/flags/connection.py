@@ -1,0 +1,83 @@
+"""-b, -X, --command-config and --timeout: where the broker is, as a Link in front of a command's
+arguments."""
+
+import functools
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from console.model.failure import usage
+from console.model.link import DEFAULT_BOOTSTRAP, Link, asking
+
+
+def connected(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the flags; the first argument is a Link then. What its clients raise becomes a
+    Failure."""
+
+    @click.option(
+        "-b",
+        "--bootstrap-server",
+        "--bootstrap-servers",
+        "--brokers",
+        "bootstrap",
+        metavar="HOST:PORT",
+        help=f"The broker.  [default: $PENSTOCK_BOOTSTRAP or {DEFAULT_BOOTSTRAP}]",
+    )
+    @click.option(
+        "-X",
+        "--command-property",
+        "properties",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A property of the client (librdkafka's names).",
+    )
+    @click.option(
+        "--command-config", metavar="FILE", help="Properties of the client, Java's syntax."
+    )
+    @click.option(
+        "--timeout", type=click.FloatRange(0.1, 3600), default=30.0, metavar="SECONDS",
+        help="How long an answer may take.  [default: 30]",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def wrapped(
+        *args: object,
+        bootstrap: str | None,
+        properties: tuple[str, ...],
+        command_config: str | None,
+        timeout: float,
+        **kwargs: object,
+    ) -> object:
+        chosen = bootstrap or os.environ.get("PENSTOCK_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+        merged = _file(command_config) | key_values(properties, "-X")
+        if bootstrap:
+            merged.pop("bootstrap.servers", None)
+        link = Link(chosen, merged, timeout)
+        with asking(link):
+            return command(link, *args, **kwargs)
+
+    return wrapped
+
+
+def key_values(items: Iterable[str], flag: str) -> dict[str, str]:
+    """`KEY=VALUE` arguments as a mapping. Raises Failure (USAGE)."""
+    found = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise usage(f"{flag} {item!r} is not KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _file(path: str | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    from appliance.config.properties import parse_properties
+
+    try:
+        return {key: value for key, value, _ in parse_properties(Path(path).read_text())}
+    except (OSError, UnicodeDecodeError) as problem:
+        raise usage(f"{path} cannot be read: {problem}") from None

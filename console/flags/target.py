@@ -1,0 +1,45 @@
+"""-t, -g, --broker and --cluster: whose settings."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from console.flags.complete import group_names, topic_names
+from console.model.configs import BROKER, GROUP, TOPIC, Target
+from console.model.failure import usage
+
+
+def targeted(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds -t, -g, --broker and --cluster; the command gets `target`: a Target, or None."""
+
+    @click.option(
+        "-t", "--topic", metavar="NAME", help="Of this topic.", shell_complete=topic_names
+    )
+    @click.option(
+        "-g", "--group", metavar="NAME", help="Of this consumer group.", shell_complete=group_names
+    )
+    @click.option("--broker", metavar="ID", help="Of this broker alone.")
+    @click.option("--cluster", is_flag=True, help="The default of all brokers.")
+    @functools.wraps(command)
+    def wrapped(
+        *args: object,
+        topic: str | None,
+        group: str | None,
+        broker: str | None,
+        cluster: bool,
+        **kwargs: object,
+    ) -> object:
+        named = [
+            (TOPIC, topic),
+            (GROUP, group),
+            (BROKER, broker),
+            (BROKER, "" if cluster else None),
+        ]
+        found = [Target(kind, name) for kind, name in named if name is not None]
+        if len(found) > 1 or any(not one.name for one in found if not cluster):
+            raise usage("say one of -t TOPIC, -g GROUP, --broker ID, --cluster")
+        return command(*args, target=found[0] if found else None, **kwargs)
+
+    return wrapped

@@ -1,0 +1,106 @@
+"""The log folders of a broker, and whether a full disk is why it does not answer: clients only hear
+that it took too long, or that the coordinator is not available.
+
+By DescribeLogDirs (v4, KIP-827) and the broker's own limit; nothing is said when the broker does
+not tell, because it is another one or wants TLS.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from console.model.failure import Failure
+from console.model.link import Link
+from console.model.plain_request import ask
+
+_MAY_MEAN_FULL: Final = frozenset(
+    (
+        "_MSG_TIMED_OUT",
+        "_TIMED_OUT",
+        "REQUEST_TIMED_OUT",
+        "COORDINATOR_NOT_AVAILABLE",
+        "KAFKA_STORAGE_ERROR",
+        "LEADER_NOT_AVAILABLE",
+    )
+)
+_HINT: Final = (
+    "make room on it, delete topics (penstock topic delete) or records (penstock topic trim),"
+    " or keep less (penstock topic config set TOPIC retention.ms=...); then try again"
+)
+_KEEP: Final = "penstock.disk.free.min.bytes"
+_MIB: Final = 1 << 20
+_METADATA, _DESCRIBE_CONFIGS, _DESCRIBE_LOG_DIRS = 3, 32, 35
+_BROKER: Final = 4
+
+
+@dataclass(slots=True, frozen=True)
+class LogFolder:
+    """One log folder of a broker. total_bytes, free_bytes: of its disk, -1 when it does not say.
+    used_bytes: of all partitions in it."""
+
+    path: str
+    total_bytes: int
+    free_bytes: int
+    used_bytes: int
+
+
+def log_folders(link: Link, *, used: bool = True) -> list[LogFolder]:
+    """Every log folder of the broker that is asked. used: without it no partition is looked at, and
+    used_bytes is 0. Raises Failure."""
+    asked: dict[str, list[str] | None] = {"topics": None if used else []}
+    return [
+        LogFolder(
+            one.log_dir,
+            int(one.total_bytes),
+            int(one.usable_bytes),
+            sum(int(part.partition_size) for topic in one.topics for part in topic.partitions),
+        )
+        for one in ask(link, _DESCRIBE_LOG_DIRS, 4, asked).results
+    ]
+
+
+def nearly_full(link: Link) -> str:
+    """Which log folder's disk is nearly full, and how much more must be free; "" when none is."""
+    try:
+        keep = _keep_bytes(link)
+        found = log_folders(link, used=False)
+    except Failure:
+        return ""
+    for one in found:
+        # Twice as much must be free to resume as to go on: see base/space.py.
+        missing = 2 * max(keep, one.total_bytes // 100) - one.free_bytes
+        if keep >= 0 and one.total_bytes > 0 and missing > 0:
+            return (
+                f"the disk of {one.path} is nearly full: {one.free_bytes // _MIB} MiB are free,"
+                f" {-(-missing // _MIB)} MiB more must be"
+            )
+    return ""
+
+
+def or_full(link: Link, failure: Failure) -> Failure:
+    """The failure, with its reason when that is a full disk."""
+    if failure.name in _MAY_MEAN_FULL and "nearly full" not in failure.message:
+        why = nearly_full(link)
+        if why:
+            failure.message += f"; {why}"
+            failure.hint = _HINT
+    return failure
+
+
+def _keep_bytes(link: Link) -> int:
+    """What the broker keeps free, in bytes; -1 when it is no appliance of ours."""
+    asked = {
+        "topics": [],
+        "allow_auto_topic_creation": False,
+        "include_topic_authorized_operations": False,
+    }
+    node = int(ask(link, _METADATA, 12, asked).controller_id)
+    resource = {
+        "resource_type": _BROKER,
+        "resource_name": str(node),
+        "configuration_keys": (_KEEP,),
+    }
+    asked = {"resources": [resource], "include_synonyms": False, "include_documentation": False}
+    for result in ask(link, _DESCRIBE_CONFIGS, 4, asked).results:
+        for one in result.configs:
+            return int(one.value)
+    return -1

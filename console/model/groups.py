@@ -1,0 +1,227 @@
+"""Consumer groups: which there are, their members, what they have committed, and changing that.
+
+Every group is asked for side by side; what one of them cannot be told is that group's failure.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from appliance.base import errors
+from console.model.failure import Failure
+from console.model.link import Link
+from console.model.offsets import Bounds, bounds
+from console.model.plain_request import ask
+from console.model.refusals import check, failure_of, name_of_code
+from console.model.topics import compiled
+from console.model.topics import listed as listed_topics
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+_OFFSET_DELETE: Final = 47
+_STATES: Final = {
+    "PREPARING_REBALANCING": "preparing-rebalance",
+    "COMPLETING_REBALANCING": "completing-rebalance",
+}
+
+
+@dataclass(slots=True, frozen=True)
+class Member:
+    """One member. places: what it reads now."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    places: tuple[Place, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Group:
+    """One group. kind: classic or consumer, the protocol that it speaks."""
+
+    name: str
+    state: str
+    kind: str
+    assignor: str
+    coordinator: int | None
+    members: tuple[Member, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Listed:
+    """A group as the list has it. kind: classic or consumer."""
+
+    name: str
+    state: str
+    kind: str
+
+
+def listed(link: Link, names: tuple[str, ...] = (), regex: str | None = None) -> list[Listed]:
+    """The groups that are named or found by the expression, by name. Raises Failure."""
+    pattern = compiled(regex)
+    answer = link.wait(link.admin().list_consumer_groups(request_timeout=link.timeout_s))
+    for problem in answer.errors:
+        raise failure_of(problem.args[0])
+    found = [
+        Listed(str(one.group_id), _state_name(one.state), one.type.name.lower())
+        for one in answer.valid
+    ]
+    wanted = [one for one in found if not names or one.name in names]
+    return sorted((one for one in wanted if pattern.search(one.name)), key=lambda one: one.name)
+
+
+def _state_name(state: Any) -> str:
+    """`stable`, `empty`, `dead`, …"""
+    name = str(state.name)
+    return _STATES.get(name, name.lower().replace("_", "-"))
+
+
+def described(link: Link, names: list[str]) -> list[Group]:
+    """Raises Failure (GROUP_ID_NOT_FOUND) for a group that is not there."""
+    if not names:
+        return []
+    answers = link.admin().describe_consumer_groups(names, request_timeout=link.timeout_s)
+    groups = [_group(link.wait(answers[name], name)) for name in names]
+    for group in groups:
+        if group.state == "dead":
+            raise missing(group.name)
+    return groups
+
+
+def missing(name: str) -> Failure:
+    """There is no such group."""
+    return Failure(
+        f"{name}: there is no such group",
+        "penstock group list shows the groups that there are",
+        name="GROUP_ID_NOT_FOUND",
+        kafka_code=69,
+    )
+
+
+def _group(found: Any) -> Group:
+    members = [
+        Member(
+            one.member_id,
+            one.group_instance_id,
+            one.client_id,
+            one.host,
+            tuple(sorted((p.topic, p.partition) for p in one.assignment.topic_partitions))
+            if one.assignment
+            else (),
+        )
+        for one in found.members
+    ]
+    return Group(
+        found.group_id,
+        _state_name(found.state),
+        found.type.name.lower() if getattr(found, "type", None) else "classic",
+        found.partition_assignor or "",
+        found.coordinator.id if found.coordinator else None,
+        tuple(sorted(members, key=lambda one: (one.client_id, one.member_id))),
+    )
+
+
+def committed(link: Link, names: list[str]) -> dict[str, dict[Place, int]]:
+    """What each group has committed; a group that nobody knows has nothing."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    admin = link.admin()
+    answers = {
+        name: admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(name)], request_timeout=link.timeout_s
+        )[name]
+        for name in names
+    }
+    return {
+        name: {
+            (one.topic, one.partition): one.offset
+            for one in sorted(
+                link.wait(answer, name).topic_partitions, key=lambda p: (p.topic, p.partition)
+            )
+            if one.error is None and one.offset >= 0
+        }
+        for name, answer in answers.items()
+    }
+
+
+def edges(link: Link, places: list[Place]) -> dict[Place, Bounds]:
+    """First and next offset of those places that exist."""
+    from confluent_kafka import TopicPartition
+
+    there = existing(link, [topic for topic, _ in places])
+    asked: list[TopicPartition] = [
+        TopicPartition(topic, number)
+        for topic, number in dict.fromkeys(places)
+        if number in there.get(topic, ())
+    ]
+    return bounds(link, asked)
+
+
+def existing(link: Link, topics: list[str]) -> dict[str, list[int]]:
+    """The partitions of those of the topics that exist."""
+    if not topics:
+        return {}
+    wanted = set(topics)
+    return {
+        name: list(topic.partitions)
+        for name, topic in listed_topics(link).items()
+        if name in wanted and topic.partitions
+    }
+
+
+def holders(group: Group) -> str:
+    """Who holds a group, in words."""
+    shown = [f"{one.client_id} at {one.host.lstrip('/')}" for one in group.members[:5]]
+    more = len(group.members) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def refuse_live(group: Group, what: str) -> None:
+    """Raises Failure (NON_EMPTY_GROUP) that names the members, when there are any."""
+    if group.members:
+        raise Failure(
+            f"{group.name}: {what} while it has members: {holders(group)}",
+            "stop them first; penstock group members shows who they are",
+            name="NON_EMPTY_GROUP",
+            kafka_code=68,
+        )
+
+
+def delete(link: Link, names: list[str]) -> dict[str, Failure | None]:
+    """Delete groups that nobody reads with: name → why it failed, None where it did not."""
+    answers = link.admin().delete_consumer_groups(names, request_timeout=link.timeout_s)
+    return {name: link.refused(answers[name], name) for name in names}
+
+
+def commit(link: Link, name: str, offsets: dict[Place, int]) -> None:
+    """Say where a group without members is. Raises Failure."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+    wanted = [TopicPartition(topic, number, at) for (topic, number), at in offsets.items()]
+    request = [ConsumerGroupTopicPartitions(name, wanted)]
+    answers = link.admin().alter_consumer_group_offsets(request, request_timeout=link.timeout_s)
+    for one in link.wait(answers[name], name).topic_partitions:
+        if one.error is not None:
+            raise failure_of(one.error)
+
+
+def delete_offsets(link: Link, name: str, places: list[Place]) -> dict[Place, str]:
+    """Forget what a group has committed there: place → the name of the error, of those that were
+    not deleted. By OffsetDelete (API key 47), which confluent-kafka does not offer. Raises
+    Failure."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in places:
+        topics.setdefault(topic, []).append(number)
+    asked = [
+        {"name": topic, "partitions": [{"partition_index": number} for number in numbers]}
+        for topic, numbers in topics.items()
+    ]
+    answer = ask(link, _OFFSET_DELETE, 0, {"group_id": name, "topics": asked})
+    check(int(answer.error_code), None, name)
+    return {
+        (topic.name, one.partition_index): name_of_code(int(one.error_code))
+        for topic in answer.topics
+        for one in topic.partitions
+        if int(one.error_code) != errors.NONE
+    }

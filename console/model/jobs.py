@@ -1,0 +1,245 @@
+"""Jobs: how they are, and what is wished of them. They are asked by their folder, where the runner
+writes everything down; without the folder, by the topic of states. No Spark is needed.
+"""
+
+import errno
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from console.model.failure import UNREACHABLE, Failure, usage
+from console.model.link import Link, reach
+from spark_local.cause import JobError
+from spark_local.folder import REMOVED, RUNNING, Folder, JobFolder, Wish
+from spark_local.job import Job
+from spark_local.mistakes import JobFileError
+
+ENDED: Final = ("stopped", "finished", "failed")
+SETTLED: Final = (*ENDED, "running", "waiting", "restarting")
+_WELL: Final = ("running", "starting", "finished")
+_LOOK_S: Final = 0.1
+_UNWRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
+
+
+@dataclass(slots=True, frozen=True)
+class Settled:
+    """What was wished of a job, and how it is; state, cause and remedy are None when nobody waited
+    for it."""
+
+    job: str
+    wish: str
+    state: str | None = None
+    cause: str | None = None
+    remedy: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Status:
+    """How a job is, as its runner wrote it down; None is what it did not say. rows_per_s: read;
+    lag_s: age of the oldest unread record; attempt: how often it was begun again."""
+
+    job: str
+    wish: str | None
+    state: str | None
+    kind: str | None
+    reads: Any
+    writes: Any
+    delivery: Any
+    master: str | None
+    rows_in: int | None
+    rows_out: int | None
+    rows_per_s: float | None
+    processed_per_s: float | None
+    batch: int | None
+    batch_ms: int | None
+    phases_ms: Any
+    lag_records: int | None
+    lag_s: float | None
+    watermark: Any
+    state_rows: int | None
+    state_bytes: int | None
+    late_rows: int | None
+    dead_letters: int | None
+    tombstones: int | None
+    since: Any
+    updated: Any
+    attempt: int | None
+    next_attempt: Any
+    cause: str | None
+    remedy: str | None
+    note: str | None
+
+    @property
+    def sick(self) -> bool:
+        """Whether it should run and does not."""
+        return self.wish == RUNNING and self.state not in _WELL
+
+
+@dataclass(slots=True, frozen=True)
+class Listed:
+    """A job of the folder by its file; description says what is wrong with a file that cannot be
+    read."""
+
+    job: str
+    wish: str
+    state: str | None
+    kind: str | None
+    reads: list[str] | None
+    writes: str | None
+    description: str | None
+
+
+@contextmanager
+def failing(folder: Folder) -> Iterator[None]:
+    """What jobs raise within becomes a Failure."""
+    try:
+        yield
+    except JobFileError as wrong:
+        raise usage(str(wrong), "docs/jobs.md says what a job file may say") from None
+    except JobError as problem:
+        raise Failure(problem.problem, problem.remedy, where=str(folder.path), name="JOB") from None
+    except OSError as problem:
+        if problem.errno not in _UNWRITABLE:
+            raise
+        raise Failure(
+            f"{problem.filename or folder.path}: {problem.strerror or problem}",
+            f"{folder.path} must be a folder that this user may write to; choose another with"
+            " --jobs",
+            where=str(folder.path),
+            name="JOB",
+        ) from None
+
+
+def listed(folder: Folder) -> list[Listed]:
+    """The jobs of the folder, by name."""
+    return [_listed(folder, place) for place in folder.jobs()]
+
+
+def _listed(folder: Folder, place: JobFolder) -> Listed:
+    begin = place.name, place.wish().state, _now(folder, place.state())["state"]
+    try:
+        job = place.job()
+    except JobFileError as wrong:
+        return Listed(*begin, None, None, None, str(wrong))
+    return Listed(
+        *begin,
+        "batch" if job.batch else "once" if job.once else "stream",
+        [one.place.text for one in job.inputs],
+        job.sink.place.text,
+        job.description or None,
+    )
+
+
+def statuses(folder: Folder, link: Link, names: tuple[str, ...] = ()) -> list[Status]:
+    """How jobs are, all of them without names; of an appliance elsewhere where there is no folder.
+    Raises Failure, JobError."""
+    told = _here(folder) if folder.path.is_dir() else _from_topic(link)
+    if missing := [name for name in names if name not in told]:
+        known = ", ".join(told) or "none yet"
+        raise JobError(f"there is no job {missing[0]!r}", f"known: {known}")
+    return [_status(name, told[name]) for name in names or sorted(told)]
+
+
+def _here(folder: Folder) -> dict[str, dict[str, Any]]:
+    return {
+        place.name: _now(folder, place.state()) | {"wish": place.wish().state}
+        for place in folder.jobs()
+    }
+
+
+def _from_topic(link: Link) -> dict[str, dict[str, Any]]:
+    from spark_local import states
+
+    reach(link.bootstrap)
+    found = states.read(link.bootstrap)
+    return {name: told | {"wish": RUNNING} for name, told in found.items()}
+
+
+def _now(folder: Folder, told: dict[str, Any]) -> dict[str, Any]:
+    """What a runner said, as it is now: a runner that is gone says nothing any more."""
+    found = {"state": None} | told
+    if found["state"] not in (None, *ENDED) and folder.runner_pid() is None:
+        found |= {"state": "down", "cause": "no runner works"}
+        found |= {"remedy": "penstock job serve starts one"}
+    return found
+
+
+def _status(name: str, told: dict[str, Any]) -> Status:
+    known = told | (told.get("progress") or {}) | {"job": name}
+    values: dict[str, Any] = {field.name: known.get(field.name) for field in fields(Status)}
+    return Status(**values)
+
+
+def settle(
+    folder: Folder,
+    wishes: Iterable[tuple[JobFolder, Wish]],
+    timeout_s: float,
+    *,
+    until: tuple[str, ...] = SETTLED,
+    wait: bool = True,
+) -> list[Settled]:
+    """What became of each job, when the runner has done what was wished. Raises Failure when it
+    does not in time. Without a runner nothing is waited for."""
+    pairs = list(wishes)
+    wait = wait and has_runner(folder)
+    end = time.monotonic() + timeout_s
+    for place, wish in pairs if wait else ():
+        while not _done(place, wish, until):
+            if time.monotonic() > end:
+                raise _late(folder, f"get to job {place.name}")
+            if not has_runner(folder):
+                raise Failure("the runner ended", "penstock job serve starts one", name="JOB")
+            time.sleep(_LOOK_S)
+    return [_settled(place, wish, waited=wait) for place, wish in pairs]
+
+
+def has_runner(folder: Folder) -> bool:
+    """Whether a runner keeps the folder's jobs running."""
+    return folder.runner_pid() is not None
+
+
+def _late(folder: Folder, what: str) -> Failure:
+    return Failure(
+        f"the runner did not {what} in time",
+        "penstock job status shows how it is; --timeout SECONDS waits longer",
+        where=str(folder.path),
+        code=UNREACHABLE,
+        name="TIMED_OUT",
+    )
+
+
+def _done(place: JobFolder, wish: Wish, until: tuple[str, ...]) -> bool:
+    told = place.state()
+    return int(told.get("wish", -1)) >= wish.number and told.get("state") in until
+
+
+def _settled(place: JobFolder, wish: Wish, *, waited: bool) -> Settled:
+    told = place.state() if waited else {}
+    return Settled(place.name, wish.state, told.get("state"), told.get("cause"), told.get("remedy"))
+
+
+def remove(folder: Folder, places: list[JobFolder], timeout_s: float) -> None:
+    """End jobs and delete all that is known of them. Raises Failure when the runner does not end
+    one in time."""
+    for place in places:
+        place.wish_for(REMOVED)
+    end = time.monotonic() + timeout_s
+    for place in places:
+        while has_runner(folder) and place.path.exists():
+            if time.monotonic() > end:
+                raise _late(folder, f"end job {place.name}")
+            time.sleep(_LOOK_S)
+        if place.path.exists():
+            folder.drop(place.name)
+
+
+def job_of(folder: Folder, text: str) -> Job:
+    """The job of a file, or of the folder, by its name. Raises JobError, JobFileError."""
+    from spark_local.jobfile import load
+
+    if text.endswith(".toml") or Path(text).exists():
+        return load(text)
+    return folder.get(text).job()

@@ -1,0 +1,144 @@
+"""Where groups are in each partition: committed, end, lag in records and in seconds, and who reads.
+
+Seconds: how old the oldest record is that the group has not read, by the record's own timestamp.
+It takes one record from each partition that has some to read, so it is asked for no longer than a
+moment; what did not come in that time is not known.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from console.model.groups import Group, Place, committed, edges
+from console.model.link import Link
+from console.model.offsets import Bounds
+
+
+@dataclass(slots=True, frozen=True)
+class Position:
+    """Where a group is in one partition. committed: None when it has committed nothing there.
+    start, end: first and next offset. lag: in records; lag_s: in seconds. member, client_id, host:
+    who reads it."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    start: int | None
+    end: int | None
+    lag: int | None
+    lag_s: float | None
+    member: str | None
+    client_id: str | None
+    host: str | None
+
+
+_PATIENCE_S: Final = 3.0
+_AT_ONCE: Final = 1000  # partitions of which a record is read; the rest is told in records alone
+
+
+def places(link: Link, groups: list[Group], *, seconds: bool = True) -> dict[str, list[Position]]:
+    """Group → where it is in each partition that it committed or reads."""
+    offsets = committed(link, [group.name for group in groups])
+    readers = {group.name: _readers(group) for group in groups}
+    wanted = {group.name: sorted({*offsets[group.name], *readers[group.name]}) for group in groups}
+    known = edges(link, [place for found in wanted.values() for place in found])
+    unread = _unread(offsets, known) if seconds else {}
+    ages = _ages(link, unread)
+    return {
+        name: [
+            _position(
+                place, offsets[name].get(place), known.get(place), ages, readers[name].get(place)
+            )
+            for place in found
+        ]
+        for name, found in wanted.items()
+    }
+
+
+def _readers(group: Group) -> dict[Place, tuple[str, str, str]]:
+    return {
+        place: (member.member_id, member.client_id, member.host)
+        for member in group.members
+        for place in member.places
+    }
+
+
+def _unread(
+    offsets: dict[str, dict[Place, int]], known: dict[Place, Bounds]
+) -> dict[tuple[Place, int], None]:
+    """Where the oldest unread records lie."""
+    return {
+        (place, max(at, known[place].low)): None
+        for found in offsets.values()
+        for place, at in found.items()
+        if place in known and max(at, known[place].low) < known[place].high
+    }
+
+
+def _position(
+    place: Place,
+    at: int | None,
+    edge: Bounds | None,
+    ages: dict[tuple[Place, int], float],
+    reader: tuple[str, str, str] | None,
+) -> Position:
+    lag = seconds = None
+    if at is not None and edge is not None:
+        first = max(at, edge.low)
+        lag = max(0, edge.high - first)
+        seconds = ages.get((place, first)) if lag else 0
+    member, client_id, host = reader or (None, None, None)
+    return Position(
+        topic=place[0],
+        partition=place[1],
+        committed=at,
+        start=edge.low if edge else None,
+        end=edge.high if edge else None,
+        lag=lag,
+        lag_s=seconds,
+        member=member,
+        client_id=client_id,
+        host=host.lstrip("/") if host is not None else None,
+    )
+
+
+def _ages(link: Link, unread: dict[tuple[Place, int], None]) -> dict[tuple[Place, int], float]:
+    """(place, offset) → age in seconds of the first record there."""
+    from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
+
+    # One position for each partition: the lowest that any group is at; others ask in a next round.
+    left = list(unread)[:_AT_ONCE]
+    found: dict[tuple[Place, int], float] = {}
+    if not left:
+        return found
+    until = time.monotonic() + min(_PATIENCE_S, link.timeout_s)
+    consumer = link.consumer(fetch_wait_max_ms=50, max_partition_fetch_bytes=1)
+    try:
+        while left and time.monotonic() < until:
+            now: dict[Place, int] = {}
+            for place, at in left:
+                now.setdefault(place, at)
+            left = [one for one in left if now[one[0]] != one[1]]
+            consumer.assign([TopicPartition(t, p, at) for (t, p), at in now.items()])
+            while now and time.monotonic() < until:
+                message = consumer.poll(0.05)
+                if message is None or message.error():
+                    continue
+                place = (str(message.topic()), int(message.partition() or 0))
+                at = now.pop(place, -1)
+                if at < 0:
+                    continue
+                consumer.incremental_unassign([TopicPartition(*place)])
+                kind, stamp = message.timestamp()
+                if kind != TIMESTAMP_NOT_AVAILABLE and stamp >= 0:
+                    found[place, at] = round(max(0.0, time.time() - stamp / 1000), 1)
+    finally:
+        consumer.close()
+    return found
+
+
+def total(positions: list[Position]) -> tuple[int | None, float | None]:
+    """Lag in records of all partitions together, and the longest in seconds; None: not known."""
+    lags = [one.lag for one in positions if one.lag is not None]
+    seconds = [one.lag_s for one in positions if one.lag_s is not None]
+    return (sum(lags) if lags else None), max(seconds, default=None)

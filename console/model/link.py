@@ -1,0 +1,163 @@
+"""The way to a broker: where it is, how long it may take, and the clients that ask it.
+
+A broker that is not there, or not where it says, is found out by plain connections first, so that
+the answer comes at once and not after a client's patience.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from console.model.failure import UNREACHABLE, Failure, usage
+from console.model.refusals import failure_of, no_answer
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Producer
+    from confluent_kafka.admin import AdminClient
+
+DEFAULT_BOOTSTRAP: Final = "localhost:9092"
+_T = TypeVar("_T")
+
+
+class Link:
+    """Where the broker is and how to talk to it; makes clients. properties: librdkafka's."""
+
+    def __init__(self, bootstrap: str, properties: dict[str, str], timeout_s: float) -> None:
+        self.properties = {"bootstrap.servers": bootstrap} | properties
+        self.bootstrap = self.properties["bootstrap.servers"]
+        self.timeout_s = timeout_s
+        self._admin: AdminClient | None = None
+        self._found = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the broker is spoken to without TLS and SASL."""
+        return self.properties.get("security.protocol", "plaintext").lower() == "plaintext"
+
+    def admin(self) -> "AdminClient":
+        """Always the same one: its requests end with it. Raises Failure when no broker can be
+        reached, at each call: who watches sees an outage at once."""
+        if self._admin is not None:
+            reach(self.bootstrap)
+        else:
+            from confluent_kafka.admin import AdminClient
+
+            self._admin = AdminClient(self._config())
+        return self._admin
+
+    def producer(self, **settings: object) -> "Producer":
+        """Idempotent, acks=all, unless -X or `settings` (with `_` for `.`) say otherwise."""
+        from confluent_kafka import Producer
+
+        config = self._config(enable_idempotence=True, **settings)
+        if config.get("acks", "all") not in ("all", "-1", -1):
+            config |= {"enable.idempotence": False}
+        return Producer(config)
+
+    def consumer(self, **settings: object) -> "Consumer":
+        """For `assign`: it commits nothing and knows no group, unless `settings` say otherwise.
+        What is damaged is refused."""
+        from confluent_kafka import Consumer
+
+        base = {
+            "group_id": "penstock-cli",
+            "enable_auto_commit": False,
+            "auto_offset_reset": "error",
+            "check_crcs": True,
+        }
+        return Consumer(self._config(**base | settings))
+
+    def _config(self, **settings: object) -> dict[str, Any]:
+        if not self._found:
+            self._find()
+        quiet = {"log_level": 0, "client.id": "penstock"}
+        return quiet | {k.replace("_", "."): v for k, v in settings.items()} | self.properties
+
+    def _find(self) -> None:
+        """Raises Failure when clients would not find the broker."""
+        from penstock.reach import misplaced
+
+        reach(self.bootstrap)
+        if self.is_plain and (problem := misplaced(self.bootstrap)):
+            raise Failure(
+                problem,
+                "advertised.listeners of the broker must name it as its clients know it",
+                where=self.bootstrap,
+                code=UNREACHABLE,
+                name="UNREACHABLE",
+            )
+        self._found = True
+
+    def explained(self, failure: Failure) -> Failure:
+        """The failure of a client, with the reason where it only says that it heard nothing."""
+        if failure.code == UNREACHABLE:
+            try:
+                reach(self.bootstrap)
+            except Failure as why:
+                return why
+        failure.where = failure.where or self.bootstrap
+        return failure
+
+    def wait(self, future: "Future[_T]", about: str = "") -> _T:
+        """The result of a request to a broker about a topic. Raises Failure."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return future.result(self.timeout_s + 1)
+        except KafkaException as refused:
+            failure = self.explained(failure_of(refused.args[0]))
+            if about not in failure.message:
+                failure.message = f"{about}: {failure.message}"
+            raise failure from None
+        except FutureTimeout:
+            raise no_answer(self.bootstrap) from None
+
+    def refused(self, future: "Future[Any]", about: str = "") -> Failure | None:
+        """Why a request about one of several things failed; None when it did not."""
+        try:
+            self.wait(future, about)
+        except Failure as failure:
+            return failure
+        return None
+
+
+def reach(bootstrap: str) -> None:
+    """One of the servers accepts a connection, or Failure (UNREACHABLE)."""
+    from penstock.reach import unreachable
+
+    for server in bootstrap.split(","):
+        if not server.rpartition(":")[2].isdecimal():
+            raise usage(f"{server!r} is not HOST:PORT", f"for example -b {DEFAULT_BOOTSTRAP}")
+    try:
+        problem = unreachable(bootstrap)
+    except ValueError as wrong:
+        raise usage(str(wrong), f"for example -b {DEFAULT_BOOTSTRAP}") from None
+    if problem:
+        raise Failure(
+            problem,
+            "penstock up starts an appliance; -b HOST:PORT names another one",
+            where=bootstrap,
+            code=UNREACHABLE,
+            name="UNREACHABLE",
+        )
+
+
+@contextmanager
+def asking(link: Link) -> Iterator[None]:
+    """What a client raises within becomes a Failure that says where and, when that is a full disk,
+    why."""
+    from confluent_kafka import KafkaException
+
+    from console.model.disk import or_full
+
+    try:
+        yield
+    except KafkaException as refused:
+        error = refused.args[0]
+        if error.name() in ("_INVALID_ARG", "_CONFLICT", "_NOT_IMPLEMENTED"):
+            raise usage(error.str(), "see the flags -X and --command-config") from None
+        raise or_full(link, link.explained(failure_of(error))) from None
+    except Failure as failure:
+        raise or_full(link, failure) from None

@@ -1,0 +1,62 @@
+"""One request of any API over a plain connection, for what confluent-kafka does not offer.
+
+It goes to the first server named: an appliance is one server, and brokers of Apache Kafka pass such
+requests on to their controller.
+"""
+
+import socket
+import struct
+from typing import Any, Final
+
+from appliance.base.errors import MalformedRequest
+from console.model.failure import UNREACHABLE, Failure
+from console.model.link import Link, reach
+
+_HEAD: Final = struct.Struct(">hhi")
+_CORRELATION: Final = 1
+_MOST: Final = 64 << 20
+_NAME: Final = b"penstock"
+
+
+def ask(link: Link, key: int, version: int, values: dict[str, Any]) -> Any:
+    """The decoded answer to a request, within the link's time limit. Raises Failure."""
+    from appliance.wire.build import build
+    from appliance.wire.messages import decode_response, encode_request, request_type
+    from penstock.reach import address_of
+
+    reach(link.bootstrap)
+    server = link.bootstrap.split(",")[0].strip()
+    body = encode_request(build(request_type(key, version), values))
+    try:
+        with socket.create_connection(address_of(server), link.timeout_s) as peer:
+            answer = _exchange(peer, key, version, body)
+        return decode_response(key, version, answer)
+    except ConnectionError as gone:
+        lost = _no_broker(server, f"closed the connection: {gone.strerror or gone}", again=True)
+        raise link.explained(lost) from None
+    except (OSError, ValueError, struct.error, MalformedRequest) as problem:
+        raise _no_broker(server, f"did not answer as a broker does: {problem}") from None
+
+
+def _exchange(peer: socket.socket, key: int, version: int, body: bytes) -> bytes:
+    from appliance.wire.messages import is_flexible
+    from penstock.frames import exchange
+
+    tags = b"\0" if is_flexible(key, version) else b""
+    head = _HEAD.pack(key, version, _CORRELATION) + struct.pack(">h", len(_NAME)) + _NAME + tags
+    least = 4 + len(tags)
+    data = exchange(peer, head + body, least=least, most=_MOST)
+    if struct.unpack_from(">i", data)[0] != _CORRELATION or data[4:least] != tags:
+        raise ValueError("an answer to something else")
+    return data[least:]
+
+
+def _no_broker(server: str, what: str, *, again: bool = False) -> Failure:
+    hint = "a listener with TLS or SASL cannot be asked for this"
+    return Failure(
+        f"{server} {what}",
+        f"try again; {hint}" if again else hint,
+        where=server,
+        code=UNREACHABLE,
+        name="UNREACHABLE",
+    )

@@ -1,0 +1,195 @@
+"""How an appliance of this host is doing: rates and latencies, read from its shared memory without
+asking it (`appliance/observer`).
+
+A Meter remembers its last look. The first picture is about all the time since the appliance
+started, each later one about the time since the one before.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.base.os_disk import OsDisk
+from appliance.metadata.follower import Follower
+from appliance.observer.door import NotThere, Observer
+from appliance.observer.snapshot import Api, Partition, Snapshot
+from console.model.failure import UNREACHABLE, Failure
+
+_MB: Final = 1_000_000
+_NS: Final = 1e9
+
+
+@dataclass(slots=True, frozen=True)
+class ApiRate:
+    """One API: requests that were answered and how fast, in MB (10^6 bytes) per second and ms.
+    errors: how many answers, or parts of answers, told of which error."""
+
+    api: str
+    requests: int
+    requests_s: float
+    in_mb_s: float
+    out_mb_s: float
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    errors: dict[str, int]
+
+
+@dataclass(slots=True, frozen=True)
+class ProcessRate:
+    """One process. cpu_percent: of one core. longest_turn_ms: since the process began."""
+
+    process: str
+    pid: int
+    state: str
+    turns_s: float
+    longest_turn_ms: float
+    cpu_percent: float
+
+
+@dataclass(slots=True, frozen=True)
+class TopicRate:
+    """One topic: batches and records that were written, fetches that were answered with records."""
+
+    topic: str
+    partitions: int
+    batches_in_s: float
+    records_in_s: float
+    in_mb_s: float
+    fetches_s: float
+    out_mb_s: float
+    size_mb: float
+
+
+class Meter:
+    """Rates of the appliance in a data folder, since its start or since the last look."""
+
+    def __init__(self, data_dir: str) -> None:
+        """Raises Failure."""
+        try:
+            self._observer = Observer(data_dir)
+        except NotThere as why:
+            raise Failure(
+                str(why), "--data names the folder of a running appliance",
+                where=data_dir, code=UNREACHABLE, name="NOT_RUNNING",
+            ) from None  # fmt: skip
+        self._follower = Follower(OsDisk(), data_dir, self._observer.tables.partitions)
+        self._now: Snapshot = self._observer.snapshot()
+        self._before: Snapshot | None = None
+        self._seconds = max(time.time() - self._observer.head.started_ms / 1000, 1e-3)
+
+    def look(self) -> None:
+        """From now on it is about the time since the last look. Raises Failure: it has ended."""
+        if not self._observer.alive:
+            raise Failure("the appliance has ended", code=UNREACHABLE, name="NOT_RUNNING")
+        self._before, self._now = self._now, self._observer.snapshot()
+        self._seconds = max((self._now.at_ns - self._before.at_ns) / _NS, 1e-3)
+
+    def apis(self) -> list[ApiRate]:
+        """Those that were asked, the busiest first."""
+        found = self._now.apis if self._before is None else self._now.since(self._before)
+        asked = [(key, api) for key, api in found.items() if api.requests or api.errors]
+        asked.sort(key=lambda one: -one[1].requests)
+        return [self._api(key, api) for key, api in asked]
+
+    def processes(self) -> list[ProcessRate]:
+        """Every process, the dead ones too."""
+        before = {} if self._before is None else {one.name: one for one in self._before.processes}
+        told = []
+        for one in self._now.processes:
+            past = before.get(one.name)
+            same = past is not None and past.pid == one.pid
+            cpu_s = one.cpu_s - past.cpu_s if past is not None and same else one.cpu_s
+            turns = one.turns - past.turns if past is not None else one.turns
+            told.append(
+                ProcessRate(
+                    one.name,
+                    one.pid,
+                    one.state,
+                    _short(turns / self._seconds),
+                    round(one.longest_turn_ns / 1e6, 3),
+                    _short(cpu_s / self._seconds * 100),
+                )
+            )
+        return told
+
+    def topics(self) -> list[TopicRate]:
+        """Every topic, the one with most traffic first."""
+        self._follower.catch_up(self._observer.tables.processes.metadata_offset)
+        past = {} if self._before is None else _by_topic(self._before.partitions)
+        named = self._follower.image.topics_by_id
+        told = []
+        for topic_id, parts in _by_topic(self._now.partitions).items():
+            if topic_id in named:  # or it is just being deleted
+                sums, before = _sums(parts), _sums(past.get(topic_id, []))
+                rates = [
+                    (now - then) / self._seconds for now, then in zip(sums, before, strict=True)
+                ]
+                told.append(_topic(named[topic_id].name, parts, rates))
+        return sorted(told, key=lambda one: (-one.in_mb_s - one.out_mb_s, one.topic))
+
+    def _api(self, key: int, api: Api) -> ApiRate:
+        seconds = self._seconds
+        return ApiRate(
+            _api_name(key),
+            api.requests,
+            _short(api.requests / seconds),
+            _short(api.bytes_in / seconds / _MB),
+            _short(api.bytes_out / seconds / _MB),
+            round(api.percentile_us(0.5) / 1000, 3),
+            round(api.percentile_us(0.99) / 1000, 3),
+            round(api.percentile_us(1) / 1000, 3),
+            {_error_name(code): count for code, count in sorted(api.errors.items())},
+        )
+
+
+def _short(rate: float) -> float:
+    """Three digits at least: over days, what came now and then is not nothing."""
+    return float(f"{rate:.3g}") if rate < 100 else round(rate, 1)
+
+
+def _by_topic(partitions: tuple[Partition, ...]) -> dict[bytes, list[Partition]]:
+    found: dict[bytes, list[Partition]] = {}
+    for one in partitions:
+        found.setdefault(one.topic_id, []).append(one)
+    return found
+
+
+def _sums(parts: list[Partition]) -> tuple[int, ...]:
+    return (
+        sum(one.batches_in for one in parts),
+        sum(one.records_in for one in parts),
+        sum(one.bytes_in for one in parts),
+        sum(one.fetches for one in parts),
+        sum(one.bytes_out for one in parts),
+    )
+
+
+def _topic(name: str, parts: list[Partition], rates: list[float]) -> TopicRate:
+    batches, records, received, fetches, sent = rates
+    return TopicRate(
+        name,
+        len(parts),
+        _short(batches),
+        _short(records),
+        _short(received / _MB),
+        _short(fetches),
+        _short(sent / _MB),
+        round(sum(one.size_bytes for one in parts) / _MB, 3),
+    )
+
+
+def _api_name(key: int) -> str:
+    from kio.schema.index import api_key_map
+
+    words = str(api_key_map.get(key, f"api_{key}"))
+    return "".join(word.capitalize() for word in words.split("_"))
+
+
+def _error_name(code: int) -> str:
+    from kio.schema.errors import ErrorCode
+
+    try:
+        return ErrorCode(code).name.upper()
+    except ValueError:
+        return str(code)

@@ -1,0 +1,200 @@
+"""The command tree without its commands: a table of names, one line of help each and where the
+command lives. A command's module is imported when it is called or asked for its own help.
+
+`run` is the only place that exits: it maps failures to exit codes and prints cause and hint.
+"""
+
+import importlib
+import os
+import sys
+from contextlib import suppress
+from typing import Any, Final, NoReturn
+
+import click
+
+from console.model.failure import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
+
+VERSION: Final = "0.1.0"
+_COMPLETE: Final = "_PENSTOCK_COMPLETE"
+"""Set by the shell while it completes: bash_source, bash_complete and so on."""
+OUTPUT_KEY: Final = "penstock.output"
+"""Where a command's context remembers its output form."""
+
+Table = dict[str, tuple[str, str]]
+"""Name of a command → (its module below the group's package, with `:name` when what is called there
+is not `command`; one line of help)."""
+_COMMANDS: Final[Table] = {
+    "up": ("up", "Start an appliance in this terminal."),
+    "demo": ("demo.command", "Load real data, run jobs over it, compare what comes out."),
+    "topic": ("topic", "Create, inspect, change and delete topics."),
+    "group": ("group", "Inspect consumer groups, move their offsets."),
+    "quota": ("quota", "Say how much clients may use; see who is throttled."),
+    "config": ("config", "Settings of broker, cluster, topics and groups."),
+    "produce": ("produce", "Write records: lines of stdin, or files."),
+    "consume": ("consume", "Read records: by offset, by time, from the end."),
+    "job": ("job", "Derived streams: jobs over topics, run by Spark."),
+    "stats": ("stats", "How it is doing: requests, latencies, errors, topics."),
+    "log": ("log", "Look into the files of a data folder."),
+    "metadata": ("metadata", "Repair the metadata log of a data folder."),
+    "version": ("version", "Say which version this is."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by a table. package: where their modules are. aliases: other
+    name → name."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        package: str,
+        table: Table,
+        aliases: dict[str, str] | None = None,
+        **rest: Any,
+    ) -> None:
+        super().__init__(name, **rest)
+        self._package = package
+        self._table = table
+        self._aliases = aliases or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        known = self._table.get(self._aliases.get(cmd_name, cmd_name))
+        if known is None:
+            return None
+        module, _, called = known[0].partition(":")
+        found = importlib.import_module(f".{module}", self._package)
+        command = getattr(found, called or "command")
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the nearest name when there is none."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from difflib import get_close_matches
+
+            names = [*self._table, *self._aliases]
+            near = get_close_matches(args[0], names, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in self._table.items()])
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        command = root.get_command(ctx, "version")
+        assert command is not None
+        ctx.exit(ctx.invoke(command, output="table"))
+
+
+root = LazyGroup(
+    "penstock",
+    package="console.commands",
+    table=_COMMANDS,
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Say which version this is.",
+        )
+    ],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    help="A Kafka-compatible event-streaming appliance for one host.",
+    epilog="""\b
+Examples:
+  penstock demo                                      real data, end to end
+  penstock up                                        an appliance on localhost:9092
+  penstock topic create hello
+  echo world | penstock produce hello
+  penstock consume hello -o start -e
+
+TAB completion: eval "$(_PENSTOCK_COMPLETE=bash_source penstock)"; zsh_source and fish_source too.
+Exit codes: 0 ok, 1 refused or failed, 2 usage or settings, 3 unreachable or too late,
+4 a check came out negative, 130 Ctrl-C.""",
+)
+
+
+def run() -> NoReturn:
+    """Parse sys.argv, run the command, exit."""
+    context: click.Context | None = None
+    if instruction := os.environ.get(_COMPLETE):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(root, {}, "penstock", _COMPLETE, instruction))
+    try:
+        with root.make_context("penstock", sys.argv[1:]) as context:
+            code = root.invoke(context)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else OK)
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
+    except click.exceptions.NoArgsIsHelpError as help_wanted:
+        help_wanted.show()
+        sys.exit(USAGE)
+    except click.ClickException as wrong:
+        if not _as_json(context, usage(wrong.format_message())):
+            wrong.show()
+        sys.exit(USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        _hush()
+    except Failure as failure:
+        if not _as_json(context, failure):
+            _report(failure)
+        sys.exit(failure.code)
+    except OSError as problem:
+        # A file or folder of this host: what concerns a broker has become a Failure on the way.
+        told = Failure(_of_the_host(problem), name="OS_ERROR")
+        if not _as_json(context, told):
+            _report(told)
+        sys.exit(told.code)
+
+
+def _of_the_host(problem: OSError) -> str:
+    where = (
+        f"{os.fsdecode(problem.filename)}: " if isinstance(problem.filename, str | bytes) else ""
+    )
+    return f"{where}{problem.strerror or problem}"
+
+
+def _as_json(context: click.Context | None, failure: Failure) -> bool:
+    """In JSON mode: the failure on stdout as JSON. Whether that was so."""
+    if context is None or context.meta.get(OUTPUT_KEY) not in ("json", "jsonl"):
+        return False
+    import json
+
+    told = {"code": failure.name, "kafka_code": failure.kafka_code}
+    told |= {"message": failure.message, "where": failure.where or None, "hint": failure.hint}
+    with suppress(BrokenPipeError):
+        print(json.dumps({"error": told}, ensure_ascii=False), flush=True)
+    return True
+
+
+def _report(failure: Failure) -> None:
+    """Cause and hint on stderr, as the last lines."""
+    from console.called import typed
+
+    told = f"penstock: {failure.message}"
+    if failure.hint:
+        told += f"\n{typed(f'hint: {failure.hint}')}"
+    for line in told.splitlines():
+        print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line), file=sys.stderr)
+
+
+def _hush() -> NoReturn:
+    """Whoever read our stdout has gone: end without a word, as a program killed by SIGPIPE does."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(PIPE_GONE)

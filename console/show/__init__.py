@@ -1,0 +1,1 @@
+"""How things look at a terminal or in a pipe: tables, JSON, formats of records."""

@@ -1,0 +1,136 @@
+"""Rows to stdout in the form that was asked for: table, wide, json, jsonl, yaml, name, csv.
+
+Rows are dictionaries with the same keys in the same order; `rows_of` makes them of the model's
+values. Text that came from a broker is shown with control characters escaped, so that no name or
+value can paint the terminal.
+"""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from console.called import typed
+
+Row = dict[str, Any]
+FORMATS: Final = ("table", "wide", "json", "jsonl", "yaml", "name", "csv")
+
+
+def rows_of(values: Iterable[Any]) -> list[Row]:
+    """Values of the model as rows: a column for each field."""
+    return [dataclasses.asdict(value) for value in values]
+
+
+def emit(
+    rows: Sequence[Row],
+    output: str,
+    *,
+    narrow: Sequence[str] = (),
+    name: str = "name",
+    empty: str = "",
+) -> None:
+    """Print `rows`. narrow: the columns of a plain table, all of them when empty. empty: what a
+    person is told, as narration, when there is no row."""
+    if not rows and empty and output in ("table", "wide"):
+        say(empty)
+    if output == "json":
+        print(json.dumps(list(rows), indent=2, ensure_ascii=False))
+    elif output == "jsonl":
+        for row in rows:
+            print(json.dumps(row, ensure_ascii=False))
+    elif output == "yaml":
+        print("\n".join(_yaml(rows, "")) or "[]")
+    elif output == "name":
+        for row in rows:
+            print(plain(row[name]))
+    elif output == "csv":
+        _csv(rows)
+    elif rows:
+        columns = list(rows[0])
+        if output == "table" and narrow:
+            columns = [column for column in columns if column in narrow]
+        table(columns, rows)
+
+
+def telling(rows: Sequence[Row]) -> list[str]:
+    """The columns that say something."""
+    return [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
+
+
+def table(columns: Sequence[str], rows: Iterable[Row], *, err: bool = False) -> None:
+    """Aligned columns, numbers to the right. err: on stderr, as narration."""
+    cells = [[plain(row.get(column)) for column in columns] for row in rows]
+    titles = [column.replace("_", " ").upper() for column in columns]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    right = [bool(cells) and all(_is_number(one[i]) for one in cells) for i in range(len(columns))]
+    for line in (titles, *cells):
+        parts = (
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        )
+        print("  ".join(parts).rstrip(), file=sys.stderr if err else sys.stdout)
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "-" or cell.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def plain(value: object) -> str:
+    """One cell: `-` for nothing, control characters escaped."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(plain, value))
+    if isinstance(value, dict):
+        return ",".join(f"{plain(key)}={plain(item)}" for key, item in value.items())
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _csv(rows: Sequence[Row]) -> None:
+    import csv
+
+    if rows:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(rows[0])
+        for row in rows:
+            cells = (json.dumps(v) if isinstance(v, dict | list) else v for v in row.values())
+            writer.writerow(["" if cell is None else cell for cell in cells])
+
+
+def _yaml(value: object, indent: str) -> Iterator[str]:
+    """Lines of YAML's block style; its scalars are JSON's."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _yaml_item(f"{indent}{_scalar(key)}:", item, indent + "  ")
+    elif isinstance(value, list | tuple) and value:
+        for item in value:
+            lines = list(_yaml(item, indent + "  "))
+            yield f"{indent}- {lines[0].lstrip()}"
+            yield from lines[1:]
+    else:
+        yield indent + _scalar(value)
+
+
+def _yaml_item(head: str, value: object, indent: str) -> Iterator[str]:
+    if isinstance(value, dict | list | tuple) and value:
+        yield head
+        yield from _yaml(value, indent)
+    else:
+        yield f"{head} {_scalar(value)}"
+
+
+def _scalar(value: object) -> str:
+    # Everything beyond ASCII is escaped: YAML forbids some characters that JSON lets through.
+    return json.dumps(value)
+
+
+def say(text: str) -> None:
+    """Narration: stderr."""
+    text = typed(text)
+    print(plain(text) if "\n" not in text else text, file=sys.stderr)

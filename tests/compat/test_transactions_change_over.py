@@ -1,0 +1,96 @@
+"""Readers with READ_COMMITTED get from us what they got from Apache Kafka, of a folder that Kafka
+wrote."""
+
+import shutil
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks import kafka
+from tests.broker_process import Broker
+
+pytestmark = [
+    pytest.mark.skipif(bool(kafka.unavailable()), reason=str(kafka.unavailable())),
+    pytest.mark.timeout(300),
+]
+LIMIT_S = 60
+ROUNDS = 20
+
+
+def test_aborted_and_open_transactions_are_not_seen(tmp_path):
+    node = kafka.Kafka(tmp_path / "kafka", heap="512m")
+    with node:
+        write(node.bootstrap)
+        theirs = read_all(node.bootstrap)
+    assert theirs["crossed", "read_uncommitted"] != theirs["crossed", "read_committed"]
+    assert theirs["open", "read_committed"] == ([0], 2)
+    shutil.copytree(tmp_path / "kafka" / "logs", tmp_path / "ours")
+    with Broker(tmp_path / "ours") as broker:
+        assert read_all(broker.bootstrap) == theirs
+
+
+def read_all(bootstrap):
+    levels = ("read_committed", "read_uncommitted")
+    topics = ("crossed", "open")
+    return {(topic, level): read(bootstrap, topic, level) for topic in topics for level in levels}
+
+
+def write(bootstrap):
+    """Two producers whose transactions cross, over several segments; every third is aborted. One
+    whose second transaction does not end."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topic = NewTopic("crossed", 1, config={"segment.bytes": str(1 << 20)})
+    for made in admin.create_topics([topic, NewTopic("open", 1)]).values():
+        made.result(LIMIT_S)
+    producers = [
+        Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "transactional.id": str(number),
+                "transaction.timeout.ms": 900_000,
+            }
+        )
+        for number in range(3)
+    ]
+    for producer in producers:
+        producer.init_transactions(LIMIT_S)
+    left = producers.pop()
+    for turn in range(2):
+        left.begin_transaction()
+        left.produce("open", b"v")
+        left.flush(LIMIT_S)
+        if not turn:
+            left.commit_transaction(LIMIT_S)
+    for turn in range(ROUNDS):
+        for producer in producers:
+            producer.begin_transaction()
+            for number in range(50):
+                producer.produce("crossed", b"%d " % number * 400)
+        for number, producer in enumerate(producers):
+            producer.flush(LIMIT_S)
+            end = producer.commit_transaction if (turn + number) % 3 else producer.abort_transaction
+            end(LIMIT_S)
+
+
+def read(bootstrap, topic, level):
+    """Offsets of all records that a consumer of this isolation level gets, and where it ended."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": level,
+            "isolation.level": level,
+            "enable.partition.eof": True,
+            "fetch.message.max.bytes": 100_000,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    offsets = []
+    while True:
+        message = consumer.poll(LIMIT_S)
+        assert message is not None
+        if message.error():
+            break
+        offsets.append(message.offset())
+    consumer.close()
+    return offsets, message.offset()

@@ -1,0 +1,142 @@
+"""`penstock config` against a real appliance, and its look at files."""
+
+import itertools
+import json
+import subprocess
+
+import pytest
+
+from tests.console_process import PENSTOCK, rows
+
+_numbers = itertools.count(1)
+
+
+def one(run, key, *target):
+    return rows(run("config", "get", key, *target, "-o", "json"))[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "key", "value", "source"),
+    [
+        ((), "log.retention.ms", "86400000", "cluster, set at run time"),
+        (("--cluster",), "log.segment.bytes", "104857600", "cluster, set at run time"),
+        (("--broker", "1"), "log.roll.ms", "86400000", "broker, set at run time"),
+        (("-g", "readers"), "consumer.session.timeout.ms", "50000", "group"),
+        (("-t",), "retention.ms", "86400001", "topic"),
+    ],
+)
+def test_a_change_is_shown_before_made_and_undone(run, target, key, value, source):
+    if target == ("-t",):
+        target = ("-t", f"settings.{next(_numbers)}")
+        run("topic", "create", target[1])
+    read = () if target == ("--cluster",) else target
+    before = one(run, key, *read)
+    assert before["source"] == "default"
+    assert before["doc"]
+    (plan,) = rows(run("config", "set", f"{key}={value}", *target, "--dry-run", "-o", "json"))
+    assert (plan["before"], plan["after"], plan["status"]) == (
+        before["value"],
+        value,
+        "would be changed",
+    )
+    assert one(run, key, *read) == before
+    (done,) = rows(run("config", "set", f"{key}={value}", *target, "-o", "json"))
+    assert (done["after"], done["source"], done["status"]) == (value, source, "changed")
+    listed = {row["key"]: row for row in rows(run("config", "list", *read, "-o", "json"))}
+    assert listed[key]["value"] == value
+    (undone,) = rows(run("config", "unset", key, *target, "-o", "json"))
+    assert undone["status"] == "changed"
+    assert one(run, key, *read) == before
+
+
+def test_only_what_is_named_changes_and_lists_can_grow(run):
+    name = f"settings.{next(_numbers)}"
+    run("topic", "create", name, "-c", "retention.ms=5000000")
+    run("config", "set", "cleanup.policy+=compact", "-t", name)
+    listed = {r["key"]: r["value"] for r in rows(run("config", "ls", "-t", name, "-o", "json"))}
+    assert listed == {"retention.ms": "5000000", "cleanup.policy": "delete,compact"}
+    run("config", "set", "cleanup.policy-=delete", "-t", name)
+    assert one(run, "cleanup.policy", "-t", name)["value"] == "compact"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "name"),
+    [
+        (("get", "-t", "no.such"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("get", "no.such.key"), 1, "INVALID_CONFIG"),
+        (("set", "log.retention.ms=soon"), 1, "INVALID_REQUEST"),
+        (("set", "log.retention.ms"), 2, "USAGE"),
+        (("unset", "log.retention.ms=1"), 2, "USAGE"),
+        (("get", "-t", "a", "-g", "b"), 2, "USAGE"),
+    ],
+)
+def test_what_is_wrong_is_told(run, args, code, name):
+    done = run("config", *args, "-o", "json", code=code)
+    assert json.loads(done.stdout)["error"]["code"] == name
+
+
+def test_a_setting_is_explained_with_every_place_that_has_a_value(run):
+    shown = run("config", "describe", "log.retention.ms").stdout
+    assert "Age of a segment" in shown
+    assert "log.retention.hours = 168 (default)" in shown
+
+
+PRODUCTION = """\
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@localhost:9093
+num.io.threads=8
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+default.replication.factor=3
+num.partition=12
+log.retention.ms=soon
+max.connections.per.ip.overrides=10.0.0.1
+"""
+
+
+def test_everything_that_is_wrong_with_a_file_is_told_at_once_with_its_line(run, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text(PRODUCTION)
+    found = rows(run("config", "lint", str(file), "-o", "json", code=4))
+    told = {(row["line"], row["level"]): row["message"] for row in found}
+    assert [row["line"] for row in found] == sorted(row["line"] for row in found)
+    assert "ACLs are not served yet" in told[7, "error"]
+    assert "Invalid value soon" in told[10, "error"]
+    assert "ADDRESS:NUMBER" in told[11, "error"]
+    assert "created without a replication factor of their own will be refused" in told[8, "warning"]
+    assert "did you mean num.partitions?" in told[9, "warning"]
+    assert "of the controller are not opened" in told[3, "warning"]
+    assert "server.properties: wrong, " in run("config", "lint", str(file), code=4).stderr
+
+
+def test_one_copy_is_what_is_advised_when_more_are_the_default(fresh_appliance):
+    one = fresh_appliance(default_replication_factor=3)
+    assert "warning: the command line: default.replication.factor=3: one broker" in one.log_text()
+    done = subprocess.run(
+        [*PENSTOCK, "topic", "create", "orders", "-b", one.bootstrap],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "-1 for" not in done.stderr
+    assert "file or command line has to say default.replication.factor=1" in done.stderr
+    one.restart(default_replication_factor=1)
+    subprocess.run([*PENSTOCK, "topic", "create", "orders", "-b", one.bootstrap], check=True)
+
+
+def test_files_are_checked_and_shown(run, tmp_path):
+    good, wrong = tmp_path / "good.properties", tmp_path / "wrong.properties"
+    good.write_text("log.retention.ms=60000\nnum.io.threads=3\nunheard.of=1\n")
+    wrong.write_text("log.retention.ms=soon\n")
+    remarks = rows(run("config", "lint", str(good), "-o", "json"))
+    assert [r["level"] for r in remarks] == ["warning", "warning"]
+    run("config", "lint", str(good), "--strict", code=4)
+    (error,) = rows(run("config", "lint", str(wrong), "-o", "json", code=4))
+    assert error["level"] == "error"
+    assert error["line"] == 1
+    run("config", "lint", str(tmp_path / "absent"), code=2)
+    shown = {r["key"]: r["value"] for r in rows(run("config", "show", str(good), "-o", "json"))}
+    assert shown == {"log.retention.ms": "60000", "num.io.threads": "3"}
+    (schema,) = rows(run("config", "schema", "flush.policy", "--topic", "-o", "json"))
+    assert schema["choices"] == ["group", "os"]

@@ -1,0 +1,68 @@
+"""`penstock metadata repair` and `log dump` on a metadata log with one wrong byte."""
+
+import json
+import subprocess
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.console_process import PENSTOCK
+
+
+def penstock(*args, code=0):
+    done = subprocess.run(
+        [*PENSTOCK, *map(str, args)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A data folder with a topic of one record, after an orderly end; its topic's batch damaged."""
+    from penstock.local import Appliance
+
+    with Appliance(tmp_path / "data") as one:
+        admin = AdminClient({"bootstrap.servers": one.bootstrap})
+        admin.create_topics([NewTopic("kept", 2, 1)])["kept"].result(30)
+        producer = confluent_kafka.Producer({"bootstrap.servers": one.bootstrap})
+        producer.produce("kept", b"v", partition=1)
+        producer.flush(30)
+    log = one.data_dir / "__cluster_metadata-0" / f"{0:020d}.log"
+    raw = bytearray(log.read_bytes())
+    raw[raw.index(b"kept")] ^= 1
+    log.write_bytes(raw)
+    return one.data_dir
+
+
+def test_a_damaged_metadata_log_is_dumped_up_to_the_damage_and_beyond_no_traceback(data):
+    log = data / "__cluster_metadata-0" / f"{0:020d}.log"
+    told = penstock("log", "dump", log, code=4)
+    assert "wrong CRC32C" in told.stderr
+    assert "FeatureLevelRecord" in told.stdout
+
+
+def test_repair_says_what_it_would_do_does_it_and_the_records_are_there(data):
+    refused = penstock("up", "--data", data, "--listen", "127.0.0.1:0", code=1)
+    assert "penstock metadata repair" in refused.stderr
+    told = penstock("metadata", "repair", data, "--dry-run", "-o", "json", code=4)
+    [row] = json.loads(told.stdout)
+    assert row["from_folders"] == ["kept"] and row["lost"] == 1
+    assert "topic kept (2 partitions) is known by its folders only" in told.stderr
+    assert "needs --yes" in penstock("metadata", "repair", data, code=2).stderr
+    penstock("metadata", "repair", data, "--yes")
+    [row] = json.loads(penstock("metadata", "repair", data, "-o", "json").stdout)
+    assert row["result"] == "sound"
+    from penstock.local import Appliance
+
+    with Appliance(data) as one:
+        consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": one.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+        )
+        consumer.assign([confluent_kafka.TopicPartition("kept", 1, 0)])
+        assert consumer.poll(30).value() == b"v"
+        consumer.close()
+        in_use = penstock("metadata", "repair", data, "--dry-run", code=1)
+        assert "in use" in in_use.stderr

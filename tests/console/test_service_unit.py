@@ -1,0 +1,73 @@
+"""The systemd unit: what it starts exists, its settings load, it stays locked down."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from appliance.config.load import load
+from console.commands.up import command
+
+FOLDER = Path(__file__).parents[2] / "systemd"
+UNIT = (FOLDER / "penstock.service").read_text()
+NEEDS_SYSTEMD = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here"
+)
+
+
+def settings(name):
+    return re.findall(rf"^{name}=(.*)$", UNIT, re.MULTILINE)
+
+
+def test_the_unit_calls_a_command_that_there_is():
+    program, word, *arguments = shlex.split(settings("ExecStart")[0])
+    assert Path(program).name == "penstock"
+    assert word == command.name
+    command.make_context("up", arguments)  # refuses what it does not know
+
+
+def test_its_settings_load_without_a_warning():
+    config, warnings = load((FOLDER / "server.properties").read_text(), {})
+    assert warnings == []
+    assert [one.host for one in config.endpoints()] == ["localhost"], "loopback unless told"
+
+
+def test_the_unit_knows_our_exit_codes():
+    from console.model import failure as exits
+
+    assert settings("RestartPreventExitStatus") == [str(exits.USAGE)]
+
+
+@NEEDS_SYSTEMD
+def test_systemd_takes_the_unit(tmp_path):
+    there = tmp_path / "penstock"
+    there.write_text("#!/bin/sh\n")
+    there.chmod(0o755)
+    unit = tmp_path / "penstock.service"
+    unit.write_text(UNIT.replace("/opt/penstock/bin/penstock", str(there)))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert str(unit.name) not in done.stderr, done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+@NEEDS_SYSTEMD
+def test_the_unit_stays_locked_down():
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", str(FOLDER / "penstock.service")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd-analyze is older than 250")
+    level = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert level is not None
+    assert float(level[1]) <= 1.5

@@ -1,0 +1,130 @@
+"""A floor without a process: connections over socket pairs, and the test in the place of whoever
+serves their requests."""
+
+import contextlib
+import socket
+from types import SimpleNamespace
+
+from appliance.config.broker import BrokerConfig
+from appliance.netproc.connection import Connection, Floor, Reception
+from appliance.netproc.stopwatch import Stopwatch
+from appliance.netproc.transport import Plain
+from appliance.ring.arena import UNIT
+from appliance.ring.counters import Counters
+
+WHY = "its loop is a fake, and a Floor takes a Loop only"
+
+
+class FakeLoop:
+    """Notes what each connection waits for."""
+
+    def __init__(self):
+        self.masks = {}
+
+    def register(self, fd, mask, handler):
+        self.masks[fd] = mask
+
+    def modify(self, fd, mask):
+        assert self.masks[fd] != mask, "a system call for nothing"
+        self.masks[fd] = mask
+
+    def unregister(self, fd):
+        del self.masks[fd]
+
+
+class Served(Reception):
+    """Takes frames as a server does; keeps the slab of every `hold`-th one until `release`."""
+
+    def __init__(self, floor, hold=0):
+        self.floor = floor
+        self.frames = []
+        self.held = []
+        self.hold = hold
+        self.abandons = []
+        self.on_request = lambda connection: None
+
+    def request(self, connection, position, end):
+        self.frames.append(bytes(self.floor.memory[position:end]))
+        if self.hold and len(self.frames) % self.hold == 0:
+            slab = connection.framing.slab.hold()
+            self.held.append((slab, position, end, self.frames[-1]))
+        self.on_request(connection)
+
+    def abandoned(self, x):
+        self.abandons.append(x)
+
+    def release(self):
+        for slab, position, end, frame in self.held:
+            assert bytes(self.floor.memory[position:end]) == frame, "held bytes were written over"
+            slab.let_go()
+        self.held.clear()
+
+
+class FloorPlan:
+    """floor, reception and what was complained about; `pair` makes a connection and its peer."""
+
+    def __init__(self, arena_bytes=64 * UNIT, hold=0):
+        self.complaints = []
+        self.loop = FakeLoop()
+        log = SimpleNamespace(event_from=lambda *args, why: self.complaints.append((args[1], why)))
+        memory = memoryview(bytearray(arena_bytes))
+        table = memoryview(bytearray(Counters.bytes_needed(1, 1)))
+        self.counts = Counters(table, ioprocs=1, netprocs=1).answers[0]
+        watch, config = Stopwatch(None), BrokerConfig()
+        self.floor = Floor(self.loop, log, watch, memory, config, self.counts)
+        self.floor.limits.set(100, 100, {})
+        self.reception = Served(self.floor, hold)
+        self.ends = []
+
+    def pair(self, transport=Plain):
+        ours, theirs = socket.socketpair()
+        for sock in (ours, theirs):
+            sock.setblocking(False)
+            self.ends.append(sock)
+        assert self.floor.limits.admit("peer") is None
+        return Connection(self.floor, self.reception, transport(ours), "peer", 0), theirs
+
+    def mask(self, connection):
+        """What the loop watches for on its behalf."""
+        return self.loop.masks[connection.transport.fd]
+
+    def turn(self):
+        """What the server does about those who wait."""
+        waiting, self.floor.starving = self.floor.starving, {}
+        for connection in waiting:
+            connection.resume()
+
+    def close(self):
+        for connection in list(self.floor.open.values()):
+            connection.close()
+        for end in self.ends:
+            end.close()
+
+
+def deliver(plan, connection, peer, data):
+    """Push all of `data` through the socket, letting the connection read and resume as the loop
+    would."""
+    sent = 0
+    idle = turns = 0
+    frames = plan.reception.frames
+    while idle < 3:
+        turns += 1
+        assert turns < 20_000, "the connection is stuck"
+        if sent < len(data):
+            with contextlib.suppress(BlockingIOError):
+                sent += peer.send(data[sent : sent + 300_000])
+        before = len(frames), connection.framing.end
+        if connection in plan.floor.starving:
+            plan.reception.release()
+            plan.turn()
+        else:
+            connection.ready(1)
+        moved = (len(frames), connection.framing.end) != before or sent < len(data)
+        idle = 0 if moved else idle + 1
+        if connection.closed:
+            return
+
+
+def frame(body):
+    """With its length."""
+    return len(body).to_bytes(4, "big") + body
