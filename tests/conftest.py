@@ -7,6 +7,7 @@ its constants and its functions within itself, and takes the classes that its ty
 test says so, with its reason, and is passed over.
 """
 
+import os
 import signal
 import sys
 from importlib.util import find_spec
@@ -26,6 +27,38 @@ def is_compiled(module):
 
 
 COMPILED = is_compiled("appliance.ring.ring")
+
+MOST_LEFT_OPEN = 300
+"""Descriptors. Past 1,023 of them, `select` refuses, and what the clients and Spark do by it."""
+
+
+@pytest.fixture(autouse=True)
+def files_end_with_the_test(request):
+    """Close what a test left open in its own folder: many end as a killed process does."""
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    yield
+    if folder is not None:
+        for descriptor, path in open_files():
+            if path.startswith(f"{folder}/"):
+                os.close(descriptor)
+
+
+def open_files():
+    """(descriptor, path) of everything that this process has open."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.append((int(name), os.readlink(f"/proc/self/fd/{name}")))
+        except OSError:  # the one that listed them
+            continue
+    return found
+
+
+def pytest_sessionfinish(session):
+    left = open_files()
+    if len(left) > MOST_LEFT_OPEN:
+        some = "\n".join(path for _, path in left[-20:])
+        pytest.exit(f"the tests left {len(left)} descriptors open, among them\n{some}", 1)
 
 
 def pytest_configure(config):

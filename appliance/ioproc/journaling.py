@@ -168,11 +168,13 @@ class Journals:
         self._threads.submit((folder, group), job)
 
     def _making(self, folder: _Folder) -> Callable[[], None]:
-        taken = [found for name in self._disk.listdir(folder.path) if (found := parse(name))]
-        serial = 1 + max((number for process, number in taken if process == self._me), default=0)
-        path, nonce = f"{folder.path}/{name_of(self._me, serial)}", self._nonce()
+        nonce = self._nonce()
 
         def make() -> None:
+            names = self._disk.listdir(folder.path)
+            taken = [found for name in names if (found := parse(name))]
+            mine = [number for process, number in taken if process == self._me]
+            path = f"{folder.path}/{name_of(self._me, max(mine, default=0) + 1)}"
             size = self._size(self._disk.space(folder.path).total)
             folder.journal = Journal.create(self._disk, path, nonce, size)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final
 
+from appliance.wire.fields import read_uvarint
 from appliance.wire.varint import STRING_MAX
 
 OFFSET_COMMIT: Final = 8
@@ -125,30 +126,13 @@ class Fetch:
 # Reading ------------------------------------------------------------------------------------------
 
 
-def _uvarint(data: bytes, at: int) -> tuple[int, int]:
-    value = data[at]
-    at += 1
-    if value < 128:
-        return value, at
-    value &= 127
-    for shift in (7, 14, 21, 28):
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            if value > 0xFFFFFFFF:
-                break
-            return value, at
-    raise ValueError("a varint does not fit 32 bits")
-
-
 def _text(data: bytes, at: int, flexible: bool) -> tuple[str | None, int]:
     """(text or None for null, next position)."""
     if flexible:
         length = data[at]
         at += 1
         if length > 127:
-            length, at = _uvarint(data, at - 1)
+            length, at = read_uvarint(data, at - 1)
         length -= 1
     else:
         length = _SHORT.unpack_from(data, at)[0]
@@ -177,7 +161,7 @@ def _count(data: bytes, at: int, flexible: bool, least: int) -> tuple[int, int]:
         count = data[at]
         at += 1
         if count > 127:
-            count, at = _uvarint(data, at - 1)
+            count, at = read_uvarint(data, at - 1)
         count -= 1
     else:
         count = _INT.unpack_from(data, at)[0]
@@ -192,10 +176,10 @@ def _tags(data: bytes, at: int) -> int:
     count = data[at]
     if count == 0:
         return at + 1
-    count, at = _uvarint(data, at)
+    count, at = read_uvarint(data, at)
     for _ in range(count):
-        _, at = _uvarint(data, at)
-        size, at = _uvarint(data, at)
+        _, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at)
         at += size
         if at > len(data):
             raise ValueError(f"tagged field of {size} bytes ends beyond the request")

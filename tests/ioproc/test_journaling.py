@@ -1,10 +1,12 @@
 """Ends of logs that become durable together, in the journal of their folder."""
 
+import errno
+
 import pytest
 from core_world import NOW_MS, World, batch
 from sim.disk import SimDisk
 
-from appliance.base.errors import KAFKA_STORAGE_ERROR
+from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.journaling import name_of, parse
 from appliance.ioproc.left_journals import LeftJournals
@@ -128,6 +130,23 @@ def test_a_journal_that_fails_costs_nobody_anything():
     life.append(2)
     life.world.turn()
     assert len(life.world.threads.jobs) == 1, "from then on in its own file"
+
+
+def test_a_folder_that_cannot_be_listed_gets_no_journal_and_goes_on(monkeypatch):
+    life = Life(journal=False)
+
+    def refused(path):
+        raise StorageFailed(path, errno.EIO, "broken")
+
+    monkeypatch.setattr(life.disk, "listdir", refused)
+    for token in (1, 2):
+        life.append(0, token=token)
+        life.world.turn()
+        life.world.journal_writes.run_all()
+        life.world.threads.run_all()
+        (answer,) = life.world.turn()
+        assert answer.flags == 0
+    assert life.partitions[0].broken is None
 
 
 def test_a_partition_that_breaks_is_recovered_with_what_the_journal_has():
