@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from appliance.base import os_disk
+from appliance.base.os_disk import OsFile
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 pytest_plugins = ["penstock.pytest_plugin"]
@@ -33,31 +36,26 @@ MOST_LEFT_OPEN = 300
 
 
 @pytest.fixture(autouse=True)
-def files_end_with_the_test(request):
-    """Close what a test left open in its own folder: many end as a killed process does."""
-    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
-    yield
-    if folder is not None:
-        for descriptor, path in open_files():
-            if path.startswith(f"{folder}/"):
-                os.close(descriptor)
+def files_end_with_the_test():
+    """Close what a test left open by the Disk door: many end as a killed process does."""
+    opened = []
+
+    class Kept(OsFile):
+        def __init__(self, path, fd):
+            super().__init__(path, fd)
+            opened.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os_disk, "OsFile", Kept)
+        yield
+    for file in opened:
+        file.close()
 
 
-def open_files():
-    """(descriptor, path) of everything that this process has open."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            found.append((int(name), os.readlink(f"/proc/self/fd/{name}")))
-        except OSError:  # the one that listed them
-            continue
-    return found
-
-
-def pytest_sessionfinish(session):
-    left = open_files()
+def pytest_sessionfinish():
+    left = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
     if len(left) > MOST_LEFT_OPEN:
-        some = "\n".join(path for _, path in left[-20:])
+        some = "\n".join(left[-20:])
         pytest.exit(f"the tests left {len(left)} descriptors open, among them\n{some}", 1)
 
 

@@ -57,12 +57,27 @@ def answers(log: Log) -> dict:
         "epoch ends": [log.epoch_end(epoch) for epoch in range(8)],
         "producers": producer_view(log.producers),
         "open transactions": {i: p.txn_start for i, p in log.producers.producers.items()},
-        "places": [log.locate(at, most, end) for at in offsets for most in (1, 1200, 1 << 20)],
+        "places": [log.locate(at, most, end) for at in offsets for most in (1, 1 << 20)],
+        "some": [some_of(log, at) for at in offsets],
         "limited": [log.locate(at, 1 << 20, high) for high in offsets for at in offsets],
         "times": [log.offset_for_timestamp(time, end) for time in TIMES],
         "newest": log.max_timestamp(),
         "newest of each": [newest(log, n) for n in range(len(log.segments))],
     }
+
+
+def some_of(log: Log, offset: int, most: int = 1200) -> tuple[int, int, int] | None:
+    """Where a fetch of some bytes begins. It ends with any batch that fits: which one, depends on
+    what of the log is in memory."""
+    found = log.locate(offset, most, log.end_offset)
+    if found is None:
+        return None
+    base, position, length, first = found
+    batches = [log.locate(at, 1, log.end_offset) for at in range(offset, log.end_offset)]
+    ends = {at + size for segment, at, size, _ in batches if segment == base}
+    assert position + length in ends
+    assert length == first or length <= most
+    return base, position, first
 
 
 def newest(log: Log, number: int) -> int:
