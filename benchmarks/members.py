@@ -4,15 +4,16 @@ hold the group to what it promises.
 A member owns partitions as it is told, reads what is committed when it gets one, commits what it
 "read" (offsets below `Ledger.end`), and gives up what it is asked for. Every answer goes through
 the `Ledger`, whose assertions are the invariants: one owner for each partition in a generation
-(and, in the consumer protocol, at any moment), no committed offset ever goes back. One request of a
-member is under way at a time. Called by `benchmarks.groups` and the tests of groups.
+(and, in the consumer protocol, at any moment, of two who were both heard of within a session), no
+committed offset ever goes back. One request of a member is under way at a time. Called by
+`benchmarks.groups` and the tests of groups.
 """
 
 import itertools
 import select
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from struct import unpack_from
 from typing import Any, Final
@@ -29,14 +30,20 @@ _names = itertools.count(1)
 @dataclass
 class Ledger:
     """What was promised. end: records that can be read, acknowledged: newest commit that was
-    answered, tried: newest that was sent, each by partition; owners: by (generation, partition);
-    holders: who owns a partition now (consumer protocol)."""
+    answered, tried: newest that was sent, each by partition; owners: by (generation, partition).
 
+    Of the consumer protocol: holders: who owns a partition now; asked_s: when each member sent the
+    newest heartbeat that it has an answer to; session_s: whoever is not heard of for so long is put
+    out, and learns it later than whoever is given what it had.
+    """
+
+    session_s: float
     end: dict[int, int] = field(default_factory=dict)
     acknowledged: dict[int, int] = field(default_factory=dict)
     tried: dict[int, int] = field(default_factory=dict)
     owners: dict[tuple[int, int], str] = field(default_factory=dict)
     holders: dict[int, str] = field(default_factory=dict)
+    asked_s: dict[str, float] = field(default_factory=dict)
     commits: int = 0
 
     def own_in(self, generation: int, partitions: Iterable[int], member: str) -> None:
@@ -44,13 +51,22 @@ class Ledger:
             first = self.owners.setdefault((generation, partition), member)
             assert first == member, f"{first} and {member} own {partition} in {generation}"
 
-    def hold(self, partitions: Iterable[int], member: str) -> None:
+    def hold(self, partitions: Iterable[int], member: str, asked_s: float, now_s: float) -> None:
+        """A heartbeat that was sent at `asked_s` is answered: the member owns these."""
+        self.asked_s[member] = asked_s
         for partition in partitions:
             holder = self.holders.setdefault(partition, member)
-            assert holder == member, f"{holder} still holds {partition}, and {member} was given it"
+            if holder == member:
+                continue
+            if now_s - self.asked_s[holder] >= self.session_s:
+                self.holders[partition] = member  # the other one is out, and will be told so
+            else:  # or this answer is from before the member was put out
+                late = now_s - asked_s >= self.session_s
+                assert late, f"{holder} still holds {partition}, and {member} was given it"
 
-    def release(self, member: str) -> None:
-        self.holders = {p: name for p, name in self.holders.items() if name != member}
+    def release(self, member: str, but: Container[int] = ()) -> None:
+        """The member owns nothing more, except `but`."""
+        self.holders = {p: who for p, who in self.holders.items() if who != member or p in but}
 
     def found(self, partition: int, offset: int) -> None:
         least = self.acknowledged.get(partition, -1)
@@ -206,15 +222,22 @@ class Member:
 
 
 class Crowd:
-    """Members of one group on one thread. kind: of `benchmarks.protocols`."""
+    """Members of one group on one thread. kind: of `benchmarks.protocols`. session_s: the broker's
+    group.consumer.session.timeout.ms."""
 
     def __init__(
-        self, address: tuple[str, int], group: str, topic: str, partitions: int, kind: type[Member]
+        self,
+        address: tuple[str, int],
+        group: str,
+        topic: str,
+        partitions: int,
+        kind: type[Member],
+        session_s: float = 45.0,
     ) -> None:
         self.address, self.group, self.topic = address, group, topic
         self.partitions = partitions
         self.kind = kind
-        self.ledger = Ledger()
+        self.ledger = Ledger(session_s)
         self.members: list[Member] = []
         self._poll = select.epoll()
         self._by_fd: dict[int, Member] = {}

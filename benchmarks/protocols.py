@@ -4,6 +4,7 @@ Invariant: what a member owns is noted in the ledger before it goes on, and give
 the coordinator hears of it. Called by `benchmarks.groups` and the tests of groups.
 """
 
+import time
 from struct import unpack_from
 from typing import Final
 from uuid import uuid4
@@ -111,9 +112,11 @@ class ConsumerMember(Member):
         super().__init__(crowd)
         self.member_id = str(uuid4())
         self._topic_id = b""
+        self._asked_s = 0.0
 
     def begin(self) -> None:
         self.lose()
+        self._asked_s = time.monotonic()
         self.ask(
             asks.consumer_heartbeat(
                 self.group, self.member_id, 0, 0, topic=self.topic,
@@ -127,6 +130,7 @@ class ConsumerMember(Member):
 
     def _beat(self, *, full: bool = False) -> None:
         owned = (self._topic_id, frozenset(self.owned)) if full else None
+        self._asked_s = time.monotonic()
         self.ask(
             asks.consumer_heartbeat(
                 self.group, self.member_id, self.generation, 0, owned=owned,
@@ -137,6 +141,7 @@ class ConsumerMember(Member):
 
     def _tell(self) -> None:
         """Say all that it has: it is not sure what was heard."""
+        self.crowd.ledger.release(self.name, self.owned)
         self._beat(full=True)
 
     def _heard(self, answer: bytes) -> None:
@@ -150,18 +155,20 @@ class ConsumerMember(Member):
             self.later(self.begin)
         else:
             self.generation = epoch
-            if assignment is None or assignment[1] == frozenset(self.owned):
+            held = frozenset(self.owned) if assignment is None else assignment[1]
+            self.crowd.ledger.hold(held, self.name, self._asked_s, time.monotonic())
+            if held == frozenset(self.owned):
                 self.later(self._work, 0 if self.progress() else BEAT_S)
             else:
+                assert assignment is not None
                 self._topic_id = assignment[0] or self._topic_id
-                self._reconcile(assignment[1])
+                self._reconcile(held)
 
     def _reconcile(self, wanted: frozenset[int]) -> None:
         for partition in self.owned.keys() - wanted:
             del self.owned[partition]
-            self.crowd.ledger.holders.pop(partition)
+        self.crowd.ledger.release(self.name, wanted)
         new = sorted(wanted - self.owned.keys())
-        self.crowd.ledger.hold(new, self.name)
         self.crowd.ledger.own_in(self.generation, new, self.name)
         self.read_offsets(new, lambda: self.later(self._tell))
 

@@ -16,14 +16,16 @@ from benchmarks.protocols import ClassicMember, ConsumerMember
 pytestmark = pytest.mark.timeout(240)
 PARTITIONS = 64
 MEMBERS = 50
+SESSION_S = 6
 KINDS = pytest.mark.parametrize("kind", [ClassicMember, ConsumerMember])
 
 
 @pytest.fixture
 def one(fresh_appliance):
     return fresh_appliance(
-        penstock_io_processes=1, penstock_net_processes=1, group_consumer_session_timeout_ms=6000
-    )
+        penstock_io_processes=1, penstock_net_processes=1,
+        group_consumer_session_timeout_ms=SESSION_S * 1000,
+    )  # fmt: skip
 
 
 class Writer:
@@ -55,7 +57,7 @@ def crowd(one, group):
         peer = Peer("penstock", (host, int(port)), None)
         fill(one.bootstrap, "t", PARTITIONS, 1)
         ready(peer, group)
-        made.append(Crowd(peer.address, group, "t", PARTITIONS, kind))
+        made.append(Crowd(peer.address, group, "t", PARTITIONS, kind, SESSION_S))
         made[-1].ledger.end = dict.fromkeys(range(PARTITIONS), 1)
         return made[-1]
 
