@@ -99,7 +99,8 @@ class Home:
         core and logs for itself; takes as long as their logs are large."""
         image = self._follower.image
         self._trash.find(image)
-        self._opener.journals.find()
+        for path, failure in self._opener.journals.find().items():
+            self._events.event(ERROR, "log-dir-failed", folder=path, cause=failure)
         ours = [
             (topic, partition.index)
             for topic in image.topics_by_name.values()
@@ -110,7 +111,8 @@ class Home:
         for topic, index in ours:
             self._open(topic, index, now_ns, now_ms)
             self.opened += 1
-        self._opener.journals.remove_served(self._can_not_come_back)
+        for path, failure in self._opener.journals.remove_served(self._can_not_come_back).items():
+            self._events.event(ERROR, "journal-not-removed", file=path, cause=failure)
         for number, path in self._dirs.online():
             try:
                 self._clean_up(number, path, now_ms)

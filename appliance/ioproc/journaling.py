@@ -61,6 +61,7 @@ class Journals:
         "_folders",
         "_me",
         "_nonce",
+        "_retired",
         "_size",
         "_threads",
         "made",
@@ -84,6 +85,7 @@ class Journals:
         self._nonce = nonce
         self._size = size
         self._folders = [_Folder(path) for path in paths]
+        self._retired: list[str] = []  # files that are written no more, and may be needed
         self.overdue: dict[Partition, None] = {}  # whose files hold up the use of a half
         self.under_way = 0  # groups that are written, and journals that are made
         self.made = False  # whether there is a journal, or was one
@@ -153,15 +155,20 @@ class Journals:
 
     def close(self, *, needed: bool) -> None:
         """The end. Where every log is on the disk in its own file, journals are not needed any
-        more. Raises StorageFailed."""
+        more, those that failed neither. Raises StorageFailed, when it has tried all of them."""
         assert not any(folder.group for folder in self._folders)
         for folder in self._folders:
             if folder.journal is not None:
-                path = folder.journal.file.path
-                folder.journal.close()
-                folder.journal, folder.state = None, _OFF
-                if not needed:
-                    self._disk.unlink(path)
+                self._retire(folder)
+                folder.state = _OFF
+        failure: StorageFailed | None = None
+        for path in () if needed else self._retired:
+            try:
+                self._disk.unlink(path)
+            except StorageFailed as cause:
+                failure = cause
+        if failure is not None:
+            raise failure
 
     def _submit(self, folder: _Folder, group: Group | None, job: Callable[[], None]) -> None:
         self.under_way += 1
@@ -214,8 +221,10 @@ class Journals:
         return group
 
     def _retire(self, folder: _Folder) -> None:
-        """It failed, or holds what a start has to read: another one is made. The file stays."""
+        """It failed, or holds what a start has to read: another one is made. The file stays until
+        the end."""
         assert folder.journal is not None
+        self._retired.append(folder.journal.file.path)
         folder.state = _OFF if folder.journal.failed else _ABSENT
         folder.journal.close()
         folder.journal = None

@@ -127,7 +127,7 @@ class Opener:
             clean=self._clean and mark is None,
             machine_lived=served,
             now_ms=now_ms,
-            continuation=self.journals.of(topic_id, index),
+            continuation=self.journals.of(topic_id, index, self._dirs.paths[number]),
         )
         self.journals.opened(topic_id, index)
         return Opened(log, number)

@@ -68,10 +68,12 @@ def directory_of(partition: PartitionImage, node_id: int) -> bytes:
 
 
 def read_log_dirs(disk: Disk, paths: Sequence[str]) -> LogDirs:
-    """The ids as they are in the folders. Raises what reading the first one raises."""
+    """The ids as they are in the folders; one that cannot be listed is offline. Raises what reading
+    the first one raises."""
     ids: list[bytes | None] = [read_identity(disk, paths[0]).directory_id]
     for path in paths[1:]:
         try:
+            disk.listdir(path)
             ids.append(read_identity(disk, path).directory_id)
         except (ConfigError, StorageFailed):
             ids.append(None)

@@ -21,6 +21,7 @@ from appliance.ioproc import checkpoints
 from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.trims import Trims
 from appliance.logstore.log import Log
@@ -71,23 +72,33 @@ class Life:
     """One life of an ioproc over a folder; `table` given: its predecessor died alone."""
 
     def __init__(
-        self, folder, image, handles, table=None, clean=False, ioprocs=1, dirs=None, **settings
+        self,
+        folder,
+        image,
+        handles,
+        table=None,
+        clean=False,
+        ioprocs=1,
+        dirs=None,
+        disk=None,
+        **settings,
     ):
-        self.world = World(folder, table=table)
+        disk = disk or OsDisk()
+        dirs = dirs or LogDirs.of(str(folder))
+        self.world = World(folder, disk, table=table, folders=dirs.paths)
         self.lines, self.written = os.pipe()
         events = EventLog("ioproc-0", fd=self.written, journal=False)
         config = BrokerConfig.of({"node.id": "1", **settings})
         seat = types.SimpleNamespace(index=0, ioprocs=ioprocs, config=config, data_dir=str(folder))
         self.follower = types.SimpleNamespace(image=image, handles=handles)
-        disk = OsDisk()
         core = self.world.core
         self.chores = Chores()
-        dirs = dirs or LogDirs.of(str(folder))
         self.world.served.spaces = [self.world.space for _ in dirs.paths]
         trims = Trims(disk, Chores(), dirs.paths)
         self.keeping = Housekeeping(config, disk, dirs, core, self.chores, trims, events)
         self.world.questions.checkpoint = self.now(self.keeping.trims.add)
-        opener = Opener(disk, dirs, self.world.table, clean=clean)
+        left = LeftJournals(disk, [path for _, path in dirs.online()], clean=clean)
+        opener = Opener(disk, dirs, self.world.table, left, clean=clean)
         self.home = Home(
             seat, disk, dirs, self.follower, core, self.keeping, opener, Chores(),
             lambda partition, now_ms: None, events, lambda: NOW_MS,

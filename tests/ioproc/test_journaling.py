@@ -193,6 +193,25 @@ def test_journals_that_have_served_are_removed_and_an_orderly_end_leaves_none():
     assert again.files() == []
 
 
+@pytest.mark.parametrize("needed", [False, True])
+def test_a_journal_that_failed_goes_with_an_orderly_end_and_with_no_other(needed):
+    life = Life()
+    life.append(0)
+    life.world.turn()
+    life.disk.refusing["journal", "pwrite_medium"] = 5
+    life.world.journal_writes.run_all()
+    for token in (2, 3):  # from then on in its own file
+        life.world.turn()
+        life.world.threads.run_all()
+        life.world.turn()
+        life.append(0, token=token)
+    life.world.core.settle(life.world.now_ns)
+    for partition in life.partitions:
+        partition.log.close()
+    life.world.journals.close(needed=needed)
+    assert bool(life.files()) == needed
+
+
 def test_a_journal_stays_as_long_as_a_partition_that_it_holds_is_not_open():
     life = Life()
     life.append(0)

@@ -1,6 +1,7 @@
 """Partitions over several log folders: where they are opened, and what a folder that is away does
 not do to them."""
 
+import errno
 import os
 import shutil
 from dataclasses import replace
@@ -11,7 +12,10 @@ from core_world import batch
 from test_home import Cluster, produce
 
 from appliance.base import errors
-from appliance.metadata.log_dirs import UNASSIGNED, LogDirs
+from appliance.base.errors import StorageFailed
+from appliance.base.os_disk import OsDisk
+from appliance.metadata.identity import META_PROPERTIES, Identity, encode
+from appliance.metadata.log_dirs import UNASSIGNED, LogDirs, read_log_dirs
 from appliance.ring import partition_table as columns
 
 A, B = b"a" * 16, b"b" * 16
@@ -80,6 +84,18 @@ def test_a_folder_that_is_away_takes_only_its_partitions_offline(cluster):
     assert [m.flags for m in second.world.turn()] == [errors.KAFKA_STORAGE_ERROR]
     third = cluster.live()
     assert third.world.core.partitions[1].log.end_offset == 3
+
+
+def test_a_folder_that_cannot_be_listed_is_away(cluster, monkeypatch):
+    for path, one in zip(cluster.paths, (A, B), strict=True):
+        Path(path, META_PROPERTIES).write_bytes(encode(Identity("c" * 22, 1, one)))
+    assert read_log_dirs(OsDisk(), cluster.paths).ids == (A, B)
+
+    def refused(disk, path):
+        raise StorageFailed(path, errno.EIO, "broken")
+
+    monkeypatch.setattr(OsDisk, "listdir", refused)
+    assert read_log_dirs(OsDisk(), cluster.paths).ids == (A, None)
 
 
 def test_what_may_be_in_a_folder_that_is_away_is_never_made_anew(cluster):
