@@ -19,8 +19,9 @@ SEGMENT: Final = "penstock-tables-"
 """How the name of the shared memory begins that holds the tables."""
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-_FORMAT: Final = 1
-"""Raise it with every change of a table's columns: an older reader refuses then."""
+FORMAT: Final = 1
+"""Raise it with every change of a table's columns: an older reader refuses then. A test holds it
+against what they were (`tests/ring/test_tables.py`)."""
 _HEAD: Final = 8  # words: magic, format, pid, start, and the shape
 
 
@@ -74,7 +75,7 @@ class Tables:
     def publish(self, pid: int, started_ms: int) -> None:
         """From now on `read_head` finds them. pid: the supervisor's."""
         words = self._head
-        for word, value in enumerate((_FORMAT, pid, started_ms, *self.shape), 1):
+        for word, value in enumerate((FORMAT, pid, started_ms, *self.shape), 1):
             words[word] = value
         words[0] = _MAGIC
 
@@ -97,7 +98,7 @@ def read_head(memory: memoryview) -> Head:
     words = memory[: _HEAD * 8].cast("q")
     if words[0] != _MAGIC:
         raise UnknownTables("the appliance is just starting")
-    if words[1] != _FORMAT:
-        raise UnknownTables(f"its tables have format {words[1]}, this program reads {_FORMAT}")
+    if words[1] != FORMAT:
+        raise UnknownTables(f"its tables have format {words[1]}, this program reads {FORMAT}")
     shape = Shape(*words[4:8])
     return Head(words[2], words[3], shape, Tables.bytes_needed(shape))

@@ -1,8 +1,13 @@
-"""Process and partition tables: whole rows, generations, what a dead writer leaves behind."""
+"""Process and partition tables: whole rows, generations, what a dead writer leaves behind; and that
+who reads them from outside knows how they are cut."""
 
+import ast
 import mmap
 import os
 import signal
+import sys
+from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -33,6 +38,33 @@ from appliance.ring.process_table import (
     Peer,
     ProcessTable,
 )
+from appliance.ring.tables import FORMAT
+
+CUT = ("tables", "process_table", "partition_table", "quota_table", "counters", "histogram")
+"""Modules whose numbers say where what stands in the memory that others read."""
+NO_PLACES = ("DEFAULT_ROWS", "FORMAT", "_TRIES")  # numbers there that move no word
+CUTS = {1: 0x79FD5B14}
+"""Format → digest of those numbers. Another digest is another format: a line more, none changed."""
+
+
+def layout(name):
+    """(constant, value) of a module, in order: constants are small numbers with a name in
+    capitals."""
+    module = sys.modules[f"appliance.ring.{name}"]
+    for node in ast.parse(Path(module.__file__).with_suffix(".py").read_text()).body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            value = getattr(module, node.target.id)
+            if isinstance(value, int) and node.target.id not in NO_PLACES:
+                yield name, node.target.id, value
+
+
+@pytest.mark.interpreted("compiled constants are in no namespace")
+def test_the_format_of_the_tables_rises_with_every_change_of_their_columns():
+    found = [one for name in CUT for one in layout(name)]
+    assert len(found) > 80, "it sees the columns"
+    cut = crc32(repr(found).encode())
+    assert CUTS.get(FORMAT) == cut, f"format {FORMAT} is not this one: {cut:#X}"
+    assert max(CUTS) == FORMAT
 
 
 def processes() -> ProcessTable:
