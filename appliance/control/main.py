@@ -202,6 +202,7 @@ class Control:
         for netproc, token, code, body in self._waiting.release(quorum.committed):
             self._answers[netproc].put(token, code, body)
         full = [answers for answers in self._answers.values() if not answers.push()]
+        self._links.flush()
         if quorum.leadership.leads and self._trash.due(now_ms):
             self._trash.tick(quorum.image, self._settings(), quorum.seen, now_ms)
         if self._seat.processes.drain >= DRAIN_STAGE and not (self._syncing or self._noting):

@@ -115,6 +115,7 @@ class IoProcess:
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
         sent = self.core.finish(now_ns)
+        self._links.flush()
         if self._holding or not sent:
             self._hold_who_is_behind()
         if drain >= DRAIN_STAGE and not self._links.pending() and not self._parts.home.leaving.busy:

@@ -114,12 +114,17 @@ class Server:
             self._due(now_ns)
         if floor.starving:
             connections.resume_starving()
+        outbox = self._outbox
+        if outbox.fresh:
+            outbox.fresh = False
+            self._links.flush()  # the others work while this one sends
         if floor.dirty or floor.cold:
-            if self._outbox.fresh:
-                self._links.flush()  # the others work while this one sends
             connections.send()
-        self._outbox.fresh = False  # `Loop.run` publishes the rest
-        if self._drain[0] and self._drained():
+        drained = self._drain[0] and self._drained()
+        if outbox.fresh:  # who hung up just now had asked for something: it is cancelled
+            outbox.fresh = False
+            self._links.flush()
+        if drained:
             return STOP
         if floor.dirty:
             return 0  # who sent its share of this turn goes on in the next

@@ -1,7 +1,7 @@
 """The epoll loop of a child: one turn after the other, asleep when there is nothing to do.
 
 A turn is: see who died, hand over what came through the rings, let the shell do its own work
-(timers, parked requests), publish everything, then wait for files and doorbell. So many messages
+(timers, parked requests) and publish everything, then wait for files and doorbell. So many messages
 cost one publication, and what a file's handler pushes is published after the next poll of the
 rings, together with the answers to it.
 
@@ -59,8 +59,9 @@ class Shell(Protocol):
         ...
 
     def turn(self, now_ns: int) -> int:
-        """Timers and whatever else is due. Answers for how many ms at most the loop may wait, or
-        STOP."""
+        """Timers and whatever else is due; then `links.flush`, once, where something may have been
+        pushed since the last one: as early as what comes behind it pushes nothing. Answers for how
+        many ms at most the loop may wait, or STOP."""
         ...
 
 
@@ -96,7 +97,7 @@ class Loop:
         self._epoll.unregister(fd)
 
     def run(self, shell: Shell) -> None:
-        """Turn until `shell.turn` answers STOP; what was pushed until then is published."""
+        """Turn until `shell.turn` answers STOP."""
         links = self._links
         while True:
             began = time.monotonic_ns()
@@ -109,7 +110,6 @@ class Loop:
             for peer, messages in links.poll():
                 shell.handle(peer, messages)
             wait_ms = shell.turn(time.monotonic_ns())
-            links.flush()
             if wait_ms < 0:
                 return
             worked = time.monotonic_ns() - began

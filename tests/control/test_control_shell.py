@@ -69,7 +69,6 @@ class Appliance:
         for peer, messages in self.links.poll():
             self.control.handle(peer, messages)
         self.control.turn(self.now_ns)
-        self.links.flush()
 
     def forward(self, key: int, version: int, body: bytes) -> int:
         self.tokens += 1
@@ -517,7 +516,6 @@ def test_a_netproc_that_died_is_not_answered(appliance):
         appliance.control.handle(peer, messages)
     appliance.control.peers_changed([NET])
     appliance.control.turn(0)
-    appliance.links.flush()
     assert appliance.net.poll() == []
     assert "a" in appliance.followed().image.topics_by_name
 

@@ -85,7 +85,6 @@ class World:
         for peer, arrived in self.links.poll():
             server.handle(peer, arrived)
         server.turn(self.now_ns)
-        self.links.flush()
         self.control_turn()
 
     def sockets(self):
@@ -104,13 +103,11 @@ class World:
         for peer, arrived in self.io.poll():
             self.shell.handle(peer, arrived)
         self.shell.turn(self.now_ns)
-        self.io.flush()
 
     def control_turn(self):
         for peer, arrived in self.control_links.poll():
             self.control.handle(peer, arrived)
         self.control.turn(self.now_ns)
-        self.control_links.flush()
 
     def asked(self):
         """What the I/O process finds in its ring."""

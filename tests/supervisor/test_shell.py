@@ -188,6 +188,7 @@ class Shell:
 
     def turn(self, now_ns):
         self.left -= 1
+        self.links.flush()
         return STOP if self.left == 0 else 0
 
 

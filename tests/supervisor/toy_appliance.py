@@ -53,6 +53,7 @@ class Toy:
             return STOP
         if not self.begun:
             self.start()
+        self.links.flush()
         return 1000
 
 
