@@ -69,8 +69,23 @@ def ready(tmp_path_factory):
         yield broker
 
 
-def results(report):
-    """Name of the test without its parameters' text → passed, failed or skipped, and why."""
+def results(suite, broker, folder, chosen):
+    """Name of each test that the expression chooses → passed, failure, error or skipped; why."""
+    report = folder / "report.xml"
+    command = [sys.executable, "-m", "pytest", "test/integration", "-q", "--tb=short"]
+    command += ["-p", "no:cacheprovider", "--timeout=60", "--timeout-method=signal"]
+    command += [f"--junitxml={report}", "-k", chosen]
+    for skipped in ("sasl", "ssl"):
+        command += ["--ignore", f"test/integration/test_{skipped}_integration.py"]
+    environment = os.environ | {
+        "KAFKA_URI": f"kafka://{broker.bootstrap}",
+        "KAFKA_VERSION": "4.3.1",
+        "KAFKA_ROOT": str(folder),
+    }
+    environment.pop("PYTEST_ADDOPTS", None)
+    subprocess.run(
+        command, cwd=suite, env=environment, stdin=subprocess.DEVNULL, timeout=300, check=False
+    )
     seen = {}
     for case in ElementTree.parse(report).iter("testcase"):
         verdict = next(
@@ -84,23 +99,16 @@ def results(report):
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(KAFKA, reason="the list of exceptions is the appliance's")
 def test_the_suite_passes_as_on_apache_kafka(suite, ready, tmp_path):
-    report = tmp_path / "report.xml"
-    command = [sys.executable, "-m", "pytest", "test/integration", "-q", "--tb=short"]
-    command += ["-p", "no:cacheprovider", "--timeout=60", "--timeout-method=signal"]
-    command += [f"--junitxml={report}", "-k", " and ".join(f"not {name}" for name in NOT_RUN)]
-    for folder in ("sasl", "ssl"):
-        command += ["--ignore", f"test/integration/test_{folder}_integration.py"]
-    environment = os.environ | {
-        "KAFKA_URI": f"kafka://{ready.bootstrap}",
-        "KAFKA_VERSION": "4.3.1",
-        "KAFKA_ROOT": str(tmp_path),
-    }
-    environment.pop("PYTEST_ADDOPTS", None)
-    subprocess.run(
-        command, cwd=suite, env=environment, stdin=subprocess.DEVNULL, timeout=300, check=False
-    )
-    seen = results(report)
+    """What fails is tried again: this client loses a subscription that is made while its first
+    Metadata request is under way, and then reads nothing for five minutes."""
+    seen = results(suite, ready, tmp_path, " and ".join(f"not {name}" for name in NOT_RUN))
     assert len(seen) + len(NOT_RUN) == TESTS
-    failed = {name: why for name, (kind, why) in seen.items() if kind in ("failure", "error")}
-    assert failed.keys() == NOT_SERVED.keys(), failed
+    again = failed(seen).keys() - NOT_SERVED.keys()
+    if again:
+        seen |= results(suite, ready, tmp_path, " or ".join(again))
+    assert failed(seen).keys() == NOT_SERVED.keys(), failed(seen)
     assert {name for name, (kind, _) in seen.items() if kind == "skipped"} == SKIPPED
+
+
+def failed(seen):
+    return {name: why for name, (kind, why) in seen.items() if kind in ("failure", "error")}
