@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
+from appliance.authorization.rights import AllowAll, Rights
+from appliance.base.caller import ANONYMOUS, Caller
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
 from appliance.handlers import k00_produce, k01_fetch
@@ -34,6 +36,7 @@ from appliance.wire.batch import NewRecord, build_batch, validate
 
 NOW_MS = 1_700_000_000_000
 ROUNDS = 5
+BENCH = Rights(Caller(ANONYMOUS, "bench", "127.0.0.1", "PLAINTEXT"), AllowAll())
 _BOTH = "(client's half included)"
 _PRODUCE_V9 = b"\x00\xff\xff\x00\x00\x75\x30\x02"  # no transactional id, acks=-1, 30 s, one topic
 
@@ -132,7 +135,7 @@ def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:  # noqa: PLR09
     handler = k00_produce.HANDLER
 
     def exchange() -> Exchange:
-        return Exchange(1, handler, 9, 7, b"bench", bench.body_at, end, None)
+        return Exchange(1, handler, 9, 7, BENCH, bench.body_at, end, None)
 
     def begin() -> None:
         handler.begin(host, exchange())
@@ -264,7 +267,7 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
     handler = k01_fetch.handler(FetchSessions(0, lambda: 1))
 
     def begin() -> None:
-        handler.begin(host, Exchange(1, handler, 12, 7, b"bench", 0, len(request), None))
+        handler.begin(host, Exchange(1, handler, 12, 7, BENCH, 0, len(request), None))
 
     into = memoryview(bytearray(size))
 

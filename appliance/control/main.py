@@ -15,12 +15,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
+from appliance.authorization.rights import Callers
 from appliance.base.clock import OsClock
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
-from appliance.control import caller
+from appliance.control.asked import read
 from appliance.control.leadership import NotController
 from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
@@ -102,6 +103,7 @@ class Control:
         self._noting = False
         self._writing = False  # a snapshot
         self._waiting = WaitingAnswers()
+        self._callers = Callers(seat.authorizer)
         self._mutations = Mutations(seat, self._clock, self._quorum.images.committed)
         self._answers = {
             index: Answers(links.writer(NETPROC, index)) for index in range(seat.netprocs)
@@ -160,15 +162,16 @@ class Control:
         for message in messages:
             if message.op not in (FORWARD, ENSURE_TOPIC):
                 continue
-            asked = caller.read(message)
+            asked = read(message, self._callers)
+            context.rights = asked.rights
             context.situation.permit = NO_LIMIT
             if leads:
-                context.situation.permit = self._mutations.permit(message, asked.caller)
+                context.situation.permit = self._mutations.permit(message, asked.rights.caller)
             if message.op == FORWARD:
                 arena = self._seat.arenas[peer.index]
                 decision = self._requests.forwarded(message, arena, context, leads=leads)
             else:
-                decision = self._requests.ensure_topic(message, asked, context, leads=leads)
+                decision = self._requests.ensure_topic(message, asked.topic, context, leads=leads)
             self._waiting.put(peer.index, message.token, decision, self._quorum.seen)
             self._refresh(context)
 

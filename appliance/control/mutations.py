@@ -6,9 +6,9 @@ process names. Called by `requests.py` for each request, by `main.py` when a quo
 
 from collections.abc import Sequence
 
+from appliance.base.caller import Caller
 from appliance.base.clock import Clock
 from appliance.config.broker import BrokerConfig
-from appliance.control.caller import Caller
 from appliance.metadata.changes import Change, ConfigChanged, QuotaChanged
 from appliance.metadata.effective import broker_config
 from appliance.metadata.image import MetadataImage
@@ -53,7 +53,7 @@ class Mutations:
         strict = True
         if message.op == FORWARD:
             strict = message.b & 0xFFFF >= STRICT_SINCE.get(message.b >> 16, 0)
-        return Permit(self._meters, caller.user, caller.client_id, strict, self._now_ms())
+        return Permit(self._meters, caller.principal.name, caller.client_id, strict, self._now_ms())
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // 1_000_000

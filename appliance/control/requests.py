@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any, Final
 
 from appliance.base import errors
+from appliance.base.caller import Caller
 from appliance.base.errors import DiskFull, MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config.internal_topics import DECLARED, InternalTopic
-from appliance.control.caller import Asked, Caller
 from appliance.control.waiting import FULL, LOST, UNDONE, Decision
 from appliance.controller.decision import NO_LIMIT, Record
 from appliance.controller.registration import Incarnation, registration_records
@@ -108,10 +108,9 @@ class Requests:
             self._counts.failed(key, code)
 
     def ensure_topic(
-        self, message: Message, asked: Asked, context: AdminContext, *, leads: bool
+        self, message: Message, name: bytes, context: AdminContext, *, leads: bool
     ) -> Decision:
         """Answer an ENSURE_TOPIC with the topic's name."""
-        name = asked.topic
         refuse = partial(_refuse_topic, name)
         try:
             text = name.decode()
@@ -119,7 +118,7 @@ class Requests:
             return Decision(errors.INVALID_TOPIC_EXCEPTION, name, refuse)
         if not leads and text not in context.situation.image.topics_by_name:
             return Decision(*refuse(LOST), refuse)
-        code = self._ensure(text, asked.caller, context, left_over=message.a == 1)
+        code = self._ensure(text, context, left_over=message.a == 1)
         return Decision(code, name, refuse)
 
     def register(self, incarnation: Incarnation, context: AdminContext, next_offset: int) -> None:
@@ -127,7 +126,7 @@ class Requests:
         leads. Raises DiskFull."""
         self._append(registration_records(context.situation, incarnation, next_offset))
 
-    def _ensure(self, name: str, caller: Caller, context: AdminContext, *, left_over: bool) -> int:
+    def _ensure(self, name: str, context: AdminContext, *, left_over: bool) -> int:
         situation = context.situation
         if name in situation.image.topics_by_name:
             return errors.NONE
@@ -138,7 +137,7 @@ class Requests:
         elif name in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         elif left_over and (blocked_ms := self._blocked_ms(name)):
-            self._report("topic-not-created", _why_not(name, caller, blocked_ms))
+            self._report("topic-not-created", _why_not(name, context.rights.caller, blocked_ms))
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         else:
             topic = NewTopic(name)

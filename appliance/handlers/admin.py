@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from appliance.authorization.rights import NOBODY, Rights
 from appliance.base import errors
 from appliance.controller.decision import Record, Situation
 from appliance.controller.producer_ids import ProducerIds
@@ -39,12 +40,14 @@ class Quorum:
 class AdminContext:
     """What the answers are made from. Made anew for each request, over the same parts.
 
+    rights: of who asks, put in for each request.
     usage: how much of each quota is used now, by all processes together.
     handles: (topic id, partition) → row of the partition table.
     dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
     holds a folder, None when it does not answer.
     """
 
+    rights: Rights = field(default=NOBODY, kw_only=True)
     usage: Callable[[], list[Usage]] = field(default=list, kw_only=True)
     situation: Situation
     producer_ids: ProducerIds

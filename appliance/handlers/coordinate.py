@@ -71,7 +71,8 @@ class Coordinate:
         key, version = x.handler.key, x.version
         partition, body = state.asked[index]
         request = messages.decode_request(key, version, body)
-        values = self._kind.unserved(Call(key, version, 0), request, partition, state.count)
+        call = Call(key, version, 0, x.rights)
+        values = self._kind.unserved(call, request, partition, state.count)
         for code in error_codes.told(key, version, values):
             host.failed(x, code)
         return encode(key, version, values)

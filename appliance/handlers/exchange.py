@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from appliance.authorization.rights import Rights
 from appliance.base.compiled import mypyc_attr
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.image import MetadataImage
@@ -54,7 +55,6 @@ class Exchange:
 
     __slots__ = (
         "answer",
-        "client_id",
         "connection",
         "correlation_id",
         "deadline_ns",
@@ -64,6 +64,7 @@ class Exchange:
         "pending",
         "position",
         "received",
+        "rights",
         "sent",
         "silent",
         "slab",
@@ -78,7 +79,7 @@ class Exchange:
         handler: "Handler",
         version: int,
         correlation_id: int,
-        client_id: bytes | None,
+        rights: Rights,
         position: int,
         end: int,
         connection: Any,
@@ -87,7 +88,7 @@ class Exchange:
         self.handler = handler
         self.version = version
         self.correlation_id = correlation_id
-        self.client_id = client_id
+        self.rights = rights  # of the caller, and so who that is
         self.position = position
         self.end = end
         self.connection = connection  # the netproc's own; handlers do not look inside

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from appliance.authorization.rights import Callers
 from appliance.base.clock import OsClock
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
@@ -75,6 +76,7 @@ class Assembly:
         self._events = events
         self._clock = clock
         self._workers = workers
+        self._callers = Callers(seat.authorizer)
         alone = len(seat.log_dirs) == 1  # then nobody asks for ids
         self._dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
@@ -134,6 +136,7 @@ class Assembly:
             self._clock.wall_ms,
             lambda: os.urandom(16),
             self._seat.errors,
+            self._callers,
             self._events,
         )
 

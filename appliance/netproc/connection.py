@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Final
 
+from appliance.authorization.rights import Rights
+from appliance.base.caller import ANONYMOUS
 from appliance.base.compiled import mypyc_attr
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.exchange import Exchange
@@ -112,7 +114,8 @@ class Reception(ABC):
 
 class Connection:
     """One client. state: one of `states`. dirty: it is among the floor's. listener: the number of
-    that by which it came."""
+    that by which it came. principal: who it has proved to be. rights: what that one may do under
+    client_id, as its last request named it; the intake's."""
 
     __slots__ = (
         "_blocked",
@@ -122,6 +125,7 @@ class Connection:
         "_reception",
         "account",
         "address",
+        "client_id",
         "cursors",
         "dirty",
         "framing",
@@ -129,6 +133,8 @@ class Connection:
         "listener",
         "mask",
         "one_by_one",
+        "principal",
+        "rights",
         "sending",
         "state",
         "transport",
@@ -147,6 +153,9 @@ class Connection:
         self.transport = transport
         self.address = address
         self.listener = listener
+        self.principal = ANONYMOUS
+        self.client_id: bytes | None = None
+        self.rights: Rights | None = None
         self.framing = Framing(floor.arena, floor.memory, floor.frame_limit)
         self.sending = Sending(floor.page_cache, floor.counts)
         self.habits = Habits(address)

@@ -125,26 +125,23 @@ class NetprocHost(Host):
     def forward(self, x: Exchange) -> None:
         token = self._token(x, 0)
         key = x.handler.key << 16 | x.version
-        caller = f"User:ANONYMOUS\0PLAINTEXT\0{x.connection.address}\0".encode()
-        caller += x.client_id or b""
         size = x.end - x.position
         fields = (messages.FORWARD, 0, 0, token, x.position, key, size, 0)
-        self._put(x, 0, CONTROL_HOME, fields, caller)
+        self._put(x, 0, CONTROL_HOME, fields, x.rights.encoded)
 
     def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
         token = self._token(x, index)
-        caller = f"/{x.connection.address}\0".encode() + (x.client_id or b"")
         key = x.handler.key << 16 | x.version
-        for more, named, piece in self._outbox.pieces(route.home, caller, body):
+        for more, named, piece in self._outbox.pieces(route.home, x.rights.encoded, body):
             fields = (messages.COORDINATE, 0, route.handle, token, more, key, named, 0)
             self._put(x, index, route.home, fields, piece)
 
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         token = self._token(x, index)
-        asker = f"\0{x.connection.address}\0".encode() + (x.client_id or b"")
+        caller = x.rights.encoded
         left_over = int(x.connection.habits.left_over(name, self._floor.habits()))
-        fields = (messages.ENSURE_TOPIC, 0, 0, token, left_over, 0, 0, 0)
-        self._put(x, index, CONTROL_HOME, fields, name.encode() + asker)
+        fields = (messages.ENSURE_TOPIC, 0, 0, token, left_over, 0, len(caller), 0)
+        self._put(x, index, CONTROL_HOME, fields, caller + name.encode())
 
     def cancel(self, x: Exchange) -> None:
         for home in set(x.pending.values()) - {CONTROL_HOME}:

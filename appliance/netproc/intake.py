@@ -6,6 +6,8 @@ with it from this one place.
 
 from typing import Final
 
+from appliance.authorization.rights import Authorizer, Rights
+from appliance.base.caller import Caller
 from appliance.base.errors import UNSUPPORTED_VERSION, MalformedRequest
 from appliance.handlers import k18_api_versions
 from appliance.handlers.exchange import Exchange, Handler
@@ -22,7 +24,8 @@ _PREFIX: Final = 4  # bytes that say how long a frame is
 
 
 class Intake(Reception):
-    """handlers: by API key. loop: knows when it saw the bytes that it brings."""
+    """handlers: by API key. loop: knows when it saw the bytes that it brings. authorizer: who may
+    do what."""
 
     def __init__(
         self,
@@ -31,8 +34,11 @@ class Intake(Reception):
         following: Following,
         handlers: dict[int, Handler],
         loop: Loop,
+        authorizer: Authorizer,
     ) -> None:
         self._host = host
+        self._authorizer = authorizer
+        self._listeners = [one.name for one in host.config.endpoints()]
         self._exchanges = exchanges
         self._following = following
         self._committed = following.committed
@@ -52,11 +58,15 @@ class Intake(Reception):
         except MalformedRequest as problem:
             self._refuse(connection, str(problem))
             return
+        rights = connection.rights
+        if rights is None or client_id != connection.client_id:
+            rights = self._identify(connection, client_id)
         handler = self._handlers.get(key)
         if handler is None or not handler.lowest <= version <= handler.highest:
-            self._unsupported(connection, key, version, correlation_id, _PREFIX + end - position)
+            received = _PREFIX + end - position
+            self._unsupported(connection, rights, key, version, correlation_id, received)
             return
-        x = Exchange(NO_NUMBER, handler, version, correlation_id, client_id, body, end, connection)
+        x = Exchange(NO_NUMBER, handler, version, correlation_id, rights, body, end, connection)
         host, woke_ns = self._host, self._loop.woke_ns
         if woke_ns > host.now_ns:  # the last turn may have been long ago
             host.now_ns = woke_ns
@@ -82,6 +92,15 @@ class Intake(Reception):
         else:
             assert x.answer is not None or connection.closed, "it asks nobody and is not answered"
 
+    def _identify(self, connection: Connection, client_id: bytes | None) -> Rights:
+        """Who asks, under a client id that the connection did not use before."""
+        name = (client_id or b"").decode(errors="replace")
+        listener = self._listeners[connection.listener]
+        caller = Caller(connection.principal, name, connection.address, listener)
+        connection.client_id = client_id
+        rights = connection.rights = Rights(caller, self._authorizer)
+        return rights
+
     def abandoned(self, x: Exchange) -> None:
         """Its parked reads are cancelled; what holds memory ends when its completions come."""
         if x.number != NO_NUMBER and not x.handler.keeps_body:
@@ -89,11 +108,18 @@ class Intake(Reception):
             self._exchanges.end(x)
 
     def _unsupported(
-        self, connection: Connection, key: int, version: int, correlation_id: int, received: int
+        self,
+        connection: Connection,
+        rights: Rights,
+        key: int,
+        version: int,
+        correlation_id: int,
+        received: int,
     ) -> None:
         if key == k18_api_versions.KEY:
             body = k18_api_versions.unsupported()
-            x = Exchange(NO_NUMBER, self._handlers[key], 0, correlation_id, None, 0, 0, connection)
+            handler = self._handlers[key]
+            x = Exchange(NO_NUMBER, handler, 0, correlation_id, rights, 0, 0, connection)
             x.started_ns = max(self._host.now_ns, self._loop.woke_ns)
             x.received = received
             connection.sending.queue.append(x)

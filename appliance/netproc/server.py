@@ -60,7 +60,7 @@ class Server:
         )
         slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         handlers = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
-        intake = Intake(self.host, self.exchanges, self._following, handlers, loop)
+        intake = Intake(self.host, self.exchanges, self._following, handlers, loop, seat.authorizer)
         self._arrivals = Arrivals(throttling.meters, self.floor.limits, loop, clock, log)
         self.connections = Connections(self.floor, intake, self._arrivals, seat.config)
         self.listeners = [

@@ -23,16 +23,14 @@ from appliance.quotas.mutations import STRICT_SINCE
 from appliance.quotas.window import Windows
 from appliance.shell.log import WARNING, Log
 from appliance.shell.seat import Seat
-from appliance.wire.request_head import FIRST_FLEXIBLE
 
 Quotas = Mapping[Entity, Mapping[str, float]]
 
-_USER: Final = "ANONYMOUS"
 _PRODUCE_KEY: Final = k00_produce.HANDLER.key
 _FETCH_KEY: Final = 1
 _WARN_EVERY_NS: Final = 60_000_000_000
 _MOST_WARNED: Final = 1024
-_HEADER_BYTES: Final = 10  # without the client id and tagged fields
+_PREFIX: Final = 4  # bytes that say how long a frame is
 
 
 class Throttling:
@@ -65,20 +63,21 @@ class Throttling:
         """The answer to send, none for acks=0. Over its quota a client is told so first, then not
         read for so long."""
         now_ms = now_ns // 1_000_000
-        client = _client(x)
-        asked_ms = self._charge_time(x, client, now_ms) if self.watch.running and pieces else 0
+        caller = x.rights.caller
+        user, client = caller.principal.name, caller.client_id
+        asked_ms = self._charge_time(x, now_ms) if self.watch.running and pieces else 0
         key = x.handler.key
         kind = REQUEST
         pause_ms = 0
         if key == _PRODUCE_KEY:
             kind = PRODUCE
-            pause_ms = self.meters.charge(PRODUCE, _USER, client, _request_size(x), now_ms)
-            x.connection.one_by_one = self.meters.near(PRODUCE, _USER, client)
+            pause_ms = self.meters.charge(PRODUCE, user, client, x.received - _PREFIX, now_ms)
+            x.connection.one_by_one = self.meters.near(PRODUCE, user, client)
         elif key == _FETCH_KEY:
             kind = FETCH
             size = sum(len(one) if isinstance(one, bytes) else one.length for one in pieces)
             held = asked_ms > 0
-            pause_ms = self.meters.charge_unless_over(FETCH, _USER, client, size, now_ms, held)
+            pause_ms = self.meters.charge_unless_over(FETCH, user, client, size, now_ms, held)
         elif key in STRICT_SINCE and self.meters.limits(MUTATION):
             kind = MUTATION
             pause_ms = throttle_field.told(key, x.version, _joined(pieces))
@@ -86,12 +85,15 @@ class Throttling:
             kind = kind if pause_ms > asked_ms else REQUEST
             pause_ms = max(pause_ms, asked_ms)
             pieces = _telling(x, pieces, pause_ms)
-            self._mute(x, kind, client, pause_ms, now_ns)
+            self._mute(x, kind, pause_ms, now_ns)
         return pieces
 
     def fetch_room(self, x: Exchange) -> int | None:
         """The most bytes that one answer to this client may have, None for no limit."""
-        return self.meters.room(FETCH, _USER, _client(x)) if self.active else None
+        if not self.active:
+            return None
+        caller = x.rights.caller
+        return self.meters.room(FETCH, caller.principal.name, caller.client_id)
 
     def unmute(self, now_ns: int) -> None:
         """Go on reading whose pause is over."""
@@ -105,18 +107,18 @@ class Throttling:
             return longest_ms
         return max(0, min(longest_ms, -(-(self.muted[0][0] - now_ns) // 1_000_000)))
 
-    def _charge_time(self, x: Exchange, client: str, now_ms: int) -> int:
-        return self.meters.charge(
-            REQUEST, _USER, client, self.watch.bill(x.connection.account), now_ms
-        )
+    def _charge_time(self, x: Exchange, now_ms: int) -> int:
+        caller, used_ns = x.rights.caller, self.watch.bill(x.connection.account)
+        return self.meters.charge(REQUEST, caller.principal.name, caller.client_id, used_ns, now_ms)
 
-    def _mute(self, x: Exchange, kind: str, client: str, pause_ms: int, now_ns: int) -> None:
+    def _mute(self, x: Exchange, kind: str, pause_ms: int, now_ns: int) -> None:
         if x.connection.closed:
             return
         until = now_ns + pause_ms * 1_000_000
         x.connection.mute(until)
         heapq.heappush(self.muted, (until, next(self._ties), x.connection))
-        found = self.meters.told(kind, _USER, client)
+        caller = x.rights.caller
+        found = self.meters.told(kind, caller.principal.name, caller.client_id)
         if found is None:
             return
         limit, entity = found
@@ -131,20 +133,10 @@ class Throttling:
             entity=entity_text(entity)[:200],
             quota=kind,
             limit=f"{limit:.12g}",
-            client=client[:100],
+            client=caller.client_id[:100],
             request=x.handler.name,
             throttle_ms=pause_ms,
         )
-
-
-def _client(x: Exchange) -> str:
-    return (x.client_id or b"").decode(errors="replace")
-
-
-def _request_size(x: Exchange) -> int:
-    """With its header, as Kafka counts."""
-    tags = x.version >= FIRST_FLEXIBLE[_PRODUCE_KEY]
-    return x.end - x.position + _HEADER_BYTES + len(x.client_id or b"") + tags
 
 
 def _joined(pieces: list[Piece]) -> bytes:

@@ -54,10 +54,10 @@ DELETE_RECORDS: Final = 6
 
 COORDINATE: Final = 7
 """A request for the groups of one partition of `__consumer_offsets`; handle: its row. a: 1 when
-more pieces of the request follow, b: API key << 16 | version, e: length of the caller's name at the
-start of the first piece, 0 in later ones. Payload: a piece of the caller as `client host \\0 client
-id` and the request body (header excluded). Answered by ANSWERED, for which JoinGroup and SyncGroup
-may wait long: that is why nothing here lies in the arena."""
+more pieces of the request follow, b: API key << 16 | version, e: length of the caller at the start
+of the first piece, 0 in later ones. Payload: a piece of the caller (`base/caller.py`) and the
+request body (header excluded). Answered by ANSWERED, for which JoinGroup and SyncGroup may wait
+long: that is why nothing here lies in the arena."""
 
 MOVE: Final = 8
 """Move the partition to another log folder. a: its number. Answered by MOVED at once; the move goes
@@ -104,12 +104,13 @@ ASSIGN: Final = 67
 FORWARD: Final = 65
 """A whole request for control to answer. a: position in the netproc's arena, e: length (from the
 request header on, without the 4-byte frame length), b: API key << 16 | version. Payload: the caller
-as `principal \\0 listener \\0 peer address \\0 client id`. Answered by ANSWERED."""
+(`base/caller.py`). Answered by ANSWERED."""
 
 ENSURE_TOPIC: Final = 66
 """Create a topic as broker defaults say because a client asked for it (auto.create.topics.enable).
-a: 1 when the client is a consumer that was asking for the topic when it was deleted. Payload: the
-name, then `\\0 address \\0 client id`. Answered by ANSWERED with flags and no payload."""
+a: 1 when the client is a consumer that was asking for the topic when it was deleted, e: length of
+the caller. Payload: the caller (`base/caller.py`), then the name. Answered by ANSWERED with flags
+and the name."""
 
 # control and ioproc → netproc ---------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from appliance.authorization.rights import AllowAll, Authorizer
 from appliance.ring.counters import Counters, ErrorCounts
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import Peer, ProcessTable
@@ -57,6 +58,8 @@ class Seat:
     """The log folders besides `data_dir`, in the order of the settings."""
     listeners: Sequence[socket.socket] = ()
     """A netproc's own listening sockets, one per configured listener, non-blocking."""
+    authorizer: Authorizer = field(default_factory=AllowAll)
+    """Who may do what: asked by whoever decides a request."""
     spin_us: int = 0
     name: str = field(default="")
 

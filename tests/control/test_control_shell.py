@@ -20,9 +20,11 @@ from appliance.ring.process_table import CONTROL, NETPROC, Peer
 from appliance.shell.links import Links
 from appliance.supervisor.layout import MIB, Layout
 from appliance.wire.messages import decode_response, encode_request
+from tests.callers import caller
 from tests.seats import Seats, log_file
 
 LAYOUT = Layout(arena_bytes=MIB, partition_rows=256)
+CALLER = caller().encode()
 CTL, NET = Peer(CONTROL, 0), Peer(NETPROC, 0)
 
 
@@ -74,7 +76,7 @@ class Appliance:
         self.tokens += 1
         self.memory.arenas[0][: len(body)] = body
         pushed = self.net.writer(CONTROL, 0).push_with_payload(
-            FORWARD, 0, 0, self.tokens, 0, key << 16 | version, e=len(body), payload=b"a\0b\0c"
+            FORWARD, 0, 0, self.tokens, 0, key << 16 | version, e=len(body), payload=CALLER
         )
         assert pushed
         return self.tokens
@@ -103,9 +105,8 @@ class Appliance:
     def ensure(self, name: str) -> int:
         self.tokens += 1
         writer = self.net.writer(CONTROL, 0)
-        writer.push_with_payload(
-            ENSURE_TOPIC, 0, 0, self.tokens, payload=name.encode() + b"\0client"
-        )
+        payload = CALLER + name.encode()
+        writer.push_with_payload(ENSURE_TOPIC, 0, 0, self.tokens, e=len(CALLER), payload=payload)
         return self.answers()[self.tokens][0]
 
     def followed(self) -> Follower:
@@ -277,7 +278,7 @@ def test_requests_of_one_turn_share_one_sync(appliance, monkeypatch):
         appliance.tokens += 1
         appliance.memory.arenas[0][at : at + len(body)] = body
         appliance.net.writer(CONTROL, 0).push_with_payload(
-            FORWARD, 0, 0, appliance.tokens, at, 19 << 16 | 7, e=len(body), payload=b""
+            FORWARD, 0, 0, appliance.tokens, at, 19 << 16 | 7, e=len(body), payload=CALLER
         )
         at += len(body)
     answers = appliance.answers()

@@ -3,7 +3,7 @@ a power cut could take back. Jobs end when the test says so."""
 
 import pytest
 from kio.index import load_request_schema
-from test_control_shell import CTL, Appliance, build, create, new
+from test_control_shell import CALLER, CTL, Appliance, build, create, new
 
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
@@ -28,7 +28,9 @@ def appliance(tmp_path):
 def ensure(appliance, name):
     appliance.tokens += 1
     writer = appliance.net.writer(CONTROL, 0)
-    writer.push_with_payload(ENSURE_TOPIC, 0, 0, appliance.tokens, payload=name + b"\0client")
+    writer.push_with_payload(
+        ENSURE_TOPIC, 0, 0, appliance.tokens, e=len(CALLER), payload=CALLER + name
+    )
     return appliance.tokens
 
 

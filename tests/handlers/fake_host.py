@@ -12,6 +12,7 @@ from appliance.ring.messages import Message
 from appliance.ring.partition_table import SERVED_COLUMNS
 from appliance.wire import messages
 from appliance.wire.build import build
+from tests.callers import rights
 
 SETTINGS = {"node.id": 1, "max.request.partition.size.limit": 2000}
 
@@ -61,6 +62,7 @@ class FakeHost(Host):
         self.read = []
         self.served = memoryview(bytearray(8 * 4 * SERVED_COLUMNS)).cast("q")
         self.failures = []
+        self.authorizer = None  # everybody may do everything
 
     def ensure_topic(self, x, index, name):
         x.pending[index] = -1
@@ -143,7 +145,7 @@ class FakeHost(Host):
         """Begin a request given as plain values."""
         body = messages.encode_request(build(load_request_schema(handler.key, version), values))
         self.memory = memoryview(body)
-        x = Exchange(1, handler, version, 7, b"test", 0, len(body), None)
+        x = Exchange(1, handler, version, 7, rights("test", self.authorizer), 0, len(body), None)
         handler.begin(self, x)
         return x
 

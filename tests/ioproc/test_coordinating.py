@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema
 
+from appliance.authorization.rights import AllowAll, Callers
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
 from appliance.base.ids import OFFSETS_TOPIC
@@ -28,6 +29,7 @@ from appliance.shell.log import INFO
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request
+from tests.callers import caller
 
 PAYLOAD = 4096
 OFFSETS_ID, TOPIC_ID = b"o" * 16, b"t" * 16
@@ -78,6 +80,8 @@ class Groups(World):
         self.core.add(partition, self.now_ns)
         self.partition = partition
 
+    authorizer = AllowAll()
+
     def coordinators(self, appends, failures):
         ids = itertools.count()
         self.groups = CoordinatorHost(
@@ -90,6 +94,7 @@ class Groups(World):
             lambda: NOW_MS,
             lambda: next(ids).to_bytes(16, "big"),
             self.counters.errors[0],
+            Callers(self.authorizer),
             self.events,
         )
         return {OFFSETS_TOPIC: self.groups}
@@ -109,7 +114,7 @@ class Groups(World):
         self.send_bytes(key, version, body, token, peer, piece)
 
     def send_bytes(self, key, version, body, token=0, peer=0, piece=None):
-        name = b"/1.2.3.4\0client"
+        name = caller().encode()
         data = name + body
         size = piece or len(data)
         for at in range(0, len(data), size):

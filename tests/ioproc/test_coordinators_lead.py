@@ -20,6 +20,7 @@ from test_coordinating import (
     image_with,
 )
 
+from appliance.authorization.rights import Callers
 from appliance.base import errors
 from appliance.base.ids import OFFSETS_TOPIC
 from appliance.base.space import SpaceGuard
@@ -34,6 +35,7 @@ from appliance.wire.batch_header import HEADER_SIZE, read_header
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request, request_type
 from appliance.wire.records import iter_records
+from tests.callers import caller
 
 TALLY_ID = b"y" * 16
 
@@ -226,6 +228,7 @@ class Both(Groups):
             lambda: NOW_MS,
             bytes,
             self.counters.errors[0],
+            Callers(self.authorizer),
             self.events,
         )
         return {**hosts, TOPIC.name: self.tallies}
@@ -244,10 +247,10 @@ class Both(Groups):
     def add(self, name, token, committed=True):
         fields = {"producer_id": 1, "producer_epoch": 0, "committed": committed}
         body = encode_request(build(request_type(ADD, 3), {"transactional_id": name, **fields}))
-        caller = b"/1.2.3.4\0client"
+        who = caller().encode()
         message = Message(
             COORDINATE, 0, self.tally_handle, token, 0, ADD << 16 | 3, 0, 0, 0, 0, 0, 0,
-            len(caller), 0, caller + body,
+            len(who), 0, who + body,
         )  # fmt: skip
         self.arrivals.handle(self.core.askers[0], [message], NOW_MS)
 

@@ -27,6 +27,7 @@ from appliance.shell.loop import Loop
 from appliance.supervisor.layout import MIB, Layout
 from appliance.wire import messages, request_head
 from appliance.wire.build import build
+from tests.callers import caller
 from tests.seats import Seats, log_file
 
 LAYOUT = Layout(arena_bytes=8 * MIB, partition_rows=256)
@@ -35,7 +36,7 @@ READABLE, WRITABLE = 1, 4
 
 
 class World:
-    def __init__(self, path, settings=None, topics=("flights",)):
+    def __init__(self, path, settings=None, topics=("flights",), authorizer=None):
         self.path = str(path)
         self.config = BrokerConfig.of(settings or {})
         self.fd, self.log = log_file(path, "netproc")
@@ -46,10 +47,11 @@ class World:
         self.clients = []
         self.shell = None
         self.now_ns = OsClock().monotonic_ns()
-        seat = self.seats.seat(NET, listeners=[self.door])
-        self.io_seat = self.seats.seat(IO)
+        given = {} if authorizer is None else {"authorizer": authorizer}
+        self.seat = seat = self.seats.seat(NET, listeners=[self.door], **given)
+        self.io_seat = self.seats.seat(IO, **given)
         self.io = Links(self.io_seat, self.log)
-        self.control_links = Links(control_seat := self.seats.seat(CTL), self.log)
+        self.control_links = Links(control_seat := self.seats.seat(CTL, **given), self.log)
         self.links = Links(seat, self.log)
         started = start(control_seat, OsDisk(), OsClock(), os.urandom, self.log)
         self.control = Control(control_seat, self.control_links, self.log, started, Threads())
@@ -66,7 +68,9 @@ class World:
     def make(self, name):
         """A topic, before there is a server."""
         asked = self.links.writer(CONTROL, 0)
-        assert asked.push_with_payload(ENSURE_TOPIC, 0, 0, 0, payload=name.encode())
+        who = caller().encode()
+        payload = who + name.encode()
+        assert asked.push_with_payload(ENSURE_TOPIC, 0, 0, 0, e=len(who), payload=payload)
         self.links.flush()
         self.control_turn()
         ((_, [answer]),) = self.links.poll()

@@ -10,6 +10,7 @@ from appliance.handlers.exchange import Exchange
 from appliance.netproc.states import CLOSED, DRAINING, OPEN, STARVING
 from appliance.netproc.transport import READ, WRITE
 from appliance.ring.arena import UNIT
+from tests.callers import rights
 from tests.netproc.floor_plan import WHY, FloorPlan, deliver, frame
 
 pytestmark = pytest.mark.interpreted(WHY)
@@ -23,7 +24,7 @@ def plan():
 
 
 def asked(connection, answer=None):
-    x = Exchange(-1, SimpleNamespace(key=1), 0, 0, None, 0, 0, connection)
+    x = Exchange(-1, SimpleNamespace(key=1), 0, 0, rights(), 0, 0, connection)
     x.answer = answer
     connection.sending.queue.append(x)
     return x

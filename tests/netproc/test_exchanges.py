@@ -8,6 +8,7 @@ from appliance.handlers.exchange import Exchange, Handler, never
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.slabs import allocate, check
 from appliance.ring.arena import UNIT, Arena
+from tests.callers import rights
 
 HANDLER = Handler(0, "Produce", 3, 13, lambda host, x: None, never)
 LAST = (1 << 32) - 1
@@ -15,7 +16,7 @@ LAST = (1 << 32) - 1
 
 def exchange():
     connection = SimpleNamespace()
-    return Exchange(NO_NUMBER, HANDLER, 9, 0, None, 0, 0, connection)
+    return Exchange(NO_NUMBER, HANDLER, 9, 0, rights(), 0, 0, connection)
 
 
 def test_numbers_begin_again_and_pass_over_those_in_use():

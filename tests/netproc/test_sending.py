@@ -9,6 +9,7 @@ from appliance.netproc.page_cache import PATIENCE_NS, PageCache
 from appliance.netproc.sending import COLD, FULL, SENT, SHARE, Sending
 from appliance.netproc.transport import BLOCKED, Transport
 from appliance.ring.counters import Counters
+from tests.callers import rights
 
 TEXT = b"0123456789" * 250
 FETCH = Handler(1, "Fetch", 4, 18, lambda host, x: None, never)
@@ -80,7 +81,7 @@ def counts():
 
 
 def asked(sending, answer=None):
-    x = Exchange(-1, FETCH, 0, 0, None, 0, 0, None)
+    x = Exchange(-1, FETCH, 0, 0, rights(), 0, 0, None)
     x.answer = answer
     sending.queue.append(x)
     return x

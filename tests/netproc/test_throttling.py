@@ -14,6 +14,7 @@ from appliance.quotas.limits import FETCH, PRODUCE
 from appliance.ring.quota_table import QuotaTable
 from appliance.wire.messages import decode_response
 from appliance.wire.produce import ProduceRequest, encode
+from tests.callers import rights
 from tests.netproc.floor_plan import WHY, FloorPlan
 from tests.netproc.floor_plan import frame as whole
 
@@ -42,8 +43,10 @@ def throttling(lines, quotas=QUOTAS, clock=None):
     return one
 
 
-def exchange(handler, version, connection, size, client=b"slow"):
-    return Exchange(1, handler, version, 5, client, 0, size, connection)
+def exchange(handler, version, connection, size, client="slow"):
+    x = Exchange(1, handler, version, 5, rights(client), 0, size, connection)
+    x.received = 4 + size
+    return x
 
 
 def frame(text):
@@ -58,7 +61,7 @@ def test_a_produce_over_its_quota_is_told_then_not_read(plan, version):
     assert one.active
     request = ProduceRequest(None, -1, 1000, [], [])
     answer = encode(request, [], version, 0)
-    x = exchange(k00_produce.HANDLER, version, connection, 10_500 - 14 - (version >= 9))
+    x = exchange(k00_produce.HANDLER, version, connection, 10_500)
     pieces = one.apply(x, [answer], plan.floor.now_ns)
     decoded = decode_response(0, version, pieces[0])
     assert decoded.throttle_time.total_seconds() == 0.5
@@ -93,7 +96,7 @@ def test_a_fetch_over_its_quota_is_answered_empty(plan, version):
 def test_others_are_left_alone(plan):
     connection, _ = plan.pair()
     one = throttling([])
-    x = exchange(k00_produce.HANDLER, 9, connection, 10**9, b"fast")
+    x = exchange(k00_produce.HANDLER, 9, connection, 10**9, "fast")
     assert one.apply(x, [b"answer"], plan.floor.now_ns) == [b"answer"]
     assert connection.state == OPEN and plan.mask(connection) & READ
     one.configure({}, None)
@@ -162,7 +165,7 @@ def test_two_pauses_that_end_at_the_same_moment(plan):
     one = throttling([])
     for _ in range(2):
         connection, _ = plan.pair()
-        x = exchange(k01_fetch.handler(None), 12, connection, 100, client=b"slow")
+        x = exchange(k01_fetch.handler(None), 12, connection, 100, client="slow")
         x.number = -1
         for size in (2_000_000, 100):
             one.apply(x, [FileRange(None, 0, size)], plan.floor.now_ns)

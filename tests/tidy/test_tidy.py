@@ -80,7 +80,17 @@ def test_nothing_is_half_there(path):
         assert word not in text
 
 
-CORE = ("config", "wire", "ring", "metadata", "logstore", "controller", "handlers", "replication")
+CORE = (
+    "authorization",
+    "config",
+    "wire",
+    "ring",
+    "metadata",
+    "logstore",
+    "controller",
+    "handlers",
+    "replication",
+)
 
 
 @pytest.mark.parametrize("room", CORE)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from appliance.authorization.rights import Rights
+
 NEVER: Final = 1 << 62
 """A deadline that does not come, in ms."""
 
@@ -17,14 +19,23 @@ class Call:
     """The circumstances of a request.
 
     api_key, version: of the request. token: chosen by the shell, handed back with the answer.
-    client_id: from the request header, "" when null. client_host: as Kafka shows it, `/127.0.0.1`.
+    rights: of who asks.
     """
 
     api_key: int
     version: int
     token: int
-    client_id: str = ""
-    client_host: str = "/127.0.0.1"
+    rights: Rights
+
+    @property
+    def client_id(self) -> str:
+        """From the request header, "" when null."""
+        return self.rights.caller.client_id
+
+    @property
+    def client_host(self) -> str:
+        """As Kafka shows it: `/127.0.0.1`."""
+        return f"/{self.rights.caller.address}"
 
 
 class Outcome:

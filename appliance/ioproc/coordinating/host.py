@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic_ns
 from typing import Any, Final
 
+from appliance.authorization.rights import Callers
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
 from appliance.config.broker import BrokerConfig
@@ -45,7 +46,7 @@ class CoordinatorHost:
 
     apis: the requests that it answers. decided: there are records to stage. waiting: there are
     answers to send. writers: the ring to each netproc, by index. new_id: 16 random bytes. counts:
-    of the errors that are answered.
+    of the errors that are answered. callers: what those who ask may do.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class CoordinatorHost:
         wall_ms: Callable[[], int],
         new_id: Callable[[], bytes],
         counts: ErrorCounts,
+        callers: Callers,
         events: EventLog,
     ) -> None:
         self.apis = kind.APIS
@@ -75,7 +77,7 @@ class CoordinatorHost:
         self._counts = counts
         self._events = events
         self._answers = {index: Answers(writer) for index, writer in writers.items()}
-        self._requests = Requests()
+        self._requests = Requests(callers)
         self._led: dict[int, Led] = {}
         self._touched: dict[Led, None] = {}
         self._unsent: dict[Led, None] = {}

@@ -7,6 +7,7 @@ not ask. Called by `host`.
 
 from typing import Any, NamedTuple
 
+from appliance.authorization.rights import Callers
 from appliance.coordinators.runtime.call import Call
 from appliance.ring.messages import Message
 from appliance.wire.messages import decode_request
@@ -24,11 +25,13 @@ class Asked(NamedTuple):
 
 
 class Requests:
-    """asked: by our own token."""
+    """asked: by our own token. callers: what those who ask may do."""
 
-    def __init__(self) -> None:
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
+        self._known = callers.known
         self.asked: dict[int, Asked] = {}
-        self._parts: dict[int, tuple[int, list[bytes]]] = {}  # → length of the name, pieces
+        self._parts: dict[int, tuple[int, list[bytes]]] = {}  # → length of the caller, pieces
         self._last: tuple[int, bytes, Any] = (-1, b"", None)  # (key and version, body, request)
 
     def take(self, peer: int, message: Message) -> Asked | None:
@@ -40,10 +43,11 @@ class Requests:
             self._parts[key] = named, pieces
             return None
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        host, _, client_id = data[:named].decode("utf-8", "replace").partition("\0")
+        caller = data[:named]
+        rights = self._known.get(caller) or self._callers.of(caller)
         api_key, version = message.b >> 16, message.b & 0xFFFF
         request = self._decode(message.b, data[named:])
-        call = Call(api_key, version, key, client_id, host)
+        call = Call(api_key, version, key, rights)
         asked = self.asked[key] = Asked(peer, message.token, call, request)
         return asked
 

@@ -19,6 +19,7 @@ from appliance.wire.messages import (
     request_type,
 )
 from appliance.wire.plain import encode
+from tests.callers import rights
 
 START_MS = 1_000_000
 
@@ -75,7 +76,7 @@ class World:
         message = build(request_type(key, version), fields)
         request = decode_request(key, version, encode_request(message))
         token = next(self.tokens)
-        self.calls[token] = Call(key, version, token, client_id="app")
+        self.calls[token] = Call(key, version, token, rights("app", address="127.0.0.1"))
         return token, self.carry_out(self.shard.handle(self.calls[token], request, self.now))
 
     def answer(self, key: int, version: int, **fields):

@@ -20,6 +20,7 @@ from appliance.wire.messages import (
     request_type,
     request_versions,
 )
+from tests.callers import rights
 
 T_ID = b"t".ljust(16, b".")
 MEMBER = {"member_id": "who", "group_instance_id": None}
@@ -315,7 +316,7 @@ def test_each_shard_answers_for_its_own_and_together_for_all() -> None:
         world = World(partitions=50)
         shard = world.new_shard(partition)
         shard.activate(world.now)
-        ((_, values),) = shard.handle(Call(42, 2, 1), part, world.now).responses
+        ((_, values),) = shard.handle(Call(42, 2, 1, rights()), part, world.now).responses
         parts.append(encode_response(response(42, 2, values)))
     merged = decode_response(42, 2, splice(42, 2, parts))
     assert sorted(one.group_id for one in merged.results) == sorted(names)

@@ -12,6 +12,7 @@ from appliance.coordinators.groups.subscription import topics_of
 from appliance.coordinators.runtime.call import Call
 from appliance.wire.build import build
 from appliance.wire.messages import decode_request, encode_request, request_type
+from tests.callers import rights
 
 JOIN = {
     "group_id": "g",
@@ -148,7 +149,7 @@ def test_a_damaged_record_names_its_offset() -> None:
 def test_what_could_not_be_carried_out_is_refused() -> None:
     message = build(request_type(12, 4), {"group_id": "g", "generation_id": 1, "member_id": "m"})
     request = decode_request(12, 4, encode_request(message))
-    values = World().shard.refuse(Call(12, 4, 9), request, errors.NOT_COORDINATOR)
+    values = World().shard.refuse(Call(12, 4, 9, rights()), request, errors.NOT_COORDINATOR)
     assert values == {"throttle_time": 0, "error_code": 16}
 
 

@@ -18,8 +18,14 @@ from appliance.coordinators.runtime.turn import Timed, Timers
 from appliance.metadata.image import MetadataImage
 from appliance.wire.build import build
 from appliance.wire.messages import request_type
+from tests.callers import rights
 
-CALL = Call(ADD, 3, 1)
+
+def call(token):
+    return Call(ADD, 3, token, rights())
+
+
+CALL = call(1)
 
 
 def request(name="a", committed=True):
@@ -80,13 +86,13 @@ def test_who_resigned_decides_nothing_any_more():
 def test_who_is_parked_is_answered_by_what_it_waits_for_or_its_deadline_or_the_end():
     one = active()
     assert one.next_deadline_ms == NEVER
-    assert not one.handle(Call(ADD, 3, 1), request(committed=False), 0).responses
-    assert codes(one.handle(Call(ADD, 3, 2), request(), 0)) == [(1, errors.NONE), (2, errors.NONE)]
-    assert not one.handle(Call(ADD, 3, 3), request(committed=False), 5).responses
+    assert not one.handle(call(1), request(committed=False), 0).responses
+    assert codes(one.handle(call(2), request(), 0)) == [(1, errors.NONE), (2, errors.NONE)]
+    assert not one.handle(call(3), request(committed=False), 5).responses
     assert one.next_deadline_ms <= 5 + PATIENCE_MS
     assert codes(one.tick(4 + PATIENCE_MS)) == []
     assert codes(one.tick(5 + PATIENCE_MS)) == [(3, errors.CONCURRENT_TRANSACTIONS)]
-    assert not one.handle(Call(ADD, 3, 4), request(committed=False), 5).responses
+    assert not one.handle(call(4), request(committed=False), 5).responses
     assert codes(one.resign()) == [(4, errors.NOT_COORDINATOR)]
     assert one.next_deadline_ms == NEVER
     assert codes(one.tick(1 << 50)) == []
@@ -116,7 +122,7 @@ def test_replaying_its_records_gives_the_state_that_wrote_them(script):
         now += passed
         for outcome in (
             one.tick(now),
-            one.handle(Call(ADD, 3, next(tokens)), request(name, committed), now),
+            one.handle(call(next(tokens)), request(name, committed), now),
         ):
             log += outcome.records
     assert active(log).state.counts == one.state.counts

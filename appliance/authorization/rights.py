@@ -1,0 +1,131 @@
+"""What a caller may do: the one place that asks the authorizer.
+
+Whoever decides a request is given the rights of its caller and asks them for what it needs
+(`needs.py`). They are made once for each caller, so where everything is allowed to it a request
+pays for the look at one attribute.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from appliance.authorization.needs import Need
+from appliance.authorization.operations import (
+    CLUSTER_NAME,
+    REFUSED,
+    SUPPORTED,
+    THE_CLUSTER,
+    Resource,
+)
+from appliance.base.caller import ANONYMOUS, Caller, decode
+from appliance.base.compiled import mypyc_attr
+from appliance.base.errors import NONE
+
+_MOST_KNOWN: Final = 4096
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Authorizer(ABC):
+    """Who may do what. A value machine: the same question has the same answer."""
+
+    @abstractmethod
+    def allows_everything(self, caller: Caller) -> bool:
+        """Whether `allows` is true of this caller whatever it is asked."""
+        ...
+
+    @abstractmethod
+    def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
+        """Whether the caller may do this with that."""
+        ...
+
+    @abstractmethod
+    def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
+        """Whether there may be a resource of the kind with which the caller may do this."""
+        ...
+
+
+class AllowAll(Authorizer):
+    """Everybody may do everything."""
+
+    def allows_everything(self, caller: Caller) -> bool:
+        return True
+
+    def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
+        return True
+
+    def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
+        return True
+
+
+class _AllowNothing(Authorizer):
+    def allows_everything(self, caller: Caller) -> bool:
+        return False
+
+    def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
+        return False
+
+    def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
+        return False
+
+
+class Rights:
+    """Of one caller. encoded: the caller, for other processes. everything: nothing is refused to
+    it."""
+
+    __slots__ = ("_authorizer", "caller", "encoded", "everything")
+
+    def __init__(self, caller: Caller, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        self.caller = caller
+        self.encoded = caller.encode()
+        self.everything = authorizer.allows_everything(caller)
+
+    def refusal(self, need: Need, name: str = CLUSTER_NAME) -> int:
+        """The error code for who may not do this with the resource of that name, or NONE."""
+        if self.everything or self._has(need, name):
+            return NONE
+        return REFUSED[need.kind]
+
+    def some(self, need: Need) -> bool:
+        """Whether there may be a resource with which the caller may do this."""
+        return self.everything or self._authorizer.allows_some(
+            self.caller, need.operation, need.kind
+        )
+
+    def operations(self, kind: int, name: str = CLUSTER_NAME) -> int:
+        """The authorized operations as answers tell them: a bit for each (KIP-430)."""
+        resource = Resource(kind, name)
+        return sum(
+            1 << operation
+            for operation in SUPPORTED[kind]
+            if self.everything or self._authorizer.allows(self.caller, operation, resource)
+        )
+
+    def _has(self, need: Need, name: str) -> bool:
+        allows, caller = self._authorizer.allows, self.caller
+        if need.or_cluster and allows(caller, need.or_cluster, THE_CLUSTER):
+            return True
+        return allows(caller, need.operation, Resource(need.kind, name))
+
+
+NOBODY: Final = Rights(Caller(ANONYMOUS, "", "", ""), _AllowNothing())
+"""The rights while it is not said whose request it is."""
+
+
+class Callers:
+    """The rights of those whom other processes name. known: by their encoding, for who looks there
+    first."""
+
+    __slots__ = ("_authorizer", "known")
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        self.known: dict[bytes, Rights] = {}
+
+    def of(self, encoded: bytes) -> Rights:
+        """Decoded once for each. Raises MalformedRequest."""
+        found = self.known.get(encoded)
+        if found is None:
+            if len(self.known) >= _MOST_KNOWN:
+                self.known.clear()
+            found = self.known[encoded] = Rights(decode(encoded), self._authorizer)
+        return found

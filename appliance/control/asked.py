@@ -1,0 +1,21 @@
+"""What a netproc asks control, and for whom: read here, once for each message, and nowhere else."""
+
+from typing import NamedTuple
+
+from appliance.authorization.rights import Callers, Rights
+from appliance.ring.messages import FORWARD, Message
+
+
+class Asked(NamedTuple):
+    """A message's payload. rights: of who asks. topic: that is to be made, b"" of a FORWARD."""
+
+    rights: Rights
+    topic: bytes
+
+
+def read(message: Message, callers: Callers) -> Asked:
+    """What came with a FORWARD or an ENSURE_TOPIC. Raises MalformedRequest: no netproc of ours
+    sends that."""
+    if message.op == FORWARD:
+        return Asked(callers.of(message.payload), b"")
+    return Asked(callers.of(message.payload[: message.e]), message.payload[message.e :])
