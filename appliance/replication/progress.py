@@ -55,6 +55,7 @@ class Progress:
     """
 
     __slots__ = (
+        "_began",
         "_ended",
         "_open",
         "epoch",
@@ -75,6 +76,7 @@ class Progress:
         self.high_watermark = self.last_stable = high_watermark
         self.epoch = -1
         self.leads = False
+        self._began = log_end  # where the log ended when this node began to lead
         self.followers = ALONE
         self.in_sync: tuple[int, ...] = ()
         self._open: dict[int, int] = {}  # producer id → first offset of its transaction
@@ -88,7 +90,10 @@ class Progress:
         """This replica leads, in this epoch. replicas, in_sync: the others, without it. The same
         epoch again says who is in sync now. Whether the high watermark rose."""
         assert epoch >= self.epoch, (epoch, self.epoch)
-        known = self.followers if self.leads and epoch == self.epoch else ALONE
+        goes_on = self.leads and epoch == self.epoch
+        known = self.followers if goes_on else ALONE
+        if not goes_on:
+            self._began = self.log_end
         self.epoch = epoch
         self.leads = True
         self.followers = {one: known.get(one) or Follower(now_ms) for one in replicas}
@@ -196,12 +201,16 @@ class Progress:
         ]
 
     def may_join(self, replica: int) -> bool:
-        """Whether a follower has what everybody in sync has."""
+        """Whether a follower has what everybody in sync has. Whoever proposes it counts it as in
+        sync from then on (`lead`), before that is agreed (KIP-497).
+
+        That is not below the high watermark alone: a new leader's may be behind what the one before
+        showed, though never behind where its own log ended when it began (KIP-320)."""
         follower = self.followers.get(replica)
         return (
             follower is not None
             and replica not in self.in_sync
-            and follower.end >= self.high_watermark
+            and follower.end >= max(self.high_watermark, self._began)
         )
 
     # ----------------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ class Run:
         self.epoch = 0
         self.now = 0
         self.end = self.held = self.start = self.high = 0
+        self.began = 0  # where the log ended when this leadership began
         self.isr = ()
         self.leads = True
         self.open, self.closed = {}, []  # producer → first; (first, end of marker)
@@ -93,12 +94,14 @@ class Run:
             ]
             assert real.behind(self.now, LONGEST_MS) == late
             for one in REPLICAS:
-                may = one not in self.isr and ends.get(one, -1) >= self.high
+                may = one not in self.isr and ends.get(one, -1) >= max(self.high, self.began)
                 assert real.may_join(one) == may
 
     def lead(self, pick, again):
         self.isr = tuple(one for one in REPLICAS if pick & 1 << one)
-        self.epoch += 0 if again and self.leads else 1
+        if not (again and self.leads):
+            self.epoch += 1
+            self.began = self.end
         self.leads = True
         self.twin.events.append(("lead", self.epoch, self.isr, self.now))
         self.check(self.real.lead(self.epoch, REPLICAS, self.isr, self.now))
@@ -236,6 +239,22 @@ def test_what_a_new_leader_may_not_know_stays_visible():
     assert one.high_watermark == 7
     one.replica_at(2, 8, 0)
     assert one.high_watermark == 8
+
+
+def test_nobody_joins_a_new_leader_with_less_than_it_began_with():
+    """Its predecessor may have shown all of that, and the follower could be the next leader."""
+    one = Progress(0, 8, 5)
+    one.lead(2, (2, 3), (2,))
+    one.replica_at(3, 6, 0)
+    assert one.high_watermark == 5 and not one.may_join(3)
+    one.replica_at(3, 8, 0)
+    assert one.may_join(3)
+    one.appended(20, 20)
+    one.lead(2, (2, 3), (2,))
+    assert one.may_join(3), "the same leadership goes on: it began at 8"
+    one.lead(3, (2, 3), (2,))
+    one.replica_at(3, 8, 0)
+    assert not one.may_join(3)
 
 
 def test_a_transaction_is_stable_when_its_marker_is_visible():
