@@ -316,9 +316,11 @@ class Log:
         """Everything from `offset` on was never there, what is held included; the new log end.
 
         That is the start of the batch with `offset`, or the end of what lies before it. Below the
-        log start the log becomes empty and begins at `offset`. No sync or cleaning is under way;
-        recovery point and log start are durably at or below `offset` already, readers are told of
-        the new `layout` before the next append. Raises StorageFailed, which is final.
+        log start the log becomes empty and begins at `offset`. The caller has let syncs, groups of
+        a journal and cleanings end; has recovery point and log start durably at or below the new
+        end (an opening misses what is gone), and counts no more on the disk; readers hear of the
+        new `layout` before the next append. A journal may still have what goes, of an older leader
+        epoch than what comes: whoever opens that truncates again. Raises StorageFailed, finally.
         """
         return truncation.truncate_to(self, offset, now_ms)
 

@@ -8,7 +8,7 @@ that was dropped comes back behind what was appended later. Called by the log an
 
 from bisect import bisect_left
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
@@ -22,6 +22,8 @@ from appliance.logstore.scan import Scan
 from appliance.logstore.segment import Segment
 from appliance.logstore.segments import Segments
 from appliance.wire.batch_header import HEADER, HEADER_SIZE
+
+_KNOWN: Final = "an opening believes that nothing below the recovery point can be gone"
 
 assert files.SEGMENT_SUFFIXES[0] == files.LOG, "the others are leftovers without it"
 
@@ -69,7 +71,8 @@ def truncate_to(log: Parts, offset: int, now_ms: int) -> int:
     active = log.active
     if active.failure is not None:
         raise active.failure
-    assert offset >= 0 and not log.cleaning, offset
+    assert offset >= 0, offset
+    _may_go_back(log)
     if active.held:
         take_back(log, now_ms)
     if offset < log.log_start_offset:
@@ -87,6 +90,11 @@ def truncate_to(log: Parts, offset: int, now_ms: int) -> int:
     return log.active.end_offset
 
 
+def _may_go_back(log: Parts) -> None:
+    assert not log.cleaning, "segments are under way"
+    assert log.unsynced.job is None, "a sync would count what is gone"
+
+
 def _go_back(log: Parts, place: Place, now_ms: int) -> None:
     """Everything is found out before anything changes; then files go from the newest on."""
     order, disk = log.order, log.order.disk
@@ -94,6 +102,7 @@ def _go_back(log: Parts, place: Place, now_ms: int) -> None:
     if segment is log.active:
         segment = log.active.handed_over()
     left = _left(order, segment, place.position)
+    assert log.recovery_point <= left.end_offset, _KNOWN
     states = _producers(log, place, left.end_offset, now_ms)
     dropped = order.all[place.number + 1 :]
     log.layout += 1
@@ -109,7 +118,9 @@ def begin_anew(log: Parts, offset: int) -> None:
     order, disk = log.order, log.order.disk
     if log.active.failure is not None:
         raise log.active.failure
-    assert offset >= 0 and not log.cleaning, offset
+    assert offset >= 0, offset
+    _may_go_back(log)
+    assert log.recovery_point <= offset, _KNOWN
     log.active.forget_staged()
     log.layout += 1
     segment = Segment(log.path, offset, 0)

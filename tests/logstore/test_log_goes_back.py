@@ -211,6 +211,7 @@ def test_what_was_cut_was_never_there(before, cut, after, staged):
         segments = len(log.segments)
         stage(log, other.batch(1), other.epoch, 0)
         assume(len(log.segments) == segments)  # one that was begun for nothing stays
+    log.recovery_point = min(log.recovery_point, end)
     assert log.truncate_to(end, 0) == end
     assert (log.layout > layout) == (had > end)
     twin = life.logs[0]

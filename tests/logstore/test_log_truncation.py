@@ -49,6 +49,24 @@ def test_within_a_batch_it_goes_to_the_start_of_it():
         assert (known.next_sequence if known else 0) == offset // 3 * 3
 
 
+def test_whoever_cuts_has_lowered_the_recovery_point_and_let_syncs_end():
+    """Or an opening finds less than it believes in, and a sync counts what is gone."""
+    log = filled()
+    log.sync_now()
+    with pytest.raises(AssertionError, match="below the recovery point"):
+        log.truncate_to(27, 0)
+    with pytest.raises(AssertionError, match="below the recovery point"):
+        log.begin_anew(27)
+    log = filled()
+    job = log.flush_job()
+    with pytest.raises(AssertionError, match="a sync"):
+        log.truncate_to(27, 0)
+    job.run()
+    log.flushed(job)
+    log.recovery_point = 27
+    assert log.truncate_to(28, 0) == 27
+
+
 def test_behind_the_end_only_an_epoch_without_records_goes():
     log = filled()
     log.begin_epoch(7)
@@ -216,6 +234,7 @@ def test_a_crash_at_any_step_leaves_a_beginning_of_what_was_and_nothing_comes_ba
         disk.crash_at = disk.steps + step
         new: list[bytes] = []
         synced = 0
+        log.recovery_point = kept
         try:
             assert log.truncate_to(offset, 0) == kept
             for n in range(kept // 3, 14):
