@@ -1,0 +1,148 @@
+"""What a simulated world promises to those who tell stories in it: order, time, and that a seed is
+all that it takes to see something again."""
+
+from typing import NamedTuple
+
+import pytest
+from sim.node import DEAD, OFF, Node
+from sim.replicated.cluster import play
+from sim.seeds import under_other_hashes
+from sim.world import Broken, World
+
+
+class Note(NamedTuple):
+    number: int
+
+
+class Peer(Node):
+    """Keeps what it hears, and answers when it is told to."""
+
+    def __init__(self, world, name):
+        super().__init__(world, name)
+        self.heard, self.lost_at, self.lives = [], [], 0
+
+    def begin(self):
+        self.lives += 1
+
+    def received(self, end, message):
+        self.heard.append(message.number)
+        if message.number < 0:
+            end.send(Note(-message.number))
+
+    def lost(self, end):
+        self.lost_at.append(round(self.world.clock.ms))
+
+
+@pytest.fixture
+def two():
+    world = World(7, loss=0.2)
+    a, b = Peer(world, "a"), Peer(world, "b")
+    a.start()
+    b.start()
+    return world, a, b
+
+
+def test_a_seed_tells_the_same_story_and_another_seed_another():
+    first, again, other = play(3), play(3), play(4)
+    assert (first.digest, first.events) == (again.digest, again.events)
+    assert first.digest != other.digest
+
+
+def test_nothing_depends_on_how_strings_hash():
+    here = play(3).digest
+    assert under_other_hashes("sim.replicated.cluster", "play(3).digest") == [here, here]
+
+
+def test_a_connection_keeps_the_order_and_two_do_not(two):
+    world, a, b = two
+    ends = [world.network.connect(a, "b") for _ in range(20)]
+    for number in range(100):
+        ends[0].send(Note(number))
+    world.run(1000)
+    assert b.heard == list(range(100))
+    b.heard.clear()
+    for number, end in enumerate(ends):
+        end.send(Note(number))
+    world.run(1000)
+    assert sorted(b.heard) == list(range(20)) != b.heard
+
+
+def test_what_is_sent_over_a_cut_link_arrives_when_it_heals_and_the_other_way_goes_on(two):
+    world, a, b = two
+    end = world.network.connect(a, "b")
+    end.send(Note(-1))
+    world.network.block("b", "a")
+    world.run(100)
+    assert (b.heard, a.heard) == ([-1], [])
+    world.network.heal()
+    world.run(100)
+    assert a.heard == [1]
+
+
+def test_a_process_that_dies_closes_its_connections_and_hears_nothing_old(two):
+    world, a, b = two
+    end = world.network.connect(a, "b")
+    end.send(Note(1))
+    world.run(100)
+    b.away_ms = (80, 80)
+    b.stop(power=False)
+    assert b.state == DEAD
+    world.run(60)
+    assert len(a.lost_at) == 1 and not end.open
+    world.run(100)
+    assert b.up and b.lives == 2
+    end.send(Note(2))
+    world.run(100)
+    assert b.heard == [1]
+
+
+def test_a_machine_without_power_is_silent_until_it_is_back(two):
+    world, a, b = two
+    end = world.network.connect(a, "b")
+    end.send(Note(1))
+    world.run(100)
+    b.away_ms = (200, 200)
+    b.stop(power=True)
+    assert b.state == OFF
+    end.send(Note(2))
+    world.run(150)
+    assert not a.lost_at and end.open
+    world.run(100)
+    end.send(Note(3))
+    world.run(100)
+    assert b.up and b.heard == [1] and len(a.lost_at) == 1
+
+
+def test_timers_end_with_the_life_that_set_them(two):
+    world, a, _ = two
+    called = []
+    a.after(5, called.append, "old")
+    world.run(1)
+    a.stop(power=False)
+    world.run(100)
+    a.after(5, called.append, "new")
+    world.run(10)
+    assert called == ["new"]
+
+
+def test_a_power_cut_in_a_step_of_the_disk_ends_that_node_alone(two):
+    world, a, b = two
+    a.doom(power=True, steps=2)
+    for name in ("x", "y", "z"):
+        a.after(1, a.disk.mkdir, f"/{name}")
+    world.run(5)
+    assert (a.state, b.up) == (OFF, True)
+    assert set(a.disk.listdir("/")) <= {"x", "y"}
+
+
+def test_what_breaks_is_told_with_the_seed_and_the_end_of_the_trace(two):
+    world, a, _ = two
+    world.say("a", "the last thing")
+    world.invariants.append(lambda: check(a.up))
+    world.after(1, lambda: a.stop(power=False))
+    with pytest.raises(Broken, match=r"a must live[^$]*SIM_SEED=7[^$]*the last thing"):
+        world.run(2)
+
+
+def check(holds):
+    assert holds, "a must live"
