@@ -257,8 +257,9 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
         reads=lambda x, partitions: None,
         config=SimpleNamespace(int=lambda name: 1 << 30),
         route=lambda *_: bench.route,
-        row=bench.table.read_row,
         served=bench.table.served[0],
+        partitions=bench.table,
+        routing=0,
         segment=lambda *_: file,
         cancel=lambda x: None,
         glance=lambda x, route, row, *rest: cursors.locate(segments, route, row, *rest),
@@ -284,7 +285,8 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
     transferred = [0]
     count = 2000
     glance_us = best_us(
-        lambda: host.glance(None, bench.route, host.row(0), 0, high_watermark, size), count
+        lambda: host.glance(None, bench.route, bench.table.read_row(0), 0, high_watermark, size),
+        count,
     )
     parse_us = best_us(lambda: fetch.parse(memory, 0, len(request), 12), count)
     rows = [

@@ -6,7 +6,7 @@ never blocks and keeps nothing between requests but what it puts into `Exchange.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ from appliance.base.compiled import mypyc_attr
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import Message
+from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import ProcessTable
 from appliance.wire.fetch import FetchPartition
 
@@ -45,6 +46,9 @@ class FileRange(NamedTuple):
 
 
 Piece = bytes | FileRange
+
+Partitions = Collection[FetchPartition] | Collection[tuple[bytes, int]]
+"""The topic of each comes first: its name, or its id."""
 
 Place = tuple[SegmentFile, int, int, int]
 """(file, position, length, length of the first batch), in bytes."""
@@ -118,15 +122,12 @@ class Host(ABC):
     log_dirs: tuple[str, ...]  # absolute paths of the log folders
     now_ns: int  # monotonic, read once per turn
     served: memoryview  # this process's part of `PartitionTable.served`
+    partitions: PartitionTable  # as published by their homes
+    routing: int  # another one as soon as a route may be another
 
     @abstractmethod
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         """The home of a partition, None when there is no such partition."""
-        ...
-
-    @abstractmethod
-    def row(self, handle: int) -> list[int]:
-        """The columns of `ring/partition_table.py` as published by the partition's home."""
         ...
 
     @abstractmethod
@@ -188,7 +189,7 @@ class Host(ABC):
         ...
 
     @abstractmethod
-    def reads(self, x: Exchange, partitions: Sequence[FetchPartition]) -> None:
+    def reads(self, x: Exchange, partitions: Partitions) -> None:
         """The client is fetching from these."""
         ...
 

@@ -3,31 +3,74 @@
 A value machine: ids come from the caller's random source. A session belongs to one network process;
 after a reconnect to another one the client is told FETCH_SESSION_ID_NOT_FOUND and opens a new
 session by itself.
+
+A session may have a thousand partitions with news in one of them, so each remembers at which
+version of its row nothing was left to tell: while the row stands there, one word is all that is
+looked at.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from appliance.base import errors
+from appliance.handlers.exchange import Host, Route
 from appliance.wire.fetch import FetchPartition, FetchRequest
 
 Key = tuple[bytes, int]  # topic (name, or id from version 13 on) and partition
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 
+UNSETTLED: Final = -1
+"""No row has this version."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """One partition of a fetch. row: where its row begins in the partition table, with a route.
+
+    settled: the version of that row at which it had nothing to tell, or UNSETTLED. told: what the
+    client of a session knows, (high watermark, log start); None: nothing.
+    """
+
+    partition: FetchPartition
+    route: Route | None = None
+    row: int = 0
+    settled: int = UNSETTLED
+    told: tuple[int, int] | None = None
+
 
 @dataclass(slots=True)
 class Session:
-    """`partitions` in the order in which they are served; `sent` is what the client knows of
-    each."""
+    """`partitions` in the order in which they are served. routing, read_committed: for which their
+    routes and what is settled hold."""
 
     session_id: int
     by_id: bool
+    routing: int
+    read_committed: bool
     epoch: int = 1  # the epoch the next request must carry
-    partitions: "OrderedDict[Key, FetchPartition]" = field(default_factory=OrderedDict)
-    sent: dict[Key, tuple[int, int]] = field(default_factory=dict)  # (high watermark, log start)
+    partitions: dict[Key, Asked] = field(default_factory=dict)
     names: dict[bytes, str] = field(default_factory=dict)  # of topic ids that were there once
+
+    def ask(self, partition: FetchPartition) -> None:
+        """The client names it: anew, or because its offset moved. An answer that is under way goes
+        on with what it was asked."""
+        key = (partition.topic, partition.partition)
+        before = self.partitions.get(key)
+        if before is None:
+            self.partitions[key] = Asked(partition)
+        else:
+            route, row, told = before.route, before.row, before.told
+            self.partitions[key] = Asked(partition, route, row, UNSETTLED, told)
+
+    def renew(self, routing: int, read_committed: bool) -> None:
+        """Partitions may live elsewhere, or end elsewhere: look at all of them again."""
+        self.routing, self.read_committed = routing, read_committed
+        for asked in self.partitions.values():
+            asked.route = None
+            asked.settled = UNSETTLED
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,7 +80,7 @@ class Resolved:
     error: int
     session: Session | None
     incremental: bool
-    partitions: list[FetchPartition]
+    asked: list[Asked]
 
 
 class FetchSessions:
@@ -52,16 +95,16 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def resolve(self, request: FetchRequest, by_id: bool) -> Resolved:
+    def resolve(self, host: Host, request: FetchRequest, by_id: bool) -> Resolved:
         """Decide what a Fetch request asks for. by_id: the topics in it are ids (version ≥ 13)."""
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             if request.session_epoch == FINAL_EPOCH or self._slots == 0:
-                asked = request.partitions
-                if len(asked) > 1:
-                    asked = _once(asked)
-                return Resolved(errors.NONE, None, False, asked)
-            return self._open(request, by_id)
+                partitions = request.partitions
+                if len(partitions) > 1:
+                    partitions = _once(partitions)
+                return Resolved(errors.NONE, None, False, list(map(Asked, partitions)))
+            return self._open(host, request, by_id)
         session = self._sessions.get(request.session_id)
         if session is None:
             return Resolved(errors.FETCH_SESSION_ID_NOT_FOUND, None, False, [])
@@ -71,22 +114,23 @@ class FetchSessions:
             return Resolved(errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False, [])
         self._sessions.move_to_end(session.session_id)
         session.epoch = session.epoch % 0x7FFFFFFF + 1
+        if session.routing != host.routing or session.read_committed != request.read_committed:
+            session.renew(host.routing, request.read_committed)
         for partition in request.partitions:
-            session.partitions[partition.topic, partition.partition] = partition
+            session.ask(partition)
         for key in request.forgotten:
             session.partitions.pop(key, None)
-            session.sent.pop(key, None)
         return Resolved(errors.NONE, session, True, list(session.partitions.values()))
 
-    def _open(self, request: FetchRequest, by_id: bool) -> Resolved:
+    def _open(self, host: Host, request: FetchRequest, by_id: bool) -> Resolved:
         if len(self._sessions) >= self._slots:
             self._sessions.popitem(last=False)
         number = self._random_id()
         while number == 0 or number in self._sessions:
             number = self._random_id()
-        session = Session(number, by_id)
+        session = Session(number, by_id, host.routing, request.read_committed)
         for partition in request.partitions:
-            session.partitions[partition.topic, partition.partition] = partition
+            session.ask(partition)
         self._sessions[number] = session
         return Resolved(errors.NONE, session, False, list(session.partitions.values()))
 
@@ -96,17 +140,22 @@ def _once(partitions: list[FetchPartition]) -> list[FetchPartition]:
     return list({(one.topic, one.partition): one for one in partitions}.values())
 
 
-def must_tell(session: Session, key: Key, error: int, length: int, marks: tuple[int, int]) -> bool:
+def must_tell(
+    session: Session, asked: Asked, error: int, length: int, marks: tuple[int, int]
+) -> bool:
     """Whether an incremental response has to mention this partition; remembers what the client then
     knows.
 
     length: bytes of records in the answer. marks: (high watermark, log start offset).
     """
     if error:
-        session.sent.pop(key, None)
+        asked.told = None
         return True
-    news = length > 0 or session.sent.get(key) != marks
-    session.sent[key] = marks
-    if length > 0 and key in session.partitions:
-        session.partitions.move_to_end(key)  # served now, so others go first next time
+    news = length > 0 or asked.told != marks
+    asked.told = marks
+    if length > 0:
+        partitions = session.partitions
+        key = (asked.partition.topic, asked.partition.partition)
+        if key in partitions:
+            partitions[key] = partitions.pop(key)  # served now, so others go first next time
     return news

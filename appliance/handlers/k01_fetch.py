@@ -23,14 +23,20 @@ from appliance.handlers.exchange import (
     Handler,
     Host,
     Piece,
-    Route,
     SegmentFile,
 )
-from appliance.handlers.fetch_sessions import FetchSessions, Session, must_tell
+from appliance.handlers.fetch_sessions import (
+    UNSETTLED,
+    Asked,
+    FetchSessions,
+    Session,
+    must_tell,
+)
 from appliance.ring.messages import ABORTED, READ, READ_COMMITTED, READ_GONE, READ_WAIT, Message
 from appliance.ring.partition_table import (
     ABORTED_TO,
     BYTES_OUT,
+    COLUMNS,
     FETCHES,
     HIGH_WATERMARK,
     LAST_STABLE,
@@ -39,9 +45,13 @@ from appliance.ring.partition_table import (
     ROW_MASK,
     SERVED_COLUMNS,
     STATUS,
+    VERSION,
 )
 from appliance.wire import fetch
 from appliance.wire.fetch import FetchPartition, FetchRequest, PartitionData
+
+Row = tuple[int, PartitionData, FileRange | None]
+"""(index of the partition, its answer, its records)."""
 
 _UNKNOWN = (errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -49,7 +59,7 @@ _UNKNOWN = (errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION)
 @dataclass(slots=True)
 class Found:
     """What one partition has for the client. `first` is the length of the first batch, in bytes
-    like `length`."""
+    like `length`. settled: the version of its row while there is nothing behind its offset."""
 
     error: int
     high_watermark: int
@@ -62,16 +72,18 @@ class Found:
     layout: int = 0
     file: SegmentFile | None = None  # it was found without asking
     aborted: bytes = b""  # transactions, as `wire/aborted.py` says
+    settled: int = UNSETTLED
 
 
 @dataclass(slots=True)
 class FetchState:
+    """found: by index in `asked`; what was settled and still is, is not there."""
+
     request: FetchRequest
     session: Session | None
     incremental: bool
-    partitions: list[FetchPartition]
-    routes: list[Route | None] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
+    asked: list[Asked]
+    found: dict[int, Found] = field(default_factory=dict)
     aborted: dict[int, bytes] = field(default_factory=dict)  # that go with what comes next
     total: int = 0  # bytes found so far
     failed: bool = False  # some partition has an error: answer at once, as Kafka does
@@ -85,46 +97,59 @@ def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
     if room is not None and room < request.max_bytes:
         request = request._replace(max_bytes=room, min_bytes=min(room, request.min_bytes))
     by_id = x.version >= fetch.FIRST_TOPIC_ID
-    resolved = sessions.resolve(request, by_id)
+    resolved = sessions.resolve(host, request, by_id)
+    session = resolved.session
     if resolved.error:
         host.failed(x, resolved.error)
         host.finish(x, _whole_error(x.version, resolved.error))
         return
-    state = FetchState(request, resolved.session, resolved.incremental, resolved.partitions)
-    x.state = state
-    host.reads(x, state.partitions)
-    for index, partition in enumerate(state.partitions):
-        route = host.route(partition.topic, partition.partition, by_id)
-        state.routes.append(route)
-        if route is None:
-            code = _unknown(host, state.session, partition.topic, by_id)
-            state.found.append(Found(code, -1, -1, -1))
-            state.failed = True
-            continue
-        if by_id and state.session is not None:
-            state.session.names.setdefault(partition.topic, route.topic)
-        row = host.row(route.handle)
-        high_watermark, stable = row[HIGH_WATERMARK], row[LAST_STABLE]
-        found = Found(0, high_watermark, stable, row[LOG_START])
-        state.found.append(found)
-        limit = stable if request.read_committed else high_watermark
-        stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
-        if partition.fetch_offset == limit and not stale and row[STATUS] != OFFLINE:
-            continue
-        size = min(partition.max_bytes, request.max_bytes)
-        place = None
-        if not stale and (not request.read_committed or _all_committed(row, partition)):
-            place = host.glance(x, route, row, partition.fetch_offset, limit, size)
-        if place is None:
-            _read(host, x, index, 0, 0)
-        else:
-            found.file, found.position, found.length, found.first = place
-            state.total += found.length
+    state = x.state = FetchState(request, session, resolved.incremental, resolved.asked)
+    host.reads(x, request.partitions if session is None else session.partitions)
+    published = host.partitions.state
+    for index, asked in enumerate(resolved.asked):
+        version: int = published[asked.row]
+        if version != asked.settled:
+            _look(host, x, index, asked)
     if not x.pending:
         if state.failed or state.total >= request.min_bytes:
             _respond(host, x)
         else:
             _settle(host, x)
+
+
+def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
+    """What a partition has, as far as its row and a glance tell; else its home is asked."""
+    state: FetchState = x.state
+    request, partition = state.request, asked.partition
+    route = asked.route
+    if route is None:
+        by_id = x.version >= fetch.FIRST_TOPIC_ID
+        route = asked.route = host.route(partition.topic, partition.partition, by_id)
+        if route is None:
+            code = _unknown(host, state.session, partition.topic, by_id)
+            state.found[index] = Found(code, -1, -1, -1)
+            state.failed = True
+            return
+        asked.row = (route.handle & ROW_MASK) * COLUMNS
+        if by_id and state.session is not None:
+            state.session.names.setdefault(partition.topic, route.topic)
+    row = host.partitions.read_row(route.handle)
+    high_watermark, stable = row[HIGH_WATERMARK], row[LAST_STABLE]
+    found = state.found[index] = Found(0, high_watermark, stable, row[LOG_START])
+    limit = stable if request.read_committed else high_watermark
+    stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
+    if partition.fetch_offset == limit and not stale and row[STATUS] != OFFLINE:
+        found.settled = UNSETTLED if row[VERSION] & 1 else row[VERSION]
+        return
+    size = min(partition.max_bytes, request.max_bytes)
+    place = None
+    if not stale and (not request.read_committed or _all_committed(row, partition)):
+        place = host.glance(x, route, row, partition.fetch_offset, limit, size)
+    if place is None:
+        _read(host, x, index, 0, 0)
+    else:
+        found.file, found.position, found.length, found.first = place
+        state.total += found.length
 
 
 def _all_committed(row: list[int], partition: FetchPartition) -> bool:
@@ -145,8 +170,7 @@ def _unknown(host: Host, session: Session | None, topic: bytes, by_id: bool) -> 
 
 def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
     state: FetchState = x.state
-    partition = state.partitions[index]
-    route = state.routes[index]
+    partition, route = state.asked[index].partition, state.asked[index].route
     assert route is not None
     if state.request.read_committed:
         flags |= READ_COMMITTED
@@ -164,7 +188,9 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     if message is None:
         state.found[index] = Found(errors.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
     else:
-        state.total -= state.found[index].length
+        before = state.found.get(index)
+        if before is not None:
+            state.total -= before.length
         state.found[index] = Found(
             message.flags - 1,
             message.a,
@@ -179,7 +205,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         )
         state.total += message.e
         if message.e:
-            route = state.routes[index]
+            route = state.asked[index].route
             assert route is not None
             host.remember(x, route, message)
     if state.found[index].error:
@@ -208,7 +234,7 @@ def _enough(state: FetchState) -> bool:
 def _settle(host: Host, x: Exchange) -> None:
     state: FetchState = x.state
     request = state.request
-    if _enough(state) or request.max_wait_ms <= 0 or not state.partitions:
+    if _enough(state) or request.max_wait_ms <= 0 or not state.asked:
         if x.pending:
             host.cancel(x)
         _respond(host, x)
@@ -217,7 +243,7 @@ def _settle(host: Host, x: Exchange) -> None:
         state.parked = True
         x.deadline_ns = host.now_ns + request.max_wait_ms * 1_000_000
         host.schedule(x)
-    for index in range(len(state.partitions)):
+    for index in range(len(state.asked)):
         if index not in x.pending:
             _park(host, x, index)
 
@@ -228,11 +254,13 @@ def _park(host: Host, x: Exchange, index: int) -> None:
     With one partition that is everything missing; with several, any growth may complete the sum.
     """
     state: FetchState = x.state
-    if state.routes[index] is None:
+    if state.asked[index].route is None:
         return
-    state.found[index].file = None
-    here = state.found[index].length
-    missing = state.request.min_bytes - state.total if len(state.partitions) == 1 else 1
+    found, here = state.found.get(index), 0
+    if found is not None:
+        found.file = None
+        here = found.length
+    missing = state.request.min_bytes - state.total if len(state.asked) == 1 else 1
     _read(host, x, index, READ_WAIT, here + max(1, missing))
 
 
@@ -244,7 +272,8 @@ def _respond(host: Host, x: Exchange) -> None:
     if x.pending:
         return
     served = host.served
-    for route, (_, file) in zip(state.routes, rows, strict=True):
+    for index, _, file in rows:
+        route = state.asked[index].route
         if route is not None and file is not None:
             at = (route.handle & ROW_MASK) * SERVED_COLUMNS
             served[at + FETCHES] += 1
@@ -254,7 +283,7 @@ def _respond(host: Host, x: Exchange) -> None:
         told, session_id = _told(state, state.session, rows), state.session.session_id
     topics = 0
     previous = None
-    for data, _ in told:
+    for _, data, _ in told:
         topics += data.topic != previous
         previous = data.topic
     pieces: list[Piece] = []
@@ -262,12 +291,12 @@ def _respond(host: Host, x: Exchange) -> None:
     out = [fetch.top(version, 0, errors.NONE, session_id, topics)]
     at = 0
     while at < len(told):
-        topic = told[at][0].topic
+        topic = told[at][1].topic
         end = at
-        while end < len(told) and told[end][0].topic == topic:
+        while end < len(told) and told[end][1].topic == topic:
             end += 1
         out.append(fetch.topic_head(version, topic, end - at))
-        for data, records in told[at:end]:
+        for _, data, records in told[at:end]:
             out.append(fetch.partition_head(version, data))
             if data.error:
                 host.failed(x, data.error)
@@ -285,17 +314,18 @@ def _respond(host: Host, x: Exchange) -> None:
     host.finish(x, pieces)
 
 
-def _rows(host: Host, x: Exchange) -> list[tuple[PartitionData, FileRange | None]]:
-    """Every partition's answer, cut to the response's byte budget; the first batch of the first one
-    always fits. With something pending they are not complete."""
+def _rows(host: Host, x: Exchange) -> list[Row]:
+    """The answer of every partition looked at, cut to the response's byte budget; the first batch
+    of the first one always fits. With something pending they are not complete."""
     state: FetchState = x.state
     left = min(state.request.max_bytes, host.fetch_max_bytes)
     empty = True
-    rows: list[tuple[PartitionData, FileRange | None]] = []
+    rows: list[Row] = []
     again = not state.asked_again
     committed = state.request.read_committed
-    places = zip(state.partitions, state.routes, state.found, strict=True)
-    for index, (partition, route, found) in enumerate(places):
+    for index in sorted(state.found):  # a home may have answered for one that was settled
+        partition, route = state.asked[index].partition, state.asked[index].route
+        found = state.found[index]
         length = min(found.length, max(left, 0))
         if length < found.first:
             length = found.first if empty else 0
@@ -323,20 +353,20 @@ def _rows(host: Host, x: Exchange) -> list[tuple[PartitionData, FileRange | None
             length if records is not None else 0,
             found.aborted if committed else b"" if code in _UNKNOWN else None,
         )
-        rows.append((data, records))
+        rows.append((index, data, records))
     return rows
 
 
-def _told(
-    state: FetchState, session: Session, rows: list[tuple[PartitionData, FileRange | None]]
-) -> list[tuple[PartitionData, FileRange | None]]:
+def _told(state: FetchState, session: Session, rows: list[Row]) -> list[Row]:
     """The rows that go into the response of a session: all of a full one, only the news of an
     incremental one."""
     told = []
     for row in rows:
-        data = row[0]
+        index, data, _ = row
+        asked = state.asked[index]
         marks = (data.high_watermark, data.log_start_offset)
-        news = must_tell(session, (data.topic, data.partition), data.error, data.length, marks)
+        news = must_tell(session, asked, data.error, data.length, marks)
+        asked.settled = state.found[index].settled
         if news or not state.incremental:
             told.append(row)
     return told

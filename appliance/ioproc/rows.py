@@ -83,12 +83,18 @@ class Rows:
     def online(self, partition: Partition) -> None:
         """The partition is served; records are taken where it leads."""
         status = ONLINE if partition.progress.leads else FOLLOWING
-        self._table.set(partition.handle, columns.STATUS, status)
+        self._set_status(partition.handle, status)
 
     def offline(self, handle: int) -> None:
         """The partition's storage failed."""
-        self._table.set(handle, columns.STATUS, OFFLINE)
+        self._set_status(handle, OFFLINE)
 
     def closed(self, partition: Partition) -> None:
         """It is not served any more."""
-        self._table.set(partition.handle, columns.STATUS, NOT_OPEN)
+        self._set_status(partition.handle, NOT_OPEN)
+
+    def _set_status(self, handle: int, status: int) -> None:
+        """As a new version of the row: who reads at the end looks no further than that."""
+        self._table.begin(handle)
+        self._table.set(handle, columns.STATUS, status)
+        self._table.end(handle)

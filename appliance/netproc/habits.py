@@ -10,8 +10,8 @@ habits. Called by the server; docs/decisions/0006 says why.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from appliance.handlers.exchange import Partitions
 from appliance.metadata.changes import TopicRemoved
-from appliance.wire.fetch import FetchPartition
 
 _SEEN: Final = 1
 _WRITES: Final = 2
@@ -30,7 +30,7 @@ _MOST: Final = 256
 
 class Habits:
     """Of one connection. address: its client's. roles: the sum of `ROLES` of what it has sent.
-    reading: what its last fetch named."""
+    reading: what its last fetch named, or all of its session."""
 
     __slots__ = ("_asked", "_gone", "address", "client_id", "reading", "roles")
 
@@ -38,7 +38,7 @@ class Habits:
         self.address = address
         self.client_id: bytes | None = None
         self.roles = 0
-        self.reading: Sequence[FetchPartition] = ()
+        self.reading: Partitions = ()
         self._asked: dict[str, None] = {}
         self._gone: dict[str, None] = {}  # deleted while they were asked for
 
@@ -60,7 +60,7 @@ class Habits:
         """Those of the removed topics that it asks for or reads. removed: their names by name and
         by id, both as Fetch has them."""
         found = self._asked.keys() & names
-        found.update(removed[one.topic] for one in self.reading if one.topic in removed)
+        found.update(removed[one[0]] for one in self.reading if one[0] in removed)
         return found
 
     def same_client(self, other: "Habits") -> bool:

@@ -5,9 +5,7 @@ Nothing here waits. What a full ring does not take is kept in order, and while a
 connection is read, so the sender's TCP window is the only queue that grows.
 """
 
-from collections.abc import Sequence
-
-from appliance.handlers.exchange import Exchange, Host, Piece, Place, Route
+from appliance.handlers.exchange import Exchange, Host, Partitions, Piece, Place, Route
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Connection, Floor
 from appliance.netproc.cursors import Cursors
@@ -20,7 +18,6 @@ from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import DIRECTORY
 from appliance.shell.seat import Seat
-from appliance.wire.fetch import FetchPartition
 from appliance.wire.request_head import response_head
 
 
@@ -54,14 +51,16 @@ class NetprocHost(Host):
         self._routes = Routes(follower.image, follower.handles, seat.ioprocs)
         self._by_name = self._routes.by_name
         self._by_id = self._routes.by_id
-        self._partitions = seat.partitions
+        self.partitions = seat.partitions
         self.served = seat.partitions.served[seat.index]
+        self.routing = 0
         self._errors = seat.errors
         self._segments = Segments(seat.partitions, self.log_dirs)
 
     def renew(self) -> None:
         """The metadata has changed."""
         self.image = self._follower.image
+        self.routing += 1
         self._routes.clear(self.image, self._follower.handles)
 
     def forget_files(self) -> None:
@@ -75,9 +74,6 @@ class NetprocHost(Host):
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         known = self._by_id if by_id else self._by_name
         return known.get((topic, partition)) or self._routes.get(topic, partition, by_id)
-
-    def row(self, handle: int) -> list[int]:
-        return self._partitions.read_row(handle)
 
     def glance(
         self, x: Exchange, route: Route, row: list[int], offset: int, limit: int, max_bytes: int
@@ -94,7 +90,7 @@ class NetprocHost(Host):
         cursors.remember(route.handle, answer.d, answer.g, answer.e, answer.i)
 
     def segment(self, route: Route, base_offset: int, layout: int) -> OpenSegment | None:
-        number = self._partitions.get(route.handle, DIRECTORY)
+        number = self.partitions.get(route.handle, DIRECTORY)
         return self._segments.get(route, base_offset, number, layout)
 
     # Asking others --------------------------------------------------------------------------------
@@ -174,7 +170,7 @@ class NetprocHost(Host):
     def asks_for(self, x: Exchange, name: str) -> None:
         x.connection.habits.asks(name)
 
-    def reads(self, x: Exchange, partitions: Sequence[FetchPartition]) -> None:
+    def reads(self, x: Exchange, partitions: Partitions) -> None:
         x.connection.habits.reading = partitions
 
     def fetch_room(self, x: Exchange) -> int | None:

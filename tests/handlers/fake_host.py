@@ -9,7 +9,7 @@ from appliance.handlers.exchange import Exchange, FileRange, Handler, Host, Rout
 from appliance.metadata.image import MetadataImage
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import Message
-from appliance.ring.partition_table import SERVED_COLUMNS
+from appliance.ring.partition_table import SERVED_COLUMNS, PartitionTable
 from appliance.wire import messages
 from appliance.wire.build import build
 from tests.callers import rights
@@ -30,6 +30,26 @@ def codes_in(message):
 
 class FakeFile:
     fd = -1
+
+
+class Rows(PartitionTable):
+    """Of four partitions. looked_at: handles of the rows that were read."""
+
+    def __init__(self):
+        super().__init__(memoryview(bytearray(self.bytes_needed(4))), 4)
+        self.looked_at = []
+
+    def read_row(self, handle):
+        self.looked_at.append(handle)
+        return super().read_row(handle)
+
+    def publish(self, handle, row):
+        """A new version, if these columns are others."""
+        if super().read_row(handle)[1:] != row[1:]:
+            self.begin(handle)
+            for column, value in enumerate(row[1:], 1):
+                self.set(handle, column, value)
+            self.end(handle)
 
 
 class FakeHost(Host):
@@ -61,6 +81,8 @@ class FakeHost(Host):
         self.asked_for = []
         self.read = []
         self.served = memoryview(bytearray(8 * 4 * SERVED_COLUMNS)).cast("q")
+        self.partitions = Rows()
+        self.routing = 0
         self.failures = []
         self.authorizer = None  # everybody may do everything
 
@@ -84,20 +106,22 @@ class FakeHost(Host):
         self.asked_for.append(name)
 
     def reads(self, x, partitions):
-        self.read.append([(one.topic, one.partition) for one in partitions])
+        self.read.append([(one[0], one[1]) for one in partitions])
 
     def route(self, topic, partition, by_id):
         if topic not in (b"flights", b"f" * 16) or not 0 <= partition < 4:
             return None
         return Route(partition, 0, "flights", b"f" * 16, partition, 5)
 
-    def row(self, handle):
-        row = [0] * columns.COLUMNS
-        row[columns.STATUS] = columns.OFFLINE if handle in self.offline else columns.ONLINE
-        row[columns.ABORTED_TO] = self.aborted_to
-        published = self.rows.get(handle, (0, 0, 0))
-        row[columns.HIGH_WATERMARK], row[columns.LAST_STABLE], row[columns.LOG_START] = published
-        return row
+    def publish(self):
+        """The rows as the test has them now: those that changed in a new version."""
+        for handle in range(4):
+            row = [0] * columns.COLUMNS
+            row[columns.STATUS] = columns.OFFLINE if handle in self.offline else columns.ONLINE
+            row[columns.ABORTED_TO] = self.aborted_to
+            marks = self.rows.get(handle, (0, 0, 0))
+            row[columns.HIGH_WATERMARK], row[columns.LAST_STABLE], row[columns.LOG_START] = marks
+            self.partitions.publish(handle, row)
 
     def fetch_room(self, x):
         return None
@@ -146,6 +170,8 @@ class FakeHost(Host):
         body = messages.encode_request(build(load_request_schema(handler.key, version), values))
         self.memory = memoryview(body)
         x = Exchange(1, handler, version, 7, rights("test", self.authorizer), 0, len(body), None)
+        self.publish()
+        self.partitions.looked_at.clear()
         handler.begin(self, x)
         return x
 

@@ -321,3 +321,86 @@ def test_who_reads_committed_is_glanced_for_where_nothing_was_aborted(
     host.places[0, 3] = (4096, 77, 20)
     host.start(handler, 12, fetch((0, 3)) | {"isolation_level": 1})
     assert bool(host.asked) is not alone
+
+
+def settled_session(host, handler, end=10):
+    """A session of four partitions, the reader at the end of each; its id, next epoch 2."""
+    for partition in range(4):
+        host.rows[partition] = (end, end, 0)
+    everything = [(partition, end) for partition in range(4)]
+    host.start(handler, 12, fetch(*everything, session=(0, 0), max_wait=0))
+    session = host.answer.session_id
+    host.start(handler, 12, fetch(session=(session, 1), max_wait=0))
+    assert lengths(host) == {}
+    assert host.partitions.looked_at == [], "nothing has moved"
+    return session
+
+
+def test_a_session_looks_only_where_something_moved(handler):
+    host = FakeHost()
+    session = settled_session(host, handler)
+    host.rows[2] = (12, 12, 0)
+    host.places[2, 10] = (4096, 77, 20)
+    host.start(handler, 12, fetch(session=(session, 2), max_wait=0))
+    assert host.partitions.looked_at == [2]
+    assert lengths(host) == {2: 77}
+    host.start(handler, 12, fetch((2, 12), session=(session, 3), max_wait=0))
+    assert host.partitions.looked_at == [2], "where the reader is now, there is nothing"
+    host.start(handler, 12, fetch(session=(session, 4), max_wait=0))
+    assert host.partitions.looked_at == []
+
+
+def test_a_log_start_that_moved_is_told_to_who_is_at_the_end(handler):
+    host = FakeHost()
+    session = settled_session(host, handler)
+    host.rows[1] = (10, 10, 7)
+    host.start(handler, 12, fetch(session=(session, 2), max_wait=0))
+    assert lengths(host) == {1: 0}
+    assert host.answer.responses[0].partitions[0].log_start_offset == 7
+
+
+def test_a_partition_that_goes_offline_is_asked_for_though_its_reader_is_at_the_end(handler):
+    host = FakeHost()
+    session = settled_session(host, handler)
+    host.offline.add(3)
+    x = host.start(handler, 12, fetch(session=(session, 2), max_wait=0))
+    host.complete(x, 3, error=errors.KAFKA_STORAGE_ERROR, a=-1)
+    assert codes(host) == {3: errors.KAFKA_STORAGE_ERROR}
+
+
+@pytest.mark.parametrize("what", ["routes", "isolation"])
+def test_a_session_looks_everywhere_when_routes_or_its_isolation_are_others(handler, what):
+    host = FakeHost()
+    session = settled_session(host, handler)
+    request = fetch(session=(session, 2), max_wait=0)
+    if what == "routes":
+        host.routing += 1
+    else:
+        request["isolation_level"] = 1
+    host.start(handler, 12, request)
+    assert host.partitions.looked_at == [0, 1, 2, 3]
+    assert lengths(host) == {}
+
+
+def test_who_waits_waits_for_partitions_that_had_nothing_too(handler):
+    host = FakeHost()
+    session = settled_session(host, handler)
+    x = host.start(handler, 12, fetch(session=(session, 2)))
+    assert x.answer is None
+    assert [(ask[0], ask[2] & READ_WAIT) for ask in host.asked] == [
+        (index, READ_WAIT) for index in range(4)
+    ]
+    host.complete(x, 2, **found(40, high_watermark=12))
+    assert lengths(host) == {2: 40}, "of the others there is nothing new"
+    assert host.cancelled == 1
+
+
+def test_an_answer_under_way_goes_on_with_what_it_was_asked(handler):
+    """The next request of the session names another offset before the first one is answered."""
+    host = FakeHost()
+    session = settled_session(host, handler)
+    first = host.start(handler, 12, fetch((0, 3), session=(session, 2), min_bytes=500))
+    host.start(handler, 12, fetch((0, 10), session=(session, 3), max_wait=0))
+    host.asked.clear()
+    host.complete(first, 0, **found(20))
+    assert (0, 3) in [(ask[0], ask[3]) for ask in host.asked], "it waits where it began"
