@@ -49,15 +49,22 @@ def handler(ranges: Iterable[Range]) -> Handler:
         for key, low, high in sorted(ranges)
     ]
 
+    known: dict[int, tuple[int, bytes]] = {}  # by version: (metadata that it tells of, answer)
+
     def begin(host: Host, x: Exchange) -> None:
-        request = gather.decode(host, x)
-        code = errors.NONE
-        if x.version >= 3:
+        request, version = gather.decode(host, x), x.version
+        if version >= 3:
             named = (request.client_software_name, request.client_software_version)
             if not all(_SOFTWARE.fullmatch(text) for text in named):
-                code = errors.INVALID_REQUEST
-        told = _NOTHING if code else {**_features(host, x.version), "api_keys": keys}
-        gather.reply(host, x, {**told, "error_code": code})
+                gather.reply(host, x, {**_NOTHING, "error_code": errors.INVALID_REQUEST})
+                return
+        offset = host.image.applied_offset
+        before, body = known.get(version, (None, b""))
+        if before != offset:
+            told = {**_features(host, version), "api_keys": keys, "error_code": errors.NONE}
+            body = encode_response(response(KEY, version, told))
+            known[version] = offset, body
+        host.finish(x, [body])
 
     return Handler(KEY, "ApiVersions", LOWEST, HIGHEST, begin, never)
 
