@@ -38,7 +38,7 @@ HOT = {
     ],
     "logstore": [
         "log", "active", "segments", "segment", "indexes", "lookup", "producer_state", "epochs",
-        "flush", "journal",
+        "flush", "lone_end", "journal",
     ],
 }  # fmt: skip
 

@@ -44,24 +44,21 @@ def begin(host: Host, x: Exchange) -> None:
     by_id = x.version >= produce.FIRST_TOPIC_ID
     for index, batch in enumerate(request.batches):
         route = host.route(batch.topic, batch.partition, by_id)
-        code = refused or _check(host, batch, route, by_id)
-        if code:
+        if refused or route is None or batch.length <= 0 or route.topic in INTERNAL_TOPICS:
+            code = refused or _why_not(host, batch, route, by_id)
             answers[index] = _failed(code, request, batch)
         else:
-            assert route is not None
             host.ask(x, index, route, APPEND, 0, batch.position, 0, batch.length, acks)
     if not x.pending:
         _finish(host, x)
 
 
-def _check(host: Host, batch: Batch, route: Route | None, by_id: bool) -> int:
+def _why_not(host: Host, batch: Batch, route: Route | None, by_id: bool) -> int:
     if route is None:
         return gather.unknown(host, batch.topic, by_id)
     if route.topic in INTERNAL_TOPICS:
         return errors.INVALID_TOPIC_EXCEPTION
-    if batch.length <= 0:
-        return errors.INVALID_RECORD
-    return errors.NONE
+    return errors.INVALID_RECORD
 
 
 def _failed(

@@ -113,7 +113,7 @@ class Assembly:
         keep = seat.config.int("penstock.disk.free.min.bytes")
         served = Served(
             Rows(seat.partitions),
-            Syncing(self._workers.syncs, journals, lambda: not links.pending()),
+            Syncing(self._workers.syncs, journals, links.pending),
             [SpaceGuard(keep, KEEP_FREE_PERCENT) for _ in self._dirs.paths],
         )
         for index, arena in enumerate(seat.arenas):

@@ -86,8 +86,14 @@ class Core:
             self._write_and_sync(now_ns)
         if self._failures.news:
             self.tell()
-        if self.served.rows.changed:
-            self._publish()
+        rows = self.served.rows
+        if rows.changed:
+            for partition in rows.changed:
+                risen = partition.risen
+                rows.publish(partition)
+                if risen and partition.parked:
+                    self.questions.wake(partition)
+            rows.changed.clear()
         sent = True
         for host in self._hosts:
             if host.waiting and not host.release():
@@ -113,15 +119,6 @@ class Core:
                 self._conclude(synced, now_ns)
         if now_ns >= syncing.due_ns:
             syncing.tick(now_ns)
-
-    def _publish(self) -> None:
-        rows = self.served.rows
-        for partition in rows.changed:
-            risen = partition.risen
-            rows.publish(partition)
-            if risen and partition.parked:
-                self.questions.wake(partition)
-        rows.changed.clear()
 
     def _conclude(self, synced: Synced, now_ns: int) -> None:
         """A sync ended: answer those it covers; begin the next one for those it does not."""

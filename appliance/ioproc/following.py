@@ -11,13 +11,25 @@ from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.home import Home
 from appliance.metadata.changes import TopicRemoved
 from appliance.metadata.follower import Follower
+from appliance.ring.process_table import METADATA_OFFSET
 from appliance.shell.seat import Seat
 
 
 class Following:
-    """hosts: the coordinators here."""
+    """hosts: the coordinators here. committed: the word in shared memory that says up to where
+    there is metadata. applied: up to where it is replayed."""
 
-    __slots__ = ("_applied", "_follower", "_home", "_hosts", "_me", "_processes", "_wall_ms")
+    __slots__ = (
+        "_follower",
+        "_home",
+        "_hosts",
+        "_me",
+        "_processes",
+        "_said",
+        "_wall_ms",
+        "applied",
+        "committed",
+    )
 
     def __init__(
         self,
@@ -33,15 +45,15 @@ class Following:
         self._home = home
         self._hosts = hosts
         self._wall_ms = wall_ms
-        self._applied = 0  # as said in the process table
+        self._said = 0  # in the process table
+        self.committed = seat.processes.word(METADATA_OFFSET)
+        self.applied = follower.applied
 
-    def catch_up(self) -> bool:
-        """Look at what is committed; whether there was anything."""
-        committed = self._processes.metadata_offset
-        before = self._follower.applied
-        if committed == before:
-            return False
-        changes = self._follower.catch_up(committed)
+    def catch_up(self) -> None:
+        """Replay what is committed by now, and act upon it."""
+        before = self.applied
+        changes = self._follower.catch_up(self.committed[0])
+        self.applied = self._follower.applied
         now_ms = self._wall_ms()
         for host in self._hosts:
             host.follow(self._follower.image)
@@ -50,11 +62,11 @@ class Following:
             if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
                 self._deleted(change.name, change.topic_id, now_ms)
         self.say_applied()
-        return True
 
     def begin(self) -> None:
         """At the start: all that is committed, before anything is open."""
-        self._follower.catch_up(self._processes.metadata_offset)
+        self._follower.catch_up(self.committed[0])
+        self.applied = self._follower.applied
         self.say_applied()
         for host in self._hosts:
             host.follow(self._follower.image)
@@ -67,9 +79,9 @@ class Following:
 
     def say_applied(self) -> None:
         """What was removed but is not gone yet still has its rows."""
-        applied = self._home.leaving.replayed(self._follower.applied)
-        if applied != self._applied:
-            self._applied = applied
+        applied = self._home.leaving.replayed(self.applied)
+        if applied != self._said:
+            self._said = applied
             self._processes.set_applied(self._me, applied)
 
     def _deleted(self, name: str, topic_id: bytes, now_ms: int) -> None:

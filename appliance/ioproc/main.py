@@ -18,7 +18,7 @@ from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
 from appliance.ring.messages import Message
-from appliance.ring.process_table import DRAINING, NETPROC, READY, Peer
+from appliance.ring.process_table import DRAIN, DRAINING, NETPROC, READY, Peer
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
@@ -49,6 +49,7 @@ class IoProcess:
 
     def __init__(self, seat: Seat, links: Links, disk: Disk, events: Log) -> None:
         self._processes = seat.processes
+        self._drain = seat.processes.word(DRAIN)
         self._links = links
         self._events = events
         self._clock = OsClock()
@@ -93,14 +94,16 @@ class IoProcess:
     def _begin_turn(self) -> int:
         """The time in ms. A netproc may know of a partition that we have not looked at yet: the
         metadata comes first."""
-        if self._following.catch_up():
+        following = self._following
+        if following.committed[0] != following.applied:
+            following.catch_up()
             self._served.stirred = True
         now_ms = self._now_ms = self._clock.wall_ms()
         return now_ms
 
     def turn(self, now_ns: int) -> int:
         """Everything else; answers how long the loop may wait in ms, or STOP."""
-        drain = self._processes.drain
+        drain: int = self._drain[0]
         if not self._open:
             return STOP if drain >= DRAIN_STAGE else self._start(now_ns)
         now_ms = self._now_ms or self._begin_turn()
@@ -110,7 +113,9 @@ class IoProcess:
                 host.drain()
         rest_ms = LONGEST_WAIT_MS
         for host in self._hosts:
-            rest_ms = min(rest_ms, host.turn(now_ms))
+            if now_ms >= host.due_ms:
+                host.turn(now_ms)
+            rest_ms = min(rest_ms, max(0, host.due_ms - now_ms))
         chores, served = self._chores, self._served
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.journaling import Journals
 from appliance.ioproc.partition import Partition
+from appliance.logstore import lone_end
 from appliance.shell.flusher import Done, Tag, Threads, run
 
 QUICK_SYNC_NS: Final = 1_000_000
@@ -51,15 +52,15 @@ class Synced(NamedTuple):
 
 
 class Syncing:
-    """The syncs of one ioproc. quiet: whether the rings are empty at this moment. under_way: syncs
-    and groups on threads. wanted: those to begin with `start`. due_ns: when `tick` has something to
-    do."""
+    """The syncs of one ioproc. pending: whether there is something in the rings at this moment.
+    under_way: syncs and groups on threads. wanted: those to begin with `start`. due_ns: when `tick`
+    has something to do."""
 
     __slots__ = (
         "_background",
         "_journals",
         "_look_ns",
-        "_quiet",
+        "_pending",
         "_syncs",
         "_threads",
         "average_ns",
@@ -71,10 +72,10 @@ class Syncing:
         "wanted",
     )
 
-    def __init__(self, threads: Threads, journals: Journals, quiet: Callable[[], bool]) -> None:
+    def __init__(self, threads: Threads, journals: Journals, pending: Callable[[], bool]) -> None:
         self._threads = threads
         self._journals = journals
-        self._quiet = quiet
+        self._pending = pending
         self.wanted: list[Partition] = []
         self.under_way = 0
         self._syncs = 0  # of those, syncs of files
@@ -157,9 +158,13 @@ class Syncing:
             and len(wanted[0].waiting) == 1
             and self.average_ns < QUICK_SYNC_NS
             and not self.under_way
-            and self._quiet()
+            and not self._pending()
         ):
-            return [self._end(run(*_job(wanted[0], background=False)))]
+            partition = wanted[0]
+            if lone_end.is_all(partition.log):
+                here = partial(lone_end.sync, partition.log)
+                return [self._end(run((partition, None, False), here))]
+            return [self._end(run(*_job(partition, background=False)))]
         journals = self._journals
         own = [partition for partition in wanted if not journals.offer(partition)]
         if journals.pending:
@@ -254,7 +259,7 @@ class Syncing:
             self.average_ns += (done.took_ns - self.average_ns) // 8
             if job is not None:
                 log.flushed(job)
-                self.moved[partition] = None
+            self.moved[partition] = None
             self.dirty.pop(partition, None)
             if self._journals.made:
                 self._journals.settled(partition)

@@ -320,41 +320,33 @@ class RingReader:
         ready: int = self.words[_HEAD] - tail
         if ready == 0:
             return _NOTHING
+        mask, handles, arena_bytes = self._capacity - 1, self._handles, self._arena_bytes
         try:
             if not 0 < ready <= self._capacity:
                 raise RingBroken(f"writer's counter is {ready} slots ahead of {tail}")
             count = min(ready, limit)
-            if count <= _FEW:
-                messages = self._copy_few(tail, count)
-            else:
-                messages = self._copy_many(tail, count)
+            messages = [] if count <= _FEW else self._copy_many(tail, count)
+            for index in range(tail, tail + count - len(messages)):
+                slot = _unpack(self._memory, _SLOTS_AT + (index & mask) * SLOT_SIZE)
+                if slot[0] != self._stamp + index:
+                    raise self._out_of_sequence(index, slot[0])
+                message = _message(slot[1:] + _NO_PAYLOAD)
+                op = slot[1]
+                if slot[3] < handles and (
+                    op in _PLAIN
+                    or (op == APPEND and slot[5] >= 0 and 0 < slot[13] <= arena_bytes - slot[5])
+                ):
+                    messages.append(message)
+                else:
+                    messages += self._check([message])
         except RingBroken:
             self._open = False
             raise
         self.words[_TAIL] = self.tail = tail + count
         return messages
 
-    def _copy_few(self, tail: int, count: int) -> list[Message]:
-        """Copy `count` slots from `tail` on, check each copy."""
-        mask, handles, arena_bytes = self._capacity - 1, self._handles, self._arena_bytes
-        messages = []
-        for index in range(tail, tail + count):
-            slot = _unpack(self._memory, _SLOTS_AT + (index & mask) * SLOT_SIZE)
-            if slot[0] != self._stamp + index:
-                raise self._out_of_sequence(index, slot[0])
-            message = _message(slot[1:] + _NO_PAYLOAD)
-            op = slot[1]
-            if slot[3] < handles and (
-                op in _PLAIN
-                or (op == APPEND and slot[5] >= 0 and 0 < slot[13] <= arena_bytes - slot[5])
-            ):
-                messages.append(message)
-            else:
-                messages += self._check([message])
-        return messages
-
     def _copy_many(self, tail: int, count: int) -> list[Message]:
-        """The same in bulk, at most two contiguous parts."""
+        """Copy in bulk, at most two contiguous parts, and check."""
         first = tail & (self._capacity - 1)
         contiguous = min(count, self._capacity - first)
         at = _SLOTS_AT + first * SLOT_SIZE

@@ -215,16 +215,14 @@ class Links:
         """The sleep is over; the loop turns."""
         self._table.set_asleep(self._me, False)
 
-    def beat(self) -> bool:
+    def beat(self, took_ns: int = 0) -> bool:
         """Show the supervisor that the loop turns; whether `changed_peers` and `confirm` have
-        something to do."""
+        something to do. took_ns: the turn that is over; the longest one stands in the process
+        table."""
         self._heartbeat[0] += 1
-        return bool(self._epoch_word[0] != self._confirmed)
-
-    def turned(self, took_ns: int) -> None:
-        """A turn is over: the longest one stands in the process table."""
         if took_ns > self._longest_turn[0]:
             self._longest_turn[0] = took_ns
+        return bool(self._epoch_word[0] != self._confirmed)
 
     def set_state(self, state: int) -> None:
         """Tell everyone (STARTING,) READY or DRAINING, and the supervisor at once."""

@@ -99,10 +99,11 @@ class Loop:
     def run(self, shell: Shell) -> None:
         """Turn until `shell.turn` answers STOP."""
         links = self._links
+        took_ns = 0
         while True:
             began = time.monotonic_ns()
             self.turns += 1
-            if links.beat():
+            if links.beat(took_ns):
                 changed = links.changed_peers()
                 if changed:
                     shell.peers_changed(changed)
@@ -119,7 +120,7 @@ class Loop:
                 handler = self._handlers.get(fd)  # none: the doorbell, or closed in this turn
                 if handler is not None:
                     handler.ready(mask)
-            links.turned(worked + time.monotonic_ns() - began)
+            took_ns = worked + time.monotonic_ns() - began
 
     def close(self) -> None:
         """Give the epoll back."""

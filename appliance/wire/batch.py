@@ -118,13 +118,18 @@ def validate(
         raise _bad_producer(header)
     if rules.message_timestamp_type != _LOG_APPEND_TIME:
         _check_timestamps(base_timestamp, max_timestamp, rules, now_ms)
-    _walk(batch, header, rules.compact)
+    if attributes & CODEC_MASK or rules.compact:
+        _walk_fields(batch, header, rules.compact)
+        return header
+    at, missing = walk_lengths(batch, RECORDS_AT, size, count)
+    if missing or at != size:
+        raise _not_filled(header, size, at, missing)
     return header
 
 
-def _walk(batch: memoryview, header: BatchHeader, key_needed: bool) -> None:
-    """Hold the records against the batch's length and count; PeerError(INVALID_RECORD)."""
-    size, count, codec = len(batch), header.record_count, header.attributes & CODEC_MASK
+def _walk_fields(batch: memoryview, header: BatchHeader, key_needed: bool) -> None:
+    """Hold records that are compressed, or need keys, against the batch's length and count."""
+    size, count, codec = len(batch), header.record_count, header.codec
     if codec:
         if count > RECORDS_MAX:
             raise PeerError(
@@ -134,16 +139,18 @@ def _walk(batch: memoryview, header: BatchHeader, key_needed: bool) -> None:
             )
         walk_pieces(compression.pieces(codec, batch[RECORDS_AT:]), count, key_needed)
         return
-    if key_needed:
-        at, missing = walk_fields(batch, RECORDS_AT, size, count, 0, True)
-    else:
-        at, missing = walk_lengths(batch, RECORDS_AT, size, count)
+    at, missing = walk_fields(batch, RECORDS_AT, size, count, 0, key_needed)
     if missing or at != size:
-        raise PeerError(
-            INVALID_RECORD,
-            f"record batch states {count} records; {count - missing} fill {at - RECORDS_AT} of its "
-            f"{size - RECORDS_AT} bytes",
-        )
+        raise _not_filled(header, size, at, missing)
+
+
+def _not_filled(header: BatchHeader, size: int, at: int, missing: int) -> PeerError:
+    count = header.record_count
+    return PeerError(
+        INVALID_RECORD,
+        f"record batch states {count} records; {count - missing} fill {at - RECORDS_AT} of its "
+        f"{size - RECORDS_AT} bytes",
+    )
 
 
 def _not_one_batch(header: BatchHeader, size: int) -> PeerError:

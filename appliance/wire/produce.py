@@ -66,10 +66,37 @@ class PartitionAnswer(NamedTuple):
 def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceRequest:
     """Parse the body that lies at memory[position:end]. Raises MalformedRequest, never reads past
     `end`."""
+    p = position
     try:
-        if version >= FIRST_FLEXIBLE:
-            return _parse_flexible(memory, position, end, version)
-        return _parse_fixed(memory, position, end)
+        if version < FIRST_FLEXIBLE:
+            return _parse_fixed(memory, p, end)
+        body = memory[:end]  # what lies behind belongs to others: reading there is an IndexError
+        size = body[p]
+        p += 1
+        if size > _ONE_BYTE:
+            size, p = read_uvarint(body, p - 1, end)
+        transactional_id = None
+        if size > 0:
+            _check_string(size - 1, end - p)
+            transactional_id = bytes(body[p : p + size - 1])
+            p += size - 1
+        acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT8(body, p)
+        p += 7
+        if topic_count > _ONE_BYTE:
+            topic_count, p = read_uvarint(body, p - 1, end)
+        if not 0 < topic_count <= 1 + (end - p) // 3:
+            raise _too_many(topic_count - 1, end - p)
+        batches: list[Batch] = []
+        topics: list[tuple[bytes, int]] = []
+        for _ in range(topic_count - 1):
+            p = _topic_flexible(body, p, end, version, batches, topics)
+        if body[p]:
+            p = skip_tagged_fields(body, p, end)
+        else:
+            p += 1
+        if p != end:
+            raise _not_at_its_end(p, end)
+        return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
     except (error, IndexError) as cause:
         raise MalformedRequest("Produce request ends inside a field") from cause
 
@@ -111,36 +138,6 @@ def _parse_fixed(memory: memoryview, p: int, end: int) -> ProduceRequest:
     return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
 
 
-def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> ProduceRequest:
-    body = memory[:end]  # what lies behind belongs to others: reading there is an IndexError
-    size = body[p]
-    p += 1
-    if size > _ONE_BYTE:
-        size, p = read_uvarint(body, p - 1, end)
-    transactional_id = None
-    if size > 0:
-        _check_string(size - 1, end - p)
-        transactional_id = bytes(body[p : p + size - 1])
-        p += size - 1
-    acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT8(body, p)
-    p += 7
-    if topic_count > _ONE_BYTE:
-        topic_count, p = read_uvarint(body, p - 1, end)
-    if not 0 < topic_count <= 1 + (end - p) // 3:
-        raise _too_many(topic_count - 1, end - p)
-    batches: list[Batch] = []
-    topics: list[tuple[bytes, int]] = []
-    for _ in range(topic_count - 1):
-        p = _topic_flexible(body, p, end, version, batches, topics)
-    if body[p]:
-        p = skip_tagged_fields(body, p, end)
-    else:
-        p += 1
-    if p != end:
-        raise _not_at_its_end(p, end)
-    return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
-
-
 def _topic_flexible(
     body: memoryview,
     p: int,
@@ -168,7 +165,10 @@ def _topic_flexible(
         partition, length = _INDEX_LENGTH8(body, p)
         p += 5
         if length > _ONE_BYTE:
-            length, p = read_uvarint(body, p - 1, end)
+            if body[p] <= _ONE_BYTE:  # less than 16 KB, as most are
+                length, p = length - 128 | body[p] << 7, p + 1
+            else:
+                length, p = read_uvarint(body, p - 1, end)
         length -= 1
         if p + length > end:
             raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
@@ -213,8 +213,30 @@ def encode(
     request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
 ) -> bytes:
     """The response body (no header) to `request`; answers[i] belongs to request.batches[i]."""
-    if version >= FIRST_FLEXIBLE:
-        return _encode_flexible(request, answers, version, throttle_ms)
+    if version < FIRST_FLEXIBLE:
+        return _encode_fixed(request, answers, version, throttle_ms)
+    count = len(request.topics) + 1
+    out = [SMALL[count] if count <= _ONE_BYTE else uvarint(count)]
+    first = 0
+    for topic, last in request.topics:
+        if version < FIRST_TOPIC_ID:
+            size = len(topic) + 1
+            out.append(SMALL[size] if size <= _ONE_BYTE else uvarint(size))
+        out.append(topic)
+        count = last - first + 1
+        out.append(SMALL[count] if count <= _ONE_BYTE else uvarint(count))
+        for batch, answer in zip(request.batches[first:last], answers[first:last], strict=True):
+            out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
+            out.append(_NOTHING_FLEXIBLE if answer.message is None else _message_flexible(answer))
+        out.append(b"\x00")
+        first = last
+    out.append(_pack(">ib", throttle_ms, 0))
+    return b"".join(out)
+
+
+def _encode_fixed(
+    request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
+) -> bytes:
     out = [_pack(">i", len(request.topics))]
     first = 0
     for topic, last in request.topics:
@@ -251,26 +273,4 @@ def _message_flexible(answer: PartitionAnswer) -> bytes:
         out += (_pack(">i", one.batch_index), uvarint(len(why) + 1), why, b"\x00")
     text = answer.message.encode()
     out += (uvarint(len(text) + 1), text, b"\x00")
-    return b"".join(out)
-
-
-def _encode_flexible(
-    request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
-) -> bytes:
-    count = len(request.topics) + 1
-    out = [SMALL[count] if count <= _ONE_BYTE else uvarint(count)]
-    first = 0
-    for topic, last in request.topics:
-        if version < FIRST_TOPIC_ID:
-            size = len(topic) + 1
-            out.append(SMALL[size] if size <= _ONE_BYTE else uvarint(size))
-        out.append(topic)
-        count = last - first + 1
-        out.append(SMALL[count] if count <= _ONE_BYTE else uvarint(count))
-        for batch, answer in zip(request.batches[first:last], answers[first:last], strict=True):
-            out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
-            out.append(_NOTHING_FLEXIBLE if answer.message is None else _message_flexible(answer))
-        out.append(b"\x00")
-        first = last
-    out.append(_pack(">ib", throttle_ms, 0))
     return b"".join(out)

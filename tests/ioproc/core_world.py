@@ -119,7 +119,7 @@ class World:
             lambda: bytes(16),
             lambda total: 1 << 20,
         )
-        syncing = Syncing(self.threads, self.journals, lambda: self.quiet)
+        syncing = Syncing(self.threads, self.journals, lambda: not self.quiet)
         self.served = Served(Rows(self.table), syncing, self.spaces())
         failures = Failures(self.served, lambda p, failure: self.failures.append((str(p), failure)))
         appends = Appends(self.served, failures)

@@ -10,6 +10,7 @@ from twin import TOPIC_ID, small_batch, stage, stored
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
+from appliance.logstore import lone_end
 from appliance.logstore.log import Log
 from appliance.wire.batch import read_header
 
@@ -165,3 +166,31 @@ def test_random_lives_on_a_disk_whose_syncs_fail(seed):
         assert life.log.failure is None
         assert life.log.recovery_point == life.log.end_offset
         life.checkpoint = rng.choice([life.checkpoint, life.log.recovery_point])
+
+
+def test_a_lone_end_that_was_synced_outlives_the_power():
+    life = Life(3)
+    life.append(1)
+    assert not lone_end.is_all(life.log), "its files are new: so are their names"
+    life.log.sync_now()
+    life.append(5)
+    assert lone_end.is_all(life.log)
+    lone_end.sync(life.log)
+    end = life.log.recovery_point
+    assert end == life.log.end_offset
+    life.append(5)
+    life.ends(power=True)
+    life.open(machine_lived=False)
+    assert life.log.end_offset >= end
+
+
+def test_a_lone_end_whose_sync_fails_is_not_called_durable():
+    life = Life(4)
+    life.append(1)
+    life.log.sync_now()
+    safe = life.log.recovery_point
+    life.append(5)
+    life.disk.refusing["", "sync"] = 5
+    with pytest.raises(StorageFailed):
+        lone_end.sync(life.log)
+    assert life.log.recovery_point == safe

@@ -94,7 +94,7 @@ def test_a_beat_tells_of_a_changed_peer_until_it_is_confirmed_and_long_turns_sta
     assert not net.beat()
     assert office.table.heartbeat(NET) == 6
     for took_ns in (5, 30, 7):
-        net.turned(took_ns)
+        net.beat(took_ns)
     assert office.table.longest_turn(NET) == 30
 
 

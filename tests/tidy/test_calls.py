@@ -14,14 +14,14 @@ from benchmarks import calls
 from benchmarks.calls import Count, row_of
 
 MOST = {  # netproc in, I/O, netproc out
-    "produce, acks=all, idempotent": (28, 59, 22),
-    "produce, acks=1": (28, 38, 22),
-    "fetch via the home": (32, 27, 38),
-    "fetch by cursor": (49, 0, 0),
-    "OffsetCommit of one group": (41, 132, 21),
-    "OffsetFetch": (53, 77, 21),
-    "Metadata of one topic": (122, 0, 0),
-    "ApiVersions": (338, 0, 0),
+    "produce, acks=all, idempotent": (24, 46, 20),
+    "produce, acks=1": (24, 31, 20),
+    "fetch via the home": (31, 22, 37),
+    "fetch by cursor": (48, 0, 0),
+    "OffsetCommit of one group": (40, 120, 20),
+    "OffsetFetch": (52, 72, 20),
+    "Metadata of one topic": (121, 0, 0),
+    "ApiVersions": (32, 0, 0),
 }
 TRIES = 3  # a background sync in every sample of one request, and it costs a few calls more
 

@@ -37,6 +37,7 @@ from appliance.shell.log import Log as EventLog
 from appliance.wire import error_codes
 from appliance.wire.plain import encode
 
+AT_ONCE: Final = 0
 SLICE_NS: Final = 2_000_000
 """How long loading may take of one turn."""
 
@@ -45,8 +46,9 @@ class CoordinatorHost:
     """An observer of partitions (`observing`), and who answers for the kind.
 
     apis: the requests that it answers. decided: there are records to stage. waiting: there are
-    answers to send. writers: the ring to each netproc, by index. new_id: 16 random bytes. counts:
-    of the errors that are answered. callers: what those who ask may do.
+    answers to send. due_ms: when `turn` has something to do, wall clock. writers: the ring to each
+    netproc, by index. new_id: 16 random bytes. counts: of the errors that are answered. callers:
+    what those who ask may do.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class CoordinatorHost:
         self._touched: dict[Led, None] = {}
         self._unsent: dict[Led, None] = {}
         self._loading = Loading()
-        self._next_ms = NEVER
+        self.due_ms = NEVER
 
     # Requests -------------------------------------------------------------------------------------
 
@@ -138,8 +140,8 @@ class CoordinatorHost:
             self._touched[led] = None
             self.decided = True
         next_ms = led.shard.next_deadline_ms
-        if next_ms < self._next_ms:
-            self._next_ms = next_ms
+        if next_ms < self.due_ms:
+            self.due_ms = next_ms
 
     def _refuse(self, led: Led, asked: Asked, code: int) -> None:
         self._send(asked.call.token, led.shard.refuse(asked.call, asked.request, code))
@@ -205,20 +207,20 @@ class CoordinatorHost:
 
     # Time, topics, metadata -----------------------------------------------------------------------
 
-    def turn(self, now_ms: int) -> int:
-        """Load and do what is due; for how many ms there is nothing to do then."""
+    def turn(self, now_ms: int) -> None:
+        """Load, and do what is due."""
         if self._loading.queue:
             for loaded in self._loading.go_on(monotonic_ns() + SLICE_NS):
                 self._loaded(loaded, now_ms)
-        if now_ms >= self._next_ms:
-            for led in list(self._led.values()):
-                shard = led.shard
-                if shard.phase == ACTIVE and shard.next_deadline_ms <= now_ms:
-                    self._decide(led, now_ms, lambda shard=shard: shard.tick(now_ms))  # type: ignore[misc]
-            self._next_ms = min(
-                (led.shard.next_deadline_ms for led in self._led.values()), default=NEVER
-            )
-        return 0 if self._loading.queue else max(0, self._next_ms - now_ms)
+        for led in list(self._led.values()):
+            shard = led.shard
+            if shard.phase == ACTIVE and shard.next_deadline_ms <= now_ms:
+                self._decide(led, now_ms, lambda shard=shard: shard.tick(now_ms))  # type: ignore[misc]
+        if self._loading.queue:
+            self.due_ms = AT_ONCE
+        else:
+            deadlines = (led.shard.next_deadline_ms for led in self._led.values())
+            self.due_ms = min(deadlines, default=NEVER)
 
     def follow(self, image: MetadataImage) -> None:
         """The image of this process may be another one now."""
@@ -330,6 +332,7 @@ class CoordinatorHost:
                 self._events.event_seldom(ERROR, name, partition=where, cause=error.message)
 
         self._loading.begin(led, replay)
+        self.due_ms = AT_ONCE
 
     def _loaded(self, loaded: Loaded, now_ms: int) -> None:
         led, failure = loaded

@@ -1,0 +1,25 @@
+"""The commonest sync: of the end of the active segment alone, by the thread that wrote it.
+
+It needs no job that another thread could carry out beside the log (`flush.py`). Called by the I/O
+process, when one producer waits and nothing else is to be done.
+"""
+
+from appliance.logstore.log import SNAPSHOT_BATCHES, Log
+
+
+def is_all(log: Log) -> bool:
+    """Whether nothing but that end is to be synced now."""
+    unsynced, active = log.unsynced, log.active
+    more = unsynced.rolled or unsynced.folders or unsynced.derived or log.epochs.changed
+    return not more and active.unsaved < SNAPSHOT_BATCHES and active.failure is None
+
+
+def sync(log: Log) -> None:
+    """Sync it; the recovery point is the log's end then. Raises StorageFailed, final for the log:
+    pass it to `Log.fail`."""
+    unsynced, active = log.unsynced, log.active
+    assert unsynced.job is None, "a sync is under way"
+    assert active.file is not None
+    active.file.sync()
+    unsynced.synced = unsynced.appended + active.size
+    log.recovery_point = max(log.recovery_point, active.written_end)
