@@ -42,7 +42,7 @@ class Chores:
         """A piece of everything; False when there is more of it at once. draining: nothing new is
         begun."""
         opened = self._home.go_on(now_ns, now_ms)
-        self._following.go_on(now_ms)
+        self._following.tell_gone(now_ms)
         housekeeping = self._housekeeping
         housekeeping.trims.go_on()
         idle = housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)

@@ -2,7 +2,8 @@
 partitions.
 
 Invariant: what was removed but has not gone yet counts as not replayed (`leaving.py`), and the
-process table says how far this process is. Called by the shell before requests are decided.
+process table says how far this process is. Called by the shell before requests are decided: a slice
+in a turn, and while there is more they wait.
 """
 
 from collections.abc import Callable
@@ -49,10 +50,14 @@ class Following:
         self.committed = seat.processes.word(METADATA_OFFSET)
         self.applied = follower.applied
 
-    def catch_up(self) -> None:
-        """Replay what is committed by now, and act upon it."""
+    def go_on(self) -> bool:
+        """Replay a slice of what is committed, and act upon it when that was all; whether it
+        was."""
+        committed: int = self.committed[0]
         before = self.applied
-        changes = self._follower.catch_up(self.committed[0])
+        changes = self._follower.go_on(committed)
+        if changes is None:
+            return False
         self.applied = self._follower.applied
         now_ms = self._wall_ms()
         for host in self._hosts:
@@ -62,6 +67,7 @@ class Following:
             if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
                 self._deleted(change.name, change.topic_id, now_ms)
         self.say_applied()
+        return self.applied == committed
 
     def begin(self) -> None:
         """At the start: all that is committed, before anything is open."""
@@ -71,7 +77,7 @@ class Following:
         for host in self._hosts:
             host.follow(self._follower.image)
 
-    def go_on(self, now_ms: int) -> None:
+    def tell_gone(self, now_ms: int) -> None:
         """Tell of topics that will never come back."""
         self.say_applied()
         for name, topic_id in self._home.gone():

@@ -131,6 +131,7 @@ class Home:
 
     def apply(self, changes: list[Change], before: int = 0) -> None:
         """Follow what the metadata log says has changed behind the offset `before`."""
+        self._core.served.stirred = True
         image = self._follower.image
         reread: dict[str, None] = {}
         if any(isinstance(change, TopicAdded | TopicRemoved) for change in changes):

@@ -13,6 +13,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
+from appliance.ioproc.asker import Asker
 from appliance.ioproc.assembly import Assembly
 from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
@@ -66,6 +67,8 @@ class IoProcess:
             parts.home, parts.following, self.workers.opener, events, self._clock
         )
         self._open = False
+        self._level = False  # whether the metadata is replayed as far as it is committed
+        self._held: list[tuple[Asker, list[Message]]] = []  # until all is open and replayed
         self._holding = False  # some netproc has to take answers before it may ask more
         self._now_ms = 0  # of this turn, 0: not looked at yet
 
@@ -78,27 +81,33 @@ class IoProcess:
                 asker = self.core.askers[peer.index]
                 if self._open:  # or nothing was asked of the core yet
                     self.core.drop(asker)
-                self._starting.forget(asker)
+                self._held = [held for held in self._held if held[0] is not asker]
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
-        """Requests of a netproc; held back until everything is open."""
+        """Requests of a netproc; held back until everything is open, and while more metadata is
+        committed than is replayed: a netproc may know of a partition that we have not looked at
+        yet."""
         if peer.kind != NETPROC:
             return
         asker = self.core.askers[peer.index]
         if not self._open:
-            self._starting.held.append((asker, messages))
+            self._held.append((asker, messages))
             return
         now_ms = self._now_ms or self._begin_turn()
-        self._arrivals.handle(asker, messages, now_ms)
+        if self._level:
+            self._arrivals.handle(asker, messages, now_ms)
+        else:
+            self._held.append((asker, messages))
 
     def _begin_turn(self) -> int:
-        """The time in ms. A netproc may know of a partition that we have not looked at yet: the
-        metadata comes first."""
+        """The time in ms. The metadata comes first, then what was held for it."""
         following = self._following
-        if following.committed[0] != following.applied:
-            following.catch_up()
-            self._served.stirred = True
         now_ms = self._now_ms = self._clock.wall_ms()
+        self._level = following.committed[0] == following.applied or following.go_on()
+        if self._held and self._level:
+            held, self._held = self._held, []
+            for asker, messages in held:
+                self._arrivals.handle(asker, messages, now_ms)
         return now_ms
 
     def turn(self, now_ns: int) -> int:
@@ -123,15 +132,18 @@ class IoProcess:
         self._links.flush()
         if self._holding or not sent:
             self._hold_who_is_behind()
-        if drain >= DRAIN_STAGE and not self._links.pending() and not self._parts.home.leaving.busy:
+        if drain >= DRAIN_STAGE and self._all_done():
             return STOP
         syncing = served.syncing
-        if served.stirred or syncing.wanted:
+        if served.stirred or syncing.wanted or not self._level:
             return 0
         if not sent:
             return _BUSY_MS
         due_ns = min(chores.due_ns, syncing.due_ns)
         return min(rest_ms, max(_BUSY_MS, (due_ns - now_ns) // 1_000_000))
+
+    def _all_done(self) -> bool:
+        return self._level and not self._links.pending() and not self._parts.home.leaving.busy
 
     def _hold_who_is_behind(self) -> None:
         self._holding = False
@@ -149,11 +161,9 @@ class IoProcess:
         self._open = True
         self._parts.moves.resume(self._clock.wall_ms())
         self._parts.housekeeping.look_at_space(now_ns)
-        now_ms = self._begin_turn()
+        self._begin_turn()
+        self._now_ms = 0
         self._links.set_state(READY)
-        for asker, messages in self._starting.held:
-            self._arrivals.handle(asker, messages, now_ms)
-        self._starting.held.clear()
         return 0
 
     # The end --------------------------------------------------------------------------------------

@@ -1,18 +1,15 @@
 """The start of an I/O process: its logs are opened on a thread, which takes as long as they are
-large; what arrives meanwhile is held.
+large.
 
 The thread has core and logs for itself until it ends, so that the loop beats and lets go of dead
-peers. Invariant: nothing is asked of the core before everything is open. A netproc whose ioproc
-came back need not ask again.
+peers. Invariant: nothing is asked of the core before everything is open (`main.py` holds it).
 """
 
 from typing import Final
 
 from appliance.base.clock import OsClock
-from appliance.ioproc.asker import Asker
 from appliance.ioproc.following import Following
 from appliance.ioproc.home import Home
-from appliance.ring.messages import Message
 from appliance.shell.flusher import Flusher
 from appliance.shell.log import INFO, Log
 
@@ -20,10 +17,10 @@ _SAY_NS: Final = 1_000_000_000
 
 
 class Starting:
-    """held: what arrived before everything was open, in order."""
+    """One start."""
 
     __slots__ = ("_began_ns", "_clock", "_events", "_following", "_home", "_said_ns", "_thread",
-                 "_under_way", "held")  # fmt: skip
+                 "_under_way")  # fmt: skip
 
     def __init__(
         self, home: Home, following: Following, thread: Flusher, events: Log, clock: OsClock
@@ -35,11 +32,6 @@ class Starting:
         self._clock = clock
         self._under_way = False
         self._began_ns = self._said_ns = clock.monotonic_ns()
-        self.held: list[tuple[Asker, list[Message]]] = []
-
-    def forget(self, asker: Asker) -> None:
-        """The netproc died."""
-        self.held = [held for held in self.held if held[0] is not asker]
 
     def go_on(self, now_ns: int) -> bool:
         """Whether everything is open. Raises what kept it from being so."""

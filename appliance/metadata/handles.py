@@ -22,15 +22,23 @@ class Handles:
         self.partitions: dict[int, tuple[bytes, int]] = {}
         self.refresh(())
 
-    def refresh(self, changes: Iterable[Change]) -> None:
-        """Take in new rows, and forget those of removed topics. Costs nothing for old rows."""
+    def take(self, most: int) -> None:
+        """Take in some of the new rows: partitions that nobody knows of yet may have one."""
         given = self._table.given
-        for row in self._table.given_since(self._seen):
+        few = given - self._seen <= self._table.rows
+        self._take(min(self._seen + most, given) if few else given)
+
+    def _take(self, until: int) -> None:
+        for row in self._table.given_since(self._seen, until):
             before = self.rows.get((row.topic_id, row.partition), -1)
             self.partitions.pop(before, None)  # deleted and brought back
             self.rows[row.topic_id, row.partition] = row.handle
             self.partitions[row.handle] = (row.topic_id, row.partition)
-        self._seen = given
+        self._seen = until
+
+    def refresh(self, changes: Iterable[Change]) -> None:
+        """Take in all new rows, and forget those of removed topics. Costs nothing for old rows."""
+        self._take(self._table.given)
         for change in changes:
             if isinstance(change, TopicRemoved):
                 for index in range(change.partitions):

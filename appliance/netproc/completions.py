@@ -12,7 +12,8 @@ from appliance.ring.process_table import CONTROL, Peer
 
 
 class Completions:
-    """Between the rings and the handlers, on the way back."""
+    """Between the rings and the handlers, on the way back. early: what control has said that may be
+    told when this process has replayed the metadata."""
 
     def __init__(
         self, host: NetprocHost, exchanges: Exchanges, following: Following, watch: Stopwatch
@@ -22,11 +23,12 @@ class Completions:
         self._living = exchanges.living
         self._following = following
         self._watch = watch
+        self.early: list[Message] = []
 
     def handle(self, peer: Peer, arrived: list[Message]) -> None:
         """Completions from an ioproc, answers from control."""
         if peer.kind == CONTROL:
-            self._following.follow()  # what it has done is seen before its answer is
+            arrived = self._seen(arrived)
         living = self._living
         for message in arrived:
             token = message.token
@@ -47,6 +49,19 @@ class Completions:
                     self._exchanges.settle(x)
         if self._watch.running:
             self._watch.end()
+
+    def _seen(self, arrived: list[Message]) -> list[Message]:
+        """What control has done is seen before its answer is: the answers that may be told now."""
+        self.early += arrived
+        if not self._following.follow():
+            return []
+        arrived = self.early.copy()
+        self.early.clear()
+        return arrived
+
+    def tell_early(self) -> None:
+        """The metadata is replayed: tell what control has said."""
+        self.handle(Peer(CONTROL, 0), [])
 
     def tell_lost(self) -> None:
         """Who was asked has died: the handlers answer with retriable errors."""

@@ -56,8 +56,9 @@ _HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
 class Floor:
     """What the connections of a process share, and which of them wait for what.
 
-    choked: a ring is full, so nobody is read. dirty: have something to send in this turn.
-    starving: look for room in the next turn. cold: wait for the disk."""
+    choked: a ring is full, so nobody is read. committed, applied: where the metadata log ends, and
+    how far it is replayed here: far behind, nobody is read. dirty: have something to send in this
+    turn. starving: look for room in the next turn. cold: wait for the disk."""
 
     def __init__(
         self,
@@ -67,8 +68,9 @@ class Floor:
         memory: memoryview,
         config: BrokerConfig,
         counts: AnswerCounts,
+        committed: memoryview,
     ) -> None:
-        """memory: the receive arena's."""
+        """memory: the receive arena's. committed: the word that says how far the metadata is."""
         self.counts = counts
         self.loop = loop
         self.log = log
@@ -79,6 +81,8 @@ class Floor:
         self.limits = ConnectionLimits()
         self.frame_limit = min(config.int("socket.request.max.bytes"), len(memory) // 2)
         self.queued_limit = config.int("penstock.connection.queued.max.bytes")
+        self.committed = committed
+        self.applied = 0  # of the metadata
         self.now_ns = 0  # of this turn
         self.choked = False
         self.open: dict[int, Connection] = {}
@@ -104,6 +108,12 @@ class Reception(ABC):
     @abstractmethod
     def request(self, connection: "Connection", position: int, end: int) -> None:
         """One whole frame lies at memory[position:end], without its length."""
+        ...
+
+    @abstractmethod
+    def level(self) -> bool:
+        """Requests may be taken although more metadata is committed than `applied` says; False:
+        they have to wait."""
         ...
 
     @abstractmethod
@@ -356,6 +366,7 @@ class Connection:
                 queued = len(sending.queue)
                 if (
                     floor.choked
+                    or (floor.committed[0] != floor.applied and not reception.level())
                     or queued >= _MOST_IN_FLIGHT
                     or sending.out_bytes > floor.queued_limit
                     or (queued and self.one_by_one)

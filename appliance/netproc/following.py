@@ -1,23 +1,24 @@
 """What follows in a network process when control has committed metadata.
 
-Invariant: a request never sees an older image than an answer did. Whoever begins one compares
-`committed[0]` with `applied`, which costs nothing while they are equal, and calls `follow` when
-they are not.
+Invariant: a request never sees an older image than an answer did. Whoever begins one compares the
+floor's `committed[0]` with `applied`, which costs nothing while they are equal, and calls `follow`
+when they are not. A little is replayed at once; of more `turn` replays a slice, and until all of it
+is replayed requests stay where they lie, and answers of control untold. Requests that have begun
+go on with the image they began with, and answers leave.
 """
 
-from appliance.metadata.changes import ConfigChanged, QuotaChanged, TopicRemoved
+from appliance.metadata.changes import Change, ConfigChanged, QuotaChanged, TopicRemoved
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Floor
 from appliance.netproc.habits import topics_removed
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.throttling import Throttling
-from appliance.ring.process_table import METADATA_OFFSET
 from appliance.shell.seat import Seat
 
 
 class Following:
-    """committed: the word in shared memory that says up to where. applied: up to where we are."""
+    """Keeps the floor's `applied` at where we are."""
 
     def __init__(
         self,
@@ -32,17 +33,29 @@ class Following:
         self._host = host
         self._throttling = throttling
         self._floor = floor
-        self.committed = seat.processes.word(METADATA_OFFSET)
-        self.applied = follower.applied
+        floor.applied = follower.applied
         self._set_limits()
 
-    def follow(self) -> None:
-        """Replay what control has committed since, and act upon it."""
-        committed: int = self.committed[0]
-        if committed == self.applied:
-            return
-        changes = self._follower.catch_up(committed)
-        self.applied = self._follower.applied
+    def follow(self) -> bool:
+        """Whether all that control has committed is replayed: here and now, if it is little."""
+        floor, follower = self._floor, self._follower
+        committed: int = floor.committed[0]
+        if committed != floor.applied:
+            if follower.is_far(committed):
+                return False
+            self._act_upon(follower.catch_up(committed))
+        return True
+
+    def turn(self) -> bool:
+        """Replay a slice of what is committed; whether that was all. Once in a turn."""
+        changes = self._follower.go_on(self._floor.committed[0])
+        if changes is None:
+            return False
+        self._act_upon(changes)
+        return self.follow()
+
+    def _act_upon(self, changes: list[Change]) -> None:
+        self._floor.applied = applied = self._follower.applied
         self._host.renew()
         removed = [change for change in changes if isinstance(change, TopicRemoved)]
         if removed:
@@ -50,7 +63,7 @@ class Following:
             topics_removed(list(self._floor.habits()), removed)
         if any(isinstance(change, ConfigChanged | QuotaChanged) for change in changes):
             self._set_limits()
-        self._seat.processes.set_applied(self._seat.me, committed)
+        self._seat.processes.set_applied(self._seat.me, applied)
 
     def _set_limits(self) -> None:
         """What may be changed while we run: quotas, and how many connections there may be."""

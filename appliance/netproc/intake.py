@@ -41,7 +41,6 @@ class Intake(Reception):
         self._listeners = [one.name for one in host.config.endpoints()]
         self._exchanges = exchanges
         self._following = following
-        self._committed = following.committed
         assert max(handlers) < API_KEYS, "every request is counted"
         self._handlers = handlers
         self._memory = host.memory
@@ -49,8 +48,6 @@ class Intake(Reception):
 
     def request(self, connection: Connection, position: int, end: int) -> None:
         """Parse it where it lies, and let its handler begin."""
-        if self._committed[0] != self._following.applied:
-            self._following.follow()
         try:
             key, version, correlation_id, client_id, body = request_head.parse(
                 self._memory, position, end
@@ -100,6 +97,10 @@ class Intake(Reception):
         connection.client_id = client_id
         rights = connection.rights = Rights(caller, self._authorizer)
         return rights
+
+    def level(self) -> bool:
+        """Whether the metadata is replayed as far as it is committed."""
+        return self._following.follow()
 
     def abandoned(self, x: Exchange) -> None:
         """Its parked reads are cancelled; what holds memory ends when its completions come."""

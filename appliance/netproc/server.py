@@ -25,7 +25,7 @@ from appliance.netproc.outbox import CONTROL_HOME, Outbox
 from appliance.netproc.slabs import check, give_back
 from appliance.netproc.throttling import Throttling
 from appliance.ring.messages import Message
-from appliance.ring.process_table import CONTROL, DRAIN, READY, Peer
+from appliance.ring.process_table import CONTROL, DRAIN, METADATA_OFFSET, READY, Peer
 from appliance.shell.links import Links
 from appliance.shell.log import Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
@@ -46,7 +46,8 @@ class Server:
         self._throttling = throttling = Throttling(seat, log, clock)
         memory = seat.arenas[seat.index]
         counts = seat.counters.answers[seat.index]
-        self.floor = Floor(loop, log, throttling.watch, memory, seat.config, counts)
+        committed = seat.processes.word(METADATA_OFFSET)
+        self.floor = Floor(loop, log, throttling.watch, memory, seat.config, counts, committed)
         self.floor.now_ns = clock.monotonic_ns()
         self.exchanges = Exchanges()
         self._outbox = Outbox(links, seat.ioprocs)
@@ -68,6 +69,7 @@ class Server:
             for n, sock in enumerate(seat.listeners)
         ]
         # What to look at in every turn: empty, there is nothing to do.
+        self._early = self._completions.early
         self._lost = self.exchanges.lost
         self._deadlines = self.exchanges.deadlines
         self._muted = throttling.muted
@@ -88,6 +90,8 @@ class Server:
         homes = {CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
         self.floor.choked = self._outbox.drop(homes)  # the full ring may have been the dead one's
         self.host.forget_files()
+        if CONTROL_HOME in homes:
+            self._early.clear()
         self.exchanges.lose_all(homes)
 
     def handle(self, peer: Peer, arrived: list[Message]) -> None:
@@ -98,9 +102,9 @@ class Server:
         """Metadata, timers and sending; answers how many ms the loop may wait, or STOP."""
         floor, connections = self.floor, self.connections
         floor.now_ns = self.host.now_ns = now_ns
-        following = self._following
-        if following.committed[0] != following.applied:
-            following.follow()
+        level = floor.committed[0] == floor.applied or self._following.turn()
+        if level and self._early:
+            self._completions.tell_early()
         deadlines = self._deadlines
         if (
             self._lost
@@ -112,7 +116,7 @@ class Server:
             or self._shut_doors
         ):
             self._due(now_ns)
-        if floor.starving:
+        if floor.starving and level:
             connections.resume_starving()
         outbox = self._outbox
         if outbox.fresh:
@@ -126,8 +130,8 @@ class Server:
             self._links.flush()
         if drained:
             return STOP
-        if floor.dirty:
-            return 0  # who sent its share of this turn goes on in the next
+        if floor.dirty or not level:
+            return 0  # who sent its share of this turn goes on in the next, and so does the replay
         if self._kept or floor.starving or floor.cold:
             return 1
         if deadlines or self._muted or self._held or self._shut_doors:

@@ -240,13 +240,14 @@ class PartitionTable:
         """How often a row was given to a partition."""
         return self._identity[_GIVEN]
 
-    def given_since(self, seen: int) -> Iterator[Row]:
-        """Rows given to partitions since `given` was `seen`, those of them that exist."""
+    def given_since(self, seen: int, until: int | None = None) -> Iterator[Row]:
+        """Rows given to partitions since `given` was `seen`, and before it was `until` (none: is
+        now), those of them that exist; all that exist when more were given than there are."""
         given = self.given
         if given - seen > self.rows:
             yield from self.live_rows()
             return
-        for number in range(seen, given):
+        for number in range(seen, given if until is None else until):
             found = self._row(self._identity[self._journal + number % self.rows])
             if found is not None:
                 yield found

@@ -50,6 +50,9 @@ class Served(Reception):
             self.held.append((slab, position, end, self.frames[-1]))
         self.on_request(connection)
 
+    def level(self):
+        return True
+
     def abandoned(self, x):
         self.abandons.append(x)
 
@@ -71,7 +74,8 @@ class FloorPlan:
         table = memoryview(bytearray(Counters.bytes_needed(1, 1)))
         self.counts = Counters(table, ioprocs=1, netprocs=1).answers[0]
         watch, config = Stopwatch(None), BrokerConfig()
-        self.floor = Floor(self.loop, log, watch, memory, config, self.counts)
+        committed = memoryview(bytearray(8)).cast("q")
+        self.floor = Floor(self.loop, log, watch, memory, config, self.counts, committed)
         self.floor.limits.set(100, 100, {})
         self.reception = Served(self.floor, hold)
         self.ends = []
