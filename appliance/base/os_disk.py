@@ -16,7 +16,7 @@ from typing import Final
 from appliance.base.disk import PAGE, Readable, Space, Writable
 from appliance.base.errors import DiskFull, StorageFailed
 
-_IOV_MAX: Final = 1024
+IOV_MAX: Final = 1024
 _RANGE_WRITE: Final = 2  # SYNC_FILE_RANGE_WRITE: start, wait for nothing
 
 _sync_file_range = ctypes.CDLL(None, use_errno=True).sync_file_range  # Python has no name for it
@@ -53,13 +53,13 @@ class OsFile:
             if len(buffers) == 1:
                 wrote = os.pwrite(self._fd, buffers[0], position)
                 wanted = len(buffers[0])
-            elif len(buffers) <= _IOV_MAX:
+            elif len(buffers) <= IOV_MAX:
                 wrote = os.pwritev(self._fd, buffers, position)
                 wanted = sum(map(len, buffers))
             else:
                 wrote = wanted = 0
-                for first in range(0, len(buffers), _IOV_MAX):
-                    part = buffers[first : first + _IOV_MAX]
+                for first in range(0, len(buffers), IOV_MAX):
+                    part = buffers[first : first + IOV_MAX]
                     self.pwritev(part, position)
                     position += sum(map(len, part))
             if wrote != wanted:

@@ -20,7 +20,7 @@ from appliance.base.ids import INTERNAL_TOPICS, METADATA_TOPIC
 RESERVE: Final = "penstock.reserve"
 SLICE: Final = 64 << 10
 _PART: Final = 64  # of the file system
-_LEAST: Final = 2 << 20
+LEAST: Final = 2 << 20
 _MOST: Final = 8 << 20
 _STEP: Final = 4 << 20
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 def size_for(total: int) -> int:
     """How large the reserve of a file system of `total` bytes is to be."""
-    return min(max(total // _PART, _LEAST), _MOST)
+    return min(max(total // _PART, LEAST), _MOST)
 
 
 def left(disk: Disk, folder: str) -> int:

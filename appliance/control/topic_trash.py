@@ -23,8 +23,8 @@ from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, Tr
 from appliance.shell.log import NOTICE, WARNING, Log
 from appliance.wire import kraft_records as kraft
 
-_LOOK_EVERY_MS: Final = 1000
-_REST_MS: Final = 5000  # after making room: the I/O processes need a moment to remove the files
+LOOK_EVERY_MS: Final = 1000
+REST_MS: Final = 5000  # after making room: the I/O processes need a moment to remove the files
 _NAMES: Final = 2000  # deleted names that are remembered at most, and topics that are kept:
 _TOPICS: Final = 1000  # the file is written with each deletion
 KEEP_FREE_PERCENT: Final = 3
@@ -157,12 +157,12 @@ class TopicTrash:
         if not self.view.topics and not self.view.names:
             return False
         # The wall clock may be set back: then it is time, too.
-        return not self._next_look_ms - 2 * _LOOK_EVERY_MS < now_ms < self._next_look_ms
+        return not self._next_look_ms - 2 * LOOK_EVERY_MS < now_ms < self._next_look_ms
 
     def tick(self, image: MetadataImage, config: BrokerConfig, committed: int, now_ms: int) -> None:
         """Now and then: let go of what is over, of what is back, and of what there is no room
         for. committed: end of the metadata log that made the image."""
-        self._next_look_ms = now_ms + _LOOK_EVERY_MS
+        self._next_look_ms = now_ms + LOOK_EVERY_MS
         self._forget_names(config, now_ms)
         changed = False
         for buried in list(self.view.topics.values()):
@@ -210,7 +210,7 @@ class TopicTrash:
             lacking -= buried.size
             went = True
         if went:
-            self._next_room_ms = now_ms + _REST_MS
+            self._next_room_ms = now_ms + REST_MS
         return went
 
     def _lacking(self, config: BrokerConfig) -> int:

@@ -10,13 +10,11 @@ from collections import deque
 from typing import Final
 
 from appliance.ring.messages import ABORTED
-from appliance.ring.ring import RingWriter
+from appliance.ring.ring import PIECES, RingWriter
 from appliance.wire.aborted import SIZE
 
 BACKLOG: Final = 1 << 13
 """So many completions wait before their asker has to take some of them: eight rings full."""
-
-_PIECES_IN_RING: Final = 4  # so many payloads fit into a ring at once
 
 Completion = tuple[int, ...]
 """op, flags (error code + 1), handle, token, a, b, c, d, g, h, i, j, e, f; what is left out is
@@ -53,7 +51,7 @@ class Asker:
 
     def aborted(self, handle: int, token: int, transactions: bytes) -> None:
         """These go before the FOUND that comes next (ABORTED), in pieces that fit into the ring."""
-        size = max(1, self._writer.max_payload // _PIECES_IN_RING // SIZE) * SIZE
+        size = max(1, self._writer.max_payload // PIECES // SIZE) * SIZE
         for at in range(0, len(transactions), size):
             self.out.append((ABORTED, 1, handle, token))
             self.payloads.append(transactions[at : at + size])

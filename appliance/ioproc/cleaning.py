@@ -33,7 +33,7 @@ from appliance.shell.flusher import Done, Threads
 from appliance.shell.log import INFO, WARNING
 from appliance.shell.log import Log as EventLog
 
-_LOOK_NS: Final = 2_000_000
+LOOK_NS: Final = 2_000_000
 """Of one turn at most, so that many logs do not hold up the rest."""
 _LONGEST_BACKOFF_MS: Final = 3_600_000
 _SMALLEST_CHUNK: Final = 64 << 10
@@ -132,7 +132,7 @@ class Cleaning:
                 return
             self._best = None
             self._looking = self._look(now_ns, now_ms)
-        until = monotonic_ns() + _LOOK_NS
+        until = monotonic_ns() + LOOK_NS
         for _ in self._looking:
             if monotonic_ns() >= until:
                 return

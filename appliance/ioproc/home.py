@@ -46,7 +46,7 @@ from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 from appliance.shell.seat import Seat
 
-_OPENING_NS: Final = 5_000_000
+OPENING_NS: Final = 4_000_000
 """Of one turn at most, so that many new partitions do not hold up the rest."""
 _TRY_AGAIN_NS: Final = 1_000_000_000
 _SHOWN: Final = 10
@@ -168,7 +168,7 @@ class Home:
         if self._without_room and now_ns >= self._next_try_ns:
             self._next_try_ns = now_ns + _TRY_AGAIN_NS
             self._waiting.update(self._without_room)
-        until = monotonic_ns() + _OPENING_NS
+        until = monotonic_ns() + OPENING_NS
         while self._waiting:
             handle = next(iter(self._waiting))
             self._open_new(*self._waiting.pop(handle), now_ns, now_ms)

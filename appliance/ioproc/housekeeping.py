@@ -35,10 +35,9 @@ _FILES: Final = (
     checkpoints.HIGH_WATERMARK,
     checkpoints.CLEANER,
 )
-_RELIEVE_NS: Final = 1_000_000_000
-_RETAIN_NS: Final = (
-    2_000_000  # of one turn at most, so that many partitions do not hold up the rest
-)
+RELIEVE_NS: Final = 1_000_000_000
+RETAIN_NS: Final = 2_000_000
+"""Of one turn at most for a round over all partitions, of which there may be two."""
 _REMOVALS: Final = 64  # handed to the thread in one turn at most: a large topic is over at once
 
 
@@ -96,7 +95,7 @@ class Housekeeping:
             self._checkpoint_watermarks()
         over = self._remove_some(now_ms)
         if self._relieving is None and now_ns >= self._relieve_ns:
-            self._relieve_ns = now_ns + _RELIEVE_NS
+            self._relieve_ns = now_ns + RELIEVE_NS
             self._relieving = self._relieve(now_ns, now_ms)
         if self._retaining is None and now_ns >= self._next_retention_ns:
             self._next_retention_ns = now_ns + self._retention_every_ns
@@ -304,7 +303,7 @@ def _go_on(chore: Iterator[None] | None) -> Iterator[None] | None:
     """Some steps of it; None when it is done."""
     if chore is None:
         return None
-    until = monotonic_ns() + _RETAIN_NS
+    until = monotonic_ns() + RETAIN_NS
     for _ in chore:
         if monotonic_ns() >= until:
             return chore

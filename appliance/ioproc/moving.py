@@ -34,7 +34,9 @@ from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.log import Log as EventLog
 
 NEAR: Final = 1 << 20
-"""Bytes that may be missing when the copy takes over: they are copied and synced in one turn."""
+"""Bytes that may be missing when control is asked to let the copy take over."""
+NEAR_ENOUGH: Final = 8 * NEAR
+"""And when it does: they are copied and synced in one turn."""
 
 _ASK_AGAIN_NS: Final = 1_000_000_000
 
@@ -320,7 +322,7 @@ class Moves:
         log = partition.log
         if partition.broken is not None or log.held:
             return
-        if log.active_size - move.have(log.active) > 8 * NEAR:
+        if log.active_size - move.have(log.active) > NEAR_ENOUGH:
             return
         if not all(self._is_sealed(move, one) for one in log.segments if one is not log.active):
             return

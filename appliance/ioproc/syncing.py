@@ -39,8 +39,10 @@ BACKGROUND_BYTES: Final = 64 << 20
 """How many bytes of one log may stay unsynced."""
 
 EPOCHS_A_TURN: Final = 32
-"""Of so many logs the leader epochs are written before their syncs begin, which takes the loop
-0.14 ms each: after DeleteRecords on a large topic that is all of them."""
+"""Of so many logs the leader epochs are written before their syncs begin: after DeleteRecords on a
+large topic that is all of them."""
+EPOCHS_NS: Final = 140_000
+"""What that takes the loop, each."""
 
 
 class Synced(NamedTuple):

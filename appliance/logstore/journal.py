@@ -38,7 +38,8 @@ _TAIL: Final = Struct("<16siiq")  # topic id, partition, bytes, base offset
 OF_EACH: Final = _TAIL.size
 """Bytes that a log takes of a group besides its batches."""
 assert _LEAST % (2 * PAGE) == 0 == _MOST % (2 * PAGE)
-assert _GROUP.size + OF_EACH + MOST_OF_ONE + PAGE <= _LEAST // _GROUPS
+assert _GROUP.size + OF_EACH + MOST_OF_ONE + PAGE <= _LEAST // _GROUPS, "one log fits a group"
+assert _LEAST // _GROUPS + PAGE <= _LEAST // 2 - PAGE, "and a group into a half, behind the head"
 
 
 def size_for(total: int) -> int:

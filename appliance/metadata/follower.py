@@ -35,7 +35,9 @@ LOG_FOLDER: Final = f"{METADATA_TOPIC}-0"
 BREATH: Final = 1000
 """Records of a snapshot between two breaths: some 20 ms."""
 A_SLICE: Final = 300
-"""Records that are replayed in one turn: some 4 ms, of which a quarter is taking their rows."""
+"""Records that are replayed in one turn."""
+RECORD_NS: Final = 11_000
+"""What one takes, the row of its partition included."""
 
 
 def _go_on_at_once() -> None:

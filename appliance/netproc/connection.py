@@ -47,7 +47,7 @@ from appliance.ring.counters import AnswerCounts
 from appliance.shell.log import NOTICE, Log
 from appliance.shell.loop import Loop
 
-_MOST_IN_FLIGHT: Final = 128
+MOST_IN_FLIGHT: Final = 128
 _QUIET_NS: Final = 1_000_000_000
 _USUAL: Final = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT)
 _HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
@@ -367,7 +367,7 @@ class Connection:
                 if (
                     floor.choked
                     or (floor.committed[0] != floor.applied and not reception.level())
-                    or queued >= _MOST_IN_FLIGHT
+                    or queued >= MOST_IN_FLIGHT
                     or sending.out_bytes > floor.queued_limit
                     or (queued and self.one_by_one)
                 ):

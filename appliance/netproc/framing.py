@@ -17,7 +17,7 @@ _PREFIX: Final = 4
 SMALLEST_FRAME: Final = 8
 """Bytes of API key, version and correlation id, without which nothing can be answered."""
 _GROWTH: Final = 2  # a frame may reserve so many times what its sender has sent so far
-_FIRST_ROOM: Final = 256 * 1024
+FIRST_ROOM: Final = 256 * 1024
 
 
 class FrameRefused(Exception):
@@ -117,7 +117,7 @@ class Framing:
         if have < _PREFIX:
             return have + 1
         length: int = _LENGTH(self._memory, self.start)[0]
-        trusted = max(_GROWTH * have, _GROWTH * self._largest, _FIRST_ROOM)
+        trusted = max(_GROWTH * have, _GROWTH * self._largest, FIRST_ROOM)
         return max(have + 1, min(_PREFIX + length, trusted))
 
     def _move(self, needed: int) -> Slab | None:

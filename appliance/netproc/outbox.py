@@ -8,13 +8,11 @@ from collections import deque
 from typing import Final
 
 from appliance.ring.process_table import CONTROL, IOPROC
-from appliance.ring.ring import RingWriter
+from appliance.ring.ring import PIECES, RingWriter
 from appliance.shell.links import Links
 
 CONTROL_HOME: Final = -1
 """Stands for control where an ioproc has its index."""
-
-_PIECES_IN_RING: Final = 4  # so many pieces of a request fit into the payload area of a ring
 
 Fields = tuple[int, ...]
 """op, flags, handle, token, a, b, e, f."""
@@ -49,7 +47,7 @@ class Outbox:
     def pieces(self, home: int, caller: bytes, body: bytes) -> list[tuple[int, int, bytes]]:
         """A request that may be too long for the ring: (1 while more follow, bytes of the caller's
         name at the start of this piece, the piece)."""
-        size = self.writers[home].max_payload // _PIECES_IN_RING
+        size = self.writers[home].max_payload // PIECES
         whole = caller + body
         return [
             (int(at + size < len(whole)), 0 if at else len(caller), whole[at : at + size])

@@ -26,7 +26,7 @@ SHARE: Final = 3
 
 TURN_BYTES: Final = 2 << 20
 """Sent to one client before the others have their turn: under a ms."""
-_MOST_BUFFERS: Final = 64  # of one call
+MOST_BUFFERS: Final = 64  # of one call
 _RANGE_BYTES: Final = 128  # what a file range that waits costs us
 _READ_BYTES: Final = 64 << 10  # of a file, for a transport that cannot send from it
 _MISSING: Final = -2
@@ -113,7 +113,7 @@ class Sending:
                 more = True
                 break
             buffers.append(piece)
-            if len(buffers) == _MOST_BUFFERS:
+            if len(buffers) == MOST_BUFFERS:
                 break
         sent = transport.send(buffers, more)
         left = sent

@@ -30,6 +30,9 @@ from appliance.ring.messages import (
 )
 
 DEFAULT_CAPACITY: Final = 1024
+PIECES: Final = 4
+"""What is longer than a payload area divided by this goes in pieces: so many are under way at
+once."""
 GENERATIONS: Final = 1 << 16
 _HEAD: Final = 0  # word of the writer's counter
 _TAIL: Final = 8  # word of the reader's counter, one cache line further

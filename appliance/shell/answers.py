@@ -4,12 +4,9 @@ Pieces of one answer are pushed one after the other with nothing between them.
 """
 
 from collections import deque
-from typing import Final
 
 from appliance.ring.messages import ANSWERED
-from appliance.ring.ring import RingWriter
-
-_PIECES_IN_RING: Final = 4  # so many pieces fit into the payload area
+from appliance.ring.ring import PIECES, RingWriter
 
 
 class Answers:
@@ -19,7 +16,7 @@ class Answers:
 
     def __init__(self, writer: RingWriter) -> None:
         self._writer = writer
-        self._piece = max(1, writer.max_payload // _PIECES_IN_RING)
+        self._piece = max(1, writer.max_payload // PIECES)
         self._kept: deque[tuple[int, int, int, memoryview]] = deque()
 
     def put(self, token: int, code: int, body: bytes) -> None:

@@ -30,7 +30,7 @@ from appliance.ring.ring import GENERATIONS, RingBroken, RingReader, RingWriter
 from appliance.shell.log import Log
 from appliance.shell.seat import Seat
 
-_BATCH: Final = 256
+BATCH: Final = 256
 
 _lock = threading.Lock()
 
@@ -150,7 +150,7 @@ class Links:
             if link.held or reader.words[0] == reader.tail:
                 continue
             try:
-                messages = reader.drain(_BATCH)
+                messages = reader.drain(BATCH)
             except RingBroken as broken:
                 self._accuse(link, broken)
                 continue

@@ -13,6 +13,12 @@ WEDGED_S: Final = 10.0
 """A ready process whose heartbeat stands still for so long is killed."""
 LONGEST_SLEEP_S: Final = 0.1
 """A loop looks again after that, whatever it waits for; also the slowest heartbeat."""
+TURN_NS: Final = 20_000_000
+"""What chores may add to a turn of any loop, together (docs/decisions/0017)."""
+LOOK_S: Final = 1.0
+"""So often the supervisor looks at the heartbeats."""
+PAUSED_S: Final = 3.0
+"""When it has not looked for so long, the machine stood still: nobody is blamed."""
 
 NETPROC_DRAIN_S: Final = 3.0
 IOPROC_DRAIN_S: Final = 30.0
@@ -21,6 +27,9 @@ NETPROC_ANSWERS_S: Final = 2.5
 NETPROC_ANSWERS_NS: Final = int(NETPROC_ANSWERS_S * 1e9)
 """In the orderly end a netproc waits so long for answers that are still to come, then it goes."""
 
+assert TURN_NS * 5 <= LONGEST_SLEEP_S * 1e9, "who waits for a turn waits no longer than a sleep"
 assert LONGEST_SLEEP_S * 10 <= CONFIRM_S, "a loop that sleeps must have time to confirm"
 assert CONFIRM_S < WEDGED_S, "who stands still is first late to confirm"
+assert LONGEST_SLEEP_S < LOOK_S, "who only sleeps has beaten at every look"
+assert LOOK_S < PAUSED_S < WEDGED_S, "a late look is no pause, and a pause makes nobody wedged"
 assert NETPROC_ANSWERS_S + LONGEST_SLEEP_S < NETPROC_DRAIN_S, "a netproc goes before it is killed"

@@ -24,6 +24,7 @@ from appliance.ring.process_table import (
 )
 from appliance.shell.links import fence
 from appliance.shell.log import ERROR, INFO, WARNING, Log
+from appliance.shell.patience import LOOK_S, PAUSED_S
 from appliance.shell.seat import Seat
 from appliance.supervisor.child import (
     DISCARDING,
@@ -40,7 +41,8 @@ from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.restart import RestartPolicy
 
 SECOND: Final = 1_000_000_000
-_DRAIN_ORDER: Final = (NETPROC, IOPROC, CONTROL)
+DRAIN_ORDER: Final = (NETPROC, IOPROC, CONTROL)
+"""Who ends in which stage of the orderly end, from the first one on."""
 
 
 class Fleet:
@@ -216,7 +218,7 @@ class Fleet:
                     self._start([child], now)
                 else:
                     again = min(again, child.start_at)
-        if now - self._last_watch >= SECOND:
+        if now - self._last_watch >= LOOK_S * SECOND:
             self._watch(now)
         return again
 
@@ -234,7 +236,7 @@ class Fleet:
     def _watch(self, now: int) -> None:
         """Kill ready children whose loops stand still. After a pause of our own nobody is
         blamed."""
-        paused = now - self._last_watch > 3 * SECOND
+        paused = now - self._last_watch > PAUSED_S * SECOND
         self._last_watch = now
         limit = int(self._layout.wedged_seconds * SECOND)
         for child in self.children.values():
@@ -268,7 +270,7 @@ class Fleet:
 
     def _next_stage(self, now: int) -> None:
         self._stage += 1
-        if self._stage > len(_DRAIN_ORDER):
+        if self._stage > len(DRAIN_ORDER):
             self.drained = True
             return
         layout = self._layout
@@ -284,7 +286,7 @@ class Fleet:
     def _drain_step(self, now: int) -> int:
         running: list[Child] = []
         while not running and not self.drained:
-            kind = _DRAIN_ORDER[self._stage - 1]
+            kind = DRAIN_ORDER[self._stage - 1]
             running = [child for child in self._of(kind) if child.phase == RUNNING]
             if not running:
                 self._next_stage(now)

@@ -61,6 +61,7 @@ def run(
     has been changed then.
     """
     began = time.monotonic_ns()
+    entries = entries or _entries()
     log = log or Log("supervisor")
     if layout is None:
         assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
@@ -82,7 +83,6 @@ def run(
         listeners = Listeners(layout)
         try:
             memory = SharedMemory(layout, log)
-            entries = entries or _entries()
             folders = Folders(folder, tuple(others), tuple(other_dirs))
             supervisor = Supervisor(config, folders, layout, listeners, memory, entries, log)
             return supervisor.run(began, on_ready)
@@ -100,6 +100,10 @@ def _raise_file_limit() -> None:
 
 
 def _entries() -> dict[int, Entry]:
+    """What the children run, if the limits of all rooms hold together."""
+    from appliance.supervisor import relations  # here: who only locks a folder needs no rooms
+
+    relations.hold()
     return {
         kind: importlib.import_module(f"appliance.{name}.main").run
         for kind, name in enumerate(KIND_NAMES)

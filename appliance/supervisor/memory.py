@@ -24,7 +24,7 @@ from appliance.supervisor.layout import MIB, CannotStart, Layout
 
 _LINE: Final = 4096  # every part begins on a page of its own
 _LAST_WORDS: Final = 512
-_LEAST_ARENA: Final = 8 * MIB
+LEAST_ARENA: Final = 8 * MIB
 
 
 class NoMemory(CannotStart):
@@ -101,10 +101,10 @@ def fit_arenas(layout: Layout, plane_bytes: int, available: int, log: Log) -> in
     each."""
     spare = available - available // 16 - plane_bytes
     each = min(layout.arena_bytes, spare // layout.netprocs // MIB * MIB)
-    if each < min(_LEAST_ARENA, layout.arena_bytes):
+    if each < min(LEAST_ARENA, layout.arena_bytes):
         raise NoMemory(
             f"/dev/shm has {available // MIB} MiB free; at least "
-            f"{(plane_bytes + layout.netprocs * _LEAST_ARENA) // MIB + 1} MiB are needed. "
+            f"{(plane_bytes + layout.netprocs * LEAST_ARENA) // MIB + 1} MiB are needed. "
             "Enlarge it (mount -o remount,size=512M /dev/shm) or remove what fills it."
         )
     if each < layout.arena_bytes:

@@ -7,8 +7,8 @@ Called by `supervisor/main.py` for each child.
 from collections import deque
 from typing import Final
 
-_FIRST_DELAY_NS: Final = 100_000_000
-_LONGEST_DELAY_NS: Final = 5_000_000_000
+FIRST_DELAY_NS: Final = 100_000_000
+LONGEST_DELAY_NS: Final = 5_000_000_000
 
 
 class RestartPolicy:
@@ -32,7 +32,7 @@ class RestartPolicy:
             return None
         if len(deaths) == 1:
             return now_ns
-        return now_ns + min(_FIRST_DELAY_NS << (len(deaths) - 2), _LONGEST_DELAY_NS)
+        return now_ns + min(FIRST_DELAY_NS << (len(deaths) - 2), LONGEST_DELAY_NS)
 
     @property
     def recent(self) -> int:

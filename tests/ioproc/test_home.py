@@ -316,7 +316,7 @@ def test_corruption_below_the_recovery_point_fences_that_partition_alone(cluster
 
 
 def test_new_partitions_are_opened_some_a_turn_and_at_once_when_asked_for(cluster, monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.home._OPENING_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.home.OPENING_NS", 0)
     life = cluster.live()
     topic = cluster.topic("t", partitions=4)
     life.home.apply([PartitionAdded("t", topic.topic_id, n) for n in range(4)])

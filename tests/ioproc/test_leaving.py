@@ -147,7 +147,7 @@ def test_who_asks_a_partition_on_its_way_is_told_that_it_is_gone(life):
 
 
 def test_what_is_deleted_during_a_round_of_retention_takes_no_row_offline(life, monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.housekeeping._RETAIN_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.housekeeping.RETAIN_NS", 0)
     assert not life.keeping.tick(1, NOW_MS), "there is more of the round to come"
     life.home.apply([life.cluster.remove("t")], 40)
     all_gone(life)

@@ -142,7 +142,7 @@ def test_a_partition_whose_sync_was_held_back_can_go(world):
 
 
 def test_what_lies_below_many_log_starts_goes_a_few_in_each_turn(tmp_path, monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.housekeeping._RETAIN_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.housekeeping.RETAIN_NS", 0)
     cluster = Cluster(tmp_path)
     cluster.topic("t", partitions=5)
     life = cluster.live()
@@ -163,7 +163,7 @@ def test_what_lies_below_many_log_starts_goes_a_few_in_each_turn(tmp_path, monke
 @pytest.mark.parametrize("low", [False, True])
 def test_what_is_over_goes_to_the_thread_a_few_at_a_time(tmp_path, monkeypatch, low):
     """low: the disk is nearly full, so that what was there at the last look does not wait."""
-    monkeypatch.setattr("appliance.ioproc.housekeeping._RETAIN_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.housekeeping.RETAIN_NS", 0)
     cluster = Cluster(tmp_path)
     life = cluster.live()
     held = life.keeping._chores = HeldThreads()
