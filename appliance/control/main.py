@@ -82,7 +82,8 @@ class Control:
         self._seat = seat
         self._links = links
         self._log = log
-        self._clock = OsClock()
+        self._clock = started.clock
+        self._random = started.random
         self._disk = started.disk
         self._quorum = started.quorum
         self._identity = started.identity
@@ -91,7 +92,7 @@ class Control:
         self._producer_ids = ProducerIds()
         self._trash = TopicTrash(self._disk, seat.log_dirs, self._rows.everyone_has, log)
         self._leading = Leading(
-            seat, self._disk, self._quorum, self._identity, os.urandom, self._register, log
+            seat, self._disk, self._quorum, self._identity, self._random, self._register, log
         )
         keep = seat.config.int("penstock.disk.free.min.bytes")
         self._room = Room(self._disk, started.dirs, keep, log)
@@ -324,7 +325,7 @@ class Control:
             config=self._seat.config,
             node_id=self._identity.node_id,
             directory_id=self._identity.directory_id,
-            new_id=lambda: new_uuid(os.urandom),
+            new_id=lambda: new_uuid(self._random),
             free_rows=0,
             directories=self._directories(),
         )

@@ -40,13 +40,16 @@ _LOOK_AGAIN_S: Final = 0.002
 
 @dataclass(slots=True, frozen=True)
 class Started:
-    """A node that has read its metadata log, and leads nothing yet."""
+    """A node that has read its metadata log, and leads nothing yet; with the doors that it came in
+    through. random: so many random bytes."""
 
     quorum: MetadataQuorum
     identity: Identity
     rows: PartitionRows
     dirs: LogDirs
     disk: Disk
+    clock: Clock
+    random: Callable[[int], bytes]
 
 
 def start(
@@ -96,7 +99,7 @@ def _start(
         log.event(WARNING, "metadata-records-unknown", records=image.skipped)
     rows = PartitionRows(seat.partitions, lambda: _applied(seat.processes))
     rows.reconcile(image, quorum.committed, _others_go_on(seat.processes, clock))
-    return Started(quorum, identity, rows, dirs, disk)
+    return Started(quorum, identity, rows, dirs, disk, clock, random)
 
 
 def _applied(processes: ProcessTable) -> int:
