@@ -311,8 +311,6 @@ class SimDisk:
                 room = number == errno.ENOSPC and what not in ("sync", "sync_dir", "read")
                 kind = DiskFull if room else StorageFailed
                 raise kind(path, number, "refused as the test wants")
-
-                raise StorageFailed(path, number, "refused as the test wants")
         if kind == "sync" and self.failing and self.rng.random() < self.failing:
             raise StorageFailed(path, errno.EIO, "failed by chance")
 

@@ -54,6 +54,12 @@ class End:
         """Whether who opened or accepted this end still lives that life and has it."""
         return self.open and self.node.up and self.life == self.node.life
 
+    @property
+    def unheard(self):
+        """Whether the other side hears nothing of this connection any more."""
+        peer = self.peer
+        return not peer.open or peer.life not in (-1, peer.node.life)
+
 
 class Network:
     """least_ms, mean_ms: a message takes the first plus, on average, the second. loss: the chance
@@ -108,8 +114,8 @@ class Network:
         if message is CLOSED:
             self._tell_lost(peer)
         elif target.state == OFF:
-            pass
-        elif not peer.open or not target.up or peer.life not in (-1, target.life):
+            peer.open = False  # whoever has this address later knows nothing of the connection
+        elif end.unheard or not target.up:
             self._tell_lost(end)
         else:
             peer.life = target.life

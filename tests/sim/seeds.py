@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from sim.world import Broken
@@ -26,18 +27,19 @@ def first_broken(play, most):
     return None
 
 
-def under_other_hashes(module, call):
-    """What `call` (an expression over `module`) prints in two processes of their own, whose strings
-    hash differently."""
+def digests(modules, seed):
+    """The hash of the trace of this seed in each of these stories (modules with a `play`)."""
+    return [import_module(name).play(seed).digest for name in modules]
+
+
+def digests_under_other_hashes(modules, seed):
+    """The same in a process of its own, in which strings hash differently."""
     tests = Path(__file__).parents[1]
-    paths = os.pathsep.join([str(tests), str(tests.parent), str(tests / "ioproc")])
-    code = f"import {module} as m; print(m.{call})"
-    found = []
-    for salt in ("1", "2"):
-        env = {**os.environ, "PYTHONHASHSEED": salt, "PYTHONPATH": paths}
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=100
-        )
-        assert done.returncode == 0, done.stderr
-        found.append(done.stdout.strip())
-    return found
+    paths = os.pathsep.join(map(str, (tests, tests.parent)))
+    env = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": paths}
+    code = f"from sim.seeds import digests; print(*digests({modules!r}, {seed}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()

@@ -6,8 +6,6 @@ from sim.replicated.broker import Broker
 from sim.replicated.cluster import play
 from sim.seeds import first_broken, seeds
 
-from appliance.replication.progress import Progress
-
 
 @pytest.mark.parametrize("seed", seeds(10))
 def test_what_was_shown_stays_and_everything_becomes_well(seed):
@@ -57,18 +55,13 @@ class AsksOnce(Broker):
         self.parted = self.epoch
 
 
-class JoinsWhereTheLeaderShows(Progress):
-    """Though a new leader shows less than the one before (KIP-320)."""
-
-    def may_join(self, replica):
-        known = self.followers.get(replica)
-        new = known is not None and replica not in self.in_sync
-        return new and known.end >= self.high_watermark
-
-
 class JoinsTooEarly(Broker):
-    def new_progress(self, *given):
-        return JoinsWhereTheLeaderShows(*given)
+    """With all that its leader shows, though a new leader shows less than the one before
+    (KIP-320)."""
+
+    def may_join(self, name):
+        known = self.progress.followers[name]
+        return name not in self.progress.in_sync and known.end >= self.progress.high_watermark
 
 
 class CountsWhoJoinsLate(Broker):
@@ -78,16 +71,11 @@ class CountsWhoJoinsLate(Broker):
         pass
 
 
-class ShowsWhatItHas(Progress):
-    """Without asking who is in sync."""
-
-    def _rise(self, end):
-        return self._show(end)
-
-
 class ShowsTooEarly(Broker):
-    def new_progress(self, *given):
-        return ShowsWhatItHas(*given)
+    """What it has itself, without asking who is in sync."""
+
+    def lead(self, in_sync):
+        super().lead(())
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import pytest
 from sim.node import DEAD, OFF, Node
-from sim.replicated.cluster import play
-from sim.seeds import under_other_hashes
+from sim.seeds import digests, digests_under_other_hashes
 from sim.world import Broken, World
 
 
@@ -42,15 +41,14 @@ def two():
     return world, a, b
 
 
-def test_a_seed_tells_the_same_story_and_another_seed_another():
-    first, again, other = play(3), play(3), play(4)
-    assert (first.digest, first.events) == (again.digest, again.events)
-    assert first.digest != other.digest
+STORIES = ["sim.replicated.cluster", "sim.served.story", "sim.metadata.story"]
 
 
-def test_nothing_depends_on_how_strings_hash():
-    here = play(3).digest
-    assert under_other_hashes("sim.replicated.cluster", "play(3).digest") == [here, here]
+def test_a_seed_tells_the_same_story_however_strings_hash_and_another_seed_another():
+    here = digests(STORIES, 3)
+    assert digests(STORIES, 3) == here
+    assert digests_under_other_hashes(STORIES, 3) == here
+    assert not set(here) & set(digests(STORIES, 4))
 
 
 def test_a_connection_keeps_the_order_and_two_do_not(two):

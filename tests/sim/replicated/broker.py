@@ -31,6 +31,8 @@ LEAST_IN_SYNC = 2
 LAG_MS = 60
 BEAT_MS = 15
 TIMEOUT_MS = 50
+FETCH_BYTES = 600
+LOOK_MS = 5
 
 
 class Broker(Node):
@@ -65,13 +67,10 @@ class Broker(Node):
         self.log.sync_now()
         shown = checkpoints.read(self.disk, DATA, checkpoints.HIGH_WATERMARK).get(KEY, 0)
         start, end = self.log.log_start_offset, self.log.end_offset
-        self.progress = self.new_progress(start, end, min(max(shown, start), end))
+        self.progress = Progress(start, end, min(max(shown, start), end))
         self.after(0, self.beat)
-        self.after(BEAT_MS, self.look)
+        self.after(LOOK_MS, self.look)
         self.after(50, self.checkpoint)
-
-    def new_progress(self, start, end, high_watermark):
-        return Progress(start, end, high_watermark)
 
     def stop(self, *, power):
         power = power and not self.spared()
@@ -261,7 +260,7 @@ class Broker(Node):
         end.send(Fetched(self.epoch, self.progress.high_watermark, data))
 
     def read(self, offset, limit):
-        found = self.log.locate(offset, 1500, limit)
+        found = self.log.locate(offset, FETCH_BYTES, limit)
         if found is None:
             return b""
         base, position, length, _ = found
@@ -301,7 +300,7 @@ class Broker(Node):
             if late:
                 in_sync = tuple(name for name in in_sync if name not in late)
             else:
-                able = [name for name in progress.followers if progress.may_join(name)]
+                able = [name for name in progress.followers if self.may_join(name)]
                 if able:
                     joins = (able[0], self.lives[able[0]])
                     in_sync = (*in_sync, able[0])
@@ -309,7 +308,10 @@ class Broker(Node):
             if in_sync != state.in_sync:
                 self.altering = Alter(state.epoch, state.number, in_sync, joins)
                 self.tell_controller(self.altering)
-        self.after(BEAT_MS, self.look)
+        self.after(LOOK_MS, self.look)
+
+    def may_join(self, name):
+        return self.progress.may_join(name)
 
     def count_at_once(self, in_sync):
         self.lead(in_sync)
