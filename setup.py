@@ -16,6 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HOT = {
+    "authorization": ["rights"],
     "ring": ["counters", "ring"],
     "wire": [
         "produce", "fetch", "request_head", "batch_header", "batch", "varint", "record_walk",

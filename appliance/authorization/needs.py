@@ -62,3 +62,27 @@ DESCRIBE_CLUSTER: Final = Need(DESCRIBE, CLUSTER)
 DESCRIBE_CLUSTER_CONFIGS: Final = Need(DESCRIBE_CONFIGS, CLUSTER)
 ALTER_CLUSTER_CONFIGS: Final = Need(ALTER_CONFIGS, CLUSTER)
 WRITE_IDEMPOTENTLY: Final = Need(IDEMPOTENT_WRITE, CLUSTER)
+
+WHOLE: Final[dict[int, Need]] = {
+    8: READ_GROUP,
+    9: DESCRIBE_GROUP,
+    11: READ_GROUP,
+    12: READ_GROUP,
+    13: READ_GROUP,
+    14: READ_GROUP,
+    34: ALTER_CLUSTER,
+    35: DESCRIBE_CLUSTER,
+    43: ALTER_CLUSTER,
+    45: ALTER_CLUSTER,
+    46: DESCRIBE_CLUSTER,
+    47: DELETE_GROUP,
+    48: DESCRIBE_CLUSTER_CONFIGS,
+    49: ALTER_CLUSTER_CONFIGS,
+    50: DESCRIBE_CLUSTER,
+    55: DESCRIBE_CLUSTER,
+    57: ALTER_CLUSTER,
+    68: READ_GROUP,
+    74: DESCRIBE_CLUSTER_CONFIGS,
+}
+"""API key → what a request needs as a whole, on the cluster or on the one group that it names. What
+each topic or group of a list needs, the handler asks for where it walks the list."""

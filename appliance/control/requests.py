@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from appliance.authorization import needs
+from appliance.authorization.operations import TEXTS
 from appliance.base import errors
 from appliance.base.caller import Caller
 from appliance.base.errors import DiskFull, MalformedRequest, PeerError
@@ -73,7 +75,7 @@ class Requests:
             self._report("malformed-request", f"{api.name}: {cause}")
             return _final(errors.INVALID_REQUEST)
         try:
-            answer: Answer = api.decide(request, version, context)
+            answer = _decide(api, request, version, context)
             if context.situation.permit.pause_ms:
                 answer.values["throttle_time"] = context.situation.permit.pause_ms
             encoded = encode_response(response(key, version, answer.values))
@@ -136,6 +138,8 @@ class Requests:
             situation.permit = NO_LIMIT
         elif name in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
             return errors.UNKNOWN_TOPIC_OR_PARTITION
+        elif code := context.rights.refusal(needs.CREATE_TOPIC, name):
+            return code
         elif left_over and (blocked_ms := self._blocked_ms(name)):
             self._report("topic-not-created", _why_not(name, context.rights.caller, blocked_ms))
             return errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -167,6 +171,17 @@ class Requests:
                 f"{topic.name} has a replication factor of {topic.replication_factor}, not"
                 f" {declared.replication_factor}={wanted}: there are no more brokers",
             )
+
+
+def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answer:
+    """What the API decides, where the caller may ask for it at all."""
+    need = needs.WHOLE.get(api.key)
+    code = errors.NONE if need is None else context.rights.refusal(need)
+    if code == errors.NONE:
+        return api.decide(request, version, context)
+    assert api.refused is not None, f"{api.name} needs something and cannot refuse it"
+    told = {"error_code": code, "error_message": TEXTS[code]}
+    return Answer([], {"throttle_time": 0, **api.refused(request, told)})
 
 
 def _final(code: int) -> Decision:

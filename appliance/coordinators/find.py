@@ -6,6 +6,9 @@ On one host the coordinator of everything is this node.
 
 from typing import Any, Final, NamedTuple
 
+from appliance.authorization.needs import DESCRIBE_GROUP, DESCRIBE_TRANSACTION
+from appliance.authorization.operations import TEXTS
+from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.kinds import BY_KEY_TYPE
@@ -15,6 +18,7 @@ TRANSACTION: Final = 1
 SHARE: Final = 2
 
 _SEVERAL_SINCE: Final = 4
+_NEEDS: Final = {GROUPS.KEY_TYPE: DESCRIBE_GROUP, TRANSACTION: DESCRIBE_TRANSACTION}
 
 
 class Node(NamedTuple):
@@ -33,13 +37,13 @@ _NOBODY: Final = Node(-1, "", -1)
 
 
 def find(
-    version: int, request: Any, image: MetadataImage, node: Node
+    version: int, request: Any, image: MetadataImage, node: Node, rights: Rights
 ) -> tuple[dict[str, Any], str | None]:
     """(the answer's values, the internal topic that has to be created first, or None).
 
     While the topic is missing the answer is COORDINATOR_NOT_AVAILABLE, upon which clients ask
     again. Transactions are not served: COORDINATOR_NOT_AVAILABLE too. Share groups, and types that
-    there are not: INVALID_REQUEST.
+    there are not: INVALID_REQUEST. Who may not see a group or a transaction is not told more.
     """
     key_type = getattr(request, "key_type", GROUPS.KEY_TYPE)
     kind = BY_KEY_TYPE.get(key_type)
@@ -47,18 +51,29 @@ def find(
     if kind is not None and kind.TOPIC.name not in image.topics_by_name:
         missing = kind.TOPIC.name
     code, message = _verdict(key_type, missing)
-    found = node if code == errors.NONE else _NOBODY
-    values: dict[str, Any] = {
-        "node_id": found.node_id,
-        "host": found.host,
-        "port": found.port,
-        "error_code": code,
-        "error_message": message,
-    }
+
+    def told(key: str) -> dict[str, Any]:
+        refused = _refusal(rights, key_type, key)
+        found = node if code == refused == errors.NONE else _NOBODY
+        return {
+            "node_id": found.node_id,
+            "host": found.host,
+            "port": found.port,
+            "error_code": refused or code,
+            "error_message": TEXTS[refused] if refused else message,
+        }
+
     if version < _SEVERAL_SINCE:
-        return {"throttle_time": 0, **values, "error_message": message or "NONE"}, missing
-    rows = [{"key": key, **values} for key in request.coordinator_keys]
+        values = told(request.key)
+        text = values["error_message"] or "NONE"
+        return {"throttle_time": 0, **values, "error_message": text}, missing
+    rows = [{"key": key, **told(key)} for key in request.coordinator_keys]
     return {"throttle_time": 0, "coordinators": rows}, missing
+
+
+def _refusal(rights: Rights, key_type: int, key: str) -> int:
+    need = _NEEDS.get(key_type)
+    return errors.NONE if need is None else rights.refusal(need, key)
 
 
 def _verdict(key_type: int, missing: str | None) -> tuple[int, str]:

@@ -4,13 +4,15 @@
 the answer depends on and the answer itself. Control replays and syncs the records, then sends.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from appliance.authorization.needs import Need
+from appliance.authorization.operations import TEXTS
 from appliance.authorization.rights import NOBODY, Rights
 from appliance.base import errors
-from appliance.controller.decision import Record, Situation
+from appliance.controller.decision import Record, Result, Situation
 from appliance.controller.producer_ids import ProducerIds
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.trash import Buried, Trash
@@ -74,6 +76,8 @@ class Api:
 
     any_node: whoever has the metadata answers as long as nothing is to be changed; all others are
     for the controller. not_controller: the code of an answer that needs a controller and has none.
+    refused: the answer to a request of which the caller may have nothing (`needs.WHOLE`): its
+    fields but for the throttle time, of the request and of `error_code` and `error_message`.
     """
 
     key: int
@@ -84,3 +88,12 @@ class Api:
     decide: Callable[[Message, int, AdminContext], Answer]
     any_node: bool = False
     not_controller: int = errors.NOT_CONTROLLER
+    refused: Callable[[Message, Values], Values] | None = None
+
+
+def refusals(context: AdminContext, need: Need, names: Iterable[str]) -> dict[str, Result]:
+    """Those of the names with which the caller may not do it, each with what to tell."""
+    if context.rights.everything:
+        return {}
+    codes = {name: context.rights.refusal(need, name) for name in names}
+    return {name: Result(code, TEXTS[code]) for name, code in codes.items() if code}

@@ -7,6 +7,7 @@ key is the topic's id, the value JSON with name, times in ms, bytes, records and
 import json
 from typing import Final
 
+from appliance.authorization.needs import DESCRIBE_TOPIC_CONFIGS
 from appliance.config.setting import STRING
 from appliance.handlers.admin import AdminContext
 from appliance.metadata import effective
@@ -18,13 +19,16 @@ DELETED: Final = "penstock:deleted"
 
 
 def explain_deleted(context: AdminContext) -> list[Explained]:
-    """One for each, the oldest deletion first. A topic that is on its way back is not shown."""
+    """One for each, the oldest deletion first. Not shown: a topic that is on its way back, and one
+    whose settings the caller may not see."""
     situation = context.situation
     config = effective.broker_config(situation.image, situation.config)
     kept_ms = config.int(RETENTION_MS)
     found = []
     for one in context.trash.topics.values():
         if one.topic_id in situation.image.topics_by_id:
+            continue
+        if context.rights.refusal(DESCRIBE_TOPIC_CONFIGS, one.name):
             continue
         told = {
             "name": one.name,

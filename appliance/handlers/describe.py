@@ -1,6 +1,9 @@
 """What Metadata, DescribeCluster and DescribeTopicPartitions say of brokers, topics and
 partitions."""
 
+from appliance.authorization.needs import DESCRIBE_CLUSTER
+from appliance.authorization.operations import CLUSTER, TOPIC
+from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.base.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID
@@ -10,8 +13,11 @@ from appliance.handlers.gather import Values
 from appliance.metadata.image import PartitionImage, TopicImage
 
 NOT_ASKED_FOR = -2147483648  # authorized operations that nobody asked for
-TOPIC_OPERATIONS = 0b0000_1101_1111_1000  # all that exist for a topic: there is no authorizer yet
-CLUSTER_OPERATIONS = 0b0001_1111_1010_0000
+
+
+def cluster_operations(rights: Rights) -> int:
+    """What the caller may do with the cluster; nothing is told to who may not see it."""
+    return 0 if rights.refusal(DESCRIBE_CLUSTER) else rights.operations(CLUSTER)
 
 
 def brokers(host: Host, x: Exchange) -> list[Values]:
@@ -36,15 +42,17 @@ def brokers(host: Host, x: Exchange) -> list[Values]:
     return rows
 
 
-def topic(image: TopicImage, with_operations: bool) -> Values:
-    """A topic with all of its partitions."""
+def topic(image: TopicImage, rights: Rights | None) -> Values:
+    """A topic with all of its partitions. rights: of who asked what it may do with the topic."""
     return {
         "error_code": errors.NONE,
         "name": image.name,
         "topic_id": image.topic_id,
         "is_internal": image.name in INTERNAL_TOPICS,
         "partitions": [partition(item) for item in image.partitions],
-        "topic_authorized_operations": TOPIC_OPERATIONS if with_operations else NOT_ASKED_FOR,
+        "topic_authorized_operations": NOT_ASKED_FOR
+        if rights is None
+        else rights.operations(TOPIC, image.name),
     }
 
 

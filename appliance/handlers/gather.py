@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.authorization.needs import Need
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host
 from appliance.ring.messages import Message
@@ -34,6 +35,7 @@ class Gathering:
     topics: list[tuple[str, list[Asked]]]
     flat: list[Asked]
     op: int
+    need: Need  # of each topic
     failed: Callable[[Asked, int], Values]  # the answer for an error code
     answered: Callable[[Asked, Message], Values]  # the answer for a completion
     topic_field: str
@@ -59,13 +61,29 @@ def unknown(host: Host, topic: bytes, by_id: bool) -> int:
     return errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def refusal(host: Host, x: Exchange, need: Need, topic: bytes, by_id: bool) -> int:
+    """The error code for who may not do this with the topic, or NONE. An id that no topic has is
+    nobody's; of a name it is not told whether there is a topic."""
+    if x.rights.everything:
+        return errors.NONE
+    if not by_id:
+        return x.rights.refusal(need, topic.decode(errors="replace"))
+    image = host.image.topics_by_id.get(topic)
+    return errors.NONE if image is None else x.rights.refusal(need, image.name)
+
+
 def start(host: Host, x: Exchange, gathering: Gathering) -> None:
     """Ask every partition; finishes at once when there is nothing to wait for."""
     x.state = gathering
     index = 0
     for topic, rows in gathering.topics:
+        refused = errors.NONE
+        if not x.rights.everything:
+            refused = x.rights.refusal(gathering.need, topic)
         for asked in rows:
-            if asked.answer is None:
+            if refused:
+                asked.answer = gathering.failed(asked, refused)
+            elif asked.answer is None:
                 route = host.route(topic.encode(), asked.partition, by_id=False)
                 if route is None:
                     asked.answer = gathering.failed(asked, errors.UNKNOWN_TOPIC_OR_PARTITION)

@@ -8,6 +8,7 @@ advertised minimum as a sign that it may compress.
 
 from typing import Final
 
+from appliance.authorization.needs import WRITE_TOPIC, WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
@@ -40,12 +41,17 @@ def begin(host: Host, x: Exchange) -> None:
     if not -1 <= acks <= 1:
         refused = errors.INVALID_REQUIRED_ACKS
     elif request.transactional_id is not None:
-        refused = errors.TRANSACTIONAL_ID_NOT_FOUND
+        name = request.transactional_id.decode(errors="replace")
+        refused = x.rights.refusal(WRITE_TRANSACTION, name) or errors.TRANSACTIONAL_ID_NOT_FOUND
     by_id = x.version >= produce.FIRST_TOPIC_ID
+    everything = x.rights.everything
     for index, batch in enumerate(request.batches):
         route = host.route(batch.topic, batch.partition, by_id)
-        if refused or route is None or batch.length <= 0 or route.topic in INTERNAL_TOPICS:
-            code = refused or _why_not(host, batch, route, by_id)
+        code = refused
+        if not everything:
+            code = gather.refusal(host, x, WRITE_TOPIC, batch.topic, by_id) or refused
+        if code or route is None or batch.length <= 0 or route.topic in INTERNAL_TOPICS:
+            code = code or _why_not(host, batch, route, by_id)
             answers[index] = _failed(code, request, batch)
         else:
             host.ask(x, index, route, APPEND, 0, batch.position, 0, batch.length, acks)

@@ -15,6 +15,7 @@ always asked, at its end too, where there is nothing to read: it tells the error
 from dataclasses import dataclass, field
 from functools import partial
 
+from appliance.authorization.needs import READ_TOPIC
 from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import (
@@ -53,7 +54,10 @@ from appliance.wire.fetch import FetchPartition, FetchRequest, PartitionData
 Row = tuple[int, PartitionData, FileRange | None]
 """(index of the partition, its answer, its records)."""
 
-_UNKNOWN = (errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION)
+_UNKNOWN = (
+    *(errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION),
+    errors.TOPIC_AUTHORIZATION_FAILED,  # nothing is told of it, as of one that is not there
+)
 
 
 @dataclass(slots=True)
@@ -121,6 +125,15 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     """What a partition has, as far as its row and a glance tell; else its home is asked."""
     state: FetchState = x.state
     request, partition = state.request, asked.partition
+    if not x.rights.everything:
+        code = gather.refusal(
+            host, x, READ_TOPIC, partition.topic, x.version >= fetch.FIRST_TOPIC_ID
+        )
+        if code:
+            asked.route = None
+            state.found[index] = Found(code, -1, -1, -1)
+            state.failed = True
+            return
     route = asked.route
     if route is None:
         by_id = x.version >= fetch.FIRST_TOPIC_ID

@@ -6,6 +6,7 @@ pending upload. Nothing is tiered here, so -4 is the log start offset, and -5 an
 as Kafka answers without remote storage.
 """
 
+from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
@@ -43,7 +44,9 @@ def begin(host: Host, x: Exchange) -> None:
             told.add((topic.name, asked.partition))
         topics.append((topic.name, rows))
     flat = [asked for _, rows in topics for asked in rows]
-    gather.start(host, x, Gathering(topics, flat, LIST_OFFSET, failed, answered, "name"))
+    gather.start(
+        host, x, Gathering(topics, flat, LIST_OFFSET, DESCRIBE_TOPIC, failed, answered, "name")
+    )
 
 
 def failed(asked: Asked, code: int) -> Values:

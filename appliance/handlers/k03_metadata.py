@@ -8,6 +8,8 @@ somebody asks for it is answered when it exists, so that clients need no second 
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.authorization.needs import DESCRIBE_TOPIC
+from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.ids import ZERO_TOPIC_ID as NO_ID
 from appliance.handlers import describe, gather
@@ -32,6 +34,8 @@ def begin(host: Host, x: Exchange) -> None:
     may_create = getattr(request, "allow_auto_topic_creation", True)
     if request.topics and may_create and host.config.bool("auto.create.topics.enable"):
         for item in request.topics:
+            if not x.rights.everything and _hidden(x, item.name):
+                continue
             if item.name in host.image.topics_by_name:
                 host.asks_for(x, item.name)
             elif item.name is not None:
@@ -58,14 +62,17 @@ def _finish(host: Host, x: Exchange) -> None:
     state: MetadataState = x.state
     request = state.request
     with_operations = getattr(request, "include_topic_authorized_operations", False)
+    rights = x.rights if with_operations else None
     everything = request.topics is None or (x.version == 0 and not request.topics)
     if everything:
         topics = [
-            describe.topic(item, with_operations) for item in host.image.topics_by_name.values()
+            describe.topic(item, rights)
+            for item in host.image.topics_by_name.values()
+            if x.rights.everything or not _hidden(x, item.name)
         ]
     else:
         asked = dict.fromkeys(request.topics)  # named twice is answered once
-        topics = [_asked(host, item, state.refused, with_operations) for item in asked]
+        topics = [_asked(host, x, item, rights) for item in asked]
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     values = {
         "throttle_time": 0,
@@ -73,7 +80,7 @@ def _finish(host: Host, x: Exchange) -> None:
         "cluster_id": host.cluster_id,
         "controller_id": host.processes.leader[0],
         "topics": topics,
-        "cluster_authorized_operations": describe.CLUSTER_OPERATIONS
+        "cluster_authorized_operations": describe.cluster_operations(x.rights)
         if cluster_operations
         else describe.NOT_ASKED_FOR,
         "error_code": errors.NONE,
@@ -105,21 +112,30 @@ def _refuse(host: Host, x: Exchange, request: Any) -> None:
     gather.reply(host, x, values)
 
 
-def _asked(host: Host, item: Any, refused: dict[str, int], with_operations: bool) -> dict[str, Any]:
+def _hidden(x: Exchange, name: str | None) -> int:
+    """The error code for who may not see the topic of this name, be there one or not."""
+    return errors.NONE if name is None else x.rights.refusal(DESCRIBE_TOPIC, name)
+
+
+def _asked(host: Host, x: Exchange, item: Any, rights: Rights | None) -> dict[str, Any]:
     topic_id = getattr(item, "topic_id", None)
+    limited = not x.rights.everything
     found: TopicImage | None
     if item.name is None:
         key = topic_id.bytes if topic_id is not None else b""
         found = host.image.topics_by_id.get(key)
-        code = errors.UNKNOWN_TOPIC_ID
         if found is None:
-            return describe.unknown_topic(code, None, key or bytes(16))
+            return describe.unknown_topic(errors.UNKNOWN_TOPIC_ID, None, key or NO_ID)
+        if limited and (code := _hidden(x, found.name)):
+            return describe.unknown_topic(code, None, key)
     else:
+        if limited and (code := _hidden(x, item.name)):
+            return describe.unknown_topic(code, item.name)
         found = host.image.topics_by_name.get(item.name)
         if found is None:
-            code = refused.get(item.name) or describe.unknown_code(item.name)
+            code = x.state.refused.get(item.name) or describe.unknown_code(item.name)
             return describe.unknown_topic(code, item.name)
-    return describe.topic(found, with_operations)
+    return describe.topic(found, rights)
 
 
 HANDLER = Handler(3, "Metadata", 0, 13, begin, complete)

@@ -24,7 +24,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
     name, port = host.reached(x)
     node = Node(host.config.int("node.id"), name, port)
-    values, missing = find(x.version, x.state, host.image, node)
+    values, missing = find(x.version, x.state, host.image, node, x.rights)
     if missing is not None and may_wait:
         host.ensure_topic(x, 0, missing)
     else:

@@ -1,21 +1,23 @@
 """CreateTopics, API key 19, versions 2 to 7.
 
 4: counts may be -1 for the defaults (taken in every version here). 5: flexible; counts and
-settings in the answer (KIP-525). 6: quota errors. 7: topic ids. Not done: quotas; the timeout is
-not used because nothing is waited for. A topic with the setting penstock.undelete is brought back
-instead of made.
+settings in the answer (KIP-525), for who may DESCRIBE_CONFIGS. 6: quota errors. 7: topic ids. Not
+done: quotas; the timeout is not used because nothing is waited for. A topic with the setting
+penstock.undelete is brought back instead of made.
 """
 
+from appliance.authorization import needs
 from appliance.base.errors import PeerError
 from appliance.base.ids import ZERO_TOPIC_ID
 from appliance.controller.decision import OK, Record, Result, duplicates, failed
 from appliance.controller.topics import CreatedTopic, NewTopic, create_topics
 from appliance.controller.undelete import undelete, wants_undelete
 from appliance.handlers import described_configs
-from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values, refusals
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    refused = refusals(context, needs.CREATE_TOPIC, [topic.name for topic in request.topics])
     wanted = [
         NewTopic(
             name=topic.name,
@@ -25,11 +27,13 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
             configs={item.name: item.value for item in topic.configs},
         )
         for topic in request.topics
+        if topic.name not in refused
     ]
     twice = duplicates([topic.name for topic in wanted])
     back = [one for one in wanted if wants_undelete(one) and one.name not in twice]
     records, results = create_topics(context.situation, [one for one in wanted if one not in back])
     results += [_undelete(context, one, records) for one in back]
+    results += [(name, result, None) for name, result in refused.items()]
     rows = [_row(context, version, request.validate_only, *result) for result in results]
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "topics": rows})
 
@@ -65,10 +69,13 @@ def _row(
     }
     if created is None:
         return row
-    row["num_partitions"] = created.partitions
-    row["replication_factor"] = created.replication_factor
     if not validate_only:
         row["topic_id"] = created.topic_id
+    if hidden := context.rights.refusal(needs.DESCRIBE_TOPIC_CONFIGS, name):
+        row["topic_config_error_code"] = hidden
+        return row
+    row["num_partitions"] = created.partitions
+    row["replication_factor"] = created.replication_factor
     if version >= 5:
         row["configs"] = described_configs.new_topic(context, created.configs)
     return row

@@ -5,21 +5,23 @@
 file.delete.delay.ms.
 """
 
+from appliance.authorization import needs
+from appliance.authorization.operations import TEXTS
 from appliance.base import errors
 from appliance.controller.topics import TopicToDelete, delete_topics
-from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
     if version >= 6:
-        wanted = [
+        asked = [
             TopicToDelete(item.name, item.topic_id.bytes if item.topic_id else None)
             for item in request.topics
         ]
     else:
-        wanted = [TopicToDelete(name) for name in request.topic_names]
+        asked = [TopicToDelete(name) for name in request.topic_names]
+    wanted, rows = _allowed(context, asked)
     records, results = delete_topics(context.situation, wanted)
-    rows = []
     for item, result, topic in results:
         code = result.code
         if code == errors.TOPIC_DELETION_DISABLED and version < 3:
@@ -33,6 +35,37 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
             }
         )
     return Answer(records, {"throttle_time": 0, "responses": rows})
+
+
+def _allowed(
+    context: AdminContext, asked: list[TopicToDelete]
+) -> tuple[list[TopicToDelete], list[Values]]:
+    """What may be deleted, and the rows of what may not. Whether a topic is there is told to who
+    may see it, and so is the name that an id has."""
+    rights, image = context.rights, context.situation.image
+    if rights.everything:
+        return asked, []
+    wanted: list[TopicToDelete] = []
+    rows: list[Values] = []
+    for item in asked:
+        by_id = None if item.topic_id is None else image.topics_by_id.get(item.topic_id)
+        name = item.name if item.name is not None or by_id is None else by_id.name
+        unseen = errors.NONE if name is None else rights.refusal(needs.SEE_DELETED_TOPIC, name)
+        code = unseen
+        if not code and name in image.topics_by_name:
+            code = rights.refusal(needs.DELETE_TOPIC, name)
+        if not code:
+            wanted.append(item)
+            continue
+        rows.append(
+            {
+                "name": item.name if unseen else name,
+                "topic_id": item.topic_id,
+                "error_code": code,
+                "error_message": TEXTS[code],
+            }
+        )
+    return wanted, rows
 
 
 API = Api(20, "DeleteTopics", 1, 6, 4, decide)

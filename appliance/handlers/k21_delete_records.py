@@ -5,6 +5,7 @@ Internal topics are refused as Kafka does (POLICY_VIOLATION is for compacted top
 partition's home).
 """
 
+from appliance.authorization import needs
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
@@ -26,7 +27,11 @@ def begin(host: Host, x: Exchange) -> None:
                 asked.answer = failed(asked, errors.INVALID_TOPIC_EXCEPTION)
         topics.append((topic.name, rows))
     flat = [asked for _, rows in topics for asked in rows]
-    gather.start(host, x, Gathering(topics, flat, DELETE_RECORDS, failed, answered, "name"))
+    gather.start(
+        host,
+        x,
+        Gathering(topics, flat, DELETE_RECORDS, needs.DELETE_RECORDS, failed, answered, "name"),
+    )
 
 
 def failed(asked: Asked, code: int) -> Values:

@@ -6,12 +6,16 @@ given while the block lasts, then COORDINATOR_LOAD_IN_PROGRESS. Not done: transa
 transactional id is refused with UNSUPPORTED_VERSION, which clients treat as final.
 """
 
+from appliance.authorization import needs
+from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    if code := _refusal(context.rights, request.transactional_id):
+        return _refused(code)
     if request.transactional_id is not None:
         empty = not request.transactional_id
         return _refused(errors.INVALID_REQUEST if empty else errors.UNSUPPORTED_VERSION)
@@ -28,6 +32,15 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         "producer_epoch": 0,
     }
     return Answer(records, values)
+
+
+def _refusal(rights: Rights, transactional_id: str | None) -> int:
+    """Who may write some topic may do so idempotently (KIP-679)."""
+    if transactional_id is not None:
+        return rights.refusal(needs.WRITE_TRANSACTION, transactional_id)
+    if rights.some(needs.WRITE_TOPIC):
+        return errors.NONE
+    return rights.refusal(needs.WRITE_IDEMPOTENTLY)
 
 
 def _refused(code: int) -> Answer:

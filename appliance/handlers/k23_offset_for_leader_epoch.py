@@ -4,6 +4,7 @@ epoch ended.
 Clients use it to see whether the log was cut behind them (KIP-101, KIP-320).
 """
 
+from appliance.authorization.needs import SEE_EPOCHS
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.gather import Asked, Gathering, Values
@@ -20,7 +21,7 @@ def begin(host: Host, x: Exchange) -> None:
         ]
         topics.append((topic.topic, rows))
     flat = [asked for _, rows in topics for asked in rows]
-    gather.start(host, x, Gathering(topics, flat, EPOCH_END, failed, answered, "topic"))
+    gather.start(host, x, Gathering(topics, flat, EPOCH_END, SEE_EPOCHS, failed, answered, "topic"))
 
 
 def failed(asked: Asked, code: int) -> Values:

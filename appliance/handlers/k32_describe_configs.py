@@ -10,6 +10,7 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.config_resources import Resource, check_resource
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+from appliance.handlers.config_rights import check_described
 from appliance.handlers.deleted_topics import DELETED, explain_deleted
 from appliance.handlers.described_configs import described
 from appliance.metadata import effective, effective_groups
@@ -25,7 +26,9 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         code, text = errors.NONE, ""
         explained: list[Explained] = []
         try:
-            explained = _explain(context, Resource(item.resource_type, item.resource_name))
+            resource = Resource(item.resource_type, item.resource_name)
+            check_described(context.rights, resource)
+            explained = _explain(context, resource)
         except PeerError as error:
             code, text = error.code, error.message or ""
         asked = frozenset(item.configuration_keys or ())

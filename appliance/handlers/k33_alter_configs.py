@@ -6,6 +6,7 @@ Replaces all settings of a resource: what is not named goes back to its default.
 from appliance.controller.config_resources import Resource
 from appliance.controller.configs import replace_all
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.config_rights import not_altered
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -16,7 +17,9 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         )
         for item in request.resources
     ]
-    records, results = replace_all(context.situation, wanted)
+    refused = not_altered(context.rights, [resource for resource, _ in wanted])
+    allowed = [one for one in wanted if one[0] not in refused]
+    records, results = replace_all(context.situation, allowed)
     rows = [
         {
             "error_code": result.code,
@@ -24,7 +27,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
             "resource_type": resource.kind,
             "resource_name": resource.name,
         }
-        for resource, result in results
+        for resource, result in (*results, *refused.items())
     ]
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "responses": rows})
 

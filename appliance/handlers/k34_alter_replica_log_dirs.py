@@ -7,6 +7,7 @@ them; a partition that does not exist yet cannot be given a folder beforehand.
 
 from dataclasses import dataclass
 
+from appliance.authorization.needs import WHOLE
 from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
@@ -30,8 +31,9 @@ def begin(host: Host, x: Exchange) -> None:
     for folder in request.dirs:
         for topic in folder.topics:
             wanted |= {(topic.name, index): folder.path for index in topic.partitions}
-    state = x.state = Moving(list(wanted), dict.fromkeys(wanted, errors.NONE))
-    for number, (place, path) in enumerate(wanted.items()):
+    refused = x.rights.refusal(WHOLE[x.handler.key])
+    state = x.state = Moving(list(wanted), dict.fromkeys(wanted, refused))
+    for number, (place, path) in enumerate(wanted.items() if not refused else ()):
         route = host.route(place[0].encode(), place[1], by_id=False)
         if path not in host.log_dirs:
             state.codes[place] = errors.LOG_DIR_NOT_FOUND

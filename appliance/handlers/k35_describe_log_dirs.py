@@ -115,4 +115,8 @@ def _values(index: int, size: int, behind: int) -> Values:
     }
 
 
-API = Api(35, "DescribeLogDirs", 1, 5, 2, decide, any_node=True)
+def refused(request: Message, told: Values) -> Values:
+    return {**told, "results": []}
+
+
+API = Api(35, "DescribeLogDirs", 1, 5, 2, decide, any_node=True, refused=refused)

@@ -6,7 +6,7 @@ election is done when its record is durable: the timeout is not waited for.
 
 from appliance.base import errors
 from appliance.controller.elections import PREFERRED, elect_leaders
-from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -29,4 +29,15 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer(records if whole.code == errors.NONE else [], values)
 
 
-API = Api(43, "ElectLeaders", 0, 2, 2, decide)
+def refused(request: Message, told: Values) -> Values:
+    rows = [
+        {
+            "topic": item.topic,
+            "partition_result": [{"partition_id": index, **told} for index in item.partitions],
+        }
+        for item in request.topic_partitions or ()
+    ]
+    return {**told, "replica_election_results": rows}
+
+
+API = Api(43, "ElectLeaders", 0, 2, 2, decide, refused=refused)

@@ -7,6 +7,7 @@ brokers.
 from appliance.controller.config_resources import Resource
 from appliance.controller.configs import Operation, alter_incrementally
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.config_rights import not_altered
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -17,7 +18,9 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         )
         for item in request.resources
     ]
-    records, results = alter_incrementally(context.situation, wanted)
+    refused = not_altered(context.rights, [resource for resource, _ in wanted])
+    allowed = [one for one in wanted if one[0] not in refused]
+    records, results = alter_incrementally(context.situation, allowed)
     rows = [
         {
             "error_code": result.code,
@@ -25,7 +28,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
             "resource_type": resource.kind,
             "resource_name": resource.name,
         }
-        for resource, result in results
+        for resource, result in (*results, *refused.items())
     ]
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "responses": rows})
 

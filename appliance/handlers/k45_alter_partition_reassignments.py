@@ -6,7 +6,7 @@ possible is done when the answer comes, all else is refused.
 
 from appliance.base import errors
 from appliance.controller.reassignments import alter_reassignments
-from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -36,4 +36,17 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer(records, values)
 
 
-API = Api(45, "AlterPartitionReassignments", 0, 1, 0, decide)
+def refused(request: Message, told: Values) -> Values:
+    rows = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {"partition_index": item.partition_index, **told} for item in topic.partitions
+            ],
+        }
+        for topic in request.topics
+    ]
+    return {**told, "responses": rows}
+
+
+API = Api(45, "AlterPartitionReassignments", 0, 1, 0, decide, refused=refused)

@@ -10,7 +10,7 @@ answers UNSUPPORTED_VERSION to it, as to every entity type that it does not know
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.quotas import Component, describe_quotas
-from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.quotas.limits import CONNECTION, USAGE, entity_text
 from appliance.quotas.meters import Usage
 
@@ -60,4 +60,8 @@ def _values(code: int, text: str | None, rows: object) -> dict[str, object]:
     return {"throttle_time": 0, "error_code": code, "error_message": text, "entries": rows}
 
 
-API = Api(48, "DescribeClientQuotas", 0, 1, 1, decide, any_node=True)
+def refused(request: Message, told: Values) -> Values:
+    return {**told, "entries": None}
+
+
+API = Api(48, "DescribeClientQuotas", 0, 1, 1, decide, any_node=True, refused=refused)

@@ -1,7 +1,7 @@
 """AlterClientQuotas, API key 49, versions 0 and 1 (1: flexible), KIP-546."""
 
 from appliance.controller.quotas import Operation, alter_quotas
-from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -26,4 +26,18 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "entries": rows})
 
 
-API = Api(49, "AlterClientQuotas", 0, 1, 1, decide)
+def refused(request: Message, told: Values) -> Values:
+    rows = [
+        {
+            **told,
+            "entity": [
+                {"entity_type": part.entity_type, "entity_name": part.entity_name}
+                for part in entry.entity
+            ],
+        }
+        for entry in request.entries
+    ]
+    return {"entries": rows}
+
+
+API = Api(49, "AlterClientQuotas", 0, 1, 1, decide, refused=refused)

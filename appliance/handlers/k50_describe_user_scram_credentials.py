@@ -24,4 +24,8 @@ def _row(name: str, twice: bool) -> Values:
     return {"user": name, "error_code": code, "error_message": text, "credential_infos": []}
 
 
-API = Api(50, "DescribeUserScramCredentials", 0, 0, 0, decide, any_node=True)
+def refused(request: Message, told: Values) -> Values:
+    return {**told, "results": []}
+
+
+API = Api(50, "DescribeUserScramCredentials", 0, 0, 0, decide, any_node=True, refused=refused)

@@ -11,7 +11,7 @@ from appliance.controller.features import (
     FeatureUpdate,
     update_features,
 )
-from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -42,4 +42,8 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([] if getattr(request, "validate_only", False) else records, values)
 
 
-API = Api(57, "UpdateFeatures", 0, 2, 0, decide)
+def refused(request: Message, told: Values) -> Values:
+    return {**told, "results": []}
+
+
+API = Api(57, "UpdateFeatures", 0, 2, 0, decide, refused=refused)

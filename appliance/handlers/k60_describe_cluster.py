@@ -25,7 +25,7 @@ def begin(host: Host, x: Exchange) -> None:
     rows = [row for row in describe.brokers(host, x) if with_fenced or not row["is_fenced"]]
     operations = describe.NOT_ASKED_FOR
     if request.include_cluster_authorized_operations:
-        operations = describe.CLUSTER_OPERATIONS
+        operations = describe.cluster_operations(x.rights)
     gather.reply(
         host,
         x,

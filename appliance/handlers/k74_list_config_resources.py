@@ -5,7 +5,7 @@ are; groups and client metrics those for which something was set.
 """
 
 from appliance.base import errors
-from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.metadata.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
@@ -30,4 +30,8 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([], {"throttle_time": 0, "error_code": code, "config_resources": rows})
 
 
-API = Api(74, "ListConfigResources", 0, 1, 0, decide, any_node=True)
+def refused(request: Message, told: Values) -> Values:
+    return {**told, "config_resources": []}
+
+
+API = Api(74, "ListConfigResources", 0, 1, 0, decide, any_node=True, refused=refused)

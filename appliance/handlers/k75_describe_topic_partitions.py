@@ -2,9 +2,12 @@
 their names.
 
 A page ends after response_partition_limit partitions (at most max.request.partition.size.limit);
-next_cursor says where the next one begins. No topics named means all of them.
+next_cursor says where the next one begins. No topics named means all of them. Those that the caller
+may not see count for no page: they are told last when they were named, else not at all.
 """
 
+from appliance.authorization.needs import DESCRIBE_TOPIC
+from appliance.authorization.operations import TOPIC
 from appliance.base import errors
 from appliance.handlers import describe, gather
 from appliance.handlers.exchange import Exchange, Handler, Host, never
@@ -24,6 +27,11 @@ def begin(host: Host, x: Exchange) -> None:
         wrong = [describe.unknown_topic(errors.INVALID_REQUEST, name) for name in names]
         gather.reply(host, x, {"throttle_time": 0, "topics": wrong, "next_cursor": None})
         return
+    hidden: list[Values] = []
+    if not x.rights.everything:
+        codes = {name: x.rights.refusal(DESCRIBE_TOPIC, name) for name in names}
+        names = [name for name, code in codes.items() if not code]
+        hidden = [describe.unknown_topic(code, name) for name, code in codes.items() if code]
     topics: list[Values] = []
     cursor = None
     for name in names:
@@ -35,10 +43,10 @@ def begin(host: Host, x: Exchange) -> None:
         image = host.image.topics_by_name.get(name)
         if image is None:
             code = describe.unknown_code(name)
-            operations = describe.TOPIC_OPERATIONS
+            operations = x.rights.operations(TOPIC, name)
             topics.append(describe.unknown_topic(code, name, operations=operations))
             continue
-        values = describe.topic(image, with_operations=True)
+        values = describe.topic(image, x.rights)
         first = start_partition if name == start_topic else 0
         page = values["partitions"][first : first + left]
         topics.append({**values, "partitions": page})
@@ -46,6 +54,8 @@ def begin(host: Host, x: Exchange) -> None:
         if first + len(page) < len(image.partitions):
             cursor = {"topic_name": name, "partition_index": first + len(page)}
             break
+    if asked:
+        topics += hidden
     gather.reply(host, x, {"throttle_time": 0, "topics": topics, "next_cursor": cursor})
 
 

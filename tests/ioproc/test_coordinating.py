@@ -80,8 +80,6 @@ class Groups(World):
         self.core.add(partition, self.now_ns)
         self.partition = partition
 
-    authorizer = AllowAll()
-
     def coordinators(self, appends, failures):
         ids = itertools.count()
         self.groups = CoordinatorHost(
@@ -94,7 +92,7 @@ class Groups(World):
             lambda: NOW_MS,
             lambda: next(ids).to_bytes(16, "big"),
             self.counters.errors[0],
-            Callers(self.authorizer),
+            Callers(AllowAll()),
             self.events,
         )
         return {OFFSETS_TOPIC: self.groups}

@@ -161,7 +161,7 @@ class Client:
         self.sent = []
         self.got = b""
 
-    def send(self, key, version, **values):
+    def send(self, key, version, /, **values):
         body = messages.encode_request(build(load_request_schema(key, version), values))
         self.send_body(key, version, body)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.authorization.rights import AllowAll
+from appliance.authorization.rights import Authorizer
 from appliance.base.caller import ANONYMOUS, Caller, decode
 from appliance.config.internal_topics import OFFSETS
 from appliance.ring.messages import COORDINATE, ENSURE_TOPIC, FORWARD
@@ -14,8 +14,8 @@ METADATA = {"topics": [{"name": "new"}], "allow_auto_topic_creation": True}
 ME = Caller(ANONYMOUS, "client", "127.0.0.1", "PLAINTEXT")
 
 
-class Counted(AllowAll):
-    """Notes whom it was asked about."""
+class Counted(Authorizer):
+    """Allows everything, and notes whom it was asked about."""
 
     def __init__(self):
         self.callers = []
@@ -23,6 +23,11 @@ class Counted(AllowAll):
     def allows_everything(self, caller):
         self.callers.append(caller)
         return True
+
+    def allows(self, caller, operation, resource):
+        raise AssertionError("everything is allowed")
+
+    allows_some = allows
 
 
 @pytest.fixture

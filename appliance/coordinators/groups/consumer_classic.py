@@ -170,6 +170,7 @@ def _enter(
     )
     if member != known:
         turn.write(MemberMetadataKey(group=group.group_id, member=member_id), member)
+    group.rights = call.rights
     if resubscribed or group.image_offset != turn.state.image.applied_offset:
         refresh(turn, group, bump=resubscribed)
     after = advance(turn, group, member_id, owned, resubscribed=resubscribed)
@@ -223,6 +224,7 @@ def heartbeat(turn: Turn, call: Call, request: Any, group: ConsumerState) -> Non
     """Keep a member alive and tell it when joining again would bring it on."""
     _check_classic(request, group)
     group.keep_alive(turn, request.member_id)
+    group.rights = call.rights
     if group.image_offset != turn.state.image.applied_offset:
         refresh(turn, group, bump=False)
     if _has_news(group, request.member_id):

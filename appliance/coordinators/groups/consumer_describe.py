@@ -4,11 +4,14 @@
 
 from typing import Any
 
+from appliance.authorization.needs import DESCRIBE_GROUP, DESCRIBE_TOPIC
+from appliance.authorization.operations import GROUP, TEXTS
+from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.coordinators.groups.consumer_group import ConsumerGroup
 from appliance.coordinators.groups.consumer_state import without_epochs
 from appliance.coordinators.groups.consumer_target import preferred_assignor
-from appliance.coordinators.groups.listing import GROUP_OPERATIONS, NOT_ASKED_FOR
+from appliance.coordinators.groups.listing import NOT_ASKED_FOR
 from appliance.coordinators.groups.reconcile import Current, Target
 from appliance.coordinators.groups.state import Group, Turn
 from appliance.coordinators.runtime.call import Call
@@ -20,18 +23,41 @@ CONSUMER_MEMBER = 1
 
 def describe(turn: Turn, call: Call, request: Any) -> None:
     """The consumer groups asked for, with their members."""
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED_FOR
-    groups = []
-    for group_id in request.group_ids:
-        if turn.state.owns(group_id):
-            group = turn.state.groups.get(group_id)
-            if not group_id:
-                groups.append(_failed(group_id, errors.INVALID_GROUP_ID, None))
-            elif isinstance(group, ConsumerGroup):
-                groups.append({**_described(turn, group), "authorized_operations": operations})
-            else:
-                groups.append(_missing(group_id, group))
+    groups = [
+        _one(turn, call.rights, group_id, request.include_authorized_operations)
+        for group_id in request.group_ids
+        if turn.state.owns(group_id)
+    ]
     turn.answer(call, {"throttle_time": 0, "groups": groups})
+
+
+def _one(turn: Turn, rights: Rights, group_id: str, with_operations: bool) -> dict[str, Any]:
+    if code := rights.refusal(DESCRIBE_GROUP, group_id):
+        return _failed(group_id, code, TEXTS[code])
+    group = turn.state.groups.get(group_id)
+    if not group_id:
+        return _failed(group_id, errors.INVALID_GROUP_ID, None)
+    if not isinstance(group, ConsumerGroup):
+        return _missing(group_id, group)
+    if not rights.everything and (code := _unseen(turn, rights, group)):
+        return _failed(
+            group_id,
+            code,
+            "The described group uses topics that the client is not authorized to describe.",
+        )
+    operations = rights.operations(GROUP, group_id) if with_operations else NOT_ASKED_FOR
+    return {**_described(turn, group), "authorized_operations": operations}
+
+
+def _unseen(turn: Turn, rights: Rights, group: ConsumerGroup) -> int:
+    """The error for a group whose members read what the caller may not see (KIP-848)."""
+    names = set(group.topics())
+    for member_id in group.members:
+        held = {**_held(group.current(member_id)), **group.targets.get(member_id, {})}
+        images = map(turn.state.image.topics_by_id.get, held)
+        names.update(image.name for image in images if image is not None)
+    codes = (rights.refusal(DESCRIBE_TOPIC, name) for name in sorted(names))
+    return next(filter(None, codes), errors.NONE)
 
 
 def describe_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[str, Any]:

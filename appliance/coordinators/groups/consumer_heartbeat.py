@@ -10,6 +10,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
+from appliance.authorization.needs import DESCRIBE_TOPIC
+from appliance.authorization.operations import TEXTS
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups import migration, regex
@@ -83,6 +85,8 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
             f"group.coordinator.rebalance.protocols",
         )
     epoch = request.member_epoch
+    if not call.rights.everything:
+        _check_topics(call, request)
     needs_id = epoch != JOINS or call.version >= OWN_ID_SINCE
     _refuse_if(needs_id and not request.member_id, "MemberId can't be empty.")
     for name, field in (
@@ -111,6 +115,13 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
             f"ServerAssignor {request.server_assignor} is not supported. "
             f"Supported assignors: {', '.join(known)}.",
         )
+
+
+def _check_topics(call: Call, request: Any) -> None:
+    """Who may not see a topic may not subscribe to it by its name, be there one or not."""
+    for name in request.subscribed_topic_names or ():
+        if code := call.rights.refusal(DESCRIBE_TOPIC, name):
+            raise PeerError(code, TEXTS[code])
 
 
 def _check_first(request: Any) -> None:
@@ -150,6 +161,7 @@ def _beat(turn: Turn, call: Call, request: Any) -> dict[str, Any]:
         turn.write(MemberMetadataKey(group=request.group_id, member=member_id), told)
     joined = turn.state.groups[request.group_id]
     assert isinstance(joined, ConsumerState), "the member's record made the group"
+    joined.rights = call.rights
     if resubscribed or joined.image_offset != turn.state.image.applied_offset:
         refresh(turn, joined, bump=resubscribed)
     before = joined.current(member_id)

@@ -9,6 +9,7 @@ member; `static_members` names the member of each instance id.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups.consumer_records import (
@@ -48,6 +49,7 @@ class ConsumerState(Group):
 
     members, targets, currents: by member id, from three records each. regexes: what each regular
     expression names. image_offset: of the metadata that was last held against the subscriptions.
+    rights: of the member that was heard of last, None: of nobody since it was loaded.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -64,6 +66,7 @@ class ConsumerState(Group):
         self.has_old_metadata = False
         self.deadlines: dict[str, Deadlines] = {}
         self.image_offset = -1
+        self.rights: Rights | None = None
         self._topics: dict[str, None] | None = None
 
     # What records do ------------------------------------------------------------------------------

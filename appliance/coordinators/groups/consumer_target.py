@@ -8,6 +8,7 @@ target belongs to the epoch it was computed for. Callers: the heartbeat of eithe
 from hashlib import blake2b
 from struct import Struct
 
+from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.coordinators.groups import regex
 from appliance.coordinators.groups.assignors import ASSIGNORS, Subscriber
 from appliance.coordinators.groups.consumer_records import (
@@ -50,7 +51,8 @@ def refresh(turn: Turn, group: ConsumerState, *, bump: bool) -> None:
         turn.write(ConsumerGroupMetadataKey(group=group.group_id), value)
         if group.has_old_metadata:
             turn.write(PartitionMetadataKey(group=group.group_id), None)
-    group.image_offset = image.applied_offset
+    if group.rights is not None:
+        group.image_offset = image.applied_offset
 
 
 def metadata_hash(group: ConsumerState, image: MetadataImage) -> int:
@@ -67,15 +69,19 @@ def metadata_hash(group: ConsumerState, image: MetadataImage) -> int:
 
 
 def _resolve(turn: Turn, group: ConsumerState) -> None:
-    """Find the topics of every regular expression in use, forget those that nobody uses."""
-    image = turn.state.image
+    """Find the topics of every regular expression in use, forget those that nobody uses. They name
+    what that member may see which was heard of last; who was not heard of since the group was
+    loaded keeps what it had."""
+    image, rights = turn.state.image, group.rights
     used = dict.fromkeys(one.topic_regex for one in group.members.values() if one.topic_regex)
-    for expression in used:
-        assert expression is not None
+    for expression in used if rights is not None else ():
+        assert expression is not None and rights is not None
         before = group.regexes.get(expression)
         if before is not None and group.image_offset == image.applied_offset:
             continue
         topics = regex.matching(expression, image.topics_by_name)
+        if not rights.everything:
+            topics = tuple(one for one in topics if not rights.refusal(DESCRIBE_TOPIC, one))
         if before is None or before.topics != topics:
             value = RegexValue(topics=topics, version=image.applied_offset, timestamp=turn.now_ms)
             turn.write(RegexKey(group=group.group_id, regex=expression), value)

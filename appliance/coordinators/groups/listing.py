@@ -7,6 +7,8 @@ type (KIP-848). Each shard answers for its own groups.
 
 from typing import Any, Final
 
+from appliance.authorization.needs import DELETE_GROUP, DESCRIBE_GROUP, LIST_GROUP
+from appliance.authorization.operations import GROUP
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups.classic_group import ClassicGroup
@@ -17,8 +19,6 @@ from appliance.coordinators.groups.state import Group, Turn
 from appliance.coordinators.runtime.call import Call
 
 NOT_ASKED_FOR: Final = -2147483648
-GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: all there are for a group."""
 _NOT_FOUND_SINCE: Final = 6
 
 
@@ -28,10 +28,13 @@ def describe(turn: Turn, call: Call, request: Any) -> None:
     groups = []
     for group_id in request.groups:
         if turn.state.owns(group_id):
+            code = call.rights.refusal(DESCRIBE_GROUP, group_id)
+            if code:
+                groups.append(_dead(group_id, call.version, code))
+                continue
             described = _one(turn.state.groups.get(group_id), group_id, call.version)
-            described["authorized_operations"] = (
-                GROUP_OPERATIONS if wanted and described["error_code"] == 0 else NOT_ASKED_FOR
-            )
+            if wanted and described["error_code"] == errors.NONE:
+                described["authorized_operations"] = call.rights.operations(GROUP, group_id)
             groups.append(described)
     turn.answer(call, {"throttle_time": 0, "groups": groups})
 
@@ -53,6 +56,7 @@ def _described(group: ClassicGroup) -> dict[str, Any]:
         "protocol_type": group.protocol_type or "",
         "protocol_data": (group.protocol or "") if stable else "",
         "members": [_described_member(m, group, stable) for m in group.members.values()],
+        "authorized_operations": NOT_ASKED_FOR,
     }
 
 
@@ -88,9 +92,11 @@ def describe_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[st
 
 
 def list_groups(turn: Turn, call: Call, request: Any) -> None:
-    """Groups of this shard, filtered by state and type, both without regard to case."""
+    """Groups of this shard that the caller may see, filtered by state and type, both without regard
+    to case."""
     states = {one.lower(): None for one in getattr(request, "states_filter", ())}
     kinds = {one.lower(): None for one in getattr(request, "types_filter", ())}
+    rights = call.rights
     groups = [
         {
             "group_id": group.group_id,
@@ -99,7 +105,9 @@ def list_groups(turn: Turn, call: Call, request: Any) -> None:
             "group_type": group.KIND,
         }
         for group in turn.state.groups.values()
-        if (not states or group.state_name.lower() in states) and (not kinds or group.KIND in kinds)
+        if (not states or group.state_name.lower() in states)
+        and (not kinds or group.KIND in kinds)
+        and (rights.everything or not rights.refusal(LIST_GROUP, group.group_id))
     ]
     turn.answer(call, {"throttle_time": 0, "error_code": errors.NONE, "groups": groups})
 
@@ -107,14 +115,16 @@ def list_groups(turn: Turn, call: Call, request: Any) -> None:
 def delete_groups(turn: Turn, call: Call, request: Any) -> None:
     """Remove empty groups and their offsets."""
     results = [
-        {"group_id": group_id, "error_code": _delete_group(turn, group_id)}
+        {"group_id": group_id, "error_code": _delete_group(turn, call, group_id)}
         for group_id in request.groups_names
         if turn.state.owns(group_id)
     ]
     turn.answer(call, {"throttle_time": 0, "results": results})
 
 
-def _delete_group(turn: Turn, group_id: str) -> int:
+def _delete_group(turn: Turn, call: Call, group_id: str) -> int:
+    if code := call.rights.refusal(DELETE_GROUP, group_id):
+        return code
     group = turn.state.groups.get(group_id)
     if group is None:
         return errors.GROUP_ID_NOT_FOUND

@@ -7,6 +7,7 @@ epoch (KIP-848). 10: topic ids instead of names.
 
 from typing import Any, Final
 
+from appliance.authorization.needs import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups.records import OffsetCommitValue
@@ -33,6 +34,8 @@ def fetch(turn: Turn, call: Call, request: Any) -> None:
 
 def _one_group(turn: Turn, call: Call, asked: Any) -> dict[str, Any]:
     group_id = asked.group_id
+    if not call.rights.everything and (code := call.rights.refusal(DESCRIBE_GROUP, group_id)):
+        return {"group_id": group_id, "topics": (), "error_code": code}
     group = turn.state.groups.get(group_id)
     if group is not None:
         try:
@@ -53,7 +56,10 @@ def _all_topics(turn: Turn, call: Call, group_id: str) -> list[dict[str, Any]]:
     by_id = call.version >= TOPIC_IDS_SINCE
     known = turn.state.image.topics_by_name
     found: list[dict[str, Any]] = []
+    limited = not call.rights.everything
     for name, partitions in turn.state.offsets.topics(group_id).items():
+        if limited and call.rights.refusal(DESCRIBE_TOPIC, name):
+            continue
         topic = known.get(name)
         if topic is None:
             if by_id:
@@ -90,6 +96,8 @@ def _asked_topic(turn: Turn, call: Call, group_id: str, asked: Any) -> dict[str,
             rows = [refused(index, errors.UNKNOWN_TOPIC_ID) for index in asked.partition_indexes]
             return {**named, "partitions": rows}
         name = topic.name
+    if not call.rights.everything and (code := call.rights.refusal(DESCRIBE_TOPIC, name)):
+        return {**named, "partitions": [refused(index, code) for index in asked.partition_indexes]}
     committed = turn.state.offsets.topics(group_id).get(name, {})
     current_id = None if topic is None else topic.topic_id
     rows = [_row(index, committed.get(index), current_id) for index in asked.partition_indexes]

@@ -8,6 +8,7 @@ instead of names (KIP-848, KIP-516).
 from datetime import timedelta
 from typing import Any, Final
 
+from appliance.authorization.needs import READ_TOPIC
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups.records import OffsetCommitKey, OffsetCommitValue
@@ -36,6 +37,8 @@ def commit(turn: Turn, call: Call, request: Any) -> None:
     topics = []
     for asked in request.topics:
         topic, named, code = _find(turn, call, asked)
+        if not call.rights.everything:
+            code = _refused(call, asked, topic) or code
         partitions = []
         for one in asked.partitions:
             found = code or _commit_one(turn, request.group_id, topic, one, expires)
@@ -60,6 +63,13 @@ def _find(turn: Turn, call: Call, asked: Any) -> tuple[TopicImage | None, dict[s
     topic = image.topics_by_id.get(topic_id)
     code = errors.UNKNOWN_TOPIC_ID if topic is None else errors.NONE
     return topic, {"topic_id": topic_id}, code
+
+
+def _refused(call: Call, asked: Any, topic: TopicImage | None) -> int:
+    """Of a name it is not told whether there is a topic; an id that no topic has is nobody's."""
+    if call.version < TOPIC_IDS_SINCE:
+        return call.rights.refusal(READ_TOPIC, asked.name)
+    return errors.NONE if topic is None else call.rights.refusal(READ_TOPIC, topic.name)
 
 
 def _commit_one(
@@ -113,11 +123,12 @@ def delete(turn: Turn, call: Call, request: Any) -> None:
     group.check_offset_delete()
     topics = []
     for asked in request.topics:
+        refused = call.rights.refusal(READ_TOPIC, asked.name)
         in_use = group.is_subscribed_to(asked.name)
         partitions = []
         for one in asked.partitions:
-            code = errors.GROUP_SUBSCRIBED_TO_TOPIC
-            if not in_use:
+            code = refused or errors.GROUP_SUBSCRIBED_TO_TOPIC
+            if not in_use and not refused:
                 code = _delete_one(turn, request.group_id, asked.name, one.partition_index)
             partitions.append({"partition_index": one.partition_index, "error_code": code})
         if partitions:

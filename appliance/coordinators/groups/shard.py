@@ -8,6 +8,7 @@ and `replay.APPLY`.
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
+from appliance.authorization.needs import WHOLE
 from appliance.base import errors
 from appliance.coordinators.groups import (
     classic_join,
@@ -32,6 +33,14 @@ from appliance.metadata.image import MetadataImage
 
 _MEMBERS_ONLY: Final = frozenset((11, 12, 13, 14))
 """APIs of members: a group id must not be empty."""
+
+
+def _refused(call: Call, request: Any) -> int:
+    """What the request needs as a whole, of the one group that it names."""
+    need = WHOLE.get(call.api_key)
+    if need is None or not hasattr(request, "group_id"):
+        return errors.NONE
+    return call.rights.refusal(need, request.group_id)
 
 
 class GroupShard(Shard[GroupsState]):
@@ -70,6 +79,8 @@ class GroupShard(Shard[GroupsState]):
         self.state.image = image
 
     def wrong(self, call: Call, request: Any) -> int:
+        if not call.rights.everything and (code := _refused(call, request)):
+            return code
         if call.api_key == SYNC_GROUP and classic_session.lacks_protocol(call, request):
             return errors.INCONSISTENT_GROUP_PROTOCOL
         if call.api_key in _MEMBERS_ONLY and request.group_id == "":

@@ -360,7 +360,7 @@ def test_the_coordinator_is_here(version: int, kind: int, there: bool, code: int
         return
     image = image_of(**({"__consumer_offsets": 1} if there else {}))
     message = request(10, version, key="g", key_type=kind, coordinator_keys=("g", "h"))
-    values, create = find.find(version, message, image, NODE)
+    values, create = find.find(version, message, image, NODE, rights())
     answer = response(10, version, values)
     assert encode_response(answer)
     assert codes(answer) == {code}

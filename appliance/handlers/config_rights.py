@@ -1,0 +1,41 @@
+"""What settings need: those of topics and groups the resource itself, all others the cluster.
+
+Callers: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
+"""
+
+from collections.abc import Iterable
+
+from appliance.authorization import needs
+from appliance.authorization.needs import Need
+from appliance.authorization.operations import TEXTS
+from appliance.authorization.rights import Rights
+from appliance.base.errors import PeerError
+from appliance.controller.config_resources import Resource
+from appliance.controller.decision import Result, failed
+from appliance.metadata.image import GROUP, TOPIC
+
+_DESCRIBE = {TOPIC: needs.DESCRIBE_TOPIC_CONFIGS, GROUP: needs.DESCRIBE_GROUP_CONFIGS}
+_ALTER = {TOPIC: needs.ALTER_TOPIC_CONFIGS, GROUP: needs.ALTER_GROUP_CONFIGS}
+
+
+def check_described(rights: Rights, resource: Resource) -> None:
+    """Raises PeerError for who may not see its settings."""
+    own = _DESCRIBE.get(resource.kind)
+    _check(rights, own, needs.DESCRIBE_CLUSTER_CONFIGS, resource)
+
+
+def not_altered(rights: Rights, resources: Iterable[Resource]) -> dict[Resource, Result]:
+    """Those whose settings the caller may not change, each with what to tell."""
+    found: dict[Resource, Result] = {}
+    for resource in resources if not rights.everything else ():
+        try:
+            _check(rights, _ALTER.get(resource.kind), needs.ALTER_CLUSTER_CONFIGS, resource)
+        except PeerError as error:
+            found[resource] = failed(error)
+    return found
+
+
+def _check(rights: Rights, own: Need | None, cluster: Need, resource: Resource) -> None:
+    code = rights.refusal(cluster) if own is None else rights.refusal(own, resource.name)
+    if code:
+        raise PeerError(code, TEXTS[code])
