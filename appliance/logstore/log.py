@@ -315,18 +315,18 @@ class Log:
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Everything from `offset` on was never there, what is held included; the new log end.
 
-        That is the start of the batch with `offset`, or the end of what lies before it. Below the
-        log start the log becomes empty and begins at `offset`. The caller has let syncs, groups of
-        a journal and cleanings end; has recovery point and log start durably at or below the new
-        end (an opening misses what is gone), and counts no more on the disk; readers hear of the
-        new `layout` before the next append. A journal may still have what goes, of an older leader
-        epoch than what comes: whoever opens that truncates again. Raises StorageFailed, finally.
+        That is the start of the batch with `offset`, or the end of what lies before it; below the
+        log start `begin_anew`. The caller has let syncs, groups of a journal and cleanings end; has
+        recovery point and log start durably at or below the new end (as is the base of the last
+        segment that begins before `offset`); tells readers of the new `layout` before the next
+        append. A journal may still have what goes, of an older leader epoch than what comes:
+        whoever opens that truncates again. Raises StorageFailed, which is final.
         """
         return truncation.truncate_to(self, offset, now_ms)
 
     def begin_anew(self, offset: int) -> None:
         """Drop all of it: the log is empty and begins at `offset`, where the leader's does. As
-        `truncate_to`."""
+        `truncate_to`, but the recovery point is durably 0: for a moment there is no segment."""
         truncation.begin_anew(self, offset)
 
     # Find -----------------------------------------------------------------------------------------

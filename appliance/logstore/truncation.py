@@ -120,7 +120,7 @@ def begin_anew(log: Parts, offset: int) -> None:
         raise log.active.failure
     assert offset >= 0, offset
     _may_go_back(log)
-    assert log.recovery_point <= offset, _KNOWN
+    assert log.recovery_point == 0, "an opening may find no segment at all"
     log.active.forget_staged()
     log.layout += 1
     segment = Segment(log.path, offset, 0)

@@ -55,8 +55,11 @@ def test_whoever_cuts_has_lowered_the_recovery_point_and_let_syncs_end():
     log.sync_now()
     with pytest.raises(AssertionError, match="below the recovery point"):
         log.truncate_to(27, 0)
+    log.recovery_point = 27
     with pytest.raises(AssertionError, match="below the recovery point"):
-        log.begin_anew(27)
+        log.truncate_to(26, 0)
+    with pytest.raises(AssertionError, match="no segment"):
+        log.begin_anew(40)
     log = filled()
     job = log.flush_job()
     with pytest.raises(AssertionError, match="a sync"):
@@ -93,6 +96,7 @@ def test_below_the_log_start_it_begins_anew_there():
 def test_a_follower_whose_leader_begins_behind_its_end_begins_there():
     log = filled()
     log.sync_now()
+    log.recovery_point = 0
     log.begin_anew(100)
     assert (log.log_start_offset, log.end_offset, log.recovery_point) == (100, 100, 100)
     batch = three(0)
