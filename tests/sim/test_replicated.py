@@ -39,6 +39,13 @@ class NeverTruncates(Broker):
         self.parted = self.epoch
 
 
+class KeepsItsRecoveryPoint(Broker):
+    """On the disk, where an opening believes in it."""
+
+    def lower_recovery_point(self, offset):
+        self.log.recovery_point = 0
+
+
 class TruncatesToWhatIsShown(Broker):
     """To the high watermark, which a follower hears late (KIP-101)."""
 
@@ -84,6 +91,7 @@ class ShowsTooEarly(Broker):
         (PageCacheCounts, True),
         (SyncIsBelieved, True),
         (NeverTruncates, False),
+        (KeepsItsRecoveryPoint, True),
         (TruncatesToWhatIsShown, False),
         (AsksOnce, False),
         (JoinsTooEarly, False),

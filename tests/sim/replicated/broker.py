@@ -251,13 +251,15 @@ class Broker(Node):
 
     def on_fetch(self, end, message):
         if not self.leads or message.epoch != self.epoch:
-            end.send(Fetched(self.epoch, -1, b""))
+            end.send(Fetched(self.epoch, -1, -1, b""))
             return
         self.lives[message.broker] = message.life
         if self.progress.replica_at(message.broker, message.offset, self.world.clock.ms):
             self.risen()
-        data = self.read(message.offset, self.log.end_offset)
-        end.send(Fetched(self.epoch, self.progress.high_watermark, data))
+        start, data = self.log.log_start_offset, b""
+        if message.offset >= start:
+            data = self.read(message.offset, self.log.end_offset)
+        end.send(Fetched(self.epoch, self.progress.high_watermark, start, data))
 
     def read(self, offset, limit):
         found = self.log.locate(offset, FETCH_BYTES, limit)
@@ -279,10 +281,24 @@ class Broker(Node):
     def on_read(self, end, message):
         """A client reads what is shown."""
         high = self.progress.high_watermark if self.leads else -1
-        data = b""
-        if self.log.log_start_offset <= message.offset < high:
-            data = self.read(message.offset, high)
+        offset, data = max(message.offset, self.log.log_start_offset), b""
+        if offset < high:
+            data = self.read(offset, high)
         end.send(Had(high, data))
+
+    def on_trim(self, end, message):
+        if self.leads:
+            self.trim(min(message.offset, self.progress.high_watermark))
+
+    def trim(self, offset):
+        """The log starts here; its segments below go."""
+        log = self.log
+        if offset > log.log_start_offset:
+            log.advance_log_start(offset)
+            checkpoints.merge(self.disk, DATA, checkpoints.LOG_START, {KEY: offset})
+            self.progress.starts_at(offset)
+            for removal in log.retain(self.now_ms, self.progress.high_watermark):
+                removal.run(self.disk)
 
     def on_altered(self, end, message):
         if self.altering and message.number == self.altering.number and message.refused:
@@ -370,13 +386,30 @@ class Broker(Node):
         log, had = self.log, self.log.end_offset
         if self.job is not None:
             self.end_sync()
-        if offset < log.recovery_point:
-            checkpoints.merge(self.disk, DATA, checkpoints.RECOVERY_POINT, {KEY: offset})
-            log.recovery_point = offset
+        self.lower_recovery_point(offset)
         log.truncate_to(offset, self.now_ms)
         if log.end_offset < had:
             self.say(f"truncates {had} to {log.end_offset}")
             self.progress.truncated(log.end_offset, {})
+
+    def lower_recovery_point(self, offset):
+        """To what the log ends behind when it is cut there, before it is."""
+        before = [segment.base for segment in self.log.segments if segment.base < offset]
+        point = before[-1] if before and offset >= self.log.log_start_offset else 0
+        if self.log.recovery_point > point:
+            checkpoints.merge(self.disk, DATA, checkpoints.RECOVERY_POINT, {KEY: point})
+            self.log.recovery_point = point
+
+    def begin_anew(self, offset):
+        """The leader has nothing any more of what comes next here."""
+        assert self.name not in self.state_told.in_sync, "who is in sync has what was trimmed"
+        if self.job is not None:
+            self.end_sync()
+        self.say(f"begins anew at {offset}")
+        self.lower_recovery_point(0)
+        self.log.begin_anew(offset)
+        self.progress = Progress(offset, offset, offset)
+        self.progress.follow(self.epoch)
 
     def on_fetched(self, end, message):
         if end is not self.to_leader:
@@ -385,9 +418,12 @@ class Broker(Node):
         if message.epoch != self.epoch or message.high_watermark < 0:
             self.after(5, self.ask_leader)
             return
+        if message.log_start > self.log.end_offset:
+            self.begin_anew(message.log_start)
         if message.data:
             self.log.follow(memoryview(message.data), self.now_ms)
             self.log.commit()
             self.appended()
         self.progress.told(message.high_watermark)
+        self.trim(min(message.log_start, self.progress.high_watermark))
         self.after(0 if message.data else 4, self.ask_leader)

@@ -1,7 +1,7 @@
 """Who writes to a simulated cluster and reads from it."""
 
 from sim.node import Node
-from sim.replicated.talk import Produce, Read, batches
+from sim.replicated.talk import Produce, Read, Trim, batches
 
 from appliance.wire.batch import NewRecord, build_batch
 
@@ -108,12 +108,14 @@ class Careless(Client):
 
 
 class Reader(Client):
-    """Reads what is shown, from the beginning on."""
+    """Reads what is shown, from the beginning on, and now and then has what it read deleted."""
 
     offset = 0
 
     def begin(self):
         self.send(Read(self.offset))
+        if self.world.rng.random() < 0.2:
+            self.send(Trim(self.ledger.not_needed(self.offset)))
         if self.world.rng.random() < 0.2:
             self.next_broker()
         self.after(10, self.begin)

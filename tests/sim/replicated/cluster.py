@@ -76,7 +76,7 @@ class Cluster:
                 assert broker.progress.log_end == log.end_offset
                 assert broker.progress.high_watermark <= end
             if broker.name in in_sync and not broker.unclean:
-                has = log.recovery_point if broker.durable else log.end_offset
+                has = broker.progress.held if broker.durable else log.end_offset
                 assert has >= end, f"{broker.name} is in sync and has {has}; {end} was shown"
 
     def all_is_well(self):

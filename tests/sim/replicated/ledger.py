@@ -11,6 +11,7 @@ class Ledger:
         self.world = world
         self.names = names
         self.by_base = {}
+        self.last = {}  # producer id → base offset of the newest batch
         self.end = 0
         self.leaders = {}
 
@@ -18,6 +19,7 @@ class Ledger:
         """A leader's high watermark rose: what is below is what was shown before, or is shown
         now."""
         shown = broker.progress.high_watermark
+        broker.compared = max(broker.compared, broker.log.log_start_offset)
         while broker.compared < shown:
             data = broker.read(broker.compared, shown)
             assert data, f"{broker.name} shows {shown} and has nothing at {broker.compared}"
@@ -33,8 +35,15 @@ class Ledger:
         if base >= self.end:
             assert base == self.end, (base, self.end)
             self.by_base[base] = batch
+            if header.producer_id >= 0:
+                self.last[header.producer_id] = base
             self.end = header.last_offset + 1
         assert self.by_base.get(base) == batch, f"offset {base} was shown, and is another now"
+
+    def not_needed(self, offset):
+        """How much of what is below may be deleted: what a producer wrote last stays, or a replica
+        without it takes the same again."""
+        return min((offset, *self.last.values()))
 
     def read(self, header, batch, high_watermark):
         assert header.last_offset < high_watermark <= self.end

@@ -58,8 +58,12 @@ class Fetch(NamedTuple):
 
 
 class Fetched(NamedTuple):
+    """high_watermark: -1 from who does not lead that epoch. A log start behind what was fetched
+    from: there is nothing any more."""
+
     epoch: int
     high_watermark: int
+    log_start: int
     data: bytes
 
 
@@ -73,6 +77,12 @@ class Produced(NamedTuple):
     token: int
     done: bool
     base: int
+
+
+class Trim(NamedTuple):
+    """Records below are wanted no more (DeleteRecords)."""
+
+    offset: int
 
 
 class Read(NamedTuple):
