@@ -37,7 +37,8 @@ _FILES: Final = (
 )
 RELIEVE_NS: Final = 1_000_000_000
 RETAIN_NS: Final = 2_000_000
-"""Of one turn at most for a round over all partitions, of which there may be two."""
+"""Of one turn at most for a round over all partitions. A single step may take longer: a log that
+rolls makes four files."""
 _REMOVALS: Final = 64  # handed to the thread in one turn at most: a large topic is over at once
 
 
@@ -64,14 +65,13 @@ class Housekeeping:
         self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
         self._fresh = 0  # number of the first removal that came since a full disk was last relieved
         self._relieve_ns = 0
-        self._relieving: Iterator[None] | None = None
+        self._round: Iterator[None] | None = None  # over partitions: one at a time
         self._number = 0
         self._writing: dict[tuple[str, int], None] = {}  # file, number of the log folder
         self._watermarks: dict[Partition, int] = {}  # as written last
         self._next_recovery_ns = 0
         self._next_watermark_ns = 0
         self._next_retention_ns = 0
-        self._retaining: Iterator[None] | None = None
         self._recovery_every_ns = config.int(_RECOVERY_MS) * 1_000_000
         self._watermark_every_ns = config.int(_WATERMARK_MS) * 1_000_000
         self._retention_every_ns = config.int("log.retention.check.interval.ms") * 1_000_000
@@ -94,15 +94,21 @@ class Housekeeping:
             self._next_watermark_ns = now_ns + self._watermark_every_ns
             self._checkpoint_watermarks()
         over = self._remove_some(now_ms)
-        if self._relieving is None and now_ns >= self._relieve_ns:
+        if self._round is None:
+            self._round = self._begin_round(now_ns, now_ms)
+        self._round = _go_on(self._round)
+        due_ns = min(self._relieve_ns, self._next_retention_ns)
+        return over and self._round is None and now_ns < due_ns
+
+    def _begin_round(self, now_ns: int, now_ms: int) -> Iterator[None] | None:
+        """What has been due for longest."""
+        if now_ns < min(self._relieve_ns, self._next_retention_ns):
+            return None
+        if self._relieve_ns <= self._next_retention_ns:
             self._relieve_ns = now_ns + RELIEVE_NS
-            self._relieving = self._relieve(now_ns, now_ms)
-        if self._retaining is None and now_ns >= self._next_retention_ns:
-            self._next_retention_ns = now_ns + self._retention_every_ns
-            self._retaining = self._retain_all(now_ns, now_ms)
-        self._relieving = _go_on(self._relieving)
-        self._retaining = _go_on(self._retaining)
-        return over and self._relieving is None and self._retaining is None
+            return self._relieve(now_ns, now_ms)
+        self._next_retention_ns = now_ns + self._retention_every_ns
+        return self._retain_all(now_ns, now_ms)
 
     def look_at_space(self, now_ns: int) -> None:
         """See how much room the disks have, and say so when that decides something."""

@@ -67,7 +67,7 @@ def _turns() -> None:
     chores_ns = (
         home.OPENING_NS
         + len(KINDS) * host.SLICE_NS
-        + 2 * housekeeping.RETAIN_NS
+        + housekeeping.RETAIN_NS
         + cleaning.LOOK_NS
         + syncing.EPOCHS_A_TURN * syncing.EPOCHS_NS
         + follower.A_SLICE * follower.RECORD_NS
