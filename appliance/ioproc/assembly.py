@@ -25,17 +25,21 @@ from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import Failures, Report
 from appliance.ioproc.following import Following
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.journaling import Journals
+from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.questions import Questions
+from appliance.ioproc.returning import Returning
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.served import Served
 from appliance.ioproc.syncing import Syncing
+from appliance.ioproc.trash import Trash
 from appliance.ioproc.trims import Trims
 from appliance.ioproc.workers import Workers
 from appliance.metadata.effective import broker_config
@@ -94,12 +98,11 @@ class Assembly:
             lambda: os.urandom(16),
         )
         core, hosts = self._core(trims, journals)
-        housekeeping = Housekeeping(
-            seat.config, self._disk, self._dirs, core, workers.chores, trims, self._events
-        )
-        moves = self._moves(core, housekeeping)
-        home = self._home(core, housekeeping, moves)
-        cleaning = self._cleaning(core, housekeeping)
+        ground = Ground(self._disk, self._dirs, core, self._events)
+        housekeeping = Housekeeping(seat.config, ground, workers.chores, trims)
+        moves = self._moves(ground, housekeeping)
+        home = self._home(ground, housekeeping, moves)
+        cleaning = self._cleaning(ground, housekeeping)
         following = Following(seat, self._follower, home, hosts, clock.wall_ms)
         chores = Chores(home, following, housekeeping, moves, cleaning)
         arrivals = Arrivals(core, home.fetch, moves.begin)
@@ -140,50 +143,36 @@ class Assembly:
             self._events,
         )
 
-    def _home(self, core: Core, housekeeping: Housekeeping, moves: Moves) -> Home:
-        seat = self._seat
+    def _home(self, ground: Ground, housekeeping: Housekeeping, moves: Moves) -> Home:
+        seat, workers = self._seat, self._workers
         online = [path for _, path in self._dirs.online()]
         left = LeftJournals(self._disk, online, seat.index, seat.ioprocs, clean=seat.clean)
-        return Home(
-            seat,
-            self._disk,
-            self._dirs,
-            self._follower,
-            core,
-            housekeeping,
-            Opener(self._disk, self._dirs, seat.partitions, left, clean=seat.clean),
-            self._workers.leaving,
-            moves.give_up,
-            self._events,
-            self._clock.wall_ms,
-        )
+        opener = Opener(self._disk, self._dirs, seat.partitions, left, clean=seat.clean)
+        trash = Trash(self._disk, lambda: online, seat.index, seat.ioprocs)
+        leaving = Leaving(ground, housekeeping, trash, workers.leaving, moves.give_up)
+        returning = Returning(ground, trash, workers.returning)
+        return Home(seat, ground, self._follower, housekeeping, opener, leaving, returning)
 
-    def _cleaning(self, core: Core, housekeeping: Housekeeping) -> Cleaning:
+    def _cleaning(self, ground: Ground, housekeeping: Housekeeping) -> Cleaning:
         config = self._seat.config
         return Cleaning(
             lambda: broker_config(self._follower.image, config),
-            self._disk,
-            self._dirs,
-            core,
+            ground,
             self._workers.cleaner,
             CleanerLink(),
             housekeeping.remove_later,
-            self._events,
             self._seat.ioprocs,
         )
 
-    def _moves(self, core: Core, housekeeping: Housekeeping) -> Moves:
+    def _moves(self, ground: Ground, housekeeping: Housekeeping) -> Moves:
         return Moves(
-            self._disk,
-            self._dirs,
-            core,
+            ground,
             housekeeping,
             self._workers.copies,
             self._assign,
             self._assigned(),
             self._copy_limit,
             lambda: os.urandom(16).hex(),
-            self._events,
         )
 
     # What a move asks of the rest of the appliance ------------------------------------------------

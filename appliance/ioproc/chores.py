@@ -48,7 +48,7 @@ class Chores:
         idle = housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
         if not draining:
             self._cleaning.tick(now_ns, now_ms)
-        under_way = housekeeping.trims.busy or self._home.leaving.busy or self._cleaning.busy
+        under_way = housekeeping.trims.busy or self._home.busy or self._cleaning.busy
         rest_ms = BUSY_MS if under_way or not idle else EVERY_MS
         self.due_ns = now_ns + rest_ms * 1_000_000
         return opened

@@ -16,11 +16,10 @@ from functools import partial
 from time import monotonic_ns
 from typing import Any, Final, Protocol
 
-from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
-from appliance.ioproc.core import Core
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.partition import Partition
 from appliance.logstore import cleanable, swap
 from appliance.logstore.cleanable import Cleanable
@@ -28,10 +27,8 @@ from appliance.logstore.compacted_segment import Cleaned
 from appliance.logstore.compaction import Work
 from appliance.logstore.log import Log
 from appliance.logstore.removal import Removal
-from appliance.metadata.log_dirs import LogDirs
 from appliance.shell.flusher import Done, Threads
 from appliance.shell.log import INFO, WARNING
-from appliance.shell.log import Log as EventLog
 
 LOOK_NS: Final = 2_000_000
 """Of one turn at most, so that many logs do not hold up the rest."""
@@ -90,23 +87,17 @@ class Cleaning:
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
-        disk: Disk,
-        dirs: LogDirs,
-        core: Core,
+        ground: Ground,
         threads: Threads,
         link: Link,
         remove_later: Callable[[Removal], None],
-        events: EventLog,
         share: int,
     ) -> None:
         self._config = config
-        self._disk = disk
-        self._dirs = dirs
-        self._core = core
+        self._disk, self._dirs, self._core, self._events = ground
         self._threads = threads
         self._link = link
         self._remove_later = remove_later
-        self._events = events
         self._share = share
         self._courses: dict[Partition, Course] = {}
         self._written: dict[int, checkpoints.Offsets] | None = None

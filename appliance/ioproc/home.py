@@ -6,24 +6,23 @@ only room was missing that is tried again.
 Called by the shell: `opening` step by step at the start, then `apply` for what changes.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from time import monotonic_ns
 from typing import Final
 
-from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.home import home_of
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import folders
-from appliance.ioproc.core import Core
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.leaving import Leaves, Leaving
+from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.trash import Trash, key_of, read_mark
+from appliance.ioproc.returning import Returning
+from appliance.ioproc.trash import key_of, read_mark
 from appliance.logstore import missing
 from appliance.logstore.files import deleted_folder
 from appliance.logstore.recovery import read_topic_id
@@ -39,11 +38,9 @@ from appliance.metadata.changes import (
 from appliance.metadata.effective import broker_config, log_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
-from appliance.metadata.log_dirs import LogDirs, directory_of
+from appliance.metadata.log_dirs import directory_of
 from appliance.metadata.parts import TopicImage
-from appliance.shell.flusher import Threads
 from appliance.shell.log import ERROR, NOTICE, WARNING
-from appliance.shell.log import Log as EventLog
 from appliance.shell.seat import Seat
 
 OPENING_NS: Final = 4_000_000
@@ -57,46 +54,40 @@ class Home:
     """The partitions of the ioproc in this seat.
 
     New partitions are opened some in each turn, and at once when somebody asks for them. leaving:
-    those whose topic was deleted. The thread given for that is its alone; leaves: who is told
-    first."""
+    those whose topic was deleted, into the trash and out of it."""
 
     def __init__(
         self,
         seat: Seat,
-        disk: Disk,
-        dirs: LogDirs,
+        ground: Ground,
         follower: Follower,
-        core: Core,
         housekeeping: Housekeeping,
         opener: Opener,
-        leaving: Threads,
-        leaves: Leaves,
-        events: EventLog,
-        wall_ms: Callable[[], int],
+        leaving: Leaving,
+        returning: Returning,
     ) -> None:
         self._me = seat.index
         self._ioprocs = seat.ioprocs
         self._config: BrokerConfig = seat.config
         self._node_id = self._config.int("node.id")
-        self._dirs = dirs
-        self._disk = disk
+        self._disk, self._dirs, self._core, self._events = ground
         self._follower = follower
-        self._core = core
         self._housekeeping = housekeeping
         self._opener = opener
-        self._events = events
-        self._wall_ms = wall_ms
-        self._trash = Trash(disk, lambda: [p for _, p in dirs.online()], self._me, self._ioprocs)
+        self._trash = leaving.trash
+        self._returning = returning
+        self._now_ms = 0  # at the last look
         self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
         self._without_room: dict[int, tuple[bytes, int]] = {}  # could not be opened on a full disk
         self._next_try_ns = 0
         self.opened = 0
         self.total = 0
-        self.leaving = Leaving(disk, core, housekeeping, self._trash, leaving, leaves, events)
+        self.leaving = leaving
 
     def open_all(self, now_ns: int, now_ms: int) -> None:
         """At the start: open everything that is ours, then move strays away. On any thread that has
         core and logs for itself; takes as long as their logs are large."""
+        self._now_ms = now_ms
         image = self._follower.image
         self._trash.find(image)
         for path, failure in self._opener.journals.find().items():
@@ -139,10 +130,7 @@ class Home:
         removed = self._open_of(changes)
         for change in changes:
             if isinstance(change, PartitionAdded):
-                ours = home_of(change.topic_id, change.index, self._ioprocs) == self._me
-                handle = self._follower.handles.get((change.topic_id, change.index))
-                if ours and handle is not None:  # it may be gone again by now
-                    self._waiting[handle] = (change.topic_id, change.index)
+                self._added(change)
             elif isinstance(change, PartitionChanged):
                 self._new_epoch(image, change)
             elif isinstance(change, TopicRemoved):
@@ -158,11 +146,27 @@ class Home:
         if removed:
             known = image.topics_by_id
             self._waiting = {h: key for h, key in self._waiting.items() if key[0] in known}
+            self._returning.forget(known)
         self._new_rules(image, reread)
+
+    def _added(self, change: PartitionAdded) -> None:
+        key = (change.topic_id, change.index)
+        handle = self._follower.handles.get(key)
+        if home_of(*key, self._ioprocs) != self._me or handle is None:
+            return  # not ours, or gone again by now
+        if not self._returning.add(handle, (change.name, change.index), key):
+            self._waiting[handle] = key
+
+    @property
+    def busy(self) -> bool:
+        """Whether partitions are on their way into the trash, or out of it."""
+        return self.leaving.busy or self._returning.busy
 
     def go_on(self, now_ns: int, now_ms: int) -> bool:
         """Let deleted partitions go and open new ones for a while; False when there are more."""
+        self._now_ms = now_ms
         all_gone = self.leaving.go_on(now_ns, now_ms)
+        self._waiting.update(self._returning.go_on(self._follower.image.topics_by_id))
         for folder in self._trash.look(self._follower.image, now_ns):
             self._housekeeping.remove_later(Removal(now_ms, (), folder))
         if self._without_room and now_ns >= self._next_try_ns:
@@ -190,9 +194,11 @@ class Home:
 
     def fetch(self, handle: int) -> Partition | None:
         """Somebody asks for a partition that is not open: now is its time, if it is ours."""
+        if self._returning.busy:
+            self._waiting.update(self._returning.hurry(handle, self._follower.image.topics_by_id))
         found = self._waiting.pop(handle, None)
         if found is not None:
-            self._open_new(*found, monotonic_ns(), self._wall_ms())
+            self._open_new(*found, monotonic_ns(), self._now_ms)
         return self._core.partitions.get(handle)
 
     def _open_new(self, topic_id: bytes, index: int, now_ns: int, now_ms: int) -> None:
@@ -215,8 +221,11 @@ class Home:
         try:
             key = (topic.topic_id, index)
             self.leaving.make_way((topic.name, index), key, (now_ns, now_ms))
+            known = self._follower.image.topics_by_id
+            self._waiting.update(self._returning.make_way((topic.name, index), key, known))
             self._make_way(name, topic.topic_id)
-            self._trash.bring_back(name, key)
+            if not self._returning.is_out(key):
+                self._trash.bring_back(name, key)
             where = directory_of(found, self._node_id)
             log, directory = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
@@ -275,8 +284,8 @@ class Home:
     def _put_away(self, number: int, name: str, topic_id: bytes) -> None:
         parsed = folders.parse(name)
         assert parsed is not None
-        mark = self._opener.known(number, parsed)
         path = f"{self._dirs.paths[number]}/{name}"
+        mark = read_mark(self._disk, path) or self._opener.known(number, parsed)
         self._trash.put_away(path, (topic_id, parsed[1]), mark)
 
     def _move_strays(self, number: int, parent: str) -> None:

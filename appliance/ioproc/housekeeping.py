@@ -13,19 +13,16 @@ from time import monotonic_ns
 from typing import Final
 
 from appliance.base import reserve
-from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.checkpoints import Offsets
-from appliance.ioproc.core import Core
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.trims import Trims
 from appliance.logstore.removal import Removal
-from appliance.metadata.log_dirs import LogDirs
 from appliance.shell.flusher import Flusher
 from appliance.shell.log import ERROR, NOTICE, WARNING
-from appliance.shell.log import Log as EventLog
 
 _RECOVERY_MS: Final = "log.flush.offset.checkpoint.interval.ms"
 _WATERMARK_MS: Final = "replica.high.watermark.checkpoint.interval.ms"
@@ -49,18 +46,12 @@ class Housekeeping:
     def __init__(
         self,
         config: BrokerConfig,
-        disk: Disk,
-        dirs: LogDirs,
-        core: Core,
+        ground: Ground,
         chores: Flusher,
         trims: Trims,
-        events: EventLog,
     ) -> None:
-        self._disk = disk
-        self._dirs = dirs
-        self._core = core
+        self._disk, self._dirs, self._core, self._events = ground
         self._chores = chores
-        self._events = events
         self.trims = trims
         self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
         self._fresh = 0  # number of the first removal that came since a full disk was last relieved

@@ -17,7 +17,7 @@ from typing import Final
 
 from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
-from appliance.ioproc.core import Core
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.trash import Mark, Trash, write_mark
@@ -25,7 +25,6 @@ from appliance.logstore.log import Log
 from appliance.logstore.removal import Removal
 from appliance.shell.flusher import Threads
 from appliance.shell.log import ERROR
-from appliance.shell.log import Log as EventLog
 
 A_TURN: Final = 32
 """So many partitions are looked at in one turn."""
@@ -68,21 +67,17 @@ class Leaving:
 
     def __init__(
         self,
-        disk: Disk,
-        core: Core,
+        ground: Ground,
         housekeeping: Housekeeping,
         trash: Trash,
         threads: Threads,
         leaves: Leaves,
-        events: EventLog,
     ) -> None:
-        self._disk = disk
-        self._core = core
+        self._disk, _, self._core, self._events = ground
         self._housekeeping = housekeeping
-        self._trash = trash
+        self.trash = trash
         self._threads = threads
         self._leaves = leaves
-        self._events = events
         self._all: dict[tuple[bytes, int], Leaver] = {}  # who came first, first
         self._names: dict[tuple[str, int], Leaver] = {}
         self._queued: dict[Leaver, None] = {}
@@ -180,7 +175,7 @@ class Leaving:
                 cause = leaver.failure
                 self._events.event(ERROR, "not-deleted", partition=partition, cause=cause)
             elif leaver.kept:
-                self._trash.hold((partition.topic_id, partition.index), removal.folder)
+                self.trash.hold((partition.topic_id, partition.index), removal.folder)
             else:
                 self._housekeeping.remove_later(removal)
 

@@ -143,7 +143,7 @@ class IoProcess:
         return min(rest_ms, max(_BUSY_MS, (due_ns - now_ns) // 1_000_000))
 
     def _all_done(self) -> bool:
-        return self._level and not self._links.pending() and not self._parts.home.leaving.busy
+        return self._level and not self._links.pending() and not self._parts.home.busy
 
     def _hold_who_is_behind(self) -> None:
         self._holding = False
@@ -178,6 +178,7 @@ class IoProcess:
         self.core.settle(self._clock.monotonic_ns())
         self.workers.copies.close()
         self.workers.leaving.close()
+        self.workers.returning.close()
         clean = self._close_logs()
         try:
             self._parts.housekeeping.close()

@@ -17,10 +17,9 @@ from time import monotonic_ns
 from typing import Final
 
 from appliance.base import errors
-from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.ioproc import copying, folders
-from appliance.ioproc.core import Core
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
 from appliance.logstore import files
@@ -28,10 +27,8 @@ from appliance.logstore.log import Log
 from appliance.logstore.recovery import write_metadata
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
-from appliance.metadata.log_dirs import LogDirs
 from appliance.shell.flusher import Done, Threads
 from appliance.shell.log import ERROR, NOTICE, WARNING
-from appliance.shell.log import Log as EventLog
 
 NEAR: Final = 1 << 20
 """Bytes that may be missing when control is asked to let the copy take over."""
@@ -77,27 +74,21 @@ class Moves:
 
     def __init__(
         self,
-        disk: Disk,
-        dirs: LogDirs,
-        core: Core,
+        ground: Ground,
         housekeeping: Housekeeping,
         threads: Threads,
         assign: Assign,
         assigned: Assigned,
         limit: Callable[[], int],
         unique: Callable[[], str],
-        events: EventLog,
     ) -> None:
-        self._disk = disk
-        self._dirs = dirs
-        self._core = core
+        self._disk, self._dirs, self._core, self._events = ground
         self._housekeeping = housekeeping
         self._threads = threads
         self._assign = assign
         self._assigned = assigned
         self._limit = limit
         self._unique = unique
-        self._events = events
         self._moves: dict[Partition, Move] = {}
         self._waiting: dict[Partition, int] = {}  # for room in this log folder
         self._look_ns = 0

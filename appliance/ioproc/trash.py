@@ -170,6 +170,14 @@ class Trash:
         self._disk.rename(folder, f"{parent}/{name}")
         self._disk.sync_dir(parent)
 
+    def holds(self, key: Key) -> bool:
+        """Whether it is known which folder of the trash is this partition's."""
+        return key in self._folders
+
+    def let_out(self, key: Key) -> str:
+        """That folder, which the caller renames, or gives back to `hold`."""
+        return self._folders.pop(key)
+
     def _look_for(self, key: Key) -> str:
         """The ioproc that put it away may have been another one."""
         for parent in self._dirs():

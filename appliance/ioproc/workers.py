@@ -9,8 +9,8 @@ from appliance.shell.flusher import Flusher
 
 class Workers:
     """syncs: of logs. group_writes: of journals. opener: all logs at the start. trims: log starts.
-    leaving: deleted partitions. copies: moves. cleaner: compaction. chores: checkpoints and
-    removals."""
+    leaving, returning: deleted partitions, into the trash and out of it. copies: moves. cleaner:
+    compaction. chores: checkpoints and removals."""
 
     __slots__ = (
         "chores",
@@ -19,6 +19,7 @@ class Workers:
         "group_writes",
         "leaving",
         "opener",
+        "returning",
         "syncs",
         "trims",
     )
@@ -29,6 +30,7 @@ class Workers:
         self.opener = Flusher(1)
         self.trims = Flusher(1)
         self.leaving = Flusher(1)
+        self.returning = Flusher(1)
         self.copies = Flusher(1)
         self.cleaner = Flusher(1)
         self.chores = Flusher(1)
@@ -39,7 +41,7 @@ class Workers:
 
     def at_leisure(self) -> tuple[Flusher, ...]:
         """All whose results the chores take; nobody waits for those of `chores`."""
-        return self.copies, self.cleaner, self.leaving, self.trims, self.opener
+        return self.copies, self.cleaner, self.leaving, self.returning, self.trims, self.opener
 
     def everyone(self) -> tuple[Flusher, ...]:
         """All whose results somebody takes as soon as they are there."""

@@ -13,6 +13,7 @@ from appliance.ioproc import checkpoints
 from appliance.ioproc.cleaner_process import Cleaner
 from appliance.ioproc.cleaning import Cleaning
 from appliance.ioproc.coordinating.loading import load
+from appliance.ioproc.ground import Ground
 from appliance.metadata.log_dirs import LogDirs
 from appliance.netproc.segments import Segments
 from appliance.ring.partition_table import CLEANED_TO, LAYOUT, UNCLEANABLE
@@ -62,13 +63,10 @@ class CleaningWorld(World):
         config = BrokerConfig.of({"log.cleaner.backoff.ms": "1000", **settings})
         self.cleaning = Cleaning(
             lambda: config,
-            self.disk,
-            LogDirs.of(self.folder),
-            self.core,
+            Ground(self.disk, LogDirs.of(self.folder), self.core, self.events),
             self.work,
             self.link,
             self.removals.append,
-            self.events,
             1,
         )
 

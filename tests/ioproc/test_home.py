@@ -19,10 +19,14 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.arrivals import Arrivals
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.opening import Opener
+from appliance.ioproc.returning import Returning
+from appliance.ioproc.trash import Trash
 from appliance.ioproc.trims import Trims
 from appliance.logstore.log import Log
 from appliance.metadata.changes import (
@@ -95,14 +99,16 @@ class Life:
         self.chores = Chores()
         self.world.served.spaces = [self.world.space for _ in dirs.paths]
         trims = Trims(disk, Chores(), dirs.paths)
-        self.keeping = Housekeeping(config, disk, dirs, core, self.chores, trims, events)
+        ground = Ground(disk, dirs, core, events)
+        self.keeping = Housekeeping(config, ground, self.chores, trims)
         self.world.questions.checkpoint = self.now(self.keeping.trims.add)
         left = LeftJournals(disk, [path for _, path in dirs.online()], clean=clean)
         opener = Opener(disk, dirs, self.world.table, left, clean=clean)
-        self.home = Home(
-            seat, disk, dirs, self.follower, core, self.keeping, opener, Chores(),
-            lambda partition, now_ms: None, events, lambda: NOW_MS,
-        )  # fmt: skip
+        online = [path for _, path in dirs.online()]
+        trash = Trash(disk, lambda: online, 0, ioprocs)
+        leaving = Leaving(ground, self.keeping, trash, Chores(), lambda partition, now_ms: None)
+        self.returning = Returning(ground, trash, Chores())
+        self.home = Home(seat, ground, self.follower, self.keeping, opener, leaving, self.returning)
         self.world.arrivals = Arrivals(core, self.home.fetch, stays)
         self.home.open_all(0, NOW_MS)
 
@@ -117,7 +123,7 @@ class Life:
 
     def settle(self):
         """Turn until nothing is left to do."""
-        while not self.home.go_on(self.world.now_ns, NOW_MS) or self.home.leaving.busy:
+        while not self.home.go_on(self.world.now_ns, NOW_MS) or self.home.busy:
             self.keeping.tick(0, NOW_MS)
             self.keeping.trims.go_on()
             self.world.threads.run_all()

@@ -15,10 +15,13 @@ from appliance.control.topic_trash import TopicTrash
 from appliance.controller.decision import Situation
 from appliance.controller.topics import NewTopic
 from appliance.controller.undelete import UNDELETE, undelete
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.opening import Opener
-from appliance.ioproc.trash import LOOK_EVERY_NS, MARK
+from appliance.ioproc.returning import Returning
+from appliance.ioproc.trash import LOOK_EVERY_NS, MARK, Trash
 from appliance.ioproc.trims import Trims
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
@@ -65,16 +68,17 @@ class Machine:
         core = self.world.core
         self.world.served.spaces = [self.world.space]
         trims = Trims(self.disk, Chores(), dirs.paths)
-        keeping = Housekeeping(self.config, self.disk, dirs, core, self.chores, trims, SILENT)
+        ground = Ground(self.disk, dirs, core, SILENT)
+        keeping = Housekeeping(self.config, ground, self.chores, trims)
         self.world.questions.checkpoint = keeping.trims.add
         self.keeping = keeping
         opener = Opener(self.disk, dirs, self.world.table, clean=clean)
         seat = types.SimpleNamespace(index=0, ioprocs=1, config=self.config, data_dir=DATA)
         self.follower = types.SimpleNamespace(image=self.image, handles=self.handles)
-        self.home = Home(
-            seat, self.disk, dirs, self.follower, core, keeping, opener, Chores(),
-            lambda partition, now_ms: None, SILENT, lambda: NOW_MS,
-        )  # fmt: skip
+        trash = Trash(self.disk, lambda: [DATA], 0, 1)
+        leaving = Leaving(ground, keeping, trash, Chores(), lambda partition, now_ms: None)
+        returning = Returning(ground, trash, Chores())
+        self.home = Home(seat, ground, self.follower, keeping, opener, leaving, returning)
         self.home.open_all(self.now_ns, self.now_ms)
 
     def apply(self, record):
@@ -115,7 +119,7 @@ class Machine:
         if self.trash.due(self.now_ms):
             self.trash.tick(self.image, self.config, len(self.log), self.now_ms)
             self.note()
-        while not self.home.go_on(self.now_ns, self.now_ms) or self.home.leaving.busy:
+        while not self.home.go_on(self.now_ns, self.now_ms) or self.home.busy:
             self.keeping.tick(self.now_ns, self.now_ms)
         self.keeping.trims.settle()
         self.seen = self.home.leaving.replayed(self.applied)
@@ -239,6 +243,18 @@ def test_a_deletion_that_waits_behind_a_return_keeps_what_is_known_of_it():
     machine.undelete()
     machine.catch_up()
     machine.turn()
+    machine.check(OLD)
+
+
+def test_a_return_that_was_cut_short_before_the_opening_keeps_what_is_known():
+    """The folder has its name again, the process dies, and the topic is deleted once more."""
+    machine = filled()
+    machine.delete(OLD)
+    machine.disk.rename(f"{DATA}/t-0.{OLD.hex()}-delete", f"{DATA}/t-0")
+    machine.disk.sync_dir(DATA)
+    machine.start()
+    assert machine.names() == [f"t-0.{OLD.hex()}-delete"]
+    machine.undelete()
     machine.check(OLD)
 
 

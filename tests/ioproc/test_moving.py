@@ -15,6 +15,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import moving
 from appliance.ioproc.arrivals import Arrivals
+from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.moving import Moves
@@ -84,7 +85,8 @@ def life(disk, control, table, tmp_log, ids=IDS):
     world.served.spaces = [world.space, world.space]
     config = BrokerConfig.of({"node.id": "1"})
     trims = Trims(disk, Jobs(), dirs.paths)
-    keeping = Housekeeping(config, disk, dirs, world.core, Jobs(), trims, tmp_log)
+    ground = Ground(disk, dirs, world.core, tmp_log)
+    keeping = Housekeeping(config, ground, Jobs(), trims)
     left = LeftJournals(disk, dirs.paths, clean=False)
     left.find()
     opener = Opener(disk, dirs, table, left, clean=False)
@@ -99,16 +101,13 @@ def life(disk, control, table, tmp_log, ids=IDS):
     for stale in opener.stale:
         disk.rename(stale, f"{stale}-gone")
     moves = Moves(
-        disk,
-        dirs,
-        world.core,
+        ground,
         keeping,
         Jobs(),
         control.assign,
         lambda partition: control.places[partition.index],
         lambda: 1 << 62,
         iter(f"{n:032x}" for n in range(disk.steps * 1000, 1 << 60)).__next__,
-        tmp_log,
     )
     world.arrivals = Arrivals(world.core, world.core.partitions.get, moves.begin)
     moves.resume(NOW_MS)
