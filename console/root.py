@@ -34,6 +34,7 @@ _COMMANDS: Final[Table] = {
     "consume": ("consume", "Read records: by offset, by time, from the end."),
     "job": ("job", "Derived streams: jobs over topics, run by Spark."),
     "stats": ("stats", "How it is doing: requests, latencies, errors, topics."),
+    "console": ("console", "Watch it on one screen: rates, topics, groups."),
     "log": ("log", "Look into the files of a data folder."),
     "metadata": ("metadata", "Repair the metadata log of a data folder."),
     "version": ("version", "Say which version this is."),

@@ -11,6 +11,7 @@ from typing import Final
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.plain_request import ask
+from console.model.refusals import name_of_code
 
 _MAY_MEAN_FULL: Final = frozenset(
     (
@@ -35,12 +36,13 @@ _BROKER: Final = 4
 @dataclass(slots=True, frozen=True)
 class LogFolder:
     """One log folder of a broker. total_bytes, free_bytes: of its disk, -1 when it does not say.
-    used_bytes: of all partitions in it."""
+    used_bytes: of all partitions in it. problem: the error that it is offline with, else ""."""
 
     path: str
     total_bytes: int
     free_bytes: int
     used_bytes: int
+    problem: str = ""
 
 
 def log_folders(link: Link, *, used: bool = True) -> list[LogFolder]:
@@ -53,6 +55,7 @@ def log_folders(link: Link, *, used: bool = True) -> list[LogFolder]:
             int(one.total_bytes),
             int(one.usable_bytes),
             sum(int(part.partition_size) for topic in one.topics for part in topic.partitions),
+            name_of_code(int(one.error_code)) if int(one.error_code) else "",
         )
         for one in ask(link, _DESCRIBE_LOG_DIRS, 4, asked).results
     ]

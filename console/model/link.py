@@ -4,11 +4,12 @@ A broker that is not there, or not where it says, is found out by plain connecti
 the answer comes at once and not after a client's patience.
 """
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.refusals import failure_of, no_answer
@@ -22,14 +23,25 @@ _T = TypeVar("_T")
 
 
 class Link:
-    """Where the broker is and how to talk to it; makes clients. properties: librdkafka's."""
+    """Where the broker is and how to talk to it; makes clients. properties: librdkafka's.
+    read_only: whatever would change something is refused here, where requests are made. Threads may
+    share one."""
 
-    def __init__(self, bootstrap: str, properties: dict[str, str], timeout_s: float) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        properties: dict[str, str],
+        timeout_s: float,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.read_only = read_only
         self.properties = {"bootstrap.servers": bootstrap} | properties
         self.bootstrap = self.properties["bootstrap.servers"]
         self.timeout_s = timeout_s
         self._admin: AdminClient | None = None
         self._found = False
+        self._making = threading.Lock()
 
     @property
     def is_plain(self) -> bool:
@@ -41,16 +53,25 @@ class Link:
         reached, at each call: who watches sees an outage at once."""
         if self._admin is not None:
             reach(self.bootstrap)
-        else:
-            from confluent_kafka.admin import AdminClient
+            return self._admin
+        from confluent_kafka.admin import AdminClient
 
-            self._admin = AdminClient(self._config())
+        with self._making:
+            if self._admin is None:
+                made = AdminClient(self._config())
+                self._admin = cast("AdminClient", _Reading(made)) if self.read_only else made
         return self._admin
+
+    def allow(self, what: str, *, reads: bool) -> None:
+        """Raises Failure (READ_ONLY) for what changes something where only reading is allowed."""
+        if self.read_only and not reads:
+            raise _read_only(what)
 
     def producer(self, **settings: object) -> "Producer":
         """Idempotent, acks=all, unless -X or `settings` (with `_` for `.`) say otherwise."""
         from confluent_kafka import Producer
 
+        self.allow("a producer", reads=False)
         config = self._config(enable_idempotence=True, **settings)
         if config.get("acks", "all") not in ("all", "-1", -1):
             config |= {"enable.idempotence": False}
@@ -121,6 +142,25 @@ class Link:
         except Failure as failure:
             return failure
         return None
+
+
+def _read_only(what: str) -> Failure:
+    return Failure(
+        f"{what}: nothing can be changed here", "it was opened to read only", name="READ_ONLY"
+    )
+
+
+class _Reading:
+    """An admin client that can only be asked. It goes by the names of the methods: one that is new
+    is refused until it is known to read."""
+
+    def __init__(self, admin: "AdminClient") -> None:
+        self._admin = admin
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith(("list_", "describe_")):
+            raise _read_only(name)
+        return getattr(self._admin, name)
 
 
 def reach(bootstrap: str) -> None:

@@ -1,11 +1,13 @@
 """How an appliance of this host is doing: rates and latencies, read from its shared memory without
 asking it (`appliance/observer`).
 
-A Meter remembers its last look. The first picture is about all the time since the appliance
+A Meter remembers its last looks. The first picture is about all the time since the appliance
 started, each later one about the time since the one before.
 """
 
 import time
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +19,7 @@ from console.model.failure import UNREACHABLE, Failure
 
 _MB: Final = 1_000_000
 _NS: Final = 1e9
+_LONGEST_NS: Final = 10 * 10**9  # how far back requests are remembered
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,7 +40,8 @@ class ApiRate:
 
 @dataclass(slots=True, frozen=True)
 class ProcessRate:
-    """One process. cpu_percent: of one core. longest_turn_ms: since the process began."""
+    """One process. cpu_percent: of one core. longest_turn_ms: since the process began. memory_mb:
+    its own and its part of what it shares (PSS), 0 when it is gone."""
 
     process: str
     pid: int
@@ -45,11 +49,13 @@ class ProcessRate:
     turns_s: float
     longest_turn_ms: float
     cpu_percent: float
+    memory_mb: float
 
 
 @dataclass(slots=True, frozen=True)
 class TopicRate:
-    """One topic: batches and records that were written, fetches that were answered with records."""
+    """One topic: batches and records that were written, fetches that were answered with records.
+    records: those that a consumer can read. offline: how many partitions cannot be used."""
 
     topic: str
     partitions: int
@@ -59,6 +65,8 @@ class TopicRate:
     fetches_s: float
     out_mb_s: float
     size_mb: float
+    records: int
+    offline: int
 
 
 class Meter:
@@ -76,7 +84,13 @@ class Meter:
         self._follower = Follower(OsDisk(), data_dir, self._observer.tables.partitions)
         self._now: Snapshot = self._observer.snapshot()
         self._before: Snapshot | None = None
-        self._seconds = max(time.time() - self._observer.head.started_ms / 1000, 1e-3)
+        self._seconds = max(time.time() - self.started_ms / 1000, 1e-3)
+        self._asked: deque[tuple[int, dict[int, Api]]] = deque([(self._now.at_ns, self._now.apis)])
+
+    @property
+    def started_ms(self) -> int:
+        """When the appliance started, by the wall clock."""
+        return self._observer.head.started_ms
 
     def look(self) -> None:
         """From now on it is about the time since the last look. Raises Failure: it has ended."""
@@ -84,13 +98,27 @@ class Meter:
             raise Failure("the appliance has ended", code=UNREACHABLE, name="NOT_RUNNING")
         self._before, self._now = self._now, self._observer.snapshot()
         self._seconds = max((self._now.at_ns - self._before.at_ns) / _NS, 1e-3)
+        self._asked.append((self._now.at_ns, self._now.apis))
+        while len(self._asked) > 2 and self._now.at_ns - self._asked[1][0] >= _LONGEST_NS:
+            self._asked.popleft()
 
-    def apis(self) -> list[ApiRate]:
-        """Those that were asked, the busiest first."""
-        found = self._now.apis if self._before is None else self._now.since(self._before)
+    def apis(self, over_s: float = 0.0) -> list[ApiRate]:
+        """Those that were asked, the busiest first. over_s: of so many seconds, 10 at most, when as
+        much was looked at; else since the look before."""
+        found, seconds = self._now.apis, self._seconds
+        if self._before is not None:
+            at_ns, apis = self._before.at_ns, self._before.apis
+            if over_s:
+                oldest = self._now.at_ns - over_s * _NS
+                at_ns, apis = next(
+                    one for one in self._asked if one[0] >= oldest or one[0] == at_ns
+                )
+            nothing = Api()
+            found = {key: api.since(apis.get(key, nothing)) for key, api in found.items()}
+            seconds = max((self._now.at_ns - at_ns) / _NS, 1e-3)
         asked = [(key, api) for key, api in found.items() if api.requests or api.errors]
         asked.sort(key=lambda one: -one[1].requests)
-        return [self._api(key, api) for key, api in asked]
+        return [_api(key, api, seconds) for key, api in asked]
 
     def processes(self) -> list[ProcessRate]:
         """Every process, the dead ones too."""
@@ -109,6 +137,7 @@ class Meter:
                     _short(turns / self._seconds),
                     round(one.longest_turn_ns / 1e6, 3),
                     _short(cpu_s / self._seconds * 100),
+                    _memory_mb(one.pid),
                 )
             )
         return told
@@ -128,24 +157,32 @@ class Meter:
                 told.append(_topic(named[topic_id].name, parts, rates))
         return sorted(told, key=lambda one: (-one.in_mb_s - one.out_mb_s, one.topic))
 
-    def _api(self, key: int, api: Api) -> ApiRate:
-        seconds = self._seconds
-        return ApiRate(
-            _api_name(key),
-            api.requests,
-            _short(api.requests / seconds),
-            _short(api.bytes_in / seconds / _MB),
-            _short(api.bytes_out / seconds / _MB),
-            round(api.percentile_us(0.5) / 1000, 3),
-            round(api.percentile_us(0.99) / 1000, 3),
-            round(api.percentile_us(1) / 1000, 3),
-            {_error_name(code): count for code, count in sorted(api.errors.items())},
-        )
+
+def _api(key: int, api: Api, seconds: float) -> ApiRate:
+    return ApiRate(
+        _api_name(key),
+        api.requests,
+        _short(api.requests / seconds),
+        _short(api.bytes_in / seconds / _MB),
+        _short(api.bytes_out / seconds / _MB),
+        round(api.percentile_us(0.5) / 1000, 3),
+        round(api.percentile_us(0.99) / 1000, 3),
+        round(api.percentile_us(1) / 1000, 3),
+        {_error_name(code): count for code, count in sorted(api.errors.items())},
+    )
 
 
 def _short(rate: float) -> float:
     """Three digits at least: over days, what came now and then is not nothing."""
     return float(f"{rate:.3g}") if rate < 100 else round(rate, 1)
+
+
+def _memory_mb(pid: int) -> float:
+    with suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
+        for line in file:
+            if line.startswith("Pss:"):
+                return round(int(line.split()[1]) * 1024 / _MB, 1)
+    return 0.0
 
 
 def _by_topic(partitions: tuple[Partition, ...]) -> dict[bytes, list[Partition]]:
@@ -176,6 +213,8 @@ def _topic(name: str, parts: list[Partition], rates: list[float]) -> TopicRate:
         _short(fetches),
         _short(sent / _MB),
         round(sum(one.size_bytes for one in parts) / _MB, 3),
+        sum(one.high_watermark - one.log_start for one in parts),
+        sum(not one.online for one in parts),
     )
 
 

@@ -1,0 +1,177 @@
+"""The console without a terminal: how quick it is over many topics, and what it looks like.
+
+`python -m benchmarks.console keys --topics 10000 --partitions 10`: time to the first picture, and
+from a key to the screen that shows it. `python -m benchmarks.console pictures docs/console`: an
+appliance with traffic, photographed.
+"""
+
+import argparse
+import asyncio
+import random
+import resource
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from console.model.link import Link
+from console.screens.app import SWITCH_S, ConsoleApp
+from console.screens.places import Place
+from penstock.local import Appliance
+
+SIZE = (110, 32)
+_MB = 1 << 20
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.console", description=__doc__)
+    what = parser.add_subparsers(dest="what", required=True)
+    keys = what.add_parser("keys")
+    keys.add_argument("--topics", type=int, default=10_000)
+    keys.add_argument("--partitions", type=int, default=1)
+    keys.add_argument("--presses", type=int, default=300)
+    pictures = what.add_parser("pictures")
+    pictures.add_argument("folder", type=Path)
+    pictures.add_argument("--seconds", type=float, default=45.0)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home, Appliance(Path(home) / "data") as appliance:
+        if chosen.what == "keys":
+            _make(appliance.bootstrap, chosen.topics, chosen.partitions)
+            asyncio.run(_keys(appliance.bootstrap, chosen.presses))
+        else:
+            chosen.folder.mkdir(parents=True, exist_ok=True)
+            with _Traffic(appliance.bootstrap):
+                asyncio.run(_pictures(appliance.bootstrap, chosen.folder, chosen.seconds))
+
+
+def _link(bootstrap):
+    return Link(bootstrap, {}, 30.0, read_only=True)
+
+
+async def _until(pilot, holds):
+    while not holds():
+        await pilot.pause(0.01)
+
+
+# Keys ---------------------------------------------------------------------------------------------
+
+
+def _make(bootstrap, topics, partitions):
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    names = [f"topic-{n:06}" for n in range(topics)]
+    for at in range(0, topics, 1000):
+        some = [NewTopic(name, partitions, 1) for name in names[at : at + 1000]]
+        for future in admin.create_topics(some, request_timeout=300).values():
+            future.result()
+
+
+async def _keys(bootstrap, presses):
+    sys.setswitchinterval(SWITCH_S)
+    began = time.perf_counter()
+    app = ConsoleApp(_link(bootstrap), Place("topics"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        print(f"first picture after {(time.perf_counter() - began) * 1000:.0f} ms")
+        await _until(pilot, lambda: app.world.facts.shown.value is not None)
+        print(f"all topics after {(time.perf_counter() - began) * 1000:.0f} ms")
+        await _until(pilot, lambda: app.world.facts.shown.value.history)
+        took, of_key = [], {}
+        for n in range(presses):
+            key = ("j", "k", "ctrl+d", "ctrl+u", "G", "g", "s", "1", "2")[n % 9]
+            seen = asyncio.Event()
+            at = time.perf_counter()
+            app.simulate_key(key)
+            app.call_after_refresh(seen.set)
+            await seen.wait()
+            took.append((time.perf_counter() - at) * 1000)
+            of_key[key] = max(of_key.get(key, 0), took[-1])
+            await asyncio.sleep(random.uniform(0.01, 0.1))
+        took.sort()
+        p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
+        print(f"a key: p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {took[-1]:.1f} ms")
+        print("longest of each: " + ", ".join(f"{key} {ms:.0f}" for key, ms in of_key.items()))
+        look = app.world.facts.took_s * 1000
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / _MB
+        print(f"one look at the counters {look:.0f} ms; most memory {memory:.0f} MiB")
+
+
+# Pictures -----------------------------------------------------------------------------------------
+
+
+class _Traffic:
+    """Writes and reads that go up and down, until it is left."""
+
+    TOPICS = (("flights", 6), ("weather", 1), ("orders.eu", 12), ("payments", 3), ("audit", 1))
+
+    def __init__(self, bootstrap):
+        self._bootstrap = bootstrap
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=work, daemon=True) for work in (self._write, self._read)
+        ]
+
+    def __enter__(self):
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        keep = {"retention.ms": "604800000"}
+        made = [NewTopic(name, count, 1, config=keep) for name, count in self.TOPICS]
+        for future in admin.create_topics(made).values():
+            future.result()
+        for one in self._threads:
+            one.start()
+
+    def __exit__(self, *_):
+        self._over.set()
+        for one in self._threads:
+            one.join()
+
+    def _write(self):
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 20})
+        chance, much = random.Random(7), 400
+        while not self._over.wait(0.1):
+            much = min(2000, max(50, much + chance.randint(-150, 160)))
+            for name, share in (("flights", 1.0), ("orders.eu", 0.4), ("weather", 0.02)):
+                for _ in range(int(much * share)):
+                    producer.produce(name, chance.randbytes(300))
+            producer.poll(0)
+        producer.flush()
+
+    def _read(self):
+        from confluent_kafka import Consumer
+
+        config = {"auto.offset.reset": "earliest", "max.partition.fetch.bytes": 200_000}
+        consumer = Consumer(
+            config
+            | {"bootstrap.servers": self._bootstrap, "group.id": "billing", "client.id": "b1"}
+        )
+        consumer.subscribe(["flights", "orders.eu"])
+        while not self._over.is_set():
+            for _ in consumer.consume(500, 0.1):
+                pass
+        consumer.close()
+
+
+async def _pictures(bootstrap, folder, seconds):
+    app = ConsoleApp(_link(bootstrap))
+    async with app.run_test(size=SIZE) as pilot:
+        world = app.world
+        await _until(pilot, lambda: world.facts.shown.value is not None)
+        await _until(pilot, lambda: len(world.facts.shown.value.history) >= seconds)
+        await _until(pilot, lambda: world.folders.shown.value is not None)
+        places = (Place("overview"), Place("topics"), Place("topic", "flights"))
+        for place in (*places, Place("groups"), Place("group", "billing"), Place("log")):
+            await app.go(place)
+            await _until(pilot, lambda place=place: world.main(place).shown.value is not None)
+            await pilot.pause(1.0)
+            picture = app.export_screenshot(title="penstock console", simplify=True)
+            (folder / f"{place.kind}.svg").write_text(picture)
+            print(folder / f"{place.kind}.svg")
+
+
+if __name__ == "__main__":
+    main()

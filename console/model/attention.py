@@ -1,0 +1,95 @@
+"""What needs somebody's attention, worst first. Rules over what was seen; nothing is asked here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from console.model.cluster import Seen
+from console.model.disk import LogFolder
+from console.model.failure import Failure
+from console.model.local import Facts
+
+BAD: Final = "bad"
+WARN: Final = "warn"
+_LITTLE: Final = 0.10  # of a disk
+_TOO_LITTLE: Final = 0.02  # the appliance keeps 1 %, and twice that to take records again
+_LATELY_S: Final = 300.0
+_NAMED: Final = 3
+_GB: Final = 10**9
+_STORAGE: Final = "KAFKA_STORAGE_ERROR"
+
+
+@dataclass(slots=True, frozen=True)
+class Notice:
+    """level: BAD, something does not work; WARN, it may soon not. remedy: what to do, a sentence or
+    a command."""
+
+    level: str
+    what: str
+    remedy: str
+
+
+def attention(
+    lost: Failure | None,
+    facts: Facts | None,
+    folders: Sequence[LogFolder],
+    topics: dict[str, Seen],
+) -> list[Notice]:
+    """lost: why the broker does not answer. facts: of an appliance of this host; topics: of any
+    other."""
+    found = []
+    if lost is not None:
+        found.append(Notice(BAD, lost.message, lost.hint))
+    found += _offline(facts, topics)
+    found += [notice for one in folders for notice in _folder(one)]
+    if facts is not None:
+        found += _processes(facts)
+        refused = sum(one.errors.get(_STORAGE, 0) for one in facts.apis)
+        if refused:
+            what = f"{refused} answers of the last seconds were {_STORAGE}"
+            found.append(
+                Notice(BAD, what, "a disk is full or fails; the log of the appliance says")
+            )
+    return sorted(found, key=lambda one: one.level != BAD)
+
+
+def _offline(facts: Facts | None, topics: dict[str, Seen]) -> list[Notice]:
+    if facts is not None:
+        sick = {one.topic: one.offline for one in facts.topics.values() if one.offline}
+    else:
+        sick = {one.name: one.leaderless for one in topics.values() if one.leaderless}
+    if not sick:
+        return []
+    names = sorted(sick)
+    shown = ", ".join(names[:_NAMED]) + (
+        f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
+    )
+    count = sum(sick.values())
+    what = f"{count} partition{'s' if count > 1 else ''} offline: {shown}"
+    return [Notice(BAD, what, "penstock topic describe says why")]
+
+
+def _folder(one: LogFolder) -> list[Notice]:
+    if one.problem:
+        return [Notice(BAD, f"log folder {one.path} is offline: {one.problem}", "look at its disk")]
+    if one.total_bytes <= 0 or one.free_bytes >= one.total_bytes * _LITTLE:
+        return []
+    level = BAD if one.free_bytes < one.total_bytes * _TOO_LITTLE else WARN
+    share = one.free_bytes / one.total_bytes
+    what = f"the disk of {one.path} has {share:.0%} free ({one.free_bytes / _GB:.1f} GB)"
+    return [Notice(level, what, "make room on it, or keep less: retention.ms, retention.bytes")]
+
+
+def _processes(facts: Facts) -> list[Notice]:
+    found = []
+    for one in facts.processes:
+        since = facts.replaced_s.get(one.process)
+        if one.state != "ready":
+            what = f"{one.process} is {one.state}"
+            found.append(
+                Notice(BAD, what, "it is started again by itself; its log says why it ended")
+            )
+        elif since is not None and since < _LATELY_S:
+            what = f"{one.process} was replaced {since:.0f} s ago"
+            found.append(Notice(WARN, what, "the log of the appliance says why it ended"))
+    return found

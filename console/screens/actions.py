@@ -1,0 +1,117 @@
+"""Everything that can be done in the console, once: keys, footer, command palette, help, the table
+in docs/console.md and a test are made of this list.
+
+None of them changes anything in the broker.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from textual.binding import Binding, BindingType
+
+from console.screens.places import GROUPS, LISTS, LOG, OVERVIEW, TOPICS
+
+APP: Final = "everywhere"
+ROWS: Final = "in a table"
+ONE_TOPIC: Final = "in a topic"
+SCOPES: Final = (APP, ROWS, ONE_TOPIC)
+
+
+@dataclass(slots=True, frozen=True)
+class Action:
+    """call: Textual's name of the action: `action_…` of the App for APP, of the table for ROWS, of
+    the view else. keys: the first one is shown. about: a sentence. footer: shown there. palette:
+    can be found there; moving about cannot."""
+
+    call: str
+    keys: tuple[str, ...]
+    title: str
+    about: str
+    scope: str = APP
+    footer: bool = False
+    palette: bool = True
+
+
+_SEEN: Final = {
+    OVERVIEW: "What needs attention, rates, latencies, processes.",
+    TOPICS: "Every topic with its size and traffic.",
+    GROUPS: "Every consumer group with its lag.",
+    LOG: "What the console asked, as command lines.",
+}
+_SHOWN: Final = {
+    "enter": "Enter", "escape": "Esc", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home",
+    "end": "End", "up": "↑", "down": "↓", "f1": "F1",
+}  # fmt: skip
+
+ACTIONS: Final = (
+    *(
+        Action(f"go('{kind}')", (str(n),), kind.capitalize(), _SEEN[kind])
+        for n, kind in enumerate(LISTS, 1)
+    ),
+    Action(
+        "jump", (":",), "Jump", "Go to what is typed: topic orders, g billing, log.", footer=True,
+    ),
+    Action(
+        "filter", ("/",), "Filter", "Only names with these words in them; !word: without it.",
+        footer=True,
+    ),
+    Action("back", ("[",), "Back", "To where you were before."),
+    Action("forward", ("]",), "Forward", "And ahead again."),
+    Action("up", ("escape",), "Up", "From one topic to all topics, then to the overview."),
+    Action(
+        "copy", ("y",), "Copy", "Copy the command line that shows the same (OSC 52).", footer=True,
+    ),
+    Action("refresh", ("r",), "Refresh", "Ask again now."),
+    Action("pause", ("P",), "Pause", "Stop asking; once more goes on.", footer=True),
+    Action("theme", ("T",), "Light or dark", "Change between a light and a dark picture."),
+    Action("command_palette", ("ctrl+p",), "Palette", "Find an action, a topic or a group by name.",
+           palette=False),
+    Action("help", ("?", "f1"), "Help", "Show the keys that work here.", footer=True),
+    Action("quit", ("q", "ctrl+q"), "Quit", "Leave the console.",
+           footer=True),
+    Action("open", ("enter",), "Open", "Go into the row: again with a click.", ROWS, footer=True,
+           palette=False),
+    Action("move(1)", ("j", "down"), "Down", "One row down.", ROWS, palette=False),
+    Action("move(-1)", ("k", "up"), "Up", "One row up.", ROWS, palette=False),
+    Action("page(1)", ("ctrl+d", "pagedown"), "Page down", "Half a page down.", ROWS,
+           palette=False),
+    Action("page(-1)", ("ctrl+u", "pageup"), "Page up", "Half a page up.", ROWS, palette=False),
+    Action("end(False)", ("g", "home"), "First", "To the first row.", ROWS, palette=False),
+    Action("end(True)", ("G", "end"), "Last", "To the last row.", ROWS, palette=False),
+    Action("sort", ("s",), "Sort", "By the next column; after the last one as at first.", ROWS,
+           palette=False),
+    Action("changed", ("c",), "Changed", "Only settings with a value of the topic's own, or all.",
+           ONE_TOPIC, footer=True, palette=False),
+)  # fmt: skip
+
+
+def bindings(scope: str) -> list[BindingType]:
+    """Textual's bindings of a scope. What has ctrl in it works while something is typed, too."""
+    return [
+        Binding(
+            key, one.call, one.title, show=one.footer and key == one.keys[0],
+            key_display=shown(key), priority=scope == APP and key.startswith("ctrl+"),
+        )
+        for one in ACTIONS
+        if one.scope == scope
+        for key in one.keys
+    ]  # fmt: skip
+
+
+def shown(key: str) -> str:
+    """A key as people write it: ^p, Enter, Esc."""
+    if key.startswith("ctrl+"):
+        return f"^{key[-1]}"
+    return _SHOWN.get(key, key)
+
+
+def table() -> list[str]:
+    """The lines of the table of keys in docs/console.md."""
+    lines = ["| Key | | |", "|---|---|---|"]
+    for scope in SCOPES:
+        for one in ACTIONS:
+            if one.scope == scope:
+                keys = " ".join(f"`{shown(key)}`" for key in one.keys)
+                where = "" if scope == APP else f" ({scope})"
+                lines.append(f"| {keys} | {one.title}{where} | {one.about} |")
+    return lines

@@ -1,0 +1,359 @@
+"""The console: one screen with a place in its middle.
+
+    source (a thread asks) → answer, a value → `on_told` (the loop) → view.paint (widgets read it)
+
+Nothing here asks a broker, and no thread touches a widget.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widgets import Footer, Input
+
+from console.model.failure import Failure
+from console.model.link import Link
+from console.screens import lines, places, sources
+from console.screens.actions import APP, bindings
+from console.screens.group import GroupView
+from console.screens.groups import GroupsView
+from console.screens.help import HelpScreen, told
+from console.screens.journal import Journal
+from console.screens.log import LogView
+from console.screens.overview import OverviewView
+from console.screens.palette import Everything
+from console.screens.places import HOME, LISTS, LOG, History, NoPlace, Place
+from console.screens.prompt import FILTER, JUMP, Prompt
+from console.screens.rows import Rows
+from console.screens.sources import Source
+from console.screens.topic import TopicView
+from console.screens.topics import TopicsView
+from console.screens.view import View, Words
+from console.screens.world import World
+from console.show.figures import age
+
+DARK, LIGHT = "textual-dark", "textual-light"
+SWITCH_S: Final = 0.0005
+"""How long a thread that reads 10,000 topics may keep a key waiting, each time; Python's own 5 ms
+add up to what a person notices."""
+_TICK_S: Final = 0.25
+_OLD_S: Final = 10.0
+_VIEWS_MOST: Final = 8
+_VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
+    places.OVERVIEW: OverviewView,
+    places.TOPICS: TopicsView,
+    places.TOPIC: TopicView,
+    places.GROUPS: GroupsView,
+    places.GROUP: GroupView,
+}
+
+
+class Tab(Words):
+    """One of the lists, to be clicked."""
+
+    def __init__(self, kind: str, number: int) -> None:
+        super().__init__(classes="tab")
+        self.kind = kind
+        self._number = number
+
+    def on_mount(self) -> None:
+        """Its name and its key."""
+        self.say(f" {self._number} {self.kind.capitalize()} ")
+
+    def on_click(self) -> None:
+        """There."""
+        self.post_message(View.Go(Place(self.kind)))
+
+
+class ConsoleApp(App[None]):
+    """Everything that an operator sees. `world`: what is known; `here`: where they are."""
+
+    TITLE: str | None = "penstock console"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(APP)
+    COMMANDS: ClassVar[set[Any]] = {Everything}
+    CSS = """
+    #head, #tabs { height: 1; }
+    #head { background: $panel; }
+    #title { width: 1fr; height: 1; padding: 0 1; }
+    #age { width: auto; height: 1; padding: 0 1; }
+    .tab { width: auto; }
+    .tab.here { text-style: reverse; }
+    #trouble { display: none; max-height: 2; padding: 0 1; color: $text-error; text-style: bold; }
+    #trouble.there { display: block; }
+    #body { height: 1fr; }
+    #line { color: $text-muted; }
+    #line, .summary { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+
+    class Told(Message):
+        """A source has its answer."""
+
+        def __init__(self, source: Source[Any], answer: Any) -> None:
+            super().__init__()
+            self.source = source
+            self.answer = answer
+
+    def __init__(self, link: Link, first: Place = HOME) -> None:
+        """link: read-only."""
+        super().__init__()
+        self.world = World(link)
+        self.journal = Journal()
+        self.history = History(first)
+        self.is_paused = False
+        self._shown: dict[Place, View] = {}
+
+    @property
+    def here(self) -> Place:
+        """Where somebody is."""
+        return self.history.here
+
+    @property
+    def view(self) -> View:
+        """What is seen there."""
+        return self._shown[self.here]
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="head"):
+            yield Words(name="title")
+            yield Words(name="age")
+        with Horizontal(id="tabs"):
+            for number, kind in enumerate(LISTS, 1):
+                yield Tab(kind, number)
+        yield Words(name="trouble")
+        yield Vertical(id="body")
+        yield Prompt(self.world.names)
+        yield Words(name="line")
+        yield Footer(show_command_palette=False)
+
+    async def on_mount(self) -> None:
+        """Begin to ask."""
+        self.theme = DARK
+        await self._show()
+        self.set_interval(_TICK_S, self._tick)
+        self._tick()
+
+    # Sources ------------------------------------------------------------------------------------
+
+    @property
+    def _is_there(self) -> bool:
+        """Its parts are there: not yet, or not any more, while it begins or ends."""
+        return bool(self.query("#line")) and self.here in self._shown
+
+    def _tick(self) -> None:
+        if not self._is_there:
+            return
+        now = time.monotonic()
+        if not self.is_paused:
+            for source in self.world.asked(self.here):
+                if source.due(now):
+                    sources.run(
+                        source, lambda one, answer: self.post_message(self.Told(one, answer))
+                    )
+        self._frame(now)
+
+    def on_console_app_told(self, event: Told) -> None:
+        """A thread has handed over what it heard."""
+        source, answer = event.source, event.answer
+        source.ended(time.monotonic(), answer)
+        problem = answer.message if isinstance(answer, Failure) else ""
+        self.journal.note(
+            source.name, time.time(), line=source.line, took_s=source.took_s, problem=problem
+        )
+        if self._is_there:
+            self._paint()
+
+    def _paint(self) -> None:
+        if self.view.is_ready:
+            self.view.paint()
+        self._frame(time.monotonic())
+
+    def _frame(self, now: float) -> None:
+        """What stands around the view."""
+        link, cluster = self.world.link, self.world.cluster.shown
+        name = cluster.value.id if cluster.value is not None else ""
+        self.query_one("#title", Words).say(
+            ("penstock console", "bold"), "  ", (" READ-ONLY ", "reverse"), f"  {link.bootstrap}",
+            (f"  {name}" if self.size.width >= 100 else "", "dim"),
+        )  # fmt: skip
+        self._age(now)
+        for tab in self.query(Tab):
+            tab.set_class(tab.kind == self.here.tab, "here")
+        main = self.world.main(self.here).shown
+        failure = cluster.failure or main.failure
+        if failure is not None and failure.name == "NOT_LOCAL":
+            failure = None
+        trouble = self.query_one("#trouble", Words)
+        trouble.set_class(failure is not None and self.here != HOME, "there")
+        if failure is not None:
+            trouble.say(f"! {failure.message}" + (f"  → {failure.hint}" if failure.hint else ""))
+        self.query_one("#line", Words).say(f"$ {self._line()}")
+
+    def _age(self, now: float) -> None:
+        shown = self.world.main(self.here).shown
+        words, style = "asking …", "yellow"
+        if shown.value is not None:
+            old = now - shown.at_s
+            sick = shown.failure is not None
+            style = "bold red" if sick else "yellow" if old > _OLD_S else "green"
+            words = f"{'✗ lost, this is' if sick else '●'} {age(old)}{' old' if sick else ''}"
+        elif shown.failure is not None:
+            words, style = "✗ no answer", "bold red"
+        if self.is_paused:
+            words, style = f"paused  {words}", "bold yellow"
+        self.query_one("#age", Words).say((words, style))
+
+    def _line(self) -> str:
+        view = self.view
+        if isinstance(view, LogView) and view.is_ready:
+            return view.line() or lines.line(self.here, self.world.link.bootstrap, "")
+        return lines.line(self.here, self.world.link.bootstrap, self.world.data_dir)
+
+    # Places -------------------------------------------------------------------------------------
+
+    async def go(self, place: Place) -> None:
+        """Show another place."""
+        self.history.go(place)
+        await self._show()
+
+    async def _show(self) -> None:
+        """Keys are handled in other tasks than answers are: at any moment there is a view for the
+        place where somebody is, and it is painted from when it is ready."""
+        here = self.here
+        view = self._shown.pop(here, None)
+        made = view is None
+        if view is None:
+            view = self._made(here)
+        self._shown[here] = view  # the one that was seen last is the last
+        gone = []
+        for place, other in list(self._shown.items())[:-1]:
+            other.display = False
+            if len(self._shown) > _VIEWS_MOST and place.name:
+                gone.append(self._shown.pop(place))
+        view.display = True
+        if made:
+            await self.query_one("#body", Vertical).mount(view)
+        for other in gone:
+            await other.remove()
+        if self.here == here:
+            self._typed()
+            self._tick()
+
+    def _made(self, place: Place) -> View:
+        if place.kind == LOG:
+            return LogView(place, self.world, self.journal)
+        return _VIEWS[place.kind](place, self.world)
+
+    async def on_view_go(self, event: View.Go) -> None:
+        """A view or a tab leads somewhere."""
+        await self.go(event.place)
+
+    async def action_go(self, kind: str) -> None:
+        """To one of the lists."""
+        await self.go(Place(kind))
+
+    async def action_back(self) -> None:
+        """To where they were before."""
+        if self.history.back():
+            await self._show()
+
+    async def action_forward(self) -> None:
+        """And ahead again."""
+        if self.history.forward():
+            await self._show()
+
+    async def action_up(self) -> None:
+        """Out of what is being typed, out of a filter, or up."""
+        prompt, view = self.query_one(Prompt), self.view
+        if prompt.is_open or view.filter_text:
+            if prompt.kind != JUMP:
+                view.filter_text = ""
+            self._typed()
+        else:
+            await self.go(self.here.above)
+
+    # What is typed ------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What is typed into the prompt opens no other one."""
+        if action in ("jump", "filter") and isinstance(self.focused, Input):
+            return False
+        return super().check_action(action, parameters)
+
+    def action_jump(self) -> None:
+        """Ask where to."""
+        self.query_one(Prompt).open(JUMP)
+
+    def action_filter(self) -> None:
+        """Ask what to keep."""
+        if self.view.has_filter:
+            self.query_one(Prompt).open(FILTER, self.view.filter_text)
+        else:
+            self.notify("there is nothing to filter here", markup=False)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """A filter works while it is typed."""
+        prompt = self.query_one(Prompt)
+        if prompt.kind == FILTER and event.value != self.view.filter_text:
+            self.view.filter_text = event.value
+            self._paint()
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go there, or keep the filter."""
+        if self.query_one(Prompt).kind == JUMP:
+            try:
+                place = places.jump(event.value)
+            except NoPlace as wrong:
+                self.notify(str(wrong), severity="error", markup=False)
+                return
+            await self.go(place)
+        else:
+            self._typed()
+            self.world.groups.want()
+
+    def _typed(self) -> None:
+        self.query_one(Prompt).close()
+        self.view.query(Rows).first().focus()
+        self._paint()
+
+    # Everything else ----------------------------------------------------------------------------
+
+    def action_copy(self) -> None:
+        """The command line, to the terminal's clipboard."""
+        line = self._line()
+        self.copy_to_clipboard(line)
+        self.journal.note("copied", time.time(), line=line)
+        self.notify(f"copied: {line}", markup=False)
+
+    def action_refresh(self) -> None:
+        """Ask again now, also while it is paused."""
+        for source in self.world.asked(self.here):
+            source.want()
+        paused, self.is_paused = self.is_paused, False
+        self._tick()
+        self.is_paused = paused
+
+    def action_pause(self) -> None:
+        """Ask no more, or again."""
+        self.is_paused = not self.is_paused
+        self._tick()
+
+    def action_theme(self) -> None:
+        """Light or dark."""
+        self.theme = LIGHT if self.theme == DARK else DARK
+
+    def action_help(self) -> None:
+        """The keys that work here."""
+        active = self.screen.active_bindings
+        live = [(key, one.binding.action) for key, one in active.items() if one.enabled]
+        self.push_screen(HelpScreen(told(live)))
+
+
+def run(link: Link, first: Place) -> None:
+    """The console until somebody leaves it."""
+    sys.setswitchinterval(SWITCH_S)
+    ConsoleApp(link, first).run()

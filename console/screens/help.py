@@ -1,0 +1,64 @@
+"""Help: the keys that work where somebody is, read from the bindings themselves."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+
+from console.screens.actions import ACTIONS, shown
+from console.screens.view import Part, Words
+
+_OF_TEXTUAL = {
+    "app.focus_next": "To the next table.",
+    "app.focus_previous": "To the table before.",
+    "screen.copy_text": "Copy what was marked with the mouse.",
+}
+
+
+def told(bindings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """(keys, what they do) of (key, action) pairs that work now, in the order of the registry; what
+    is not known there is left out."""
+    keys: dict[str, list[str]] = {}
+    for key, call in bindings:
+        keys.setdefault(call, []).append(key)
+    about = {one.call: one.about for one in ACTIONS} | _OF_TEXTUAL
+    named = {one.call: [shown(key) for key in one.keys] for one in ACTIONS}
+    return [
+        (" ".join(named.get(call) or map(shown, keys[call])), words)
+        for call, words in about.items()
+        if call in keys
+    ]
+
+
+class HelpScreen(ModalScreen[None]):
+    """The list, until a key is pressed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        (key, "dismiss", "Close") for key in ("escape", "q", "question_mark", "f1", "enter")
+    ]
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; }
+    HelpScreen VerticalScroll {
+        width: 76; max-width: 95%; height: auto; max-height: 90%;
+        border: round $primary; padding: 0 1; background: $surface;
+    }
+    """
+
+    def __init__(self, lines: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Words()
+
+    def on_mount(self) -> None:
+        """The list is what was told at the beginning."""
+        parts: list[Part] = [("Keys that work here\n\n", "bold")]
+        for keys, about in self._lines:
+            parts += [(f"{keys:<12}", "bold cyan"), f" {about}\n"]
+        parts.append(("\nText is marked with the mouse while Shift is held. Esc closes.", "dim"))
+        self.query_one(Words).say(*parts)

@@ -1,0 +1,59 @@
+"""The command line that shows the same as a view: to read, to copy, to learn from."""
+
+import os
+import shlex
+from typing import Final
+
+from console.called import typed
+from console.model.link import DEFAULT_BOOTSTRAP
+from console.screens.places import GROUP, GROUPS, LOG, OVERVIEW, TOPIC, TOPICS, Place
+
+_LINES: Final = {
+    TOPICS: "penstock topic list -o wide",
+    TOPIC: "penstock topic describe {} -a",
+    GROUPS: "penstock group list -o wide",
+    GROUP: "penstock group describe {}",
+    LOG: "penstock console log",
+}
+
+
+def line(place: Place, bootstrap: str, data_dir: str) -> str:
+    """What to type. data_dir: of the appliance when it is one of this host, else ""."""
+    if place.kind == OVERVIEW:
+        if data_dir:
+            return typed(f"penstock stats -w --data {quoted(data_dir)}")
+        return asking("penstock topic list -o wide", bootstrap)
+    return asking(_LINES[place.kind].format(quoted(place.name)), bootstrap)
+
+
+def asking(words: str, bootstrap: str) -> str:
+    """A command that asks the broker at that address: it is named where the command would ask
+    another one."""
+    there = os.environ.get("PENSTOCK_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    return typed(words if bootstrap == there else f"{words} -b {quoted(bootstrap)}")
+
+
+def quoted(text: str) -> str:
+    """For a shell. Control characters are written as escapes: what is pasted must not end the
+    terminal's brackets around it."""
+    if text.isprintable():
+        return shlex.quote(text)
+    told = "".join(_escaped(char) for char in text)
+    return f"$'{told}'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x80
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )

@@ -1,0 +1,50 @@
+"""The command palette: every action, and every topic and group that was seen, by name."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from rich.text import Text
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from console.screens.actions import ACTIONS, Action, shown
+from console.screens.places import Place
+from console.show.output import plain
+
+if TYPE_CHECKING:
+    from console.screens.app import ConsoleApp
+
+
+class Everything(Provider):
+    """What it finds is drawn as it is: a name with brackets in it is no markup."""
+
+    async def discover(self) -> Hits:
+        """The actions."""
+        for action, run in self._actions():
+            yield DiscoveryHit(Text(action.title), run, action.title, _help(action))
+
+    async def search(self, query: str) -> Hits:
+        """Actions and names that are like it."""
+        matcher = self.matcher(query)
+        for action, run in self._actions():
+            if (score := matcher.match(action.title)) > 0:
+                yield Hit(score, Text(action.title), run, action.title, _help(action))
+        console = self._console
+        for kind, names in console.world.names().items():
+            for name in names:
+                if (score := matcher.match(name)) > 0:
+                    told = plain(f"{kind} {name}")
+                    yield Hit(score, Text(told), partial(console.go, Place(kind, name)), told)
+
+    @property
+    def _console(self) -> "ConsoleApp":
+        return cast("ConsoleApp", self.app)
+
+    def _actions(self) -> Iterator[tuple[Action, Callable[[], object]]]:
+        for action in ACTIONS:
+            if action.palette:
+                yield action, partial(self.app.run_action, action.call)
+
+
+def _help(action: Action) -> str:
+    return f"{shown(action.keys[0])}: {action.about}".replace("[", r"\[")

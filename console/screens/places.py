@@ -1,0 +1,105 @@
+"""Where somebody is in the console, how they say where to go, and where they have been."""
+
+from dataclasses import dataclass
+from typing import Final
+
+OVERVIEW: Final = "overview"
+TOPICS: Final = "topics"
+TOPIC: Final = "topic"
+GROUPS: Final = "groups"
+GROUP: Final = "group"
+LOG: Final = "log"
+
+LISTS: Final = (OVERVIEW, TOPICS, GROUPS, LOG)
+"""In the order of their tabs and of the keys 1, 2, …"""
+_ABOVE: Final = {TOPIC: TOPICS, GROUP: GROUPS}
+_MOST: Final = 100
+
+
+@dataclass(slots=True, frozen=True)
+class Place:
+    """kind: one of the above. name: of the topic or group, "" elsewhere."""
+
+    kind: str
+    name: str = ""
+
+    @property
+    def above(self) -> "Place":
+        """Where Escape leads: from a topic to the topics, from a list to the overview."""
+        return Place(_ABOVE.get(self.kind, OVERVIEW))
+
+    @property
+    def tab(self) -> str:
+        """The list that it belongs to."""
+        return _ABOVE.get(self.kind, self.kind)
+
+
+HOME: Final = Place(OVERVIEW)
+
+
+class History:
+    """The places where somebody has been, as a browser keeps them: going somewhere forgets what was
+    ahead. The oldest are forgotten."""
+
+    def __init__(self, first: Place) -> None:
+        self._places = [first]
+        self._at = 0
+
+    @property
+    def here(self) -> Place:
+        """Where they are."""
+        return self._places[self._at]
+
+    def go(self, place: Place) -> None:
+        """To another place; nothing happens when they are there."""
+        if place != self.here:
+            self._places[self._at + 1 :] = [place]
+            del self._places[:-_MOST]
+            self._at = len(self._places) - 1
+
+    def back(self) -> bool:
+        """One back; False when there is nothing."""
+        if not self._at:
+            return False
+        self._at -= 1
+        return True
+
+    def forward(self) -> bool:
+        """One ahead; False when there is nothing."""
+        if self._at + 1 == len(self._places):
+            return False
+        self._at += 1
+        return True
+
+
+class NoPlace(ValueError):
+    """There is no such place; the text says which there are."""
+
+
+def jump(text: str) -> Place:
+    """What is typed behind `:`: `topics`, `t`, `topic orders`, `groups`, `g billing` … Where a name
+    follows, the one thing of that name is meant. Raises NoPlace."""
+    word, _, name = text.strip().partition(" ")
+    name = name.strip()
+    kinds = [kind for kind in LISTS if word and kind.startswith(word)]
+    if not kinds:
+        raise NoPlace(f"there is no {word!r}: {', '.join(LISTS)}, topic NAME, group NAME")
+    kind = kinds[0]
+    if not name:
+        return Place(kind)
+    for one, above in _ABOVE.items():
+        if above == kind:
+            return Place(one, name)
+    raise NoPlace(f"{kind} takes no name: topic NAME and group NAME do")
+
+
+def keeps(filter_text: str, name: str) -> bool:
+    """Whether a name passes what was typed behind `/`: all of its words are in it, whatever the
+    case; a word that begins with `!` must not be."""
+    if not filter_text:
+        return True
+    low = name.lower()
+    return all(
+        (word[1:] not in low if len(word) > 1 else True) if word[0] == "!" else word in low
+        for word in filter_text.lower().split()
+    )

@@ -1,0 +1,253 @@
+"""A table of which only the lines on the screen are made: 10,000 rows cost what 20 do.
+
+Cells are drawn as they are, never parsed as markup: what a broker calls its topics cannot paint the
+screen. The cursor stays on its row when the rows change around it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from console.screens.actions import ROWS, bindings
+from console.show.output import plain
+
+Cell = str | tuple[str, str]
+"""What is shown, with one of STYLES."""
+STYLES: Final = ("dim", "bad", "warn", "good", "chart")
+_GAP: Final = 2
+
+
+@dataclass(slots=True, frozen=True)
+class Column:
+    """width: in characters; 0 for the one that takes what is left. right: numbers. from_width:
+    shown only in a table of at least so many characters."""
+
+    title: str
+    width: int
+    right: bool = False
+    from_width: int = 0
+
+
+class Rows(ScrollView, can_focus=True):
+    """The table. Whoever fills it gives keys, in order, and what makes a row of a key."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ROWS)
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "rows--head", "rows--cursor", *(f"rows--{name}" for name in STYLES),
+    }  # fmt: skip
+    DEFAULT_CSS = """
+    Rows { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
+    Rows > .rows--head { text-style: bold; color: $text-muted; }
+    Rows > .rows--cursor { text-style: reverse; }
+    Rows > .rows--dim { color: $text-muted; }
+    Rows > .rows--bad { color: $text-error; text-style: bold; }
+    Rows > .rows--warn { color: $text-warning; }
+    Rows > .rows--good { color: $text-success; }
+    Rows > .rows--chart { color: $text-primary; }
+    """
+
+    class Opened(Message):
+        """Somebody goes into a row."""
+
+        def __init__(self, rows: "Rows", key: str) -> None:
+            super().__init__()
+            self.rows = rows
+            self.key = key
+
+        @property
+        def control(self) -> "Rows":
+            """The table, for Textual's selectors."""
+            return self.rows
+
+    class Moved(Opened):
+        """The cursor is on another row."""
+
+    def __init__(
+        self, columns: Sequence[Column], *, name: str, empty: str = "", opens: bool = True
+    ) -> None:
+        """empty: the sentence that stands there when there is no row. opens: whether somebody can
+        go into a row."""
+        super().__init__(id=name)
+        self._columns = tuple(columns)
+        self._empty = empty
+        self._opens = opens
+        self._given: Sequence[str] = ()
+        self._keys: Sequence[str] = ()
+        self._cells: Callable[[str], Sequence[Cell]] = lambda key: (key,)
+        self._by: Callable[[str, int], Any] | None = None
+        self._cursor = 0
+        self._sorted: int | None = None
+
+    def show(
+        self,
+        keys: Sequence[str],
+        cells: Callable[[str], Sequence[Cell]],
+        by: Callable[[str, int], Any] | None = None,
+        *,
+        empty: str | None = None,
+    ) -> None:
+        """These rows from now on. cells: of a key, one for each column; called when it is seen. by:
+        what (key, column number) is sorted by, numbers with the greatest first."""
+        here = self.key
+        self._given, self._cells, self._by = keys, cells, by
+        self._empty = self._empty if empty is None else empty
+        self._order()
+        self._stay_on(here)
+
+    @property
+    def key(self) -> str | None:
+        """Of the row under the cursor, None when there is no row."""
+        return self._keys[self._cursor] if self._cursor < len(self._keys) else None
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self._keys)
+
+    def _order(self) -> None:
+        column, by = self._sorted, self._by
+        if column is None or by is None:
+            self._keys = self._given
+            return
+        numbers = bool(self._given) and not isinstance(by(self._given[0], column), str)
+        self._keys = sorted(self._given, key=lambda key: by(key, column), reverse=numbers)
+
+    def _stay_on(self, key: str | None) -> None:
+        if self._cursor >= len(self._keys) or self._keys[self._cursor] != key:
+            try:
+                self._cursor = self._keys.index(key) if key is not None else 0
+            except ValueError:  # it is gone
+                self._cursor = min(self._cursor, max(0, len(self._keys) - 1))
+        self.virtual_size = Size(self.size.width, len(self._keys) + 1)
+        self.refresh()
+        if self.key != key:
+            self._told(self.Moved)
+
+    def _told(self, kind: type[Opened]) -> None:
+        if self.key is not None:
+            self.post_message(kind(self, self.key))
+
+    # What keys and the mouse do -----------------------------------------------------------------
+
+    def action_move(self, by: int) -> None:
+        """The cursor goes so many rows down."""
+        self._to(self._cursor + by)
+
+    def action_page(self, direction: int) -> None:
+        """Half of what is seen."""
+        self._to(self._cursor + direction * max(1, (self.size.height - 1) // 2))
+
+    def action_end(self, last: bool) -> None:
+        """To the first row or the last one."""
+        self._to(len(self._keys) if last else 0)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what can be done is offered."""
+        return self._opens if action == "open" else super().check_action(action, parameters)
+
+    def action_open(self) -> None:
+        """Into the row under the cursor."""
+        self._told(self.Opened)
+
+    def action_sort(self) -> None:
+        """By the next of the columns that are seen."""
+        if self._by is None:
+            return
+        shown = [self._columns.index(one) for one, _ in self._seen()]
+        later = [n for n in shown if self._sorted is None or n > self._sorted]
+        self._sorted = later[0] if later else None
+        here = self.key
+        self._order()
+        self._stay_on(here)
+
+    def _to(self, row: int) -> None:
+        before = self._cursor
+        self._cursor = min(max(0, row), max(0, len(self._keys) - 1))
+        seen = max(1, self.size.height - 1)
+        top = self.scroll_offset.y
+        if not top <= self._cursor < top + seen:
+            to = self._cursor if self._cursor < top else self._cursor - seen + 1
+            self.scroll_to(y=to, animate=False, immediate=True)
+        self.refresh()
+        if self._cursor != before:
+            self._told(self.Moved)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click goes to a row, one on the row where the cursor is goes into it."""
+        row = event.y - 1 + self.scroll_offset.y
+        if event.y < 1 or row >= len(self._keys):
+            return
+        if row == self._cursor and self._opens:
+            self._told(self.Opened)
+        self._to(row)
+
+    def on_resize(self) -> None:
+        """The row under the cursor stays in sight."""
+        self.virtual_size = Size(self.size.width, len(self._keys) + 1)
+        self._to(self._cursor)
+
+    # What is seen -------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen: the titles, then rows from where it is scrolled to."""
+        width = self.size.width
+        base = self.rich_style
+        if y == 0:
+            head = base + self.get_component_rich_style("rows--head", partial=True)
+            return self._line([self._title(one) for one, _ in self._seen()], width, head)
+        row = y - 1 + self.scroll_offset.y
+        if row >= len(self._keys):
+            text = self._empty if not self._keys and y == 1 else ""
+            dim = base + self.get_component_rich_style("rows--dim", partial=True)
+            return Strip([Segment(set_cell_size(plain(text), width), dim)], width)
+        numbers = [n for n, one in enumerate(self._columns) if width >= one.from_width]
+        given = self._cells(self._keys[row])
+        cells = [given[n] for n in numbers]
+        if row == self._cursor and self.has_focus:
+            style = base + self.get_component_rich_style("rows--cursor", partial=True)
+            return self._line([_words(one) for one in cells], width, style)
+        return self._line(cells, width, base)
+
+    def _title(self, column: Column) -> str:
+        sorted_by = self._sorted is not None and self._columns[self._sorted] is column
+        return f"{column.title}{'↓' if sorted_by else ''}"
+
+    def _seen(self) -> list[tuple[Column, int]]:
+        """The columns that there is room for, with their widths."""
+        width = self.size.width
+        shown = [one for one in self._columns if width >= one.from_width]
+        left = width - sum(one.width for one in shown) - _GAP * (len(shown) - 1)
+        return [(one, one.width or max(4, left)) for one in shown]
+
+    def _line(self, cells: Sequence[Cell], width: int, style: Style) -> Strip:
+        parts = []
+        for (column, size), cell in zip(self._seen(), cells, strict=True):
+            own = style
+            if not isinstance(cell, str) and cell[1]:
+                own = style + self.get_component_rich_style(f"rows--{cell[1]}", partial=True)
+            parts.append(Segment(_fit(plain(_words(cell)), size, right=column.right), own))
+            parts.append(Segment(" " * _GAP, style))
+        return Strip(parts[:-1]).adjust_cell_length(width, style).crop(0, width)
+
+
+def _words(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else cell[0]
+
+
+def _fit(text: str, width: int, *, right: bool) -> str:
+    """Exactly `width` cells; what is cut off is told."""
+    there = cell_len(text)
+    if there > width:
+        return set_cell_size(text, width - 1) + "…" if width else ""
+    gap = " " * (width - there)
+    return gap + text if right else text + gap

@@ -1,0 +1,108 @@
+"""Where what is shown comes from: a Source asks in a thread of its own and keeps the last answer.
+
+A Source is a value machine: `began` and `ended` are told to it, `due` says whether to ask.
+Invariant: one request is in flight at most; whoever wants a newer answer meanwhile gets one more,
+not one each. What came last stays, with its age, when a later request fails. The thread touches no
+widget: it hands its result to the loop.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, TypeVar
+
+from console.model.failure import Failure
+
+T = TypeVar("T")
+_REST: Final = 4
+"""After an answer that took a second a source rests for at least so many: a broker with 100,000
+partitions is not asked all the time."""
+
+
+@dataclass(slots=True, frozen=True)
+class Shown(Generic[T]):
+    """value: the last answer, None before there is one; at_s: when it came, monotonic. failure: why
+    the last request failed, None when it did not."""
+
+    value: T | None = None
+    at_s: float = 0.0
+    failure: Failure | None = None
+
+
+class Source(Generic[T]):
+    """name: what it is called in the log. line: the command that asks the same. every_s: how long
+    it rests after an answer; retry_s: after a failure."""
+
+    def __init__(
+        self, name: str, line: str, ask: Callable[[], T], *, every_s: float, retry_s: float = 1.0
+    ) -> None:
+        self.name = name
+        self.line = line
+        self.ask = ask
+        self.shown: Shown[T] = Shown()
+        self.took_s = 0.0
+        self._every_s = every_s
+        self._retry_s = retry_s
+        self._began_s: float | None = None
+        self._due_s = 0.0
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it is being asked."""
+        return self._began_s is not None
+
+    def due(self, now_s: float) -> bool:
+        """Whether it is time to ask."""
+        return not self.in_flight and now_s >= self._due_s
+
+    def want(self) -> None:
+        """An answer newer than this moment: at once, or after the request in flight."""
+        self._due_s = 0.0
+
+    def began(self, now_s: float) -> None:
+        """It is being asked."""
+        assert not self.in_flight, "one request at a time"
+        self._began_s = now_s
+        self._due_s = float("inf")
+
+    def ended(self, now_s: float, answer: T | Failure) -> None:
+        """What came of the request."""
+        assert self._began_s is not None, "nothing was asked"
+        self.took_s = now_s - self._began_s
+        self._began_s = None
+        if isinstance(answer, Failure):
+            self.shown = replace(self.shown, failure=answer)
+            rest = self._retry_s
+        else:
+            first = self.shown.value is None  # it also connected, and loaded what it needs
+            self.shown = Shown(answer, now_s)
+            rest = self._every_s if first else max(self._every_s, self.took_s * _REST)
+        self._due_s = min(self._due_s, now_s + rest)  # 0 when more was wanted meanwhile
+
+
+def run(source: Source[Any], hand_over: Callable[[Source[Any], Any], object]) -> None:
+    """Ask a source in a thread, which does not keep the program from ending. hand_over: takes the
+    source and its answer, a Failure or a value, to the loop; it raises RuntimeError when that has
+    ended."""
+    source.began(time.monotonic())
+
+    def work() -> None:
+        answer = _answer(source)
+        with suppress(RuntimeError):
+            hand_over(source, answer)
+
+    threading.Thread(target=work, name=f"ask {source.name}", daemon=True).start()
+
+
+def _answer(source: Source[Any]) -> Any:
+    try:
+        return source.ask()
+    except Failure as failure:
+        return failure
+    except Exception as fault:  # whatever it is, the screen must say it
+        return Failure(
+            f"{source.name}: {type(fault).__name__}: {fault}", "this is a fault of the console",
+            name="FAULT",
+        )  # fmt: skip

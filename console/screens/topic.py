@@ -1,0 +1,147 @@
+"""One topic: its traffic, its partitions, and its settings with what each is for."""
+
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from console.model.configs import Setting
+from console.model.topics import Partition
+from console.screens.actions import ONE_TOPIC, bindings
+from console.screens.rows import Cell, Column, Rows
+from console.screens.view import View, Words
+from console.screens.world import TopicSeen
+from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
+
+_WIDE: Final = 100
+_OWN: Final = "topic"
+_PARTITIONS: Final = (
+    Column("PARTITION", 9, right=True),
+    Column("START", 19, right=True),
+    Column("END", 19, right=True),
+    Column("RECORDS", 9, right=True),
+    Column("LEADER", 6, right=True),
+    Column("REPLICAS", 14, from_width=_WIDE),
+    Column("IN SYNC", 14, from_width=_WIDE),
+    Column("", 0),
+)
+_SETTINGS: Final = (
+    Column("SETTING", 34),
+    Column("VALUE", 20),
+    Column("SOURCE", 0),
+    Column("DEFAULT", 40, from_width=120),
+)
+
+
+class TopicView(View):
+    """Two tables, Tab goes from one to the other; below, what the setting under the cursor does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ONE_TOPIC)
+    DEFAULT_CSS = """
+    TopicView #partitions { height: 2fr; }
+    TopicView #settings { height: 3fr; border-top: solid $foreground 20%; }
+    TopicView #about { height: 3; color: $text-muted; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Words(name="summary", classes="summary")
+        yield Rows(_PARTITIONS, name="partitions", opens=False)
+        yield Rows(_SETTINGS, name="settings", opens=False)
+        yield Words(name="about")
+
+    def on_mount(self) -> None:
+        """All settings are shown at first."""
+        self._only_own = False
+
+    def action_changed(self) -> None:
+        """Only what was set for this topic, or everything."""
+        self._only_own = not self._only_own
+        self.paint()
+
+    def paint(self) -> None:
+        seen = self.world.main(self.place).shown.value
+        if seen is None:
+            self.query_one("#partitions", Rows).show([], lambda key: (key,), empty=self.waiting())
+            self.query_one("#settings", Rows).show([], lambda key: (key,))
+            return
+        assert isinstance(seen, TopicSeen)
+        self._summary(seen)
+        parts = {str(one.partition): one for one in seen.topic.partitions}
+        self.query_one("#partitions", Rows).show(
+            list(parts), lambda key: _partition(parts[key]), lambda key, n: _by(parts[key], n)
+        )
+        own = {one.key: one for one in seen.settings if one.source == _OWN}
+        rest = {} if self._only_own else {one.key: one for one in seen.settings}
+        found = own | rest  # what was set here comes first
+        self.query_one("#settings", Rows).show(
+            list(found), lambda key: _setting(found[key]), lambda key, n: _words(found[key])[n],
+            empty="nothing is set for this topic: c shows all settings",
+        )  # fmt: skip
+        self._about(found)
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Another setting is under the cursor."""
+        event.stop()
+        self.paint()
+
+    def _summary(self, seen: TopicSeen) -> None:
+        topic = seen.topic
+        words = f"{some(topic.partition_count, 'partition')}  {short(topic.records)} records"
+        facts = self.world.facts.shown.value
+        rate = facts.topics.get(topic.name) if facts is not None else None
+        past = facts.of_topics.get(topic.name, ()) if facts is not None else ()
+        self.query_one("#summary", Words).say(
+            (topic.name, "bold"), f"  {words}",
+            f"  {in_bytes(rate.size_mb * 1e6)}" if rate else "",
+            f"   in {in_bytes(rate.in_mb_s * 1e6)}/s " if rate else "",
+            spark([one[0] for one in past], min(len(past), 16)),
+            f"  out {in_bytes(rate.out_mb_s * 1e6)}/s " if rate else "",
+            spark([one[1] for one in past], min(len(past), 16)),
+        )  # fmt: skip
+
+    def _about(self, found: dict[str, Setting]) -> None:
+        one = found.get(self.query_one("#settings", Rows).key or "")
+        about = self.query_one("#about", Words)
+        if one is None:
+            about.say("")
+            return
+        default = f"  default {one.default}" if one.default is not None else ""
+        doc = one.doc or "What it is for is not told over TLS or SASL."
+        about.say((one.key, "bold"), f"  {one.type}{default}\n", " ".join(doc.split()))
+
+
+def _partition(one: Partition) -> tuple[Cell, ...]:
+    known = [NOT_KNOWN if value is None else str(value) for value in (one.start, one.end)]
+    return (
+        str(one.partition),
+        *known,
+        short(one.records),
+        str(one.leader) if one.leader is not None else ("none", "bad"),
+        ",".join(map(str, one.replicas)),
+        ",".join(map(str, one.isr)),
+        (one.problem, "bad") if one.problem else "",
+    )
+
+
+def _by(one: Partition, column: int) -> int:
+    """Numbers that are not known come last."""
+    leader = -1 if one.leader is None else one.leader
+    values = (one.partition, one.start, one.end, one.records, leader, *(0, 0), bool(one.problem))
+    value = values[column]
+    return -1 if value is None else int(value)
+
+
+def _words(one: Setting) -> tuple[str, ...]:
+    value = "(secret)" if one.sensitive else one.value
+    return (
+        one.key,
+        NOT_KNOWN if value is None else value,
+        one.source,
+        NOT_KNOWN if one.default is None else one.default,
+    )
+
+
+def _setting(one: Setting) -> tuple[Cell, ...]:
+    style = "" if one.source == _OWN else "dim"
+    key, value, source, default = _words(one)
+    return (key, "warn" if style == "" else ""), value, (source, style), (default, "dim")

@@ -1,0 +1,117 @@
+"""Topics: every topic with its size and its traffic of the last minute."""
+
+from typing import Any, ClassVar, Final
+
+from textual.app import ComposeResult
+
+from console.model.cluster import Seen
+from console.model.local import Facts
+from console.model.stats import TopicRate
+from console.screens.places import TOPIC, Place, keeps
+from console.screens.rows import Cell, Column, Rows
+from console.screens.view import View, Words
+from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
+
+_SPARK: Final = 12
+_WIDE: Final = 100
+_COLUMNS: Final = (
+    Column("TOPIC", 0),
+    Column("PARTS", 6, right=True),
+    Column("RECORDS", 7, right=True),
+    Column("SIZE", 7, right=True),
+    Column("IN/S", 8, right=True),
+    Column("", _SPARK, from_width=_WIDE),
+    Column("OUT/S", 8, right=True),
+    Column("", _SPARK, from_width=_WIDE),
+    Column("REPLICAS", 8, right=True, from_width=_WIDE),
+    Column("STATE", 9),
+)
+
+
+class TopicsView(View):
+    """The list. Enter goes into a topic."""
+
+    has_filter: ClassVar[bool] = True
+
+    def compose(self) -> ComposeResult:
+        yield Words(name="summary", classes="summary")
+        yield Rows(_COLUMNS, name="topics")
+
+    def paint(self) -> None:
+        facts = self.world.facts.shown.value
+        if facts is not None and not self.world.is_foreign:
+            found = facts.topics
+            self._paint(
+                list(found), lambda name: _local(name, facts), lambda n, c: _by(found[n], c)
+            )
+            return
+        seen = self.world.topics.shown.value
+        if seen is not None:
+            self._paint(list(seen), lambda name: _foreign(seen[name]), lambda n, c: _of(seen[n], c))
+            return
+        self.query_one(Words).say("")
+        self.query_one(Rows).show([], lambda key: (key,), empty=self.waiting())
+
+    def _paint(self, names: list[str], cells: Any, by: Any) -> None:
+        typed = self.filter_text
+        shown = [
+            name for name in names if keeps(typed, name) and (typed or not name.startswith("__"))
+        ]
+        hidden = len(names) - len(shown)
+        said = some(len(shown), "topic")
+        if typed:
+            said = f"{len(shown)} of {len(names)} topics: /{typed}  (Esc shows all)"
+        elif hidden:
+            said += f", {hidden} internal: /__ shows them"
+        if self.world.is_foreign:
+            said += "; sizes and rates are known of an appliance of this host only"
+        self.query_one(Words).say((said, "dim"))
+        empty = "no topic is called so" if typed else "no topic yet: penstock topic create NAME"
+        self.query_one(Rows).show(shown, cells, by, empty=empty)
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Into the topic."""
+        event.stop()
+        self.post_message(self.Go(Place(TOPIC, event.key)))
+
+
+def _local(name: str, facts: Facts) -> tuple[Cell, ...]:
+    one = facts.topics[name]
+    past = facts.of_topics.get(name, ())
+    return (
+        name,
+        str(one.partitions),
+        short(one.records),
+        in_bytes(one.size_mb * 1e6),
+        _rate(one.in_mb_s),
+        (spark([each[0] for each in past], _SPARK), "chart"),
+        _rate(one.out_mb_s),
+        (spark([each[1] for each in past], _SPARK), "chart"),
+        ("1", "dim"),
+        (f"{one.offline} offline", "bad") if one.offline else ("", ""),
+    )
+
+
+def _foreign(one: Seen) -> tuple[Cell, ...]:
+    lost = (f"{one.leaderless} offline", "bad") if one.leaderless else ("", "")
+    none: Cell = (NOT_KNOWN, "dim")
+    return (
+        one.name, str(one.partitions), none, none, none, "", none, "", str(one.replicas), lost,
+    )  # fmt: skip
+
+
+def _rate(mb_s: float) -> Cell:
+    return in_bytes(mb_s * 1e6) if mb_s else ("0", "dim")
+
+
+def _by(one: TopicRate, column: int) -> str | float:
+    values: tuple[str | float, ...] = (
+        one.topic, one.partitions, one.records, one.size_mb, one.in_mb_s, one.in_mb_s,
+        one.out_mb_s, one.out_mb_s, 1, one.offline,
+    )  # fmt: skip
+    return values[column]
+
+
+def _of(one: Seen, column: int) -> str | float:
+    by: dict[int, str | float] = {0: one.name, 8: one.replicas, 9: one.leaderless}
+    return by.get(column, one.partitions)

@@ -1,0 +1,72 @@
+"""What all views share: a place, the world they read, and being painted when it has changed."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Static
+
+from console.screens.places import Place
+from console.screens.world import World
+from console.show.output import plain
+
+Part = str | tuple[str, str]
+"""Words, or words with a style of rich."""
+
+
+class View(Vertical):
+    """One place on the screen. `paint` is called whenever something may have changed; it reads the
+    world's last answers and asks nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+    DEFAULT_CSS = "View { height: 1fr; }"
+    has_filter: ClassVar[bool] = False
+
+    class Go(Message):
+        """Somebody wants to see another place."""
+
+        def __init__(self, place: Place) -> None:
+            super().__init__()
+            self.place = place
+
+    def __init__(self, place: Place, world: World) -> None:
+        super().__init__()
+        self.place = place
+        self.world = world
+        self.filter_text = ""
+        self.is_ready = False
+
+    def on_mount(self) -> None:
+        """Its parts are there."""
+        self.is_ready = True
+
+    def paint(self) -> None:
+        """Show what is known now."""
+
+    def waiting(self) -> str:
+        """What stands where nothing is known yet."""
+        source = self.world.main(self.place)
+        failure = source.shown.failure or self.world.cluster.shown.failure
+        return failure.message if failure is not None else "asking …"
+
+
+class Words(Static):
+    """Text that is drawn as it is: no markup is parsed in it, control characters are escaped."""
+
+    DEFAULT_CSS = "Words { height: auto; }"
+
+    def __init__(self, *, name: str | None = None, classes: str | None = None) -> None:
+        super().__init__(Text(), markup=False, id=name, classes=classes)
+        self.told = ""
+
+    def say(self, *parts: Part) -> None:
+        """These parts after each other, plain or with a style of rich."""
+        text = Text(no_wrap=False, overflow="fold")
+        for part in parts:
+            words, style = (part, "") if isinstance(part, str) else part
+            text.append("\n".join(map(plain, words.split("\n"))), style or None)
+        if text.plain != self.told or text.spans:
+            self.told = text.plain
+            self.update(text)

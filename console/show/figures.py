@@ -1,0 +1,95 @@
+"""Numbers as a person reads them, and as little pictures of block characters. Nothing here knows
+where they come from.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+_UNITS: Final = ("", "k", "M", "G", "T", "P", "E")
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+NOT_KNOWN: Final = "-"
+
+
+def short(number: float | None) -> str:
+    """At most five characters from 0 to 10^18, e.g. 0, 0.02, 7.25, 940, 12.3k, 1.02M; `-` for
+    None."""
+    if number is None:
+        return NOT_KNOWN
+    if number < 0:
+        return f"-{short(-number)}"
+    if number < 1000 and number == int(number):
+        return str(int(number))
+    if number < 999.5:
+        digits = 0 if number >= 100 else 1 if number >= 10 else 2
+        return f"{number:.{digits}f}" if number >= 0.005 else "~0"
+    for power, unit in enumerate(_UNITS):
+        value = number / 1000**power
+        if value < 999.5:
+            return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f}{unit}"
+    return f"{number:.1e}"
+
+
+def in_bytes(number: float | None) -> str:
+    """Of 0 and more, decimal, as disks and networks are sold: 0 B, 12.3 MB; `-` for None."""
+    if number is None:
+        return NOT_KNOWN
+    if number < 999.5:
+        return f"{number:.0f} B" if number >= 0.5 or not number else "~0 B"
+    told = short(number)
+    return f"{told[:-1]} {told[-1]}B" if told[-1] in _UNITS[1:] else f"{told} B"
+
+
+def age(seconds: float | None) -> str:
+    """A span by its two greatest units at most: 0 s, 45 s, 12 min, 3 h 20 min, 3 d 4 h."""
+    if seconds is None:
+        return NOT_KNOWN
+    whole = max(0, int(seconds))
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min"
+    if whole < _DAY:
+        minutes = whole % _HOUR // _MINUTE
+        return f"{whole // _HOUR} h" + (f" {minutes} min" if minutes else "")
+    hours = whole % _DAY // _HOUR
+    return f"{whole // _DAY} d" + (f" {hours} h" if hours else "")
+
+
+def took(seconds: float) -> str:
+    """How long something took: 79 ms, 1.42 s."""
+    return f"{short(seconds * 1000)} ms" if seconds < 0.9995 else f"{short(seconds)} s"
+
+
+def some(count: int, thing: str) -> str:
+    """1 topic, 2 topics."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def spark(values: Sequence[float], width: int) -> str:
+    """The last `width` values as one line, the newest at the right, in proportion to the greatest
+    of them. What is more than nothing is seen."""
+    return bars(values, width, 1)[0]
+
+
+def bars(values: Sequence[float], width: int, height: int) -> list[str]:
+    """The same, `height` lines high, the topmost first."""
+    shown = list(values[-width:]) if width > 0 else []
+    top = max(shown, default=0.0)
+    eighths = [_eighths(one, top, height) for one in shown]
+    return [
+        "".join(_EIGHTHS[min(8, max(0, one - 8 * line))] for one in eighths).rjust(width)
+        for line in reversed(range(height))
+    ]
+
+
+def _eighths(value: float, top: float, height: int) -> int:
+    if value <= 0 or top <= 0:
+        return 0
+    return max(1, round(value / top * height * 8))
+
+
+def meter(share: float, width: int) -> str:
+    """A filled part (0 to 1) of `width` characters."""
+    filled = round(min(max(share, 0.0), 1.0) * width)
+    return "█" * filled + "░" * (width - filled)

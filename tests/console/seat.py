@@ -1,0 +1,70 @@
+"""Somebody who sits at the console: presses keys, waits for what must be seen, reads the screen."""
+
+import asyncio
+
+from console.model.link import Link
+from console.screens.app import ConsoleApp
+from console.screens.places import HOME
+
+SMALL, LARGE = (80, 24), (200, 50)
+_LIMIT_S = 30.0
+_LOOK_S = 0.02
+
+
+class Seat:
+    def __init__(self, app, pilot):
+        self.app = app
+        self.press = pilot.press
+        self.click = pilot.click
+        self._pilot = pilot
+
+    def lines(self):
+        """What is on the screen, line by line."""
+        strips = self.app.screen._compositor.render_strips()
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    def text(self):
+        return "\n".join(self.lines())
+
+    def line(self, words):
+        """The first line with these words in it, "" when there is none."""
+        return next((line for line in self.lines() if words in line), "")
+
+    async def until(self, holds, about=""):
+        """Wait until something holds, with the screen in the message when it never does."""
+        for _ in range(round(_LIMIT_S / _LOOK_S)):
+            if holds():
+                return
+            await self._pilot.pause(_LOOK_S)
+        raise AssertionError(f"never seen: {about}\n{self.text()}")
+
+    async def sees(self, *words):
+        """Wait until all of these are on the screen."""
+        for one in words:
+            await self.until(lambda one=one: one in self.text(), one)
+
+    async def misses(self, words):
+        """Wait until this is not on the screen any more."""
+        await self.until(lambda: words not in self.text(), f"a screen without {words!r}")
+
+    async def type(self, text):
+        await self.press(*text)
+
+
+def reading(bootstrap):
+    """A Link that only reads, as the command makes it."""
+    return Link(bootstrap, {"reconnect.backoff.max.ms": "500"}, 10.0, read_only=True)
+
+
+def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None):
+    """Open a console and let `act`, a coroutine function of a Seat, use it. prepare: is given the
+    app before it asks anything."""
+
+    async def play():
+        app = ConsoleApp(reading(bootstrap), first)
+        if prepare is not None:
+            prepare(app)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await act(Seat(app, pilot))
+
+    asyncio.run(play())

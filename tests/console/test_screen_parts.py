@@ -1,0 +1,295 @@
+"""The console's parts that decide: places, sources, what needs attention, figures, the log."""
+
+import shlex
+import subprocess
+
+import pytest
+
+from console.model.attention import BAD, WARN, attention
+from console.model.cluster import Seen
+from console.model.disk import LogFolder
+from console.model.failure import Failure
+from console.model.local import Facts
+from console.model.stats import ApiRate, ProcessRate, TopicRate
+from console.screens import actions, lines, places
+from console.screens.group import _spans
+from console.screens.journal import MOST, Journal
+from console.screens.places import HOME, History, NoPlace, Place, jump, keeps
+from console.screens.sources import Source
+from console.show import figures
+
+MOST_64 = (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "place"),
+    [
+        ("topics", Place("topics")),
+        ("t", Place("topics")),
+        (" topic  orders ", Place("topic", "orders")),
+        ("g a group with blanks", Place("group", "a group with blanks")),
+        ("group [/red]", Place("group", "[/red]")),
+        ("log", Place("log")),
+        ("o", HOME),
+    ],
+)
+def test_where_a_jump_leads(typed, place):
+    assert jump(typed) == place
+
+
+@pytest.mark.parametrize("typed", ["", "x", "topicss", "log today", "overview x", "["])
+def test_a_jump_to_nowhere_says_where_one_can_go(typed):
+    with pytest.raises(NoPlace):
+        jump(typed)
+
+
+def test_a_history_is_that_of_a_browser():
+    here = History(HOME)
+    for kind in ("topics", "groups", "groups"):
+        here.go(Place(kind))
+    assert here.back() and here.here == Place("topics")
+    assert here.back() and not here.back() and here.here == HOME
+    assert here.forward() and here.here == Place("topics")
+    here.go(Place("log"))
+    assert not here.forward() and here.back() and here.here == Place("topics")
+    for n in range(1000):
+        here.go(Place("topic", str(n)))
+    steps = 0
+    while here.back():
+        steps += 1
+    assert steps < 200
+
+
+def test_escape_leads_up_from_everywhere():
+    for kind in (*places.LISTS, "topic", "group"):
+        place, steps = Place(kind, "x"), 0
+        while place != HOME:
+            place, steps = place.above, steps + 1
+        assert steps <= 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "kept"),
+    [
+        ("", "orders", True),
+        ("ORD", "orders", True),
+        ("or ers", "orders", True),
+        ("or !ers", "orders", False),
+        ("!", "orders", True),
+        ("[/red]", "a[/red]b", True),
+        ("ord\\", "orders", False),
+    ],
+)
+def test_what_a_filter_keeps(typed, name, kept):
+    assert keeps(typed, name) is kept
+
+
+def test_one_request_is_in_flight_and_wishes_for_more_are_one():
+    asked = Source("x", "", lambda: 1, every_s=10.0)
+    assert asked.due(0.0)
+    asked.began(0.0)
+    assert not asked.due(100.0), "it is asked already"
+    for _ in range(5):
+        asked.want()
+    assert not asked.due(100.0)
+    asked.ended(2.0, 7)
+    assert asked.shown.value == 7 and asked.shown.at_s == 2.0
+    assert asked.due(2.0), "somebody wanted a newer answer than that one"
+    asked.began(2.0)
+    asked.ended(3.0, 8)
+    assert not asked.due(12.9) and asked.due(13.0)
+
+
+def test_an_answer_stays_when_a_later_request_fails_and_is_tried_again_soon():
+    asked = Source("x", "", lambda: 1, every_s=10.0, retry_s=1.0)
+    asked.began(0.0)
+    asked.ended(1.0, "old")
+    asked.began(11.0)
+    gone = Failure("gone")
+    asked.ended(11.5, gone)
+    assert asked.shown.value == "old" and asked.shown.at_s == 1.0
+    assert asked.shown.failure is gone
+    assert asked.due(12.5)
+    asked.began(12.5)
+    asked.ended(13.0, "new")
+    assert asked.shown.value == "new" and asked.shown.failure is None
+
+
+def test_who_answers_slowly_is_asked_seldom():
+    asked = Source("x", "", lambda: 1, every_s=1.0)
+    asked.began(0.0)
+    asked.ended(5.0, 1)
+    assert asked.due(6.0), "the first answer was slow because everything was loaded for it"
+    asked.began(6.0)
+    asked.ended(11.0, 1)
+    assert not asked.due(30.0) and asked.due(31.0)
+
+
+# What needs attention -----------------------------------------------------------------------------
+
+
+def facts(processes=(), topics=(), apis=(), replaced=None):
+    return Facts(
+        "d", 0, False, list(apis), list(processes), {one.topic: one for one in topics}, (), {},
+        replaced or {},
+    )  # fmt: skip
+
+
+def process(name, state="ready"):
+    return ProcessRate(name, 1, state, 0.0, 0.0, 0.0, 0.0)
+
+
+def topic(name, offline):
+    return TopicRate(name, 3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, offline)
+
+
+def test_what_is_well_needs_no_attention():
+    well = facts([process("control")], [topic("a", 0)])
+    disk = LogFolder("/d", 1000, 500, 0)
+    assert attention(None, well, [disk], {}) == []
+    assert attention(None, None, [LogFolder("/d", -1, -1, 0)], {"a": Seen("a", 1, 1, 0)}) == []
+
+
+def test_each_trouble_is_told_with_a_remedy_worst_first():
+    sick = facts(
+        [process("control"), process("ioproc-0", "starting"), process("netproc-0")],
+        [topic(name, 2) for name in "abcde"],
+        [ApiRate("Produce", 9, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, {"KAFKA_STORAGE_ERROR": 4})],
+        {"netproc-0": 12.0, "control": 9999.0},
+    )
+    folders = [
+        LogFolder("/full", 1000, 10, 0),
+        LogFolder("/soon", 1000, 90, 0),
+        LogFolder("/gone", -1, -1, 0, "KAFKA_STORAGE_ERROR"),
+    ]
+    found = attention(Failure("it is lost", "start it"), sick, folders, {})
+    told = [one.what for one in found]
+    assert told[0] == "it is lost" and found[0].remedy == "start it"
+    assert "10 partitions offline: a, b, c and 2 more" in told
+    assert "ioproc-0 is starting" in told
+    assert "netproc-0 was replaced 12 s ago" in told
+    assert not any("control" in one for one in told), "that was long ago"
+    assert any("/gone is offline: KAFKA_STORAGE_ERROR" in one for one in told)
+    assert any("4 answers" in one for one in told)
+    levels = {one.what.split()[3]: one.level for one in found if one.what.startswith("the disk")}
+    assert levels == {"/full": BAD, "/soon": WARN}
+    assert [one.level for one in found] == sorted(
+        (one.level for one in found), key=[BAD, WARN].index
+    )
+    assert all(one.remedy for one in found)
+
+
+def test_partitions_that_nobody_leads_are_told_of_any_kafka():
+    (found,) = attention(None, None, [], {"a": Seen("a", 3, 1, 1), "b": Seen("b", 1, 1, 0)})
+    assert found.what == "1 partition offline: a"
+
+
+# Figures ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (None, "-"), (0, "0"), (0.001, "~0"), (0.02, "0.02"), (7.25, "7.25"), (42, "42"),
+        (99.96, "100.0"), (940.2, "940"), (999.6, "1.00k"), (12_345, "12.3k"), (1e6, "1.00M"),
+        (999_999, "1.00M"), (MOST_64, "9.22E"), (-MOST_64 - 1, "-9.22E"), (-5, "-5"),
+    ],
+)  # fmt: skip
+def test_numbers_are_short(number, told):
+    assert figures.short(number) == told
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (0, "0 B"), (0.2, "~0 B"), (940, "940 B"), (12_345_678, "12.3 MB"), (None, "-"),
+        (1e3, "1.00 kB"),
+    ],
+)  # fmt: skip
+def test_bytes_are_decimal(number, told):
+    assert figures.in_bytes(number) == told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (None, "-"), (-1, "0 s"), (59.9, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"),
+        (12_000, "3 h 20 min"), (86_400, "1 d"), (273_600, "3 d 4 h"), (1e12, "11574074 d 1 h"),
+    ],
+)  # fmt: skip
+def test_ages_have_two_units_at_most(seconds, told):
+    assert figures.age(seconds) == told
+
+
+def test_sparks_keep_what_is_newest_and_show_what_is_little():
+    assert figures.spark([], 3) == "   "
+    assert figures.spark([0, 0], 3) == "   "
+    assert figures.spark([8, 4, 0.001, 0], 4) == "█▄▁ "
+    assert figures.spark([100, 1, 1], 2) == "██"
+    assert figures.spark([1], 0) == ""
+    high = figures.bars([1, 2, 4], 3, 2)
+    assert high == ["  █", "▄██"]
+
+
+def test_a_meter_is_never_more_than_full():
+    assert [figures.meter(share, 4) for share in (-1, 0.5, 9)] == ["░░░░", "██░░", "████"]
+
+
+def test_partitions_are_told_as_spans():
+    assert _spans([0, 1, 2, 5, 7, 8]) == "0-2,5,7-8"
+
+
+# Command lines and the log ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["orders", "a b", "it's", "$(reboot)", "a\nb", "\x1b[201~rm", "tab\t'\\", "é\u202e"]
+)
+def test_a_name_means_itself_to_a_shell_and_has_no_control_characters(name):
+    told = lines.quoted(name)
+    assert told.isprintable()
+    done = subprocess.run(
+        ["bash", "-c", f"printf %s {told}"], capture_output=True, check=True, timeout=30
+    )
+    assert done.stdout.decode() == name
+
+
+def test_bytes_that_are_no_text_can_be_typed_too():
+    done = subprocess.run(
+        ["bash", "-c", f"printf %s {lines.quoted(chr(0xDCFF))}"],
+        capture_output=True, check=True, timeout=30,
+    )  # fmt: skip
+    assert done.stdout == b"\xff"
+
+
+def test_the_line_of_each_place_names_what_it_shows(monkeypatch):
+    monkeypatch.delenv("PENSTOCK_BOOTSTRAP", raising=False)
+    told = lines.line(Place("topic", "a b"), "localhost:9092", "")
+    assert shlex.split(told)[-4:] == ["topic", "describe", "a b", "-a"]
+    told = lines.line(Place("group", "g"), "far:1", "")
+    assert told.endswith("group describe g -b far:1")
+    assert lines.line(HOME, "far:1", "/data").endswith("stats -w --data /data")
+    for kind in places.LISTS:
+        assert "penstock" in lines.line(Place(kind), "far:1", "")
+
+
+def test_the_log_counts_what_is_the_same_and_tells_what_changed():
+    journal = Journal()
+    for n in range(3):
+        journal.note("cluster", n, line="x", took_s=0.5)
+    journal.note("cluster", 3, line="x", problem="gone")
+    journal.note("cluster", 4, line="x", problem="gone")
+    journal.note("cluster", 5, line="x")
+    told = [(one.problem, one.times, one.first_s, one.last_s) for one in journal.entries.values()]
+    assert told == [("", 3, 0, 2), ("gone", 2, 3, 4), ("", 1, 5, 5)]
+    for n in range(2 * MOST):
+        journal.note(f"topic {n}", n)
+    journal.note("cluster", 9, line="x")
+    assert len(journal.entries) == MOST
+
+
+def test_the_page_of_keys_is_the_registry():
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "docs" / "console.md").read_text()
+    assert "\n".join(actions.table()) in page, "python -m console.screens.pictures docs"

@@ -1,0 +1,264 @@
+"""The console as somebody uses it: keys are pressed, the screen is read, over a real appliance."""
+
+import re
+import socket
+
+import pytest
+
+from console.model.failure import Failure
+from console.screens.actions import ACTIONS, APP, ONE_TOPIC, ROWS
+from console.screens.app import ConsoleApp
+from console.screens.places import Place
+from console.screens.rows import Rows
+from console.screens.topic import TopicView
+from tests.console.seat import LARGE, SMALL, reading, sit
+
+
+@pytest.fixture(scope="module")
+def filled(run, appliance):
+    """The session's appliance with two topics, and a group that is behind."""
+    run("topic", "create", "screens.orders", "-p", "3", "-c", "retention.ms=7d")
+    run("topic", "create", "screens.quiet", "-p", "1")
+    run("produce", "screens.orders", "-p", "0", stdin="".join(f"{n}\n" for n in range(500)))
+    run("consume", "screens.orders", "-g", "screens.readers", "-n", "100")
+    return appliance
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_overview_tells_how_it_is(filled, size):
+    async def act(seat):
+        await seat.sees("Nothing needs attention", "Requests", "Disk", "netproc-0", "ready")
+        await seat.sees("Metadata", "P99 MS", "READ-ONLY", filled.bootstrap)
+        assert len(seat.lines()) == size[1]
+        assert all(len(line) <= size[0] for line in seat.lines())
+        assert "penstock stats -w --data" in seat.line("$ ")
+
+    sit(filled.bootstrap, act, size=size)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_topics_are_found_and_opened(filled, size):
+    async def act(seat):
+        await seat.press("2")
+        await seat.sees("screens.orders", "500", "screens.quiet")
+        await seat.press("/")
+        await seat.type("SCREENS !quiet")
+        await seat.misses("screens.quiet ")
+        await seat.press("enter", "enter")
+        await seat.sees("PARTITION", "retention.ms", "604800000", "cleanup.policy")
+        assert re.search(r" 0 +0 +500 +500 +1", seat.text())
+        await seat.press("c")
+        await seat.misses("cleanup.policy ")
+        await seat.press("c", "tab", "j")
+        await seat.sees("What happens to old segments", "list  default delete")
+        assert "penstock topic describe screens.orders -a" in seat.line("$ ")
+
+    sit(filled.bootstrap, act, size=size)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_groups_and_their_lag(filled, size):
+    async def act(seat):
+        await seat.press("3")
+        await seat.sees("screens.readers", "empty")
+        await seat.until(lambda: seat.line("screens.readers").endswith(" 400"), "its lag")
+        await seat.press(":")
+        await seat.type("g screens.readers")
+        await seat.press("enter")
+        await seat.sees("COMMITTED", "nobody reads with it now", "lag 400")
+        assert re.search(r"screens.orders +0 +100 +500 +400", seat.text())
+
+    sit(filled.bootstrap, act, size=size)
+
+
+def test_the_members_of_a_group_are_shown(filled):
+    from confluent_kafka import Consumer
+
+    consumer = Consumer(
+        {"bootstrap.servers": filled.bootstrap, "group.id": "screens.live", "client.id": "[/red]"}
+    )
+    assigned = []
+    consumer.subscribe(["screens.orders"], on_assign=lambda _, found: assigned.extend(found))
+    while not assigned:
+        consumer.poll(0.05)
+    try:
+
+        async def act(seat):
+            await seat.sees("[/red]", "screens.orders 0-2", "stable", "1 member")
+
+        sit(filled.bootstrap, act, first=Place("group", "screens.live"))
+    finally:
+        consumer.close()
+
+
+def test_where_somebody_was_is_remembered(filled):
+    async def act(seat):
+        app = seat.app
+        await seat.press("2", "4", "[")
+        await seat.until(lambda: app.here == Place("topics"))
+        await seat.press("]")
+        await seat.until(lambda: app.here == Place("log"))
+        await seat.press(":")
+        await seat.type("nowhere")
+        await seat.press("enter")
+        await seat.sees("there is no 'nowhere'")
+        await seat.press("escape")
+        assert app.here == Place("log")
+        await seat.press("escape")
+        await seat.until(lambda: app.here == Place("overview"))
+
+    sit(filled.bootstrap, act)
+
+
+def test_the_palette_finds_actions_and_topics(filled):
+    async def act(seat):
+        await seat.sees("Nothing needs attention")
+        await seat.press("ctrl+p")
+        await seat.type("screens.qu")
+        await seat.sees("topic screens.quiet")
+        await seat.press("enter")
+        await seat.until(lambda: seat.app.here == Place("topic", "screens.quiet"))
+        await seat.press("ctrl+p")
+        await seat.type("Light")
+        await seat.sees("Change between a light and a dark picture.")
+        await seat.press("enter")
+        await seat.until(lambda: seat.app.theme == "textual-light", "the light theme")
+
+    sit(filled.bootstrap, act)
+
+
+def test_the_mouse_goes_to_tabs_and_rows(filled):
+    async def act(seat):
+        await seat.sees("Nothing needs attention")
+        await seat.click(offset=(15, 1))
+        await seat.sees("screens.quiet")
+        row = next(n for n, line in enumerate(seat.lines()) if line.startswith("screens.quiet"))
+        await seat.click(offset=(3, row))
+        await seat.until(lambda: seat.app.view.query_one(Rows).key == "screens.quiet")
+        await seat.click(offset=(3, row))
+        await seat.until(lambda: seat.app.here == Place("topic", "screens.quiet"))
+
+    sit(filled.bootstrap, act)
+
+
+def test_what_is_copied_is_the_command_line(filled):
+    async def act(seat):
+        await seat.press("2", "y")
+        await seat.sees("copied: ")
+        assert seat.app.clipboard.endswith(f"topic list -o wide -b {filled.bootstrap}")
+        await seat.press("4")
+        await seat.sees("copied", "counters", "topic list -o wide")
+
+    sit(filled.bootstrap, act, size=LARGE)
+
+
+def test_help_shows_the_keys_that_work_where_it_is_asked(filled):
+    async def act(seat):
+        await seat.sees("Nothing needs attention")
+        await seat.press("?")
+        await seat.sees("Keys that work here", "Ask again now.", "One row down.")
+        assert "Only settings with a value" not in seat.text()
+        assert "Go into the row" not in seat.text(), "no row of the overview can be gone into"
+        await seat.press("escape", "2")
+        await seat.sees("screens.quiet")
+        await seat.press("enter")
+        await seat.until(lambda: seat.app.here.kind == "topic")
+        await seat.press("?")
+        await seat.sees("Only settings with a value")
+
+    sit(filled.bootstrap, act, size=LARGE)
+
+
+def test_paused_nothing_is_asked_but_what_is_wanted(filled):
+    async def act(seat):
+        app = seat.app
+        await seat.sees("Nothing needs attention")
+        await seat.press("P")
+        await seat.sees("paused")
+        await seat.until(lambda: not app.world.facts.in_flight)
+        seen = app.world.facts.shown.at_s
+        await seat.until(lambda: "1 s" in seat.lines()[0] or "2 s" in seat.lines()[0], "its age")
+        assert app.world.facts.shown.at_s == seen
+        await seat.press("r")
+        await seat.until(lambda: app.world.facts.shown.at_s > seen)
+
+    sit(filled.bootstrap, act)
+
+
+def test_an_appliance_that_is_lost_is_shown_again_when_it_is_back(fresh_appliance):
+    appliance = fresh_appliance(num_partitions=1)
+
+    async def act(seat):
+        await seat.sees("Nothing needs attention")
+        await seat.press("2")
+        await seat.until(lambda: "●" in seat.lines()[0])
+        appliance.kill()
+        await seat.sees("✗ lost, this is", "cannot be reached", "penstock up starts")
+        await seat.press("1")
+        await seat.sees("! 127.0.0.1:")
+        appliance.start()
+        await seat.sees("Nothing needs attention", "netproc-0")
+        await seat.until(lambda: "●" in seat.lines()[0])
+        await seat.press("4")
+        await seat.sees(f"{appliance.bootstrap} cannot be reac", "has ended")
+
+    sit(appliance.bootstrap, act)
+
+
+def test_a_process_that_is_replaced_needs_attention(fresh_appliance):
+    import os
+    import signal
+
+    appliance = fresh_appliance()
+
+    async def act(seat):
+        await seat.sees("Nothing needs attention", "ioproc-0")
+        facts = seat.app.world.facts.shown.value
+        pid = next(one.pid for one in facts.processes if one.process == "ioproc-0")
+        os.kill(pid, signal.SIGKILL)
+        await seat.sees("ioproc-0 was replaced", "says why it ended")
+
+    sit(appliance.bootstrap, act)
+
+
+def test_without_an_appliance_it_says_how_to_start_one():
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        address = f"127.0.0.1:{door.getsockname()[1]}"
+
+    async def act(seat):
+        await seat.sees("cannot be reached", "penstock up", "no answer")
+        await seat.press("3")
+        await seat.sees("cannot be reached")
+
+    sit(address, act)
+
+
+def test_nothing_can_be_changed_through_its_link(filled):
+    from console.model import configs, groups, topics
+
+    link = reading(filled.bootstrap)
+    target = configs.Target(configs.TOPIC, "screens.quiet")
+    for change in (
+        lambda: topics.add_partitions(link, "screens.quiet", 2, dry_run=False),
+        lambda: topics.trim(link, "screens.orders", {0: 1}),
+        lambda: groups.delete(link, ["screens.readers"]),
+        lambda: groups.delete_offsets(link, "screens.readers", [("screens.orders", 0)]),
+        lambda: configs.change(link, target, {"flush.ms": (configs.SET, "1")}, dry_run=False),
+        link.producer,
+    ):
+        with pytest.raises(Failure, match="nothing can be changed here"):
+            change()
+    (found,) = topics.described(link, ["screens.quiet"])
+    assert found.partition_count == 1
+
+
+def test_every_action_is_there_once_and_has_its_method():
+    owners = {APP: ConsoleApp, ROWS: Rows, ONE_TOPIC: TopicView}
+    for one in ACTIONS:
+        method = f"action_{one.call.partition('(')[0]}"
+        assert callable(getattr(owners[one.scope], method, None)), one
+        assert one.title and one.about.endswith("."), one
+        assert len(one.about) <= 58, f"help has no room for: {one.about}"
+    for scope in (ROWS, ONE_TOPIC):
+        keys = [key for one in ACTIONS if one.scope in (APP, scope) for key in one.keys]
+        assert len(keys) == len(set(keys)), "a key does one thing"

@@ -1,0 +1,178 @@
+"""Names, settings and errors that want to paint the console's screen, or to break it: they are
+shown as text, whatever is in them."""
+
+import pytest
+
+from console.model.configs import Setting
+from console.model.disk import LogFolder
+from console.model.failure import Failure
+from console.model.groups import Group, Listed, Member
+from console.model.lag import Position
+from console.model.local import Facts, Sample
+from console.model.stats import ApiRate, ProcessRate, TopicRate
+from console.model.topics import Partition, Topic
+from console.screens.places import Place
+from console.screens.world import GroupCount, GroupSeen, GroupsSeen, TopicSeen
+from tests.console.seat import LARGE, SMALL, sit
+
+MOST = (1 << 63) - 1
+HOSTILE = (
+    "[/red]",
+    "[/",
+    "[b",
+    "[@click=app.quit]x[/]",
+    "[bold red]loud[/bold red]",
+    "\\[",
+    "\x1b[31mred\x1b[0m",
+    "\x1b]52;c;cm0gLXJm\x07",
+    "nul\x00nul",
+    "two\r\nlines\ttab",
+    "\udcff\udc80",
+    "\u202egnp.exe",
+    "\ufeff\u200b",
+    "日本語のトピック",
+    "👩‍👩‍👧‍👦" * 40,
+    "x" * 100_000,
+    "",
+    " ",
+)
+NUMBERS = (0, 1, -1, MOST, -MOST - 1)
+
+
+def position(name, n):
+    return Position(name, MOST, n, n, n, n, float(MOST), name, name, name)
+
+
+def answers():
+    """Answers of a broker that has only such names and numbers."""
+    setting = [
+        Setting(name, name, name, name, name, name, False, False, ()) for name in HOSTILE
+    ] + [Setting("secret", "hidden", "topic", None, None, "password", False, True, ())]
+    partitions = [
+        Partition(n, MOST, [MOST] * 40, [], start, MOST, start, name)
+        for n, (start, name) in enumerate(zip(NUMBERS, HOSTILE, strict=False))
+    ] + [Partition(99, None, [], [], None, None, None, "KAFKA_STORAGE_ERROR [/]")]
+    topics = {
+        name: TopicRate(name, MOST, 1e30, 1e30, float(MOST), 1e30, 1e-30, 1e30, n, n)
+        for name in HOSTILE
+        for n in NUMBERS
+    }
+    members = tuple(
+        Member(name, name, name, name, ((name, MOST), ("[/]", 0), ("[/]", 1))) for name in HOSTILE
+    )
+    return {
+        "facts": Facts(
+            HOSTILE[0], 0, False,
+            [ApiRate(one, MOST, 1e30, 1e30, 0.0, 1e30, 0.0, 1.0, {one: MOST}) for one in HOSTILE],
+            [ProcessRate(one, MOST, one, 1e30, 1e30, 1e30, 1e30) for one in HOSTILE],
+            topics, (Sample(1e30, 0.0, 1e30),) * 3,
+            dict.fromkeys(HOSTILE, ((1e+30, 0.0),) * 3), dict.fromkeys(HOSTILE, 1.0),
+        ),
+        "folders": [LogFolder(one, MOST, n, n, "") for one in HOSTILE for n in NUMBERS]
+        + [LogFolder(one, -1, -1, 0, one) for one in HOSTILE],
+        "groups": GroupsSeen(
+            [Listed(one, one, one) for one in HOSTILE],
+            {one: GroupCount(MOST, MOST, MOST) for one in HOSTILE},
+        ),
+        "topic": TopicSeen(Topic("[/red]", "[/]", True, MOST, MOST, MOST, partitions), setting),
+        "group": GroupSeen(
+            Group("[/red]", "\x1b[2J", "[/]", "[b", MOST, members),
+            [position(one, n) for one in HOSTILE for n in NUMBERS],
+        ),
+    }  # fmt: skip
+
+
+def told(answer):
+    """Lets every source say what it is given for it."""
+
+    def prepare(app):
+        world = app.world
+        for name in ("facts", "folders", "groups"):
+            getattr(world, name).ask = lambda name=name: answer[name]
+        world._topic = lambda name: answer["topic"]
+        world._group = lambda name: answer["group"]
+
+    return prepare
+
+
+PLACES = (
+    Place("overview"), Place("topics"), Place("topic", "[/red]"), Place("groups"),
+    Place("group", "[@click=app.quit]x[/]"), Place("group", "\x1b]0;\udcff"), Place("log"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_whatever_a_broker_says_is_shown_as_text(appliance, size):
+    async def act(seat):
+        app = seat.app
+        for place in PLACES:
+            await app.go(place)
+            await seat.until(
+                lambda place=place: app.world.main(place).shown.value is not None, str(place)
+            )
+            for key in ("j", "G", "s", "s", "s", "tab", "j", "G", "s", "y", "?", "escape", "g"):
+                await seat.press(key)
+                lines = seat.lines()
+                assert len(lines) == size[1]
+                assert all(char.isprintable() for line in lines for char in line)
+            assert app.is_running
+        assert app.here == PLACES[-1]
+        await app.go(Place("groups"))
+        await seat.sees("[@click=app.quit]x[/]", "[/red]", r"\x1b[31mred\x1b[0m", "9.22E")
+        await seat.press("ctrl+p")
+        await seat.type("[/red")
+        await seat.sees("group [/red]")
+        await seat.press("escape")
+        await seat.press(":")
+        await seat.type("g [/re")
+        await seat.sees("g [/red]")
+
+    sit(appliance.bootstrap, act, size=size, prepare=told(answers()))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_an_error_says_is_shown_as_text(appliance, name):
+    def fail():
+        raise Failure(name, name, where=name, name=name)
+
+    def fault():
+        raise ValueError(name)
+
+    def prepare(app):
+        for source in (app.world.cluster, app.world.facts, app.world.folders):
+            source.ask = fail
+        app.world.groups.ask = fault
+
+    async def act(seat):
+        for key in ("2", "3", "4", "1"):
+            await seat.press(key)
+            here = seat.app.here
+            await seat.until(lambda here=here: seat.app.world.main(here).shown.failure is not None)
+            assert all(char.isprintable() for line in seat.lines() for char in line)
+        await seat.press("3")
+        await seat.sees("groups: ValueError")
+
+    sit(appliance.bootstrap, act, prepare=prepare)
+
+
+def test_groups_of_such_names_are_shown_over_the_wire(run, appliance):
+    from console.model import groups
+    from console.model.link import Link
+
+    link = Link(appliance.bootstrap, {}, 10.0)
+    run("topic", "create", "hostile.topic", "-p", "1")
+    named = list(HOSTILE[:6] + HOSTILE[9:10] + HOSTILE[13:14])
+    for name in named:
+        groups.commit(link, name, {("hostile.topic", 0): 0})
+
+    async def act(seat):
+        await seat.press("3")
+        await seat.sees("[@click=app.quit]x[/]", "[/red]", "日本語のトピック", r"two\r\nlines\ttab")
+        await seat.press("/")
+        await seat.type("@click")
+        await seat.misses("日本語")
+        await seat.press("enter", "enter")
+        await seat.sees("hostile.topic", "nobody reads with it now")
+        assert "group describe '[@click=app.quit]x[/]'" in seat.line("$ ")
+
+    sit(appliance.bootstrap, act, size=LARGE)
