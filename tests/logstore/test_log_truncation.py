@@ -109,6 +109,35 @@ def test_a_follower_whose_leader_begins_behind_its_end_begins_there():
     assert log.disk.listdir(PATH)[0] == f"{100:020d}.index"
 
 
+def test_a_power_cut_while_a_log_begins_anew_leaves_one_that_opens():
+    """The old one as far as it was, or the new one: never one behind the other."""
+    step, begun = 0, False
+    while not begun:
+        step += 1
+        log = filled(segment_bytes=1300)
+        old = stored(log)
+        log.sync_now()
+        log.recovery_point = 0
+        disk = log.disk
+        disk.crash_at = disk.steps + step
+        try:
+            log.begin_anew(100)
+            log.follow(memoryview(led((100, 3))), 0)
+            log.commit()
+            begun = True
+        except PowerCut:
+            pass
+        disk.power_cut(Random(step))
+        log = Log.open(
+            disk, PATH, log.config, recovery_point=0, log_start_offset=0, clean=False,
+            machine_lived=False, now_ms=0,
+        )  # fmt: skip
+        found = stored(log)
+        assert found in (old[: len(found)], [led((100, 3))]), step
+        assert log.end_offset in (100, 103) or log.end_offset == 3 * len(found), step
+    assert step > 5
+
+
 def test_what_is_taken_back_is_forgotten_of_its_producer_too():
     log = filled(segment_bytes=1 << 20)
     before = answers(log)
