@@ -85,6 +85,9 @@ class Home(Node):
         return self.core.core.partitions
 
     def tick(self):
+        core, now_ns = self.core, self.world.clock.now_ns
+        if core.space.look(now_ns, *self.disk.space(DATA)) and not core.space.low:
+            core.core.has_room(0)
         self.turn_soon()
         self.after(TICK_MS, self.tick)
 

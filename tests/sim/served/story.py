@@ -5,7 +5,7 @@ What an acknowledgement of acks=all and a reader were told is true for ever afte
 idempotent producer wrote is there once and in order.
 """
 
-from sim.disk import SimDisk
+from sim.disk import PAGE, SimDisk
 from sim.faults import Faults
 from sim.served.clients import Careless, Consumer, Producer, batches, values_of
 from sim.served.home import PARTITIONS, Home
@@ -88,11 +88,22 @@ class Served:
         for node in (self.home, *self.writers, *self.consumers):
             world.after(world.rng.random(), node.start, node=node)
         self.faults = Faults(world, [self.home])
+        self.faults.kinds += [self.fill, self.make_room, self.make_room]
+
+    def fill(self):
+        """Other programs take nearly all of the disk."""
+        disk = self.home.disk
+        disk.foreign = disk.capacity - disk.used() - self.world.rng.randint(0, 20) * PAGE
+        self.world.say("disk", f"has {disk.free()} bytes left")
+
+    def make_room(self):
+        self.home.disk.foreign = 0
 
     def play(self):
         self.home.disk.failing = self.failing
         self.world.run(STORM_MS)
         self.faults.stop()
+        self.make_room()
         self.home.disk.failing = 0.0
         if self.home.up:
             self.home.stop(power=False)  # what is offline comes back with a start
