@@ -18,15 +18,19 @@ DATA_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class FetchRow:
-    """Ask for `size` bytes at a time."""
+    """Ask for `size` bytes at a time. partitions: more than one are a session, and one of them has
+    the data."""
 
     size: int
     version: int = 4
+    partitions: int = 1
 
     @property
     def title(self) -> str:
         size = f"{self.size >> 20} MB" if self.size >= 1 << 20 else f"{self.size >> 10} KB"
-        return f"fetch {size}, one at a time" + (f", v{self.version}" if self.version != 4 else "")
+        text = f"fetch {size}, one at a time" + (f", v{self.version}" if self.version != 4 else "")
+        several = self.partitions > 1
+        return text + (f", session of {self.partitions} partitions" if several else "")
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,12 @@ class Data:
     batches: int
 
 
-def fill(peer: Peer, size: int = DATA_BYTES) -> Data:
-    """A topic with `size` bytes of batches of 16 × 1 KB, all of them visible."""
+def fill(peer: Peer, size: int = DATA_BYTES, partitions: int = 1) -> Data:
+    """A topic with `size` bytes of batches of 16 × 1 KB in its first partition, all of them
+    visible."""
     row = ProduceRow(16, 1000, 5, acks=-1)
     batch = batches.uniform(row.records, row.size, time.time_ns() // 1_000_000)
-    topic, count = peer.create(), size // len(batch)
+    topic, count = peer.create(partitions), size // len(batch)
     wire = peer.connect()
     try:
         flow = Flow(wire, row, topic, 0, batch)
@@ -68,10 +73,13 @@ class Reader:
         self.wire = wire
         self.data = data
         self.row = row
-        mark = 0x0102030405060708
-        raw = requests.fetch(data.topic, partition, mark, row.size, 7, row.version)
+        mark, epoch = 0x0102030405060708, 0x0A0B0C0D
+        session = (self._open(partition), epoch) if row.partitions > 1 else (0, -1)
+        raw = requests.fetch(data.topic, partition, mark, row.size, 7, row.version, session=session)
         self.request = bytearray(raw)
         self.place = raw.index(mark.to_bytes(8, "big"))
+        self.epoch = 0
+        self.epoch_at = raw.index(epoch.to_bytes(4, "big")) if row.partitions > 1 else 0
         self.shape = requests.fetch_shape(data.topic, row.version)
         self.end = data.batches * data.records
         self.offset = 0
@@ -80,6 +88,9 @@ class Reader:
         """Fetch, check, move on. Returns the bytes of records."""
         wire, buffer, shape = self.wire, self.wire.buffer, self.shape
         pack_into(">q", self.request, self.place, self.offset)
+        if self.epoch_at:
+            self.epoch += 1
+            pack_into(">i", self.request, self.epoch_at, self.epoch)
         wire.socket.sendall(self.request)
         wire.exact(0, shape.size)
         size, correlation = unpack_from(">ii", buffer)
@@ -96,6 +107,19 @@ class Reader:
         if self.offset + self.row.size // self.data.batch * self.data.records > self.end:
             self.offset = 0
         return length
+
+    def _open(self, partition: int) -> int:
+        """A session of all partitions: its id."""
+        row = self.row
+        named = requests.fetch(
+            self.data.topic, partition, 0, 1, 7, row.version,
+            session=(0, 0), others=row.partitions - 1,
+        )  # fmt: skip
+        answer = self.wire.call(named)
+        code, session = unpack_from(">hi", answer, 1 + 4)
+        if code or not session:
+            raise WrongAnswer(f"Fetch of {row.partitions} partitions: error {code}, no session")
+        return int(session)
 
     def last(self, length: int) -> memoryview:
         """The records of the last answer, `length` bytes as `once` returned them."""

@@ -31,6 +31,7 @@ ROWS: dict[str, Row] = {
     "d1x100-1": ProduceRow(1, 100, 1, acks=-1),
     "d1x100-5": ProduceRow(1, 100, 5, acks=-1),
     "d1x100-5c8": ProduceRow(1, 100, 5, acks=-1, connections=8),
+    "d1x100-1c50": ProduceRow(1, 100, 1, acks=-1, connections=50),
     "d16x1k-5": ProduceRow(16, 1000, 5, acks=-1),
     "d64x1k-5": ProduceRow(64, 1000, 5, acks=-1),
     "d1000x1k-5": ProduceRow(1000, 1000, 5, acks=-1),
@@ -38,7 +39,10 @@ ROWS: dict[str, Row] = {
     "f1m": FetchRow(1 << 20),
     "f8m": FetchRow(8 << 20),
     "f64kv12": FetchRow(64 << 10, version=12),
+    "f64ks100": FetchRow(64 << 10, version=12, partitions=100),
 }
+Filled = dict[tuple[int, int], fetch.Data]
+"""By peer and number of partitions."""
 DURABLE_SIZES = (200, 16 << 10, 64 << 10, 1 << 20)
 
 
@@ -66,7 +70,7 @@ def measure(
 ) -> list[list[Measured]]:
     """One list per row, one entry per peer. A peer that answers wrongly keeps the reason."""
     table = []
-    filled: dict[int, fetch.Data] = {}
+    filled: Filled = {}
     for name in names:
         row = ROWS[name]
         cells = [Measured(name, peer) for peer in peers if fits(peer, row)]
@@ -76,8 +80,9 @@ def measure(
                     _once(cell, row, seconds, filled)
         table.append(cells)
     for peer in peers:
-        if id(peer) in filled:
-            peer.delete(filled[id(peer)].topic)
+        for (owner, _), data in filled.items():
+            if owner == id(peer):
+                peer.delete(data.topic)
     return table
 
 
@@ -98,18 +103,19 @@ def fits(peer: Peer, row: Row) -> bool:
     return row.version < 9 and row.connections == 1
 
 
-def _once(cell: Measured, row: Row, seconds: float, filled: dict[int, fetch.Data]) -> None:
+def _once(cell: Measured, row: Row, seconds: float, filled: Filled) -> None:
     os.sync()
     print(f"  {cell.row} on {cell.peer.name} …", file=sys.stderr, flush=True)
     try:
         if isinstance(row, ProduceRow):
             if cell.peer.bare:
-                filled.pop(id(cell.peer), None)
+                filled.pop((id(cell.peer), 1), None)
             cell.results.append(produce.run(cell.peer, row, seconds))
             return
-        if id(cell.peer) not in filled:
-            filled[id(cell.peer)] = fetch.fill(cell.peer)
-        cell.results.append(fetch.run(cell.peer, row, filled[id(cell.peer)], seconds))
+        key = (id(cell.peer), row.partitions)
+        if key not in filled:
+            filled[key] = fetch.fill(cell.peer, partitions=row.partitions)
+        cell.results.append(fetch.run(cell.peer, row, filled[key], seconds))
     except (WrongAnswer, OSError) as error:
         cell.failure = str(error) or type(error).__name__
         time.sleep(0.5)  # a peer that broke gets a moment before the next row

@@ -67,13 +67,19 @@ def fetch(
     *,
     max_wait_ms: int = 500,
     min_bytes: int = 1,
+    session: tuple[int, int] = (0, -1),
+    others: int = 0,
 ) -> bytes:
-    """Fetch v4 (classic encoding) or v12 (flexible, no session), one partition."""
+    """Fetch v4 (classic encoding) or v12 (flexible), one partition. In v12: the session's id and
+    epoch, and how many partitions more, from their beginning."""
     head = pack(">iiiib", -1, max_wait_ms, min_bytes, 0x7FFFFFFF, 0)
     if version >= 12:
-        body = head + pack(">ii", 0, -1) + b"\2" + compact(topic.encode()) + b"\2"
-        body += pack(">iiqiqi", partition, -1, offset, -1, -1, max_bytes) + b"\0\0\1" + b"\1\0"
-        return frame(FETCH, version, correlation, body, flexible=True)
+        body = head + pack(">ii", *session) + b"\2" + compact(topic.encode())
+        body += unsigned(2 + others)
+        for at in (offset, *[0] * others):
+            body += pack(">iiqiqi", partition, -1, at, -1, -1, max_bytes) + b"\0"
+            partition += 1
+        return frame(FETCH, version, correlation, body + b"\0\1" + b"\1\0", flexible=True)
     body = head + pack(">i", 1) + string(topic) + pack(">iiqi", 1, partition, offset, max_bytes)
     return frame(FETCH, version, correlation, body)
 
