@@ -21,17 +21,18 @@ HOT = {
     "wire": [
         "produce", "fetch", "request_head", "batch_header", "batch", "varint", "record_walk",
         "offset_messages", "own_batch",
-        "ranges",
+        "error_codes", "ranges",
     ],
-    "handlers": ["exchange", "k00_produce", "k01_fetch", "fetch_sessions"],
+    "handlers": ["coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_sessions"],
     "ioproc": [
         "appending", "arrivals", "asker", "core", "failing", "journaling", "partition",
         "places", "questions", "reading", "rows", "served", "syncing",
     ],
     "ioproc/coordinating": ["host", "led", "requests"],
-    "coordinators/groups": ["offsets", "offset_fetch", "offset_store"],
+    "coordinators/runtime": ["call", "turn"],
+    "coordinators/groups": ["offsets", "offset_fetch", "offset_store", "routing"],
     "replication": ["progress"],
-    "shell": ["links", "loop"],
+    "shell": ["answers", "links", "loop"],
     "netproc": [
         "transport", "framing", "sending", "states", "connection", "connections", "routes", "slabs",
         "intake", "host", "completions", "following", "server", "cursors", "exchanges", "habits",

@@ -142,8 +142,8 @@ class NetprocHost(Host):
     def cancel(self, x: Exchange) -> None:
         for home in set(x.pending.values()) - {CONTROL_HOME}:
             fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
-            if not self._outbox.put(home, fields, None):
-                self._floor.choked = True
+            if not self._outbox.push(home, fields, None):
+                self._keep(home, fields, None)
         x.pending.clear()
 
     def schedule(self, x: Exchange) -> None:
@@ -160,10 +160,16 @@ class NetprocHost(Host):
         self, x: Exchange, index: int, home: int, fields: tuple[int, ...], payload: bytes | None
     ) -> None:
         x.pending[index] = home
-        if not self._outbox.is_up(home):
+        if self._outbox.push(home, fields, payload):
+            return
+        if self._outbox.is_up(home):
+            self._keep(home, fields, payload)
+        else:
             self._exchanges.lose(x, index)
-        elif not self._outbox.put(home, fields, payload):
-            self._floor.choked = True
+
+    def _keep(self, home: int, fields: tuple[int, ...], payload: bytes | None) -> None:
+        self._outbox.keep(home, fields, payload)
+        self._floor.choked = True
 
     # The client -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final
 
 from appliance.ring.process_table import CONTROL, IOPROC
-from appliance.ring.ring import PIECES, RingWriter
+from appliance.ring.ring import PIECES
 from appliance.shell.links import Links
 
 CONTROL_HOME: Final = -1
@@ -22,12 +22,13 @@ class Outbox:
     """The writing ends of one network process. fresh: something was pushed since who publishes
     has put it back."""
 
-    __slots__ = ("_control", "_links", "fresh", "kept", "writers")
+    __slots__ = ("_by_home", "_links", "_piece", "fresh", "kept", "writers")
 
     def __init__(self, links: Links, ioprocs: int) -> None:
         self._links = links
-        self._control = links.writer(CONTROL, 0)
         self.writers = [links.writer(IOPROC, n) for n in range(ioprocs)]
+        self._by_home = dict(enumerate(self.writers)) | {CONTROL_HOME: links.writer(CONTROL, 0)}
+        self._piece = [writer.max_payload // PIECES for writer in self.writers]
         self.fresh = False
         self.kept: deque[tuple[int, Fields, bytes | None]] = deque()
 
@@ -37,18 +38,28 @@ class Outbox:
             return self._links.is_up(CONTROL, 0)
         return self._links.is_up(IOPROC, home)
 
-    def put(self, home: int, fields: Fields, payload: bytes | None) -> bool:
-        """Push it, or keep it (False)."""
-        if not self.kept and self._push(home, fields, payload):
-            return True
+    def push(self, home: int, fields: Fields, payload: bytes | None) -> bool:
+        """Whether it could be pushed: nothing is kept, there is room, and the process lives."""
+        if self.kept:
+            return False
+        op, flags, handle, token, a, b, e, f = fields
+        self.fresh = True
+        writer = self._by_home[home]
+        if payload is None:
+            return writer.push(op, flags, handle, token, a, b, e=e, f=f)
+        return writer.push_with_payload(op, flags, handle, token, a, b, e, f, payload=payload)
+
+    def keep(self, home: int, fields: Fields, payload: bytes | None) -> None:
+        """For when there is room again, behind what is kept already."""
         self.kept.append((home, fields, payload))
-        return False
 
     def pieces(self, home: int, caller: bytes, body: bytes) -> list[tuple[int, int, bytes]]:
         """A request that may be too long for the ring: (1 while more follow, bytes of the caller's
         name at the start of this piece, the piece)."""
-        size = self.writers[home].max_payload // PIECES
+        size = self._piece[home]
         whole = caller + body
+        if len(whole) <= size:
+            return [(0, len(caller), whole)]
         return [
             (int(at + size < len(whole)), 0 if at else len(caller), whole[at : at + size])
             for at in range(0, len(whole), size)
@@ -56,10 +67,12 @@ class Outbox:
 
     def push_kept(self) -> bool:
         """Try again in order; whether nothing is kept any more."""
-        kept = self.kept
-        while kept and self._push(*kept[0]):
-            kept.popleft()
-        return not kept
+        waiting = self.kept.copy()
+        self.kept.clear()
+        while waiting and self.push(*waiting[0]):
+            waiting.popleft()
+        self.kept.extend(waiting)
+        return not waiting
 
     def drop(self, homes: set[int]) -> bool:
         """These processes died: nothing is kept for them. Whether something else still is."""
@@ -67,15 +80,3 @@ class Outbox:
         self.kept.clear()
         self.kept.extend(living)
         return bool(living)
-
-    def _push(self, home: int, fields: Fields, payload: bytes | None) -> bool:
-        op, flags, handle, token, a, b, e, f = fields
-        self.fresh = True
-        if payload is None:
-            return self.writers[home].push(op, flags, handle, token, a, b, e=e, f=f)
-        return self._writer(home).push_with_payload(
-            op, flags, handle, token, a, b, e, f, payload=payload
-        )
-
-    def _writer(self, home: int) -> RingWriter:
-        return self._control if home == CONTROL_HOME else self.writers[home]

@@ -28,6 +28,8 @@ _ROW_WITHOUT_EPOCH: Final = Struct(">iq")
 _CODE: Final = Struct(">ih")  # partition, error code
 _CODE_FLEXIBLE: Final = Struct(">ihx")
 _FETCHED: Final = Struct(">iqi")
+_NOBODY_ALL: Final = {8: b"\0\0", 9: b"\0\xff\xff\xff\xff\0\0", 10: b"\0\xff\xff\xff\xff\0\0"}
+"""What follows a group's name in a fetch of all its offsets that no member makes."""
 
 
 class CommitPartition:
@@ -232,8 +234,20 @@ def read_commit(version: int, data: bytes, elements_max: int) -> Commit:
     return Commit(group_id, generation, member_id, instance_id, topics)
 
 
+def _plain_group(data: bytes, at: int, rest: bytes) -> tuple[str, int]:
+    """(the name, next position) of a group that a monitor asks for: `rest` follows the name.
+    Position -1: it is another kind of group."""
+    end = at + data[at]
+    if 1 < data[at] < 128 and data.startswith(rest, end):
+        return data[at + 1 : end].decode(), end + len(rest)
+    return "", -1
+
+
 def _fetch_group(version: int, data: bytes, at: int, left: int) -> tuple[FetchGroup, int, int]:
     """(the group at this position, next position, array elements that may still come)."""
+    name, end = _plain_group(data, at, _NOBODY_ALL[version])
+    if end > 0:
+        return FetchGroup(name, None, -1, None), end, left
     group_id, at = _named(data, at, True)
     member_id, member_epoch = None, -1
     if version >= 9:
@@ -294,10 +308,14 @@ def split_fetch(
         raise ValueError("null for an array that cannot be null")
     found: dict[int, list[bytes]] = {}
     left = elements_max - count
+    plain = _NOBODY_ALL[version]
     for _ in range(count):
         begin = at
-        group, at, left = _fetch_group(version, data, at, left)
-        partition = partition_of(group.group_id, partitions)
+        name, at = _plain_group(data, begin, plain)
+        if at < 0:
+            group, at, left = _fetch_group(version, data, begin, left)
+            name = group.group_id
+        partition = partition_of(name, partitions)
         pieces = found.get(partition)
         if pieces is None:
             pieces = found[partition] = []

@@ -18,8 +18,8 @@ MOST = {  # netproc in, I/O, netproc out
     "produce, acks=1": (24, 31, 20),
     "fetch via the home": (31, 22, 37),
     "fetch by cursor": (48, 0, 0),
-    "OffsetCommit of one group": (40, 120, 20),
-    "OffsetFetch": (52, 72, 20),
+    "OffsetCommit of one group": (34, 122, 20),
+    "OffsetFetch": (48, 70, 20),
     "Metadata of one topic": (121, 0, 0),
     "ApiVersions": (32, 0, 0),
 }

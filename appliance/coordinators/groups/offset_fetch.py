@@ -12,7 +12,7 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups.records import OffsetCommitValue
 from appliance.coordinators.groups.routing import GROUPS_SINCE
-from appliance.coordinators.groups.state import Turn
+from appliance.coordinators.groups.state import Group, Turn
 from appliance.coordinators.runtime.call import Call
 
 TOPIC_IDS_SINCE: Final = 10
@@ -26,17 +26,19 @@ def fetch(turn: Turn, call: Call, request: Any) -> None:
         topics = _topics(turn, call, request.group_id, request.topics)
         turn.answer(call, {"throttle_time": 0, "error_code": errors.NONE, "topics": topics})
         return
-    groups = [
-        _one_group(turn, call, asked) for asked in request.groups if turn.state.owns(asked.group_id)
-    ]
+    state = turn.state
+    groups = []
+    for asked in request.groups:
+        group = state.groups.get(asked.group_id)
+        if group is not None or state.owns(asked.group_id):
+            groups.append(_one_group(turn, call, asked, group))
     turn.answer(call, {"throttle_time": 0, "groups": groups})
 
 
-def _one_group(turn: Turn, call: Call, asked: Any) -> dict[str, Any]:
+def _one_group(turn: Turn, call: Call, asked: Any, group: Group | None) -> dict[str, Any]:
     group_id = asked.group_id
     if not call.rights.everything and (code := call.rights.refusal(DESCRIBE_GROUP, group_id)):
         return {"group_id": group_id, "topics": (), "error_code": code}
-    group = turn.state.groups.get(group_id)
     if group is not None:
         try:
             group.check_fetch(asked.member_id, asked.member_epoch)

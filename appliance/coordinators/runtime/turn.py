@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
+from appliance.base.compiled import mypyc_attr
 from appliance.coordinators.runtime.call import NEVER, Call, Outcome
 from appliance.coordinators.runtime.records import encode_key, encode_value
 
@@ -16,6 +17,7 @@ S = TypeVar("S")
 """What a kind of coordinator keeps of one partition."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Timed(ABC):
     """Something that has deadlines. scheduled_ms: its next wake-up, NEVER when it has none."""
 
