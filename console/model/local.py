@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from appliance.base.errors import ConfigError
@@ -125,6 +126,14 @@ class Local:
         return {name: now - at for name, at in self._replaced.items()}
 
 
+def _is_ours(folder: str) -> bool:
+    """Apache Kafka locks its folders with a file of the same name, and says nothing in it."""
+    try:
+        return (Path(folder) / ".lock").read_text().strip().isdecimal()
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def _folder(link: Link, cluster_id: str) -> str:
     """The data folder of the appliance behind the link. Raises Failure with the reason when it
     cannot be looked into."""
@@ -135,7 +144,7 @@ def _folder(link: Link, cluster_id: str) -> str:
     disk = OsDisk()
     for one in log_folders(link, used=False):
         try:
-            if read_identity(disk, one.path).cluster_id != cluster_id:
+            if read_identity(disk, one.path).cluster_id != cluster_id or not _is_ours(one.path):
                 continue
             Meter(one.path)
         except (ConfigError, OSError):

@@ -42,6 +42,13 @@ _PROCESSES: Final = (
 )
 
 
+_BROKERS: Final = (
+    Column("BROKER", 11, right=True),
+    Column("ADDRESS", 0),
+    Column("", 10),
+)
+
+
 class Chart(Widget):
     """The last values as bars, the newest at the right, with the newest and the greatest of them in
     words."""
@@ -89,6 +96,9 @@ class OverviewView(View):
     OverviewView #tables { height: 1fr; margin-top: 1; }
     OverviewView #apis { width: 5fr; margin: 0 1; }
     OverviewView #processes { width: 4fr; margin-right: 1; }
+    OverviewView #brokers { display: none; margin: 1; }
+    OverviewView.foreign #charts, OverviewView.foreign #tables { display: none; }
+    OverviewView.foreign #brokers { display: block; }
     """
 
     def compose(self) -> ComposeResult:
@@ -101,6 +111,7 @@ class OverviewView(View):
         with Horizontal(id="tables"):
             yield Rows(_APIS, name="apis", opens=False)
             yield Rows(_PROCESSES, name="processes", opens=False)
+        yield Rows(_BROKERS, name="brokers", opens=False)
 
     def on_resize(self) -> None:
         """Higher charts where there is room."""
@@ -108,6 +119,8 @@ class OverviewView(View):
 
     def paint(self) -> None:
         facts = None if self.world.is_foreign else self.world.facts.shown.value
+        self.set_class(self.world.is_foreign, "foreign")
+        self._brokers()
         self._attention(facts)
         history = facts.history if facts is not None else ()
         self.query_one("#in", Chart).show([one.in_mb_s * 1e6 for one in history])
@@ -160,6 +173,14 @@ class OverviewView(View):
             parts.append([(f"{failure.message}: {failure.hint}", "dim")])
         parts += [_disk(one) for one in self.world.folders.shown.value or []]
         words.say(*_lines(parts))
+
+    def _brokers(self) -> None:
+        cluster = self.world.cluster.shown.value
+        found = {str(key): where for key, where in cluster.brokers.items()} if cluster else {}
+        leads = str(cluster.controller) if cluster else ""
+        self.query_one("#brokers", Rows).show(
+            list(found), lambda key: (key, found[key], "controller" if key == leads else "")
+        )
 
     def _apis(self, facts: Facts | None) -> None:
         found = {one.api: one for one in facts.apis} if facts is not None else {}

@@ -1,5 +1,6 @@
 """One topic: its traffic, its partitions, and its settings with what each is for."""
 
+import re
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -15,6 +16,7 @@ from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
 
 _WIDE: Final = 100
 _OWN: Final = "topic"
+_TAG: Final = re.compile(r"</?[a-z][^<>]*>")  # Apache Kafka writes its documentation for browsers
 _PARTITIONS: Final = (
     Column("PARTITION", 9, right=True),
     Column("START", 19, right=True),
@@ -107,7 +109,9 @@ class TopicView(View):
             return
         default = f"  default {one.default}" if one.default is not None else ""
         doc = one.doc or "What it is for is not told over TLS or SASL."
-        about.say((one.key, "bold"), f"  {one.type}{default}\n", " ".join(doc.split()))
+        about.say(
+            (one.key, "bold"), f"  {one.type}{default}\n", " ".join(_TAG.sub("", doc).split())
+        )
 
 
 def _partition(one: Partition) -> tuple[Cell, ...]:
