@@ -167,9 +167,11 @@ def test_of_two_rounds_that_are_due_one_goes_on_in_a_turn_and_then_the_other(tmp
     life = cluster.live()
     looked_at = []
     monkeypatch.setattr(life.keeping, "_retain", lambda p, *now: looked_at.append(p.index))
-    for partition in list(life.world.core.partitions.values())[:3]:
-        life.keeping.trims.trimmed[partition] = None
-        monkeypatch.setattr(type(partition.log), "has_trimmed_segments", True)
+    for handle in range(3):
+        life.world.append(handle, batch(b"a"), acks=1)
+        life.world.settle()
+        life.world.ask(DELETE_RECORDS, handle, a=1)
+        life.world.turn()
     steps = []
     while not life.keeping.tick(10, NOW_MS):
         steps.append(len(looked_at))
