@@ -39,11 +39,11 @@ Record = tuple[bytes, bytes | None, list[tuple[str, str | bytes | None]]]
 """(value, key, headers)"""
 
 
-def spans(bootstrap: str, topic: str) -> dict[str, Span] | None:
+def spans(bootstrap: str, topic: str, limit_s: float = _TIMEOUT_S) -> dict[str, Span] | None:
     """Partition → its offsets; None for a topic that is not there."""
     consumer = _consumer(bootstrap)
     try:
-        return _spans(consumer, topic)
+        return _spans(consumer, topic, limit_s)
     finally:
         consumer.close()
 
@@ -53,7 +53,7 @@ def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
     for a topic that is not there."""
     consumer = _consumer(bootstrap)
     try:
-        known = _spans(consumer, topic)
+        known = _spans(consumer, topic, _TIMEOUT_S)
         if known is None:
             return None
         places = [
@@ -86,13 +86,19 @@ class Positions:
         self._lock = threading.Lock()
         self._groups: dict[tuple[str, str], _Group] = {}
 
-    def commit(self, bootstrap: str, group: str, positions: dict[tuple[str, str], int]) -> None:
+    def commit(
+        self,
+        bootstrap: str,
+        group: str,
+        positions: dict[tuple[str, str], int],
+        limit_s: float = _TIMEOUT_S,
+    ) -> None:
         """(topic, partition) → next offset. Raises KafkaException, TimeoutError."""
         with self._lock:
             known = self._groups.get((bootstrap, group))
             if known is None:
                 known = self._groups[bootstrap, group] = _Group(bootstrap, group)
-        known.commit(positions)
+        known.commit(positions, limit_s)
 
 
 class _Group:
@@ -103,13 +109,13 @@ class _Group:
             bootstrap, **{"group.id": group, "on_commit": lambda *told: self._told.append(told)}
         )
 
-    def commit(self, positions: dict[tuple[str, str], int]) -> None:
+    def commit(self, positions: dict[tuple[str, str], int], limit_s: float) -> None:
         places = [TopicPartition(t, int(p), at) for (t, p), at in sorted(positions.items())]
         with self._lock:
             self._consumer.poll(0)  # what is told of an earlier commit
             self._told.clear()
             self._consumer.commit(offsets=places, asynchronous=True)
-            end = time.monotonic() + _TIMEOUT_S
+            end = time.monotonic() + limit_s
             while not (mine := [one for one in self._told if _said(one[1]) == _said(places)]):
                 if time.monotonic() > end:
                     raise TimeoutError("_TIMED_OUT: the offsets were not taken")
@@ -184,14 +190,12 @@ def _consumer(bootstrap: str, **more: Any) -> Consumer:
     return Consumer(_QUIET | config | more)
 
 
-def _spans(consumer: Consumer, topic: str) -> dict[str, Span] | None:
-    metadata = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
+def _spans(consumer: Consumer, topic: str, limit_s: float) -> dict[str, Span] | None:
+    metadata = consumer.list_topics(topic, timeout=limit_s).topics[topic]
     if metadata.error is not None:
         return None
     return {
-        str(number): consumer.get_watermark_offsets(
-            TopicPartition(topic, number), timeout=_TIMEOUT_S
-        )
+        str(number): consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=limit_s)
         for number in metadata.partitions
     }
 

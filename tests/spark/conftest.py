@@ -17,6 +17,8 @@ from spark_local.folder import Folder
 
 pytest.importorskip("pyspark")
 LIMIT_S = 180  # a first batch on a busy machine
+JAVA_FOR_A_MINUTE = "-XX:TieredStopAtLevel=1"
+"""What it runs is over before translating it well pays: that would take as long as the work."""
 
 
 def reason():
@@ -29,7 +31,7 @@ def reason():
     return None
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def broker(tmp_path_factory):
     """An appliance for all tests of jobs; each takes topics of its own."""
     from penstock.local import Appliance
@@ -38,29 +40,62 @@ def broker(tmp_path_factory):
         yield appliance
 
 
+@pytest.fixture
+def java_for_a_minute(monkeypatch):
+    """For what the test starts."""
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", JAVA_FOR_A_MINUTE)
+
+
+@pytest.fixture(scope="session")
+def writer(broker):
+    """A producer for all: librdkafka's idempotent one takes half a second to begin."""
+    import penstock
+
+    with penstock.connect(broker.bootstrap).producer(linger_ms=0) as producer:
+        yield producer
+
+
+@pytest.fixture(scope="session")
+def kept():
+    """The session of Spark, while there is one."""
+    return []
+
+
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
+def spark(request, kept, tmp_path_factory):
+    """One session for all modules that need one; the last of them ends it."""
     if why := reason():
         pytest.skip(why)
     from spark_local.engine import session
 
-    place = tmp_path_factory.mktemp("spark")
-    found = session.start("local[2]", place, memory="768m")
-    yield found
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # py4j leaves its sockets to the collector
-        found.stop()
-        gc.collect()
+    if not kept:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JDK_JAVA_OPTIONS", JAVA_FOR_A_MINUTE)
+            kept.append(session.start("local[2]", tmp_path_factory.mktemp("spark"), memory="768m"))
+    yield kept[0]
+    if request.session.shouldfail or not needed_later(request):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # py4j leaves its sockets to the collector
+            kept.pop().stop()
+            gc.collect()
+
+
+def needed_later(request):
+    """Whether a module after this one needs Spark."""
+    here = [item.path for item in request.session.items].index(request.path)
+    later = (item for item in request.session.items[here:] if item.path != request.path)
+    return any("spark" in item.fixturenames for item in later)
 
 
 class Bench:
     """A jobs folder with a runner in this process, and topics with names of their own."""
 
-    def __init__(self, spark, broker, path):
+    def __init__(self, spark, broker, writer, path):
         import penstock
         from spark_local.engine.runner import Runner
 
         self.broker = broker
+        self.writer = writer
         self.link = penstock.connect(broker.bootstrap)
         self.path = path
         self.folder = Folder(path / "jobs")
@@ -94,10 +129,10 @@ class Bench:
         return full
 
     def write(self, topic, *values, key=None):
-        with self.link.producer(linger_ms=0) as producer:
-            for value in values:
-                raw = value if isinstance(value, bytes | None) else json.dumps(value).encode()
-                producer.produce(topic, raw, key=None if key is None else key.encode())
+        for value in values:
+            raw = value if isinstance(value, bytes | None) else json.dumps(value).encode()
+            self.writer.produce(topic, raw, key=None if key is None else key.encode())
+        assert self.writer.flush(LIMIT_S) == 0
 
     def read(self, topic):
         return list(self.link.read(topic))
@@ -146,7 +181,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(spark, broker, tmp_path):
-    found = Bench(spark, broker, tmp_path)
+def bench(spark, broker, writer, tmp_path):
+    found = Bench(spark, broker, writer, tmp_path)
     yield found
     found.close()

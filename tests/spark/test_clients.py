@@ -46,7 +46,7 @@ def test_a_position_that_could_not_be_published_in_an_outage_aborts_nobody(clien
     first = clients.pid
     broker.stop()
     with pytest.raises(ClientError, match="_TIMED_OUT"):
-        clients.call("commit", bootstrap, "p", {("p", "0"): 0})
+        clients.call("commit", bootstrap, "p", {("p", "0"): 0}, 1.0)
     broker.start()
     # Time enough for a client that has kept the request to hear of the broker and to abort.
     for _ in range(20):
@@ -69,7 +69,7 @@ def test_requests_do_what_they_say(clients, broker):
     with pytest.raises(ClientError, match="Topic name is invalid"):
         clients.call("create", bootstrap, "letters/2", 1, {})
     with pytest.raises(ClientError, match=r"_TRANSPORT|_TIMED_OUT|_ALL_BROKERS_DOWN"):
-        clients.call("spans", "127.0.0.1:1", "letters")
+        clients.call("spans", "127.0.0.1:1", "letters", 1.0)
 
 
 def test_the_newest_state_of_a_job_is_what_everybody_reads(clients, broker):

@@ -12,11 +12,14 @@ import pytest
 
 import penstock
 from benchmarks.kafka import free_port
+from console.model.jobs import statuses
+from console.model.link import Link
 from penstock.local import Appliance
 from spark_local.cause import JobError
 from spark_local.engine import jars, java
+from spark_local.folder import Folder
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("java_for_a_minute")]
 LIMIT_S = 240
 JOB = """
 sql = "SELECT who, count(*) AS n FROM events GROUP BY who"
@@ -79,12 +82,18 @@ def run(folder, appliance, *words, code=0):
 
 
 def until(folder, appliance, ready):
+    """What `penstock job status` says, once it is so. Looked at in this process meanwhile: a
+    command every time would take a core from Spark."""
     end = time.monotonic() + LIMIT_S
+    jobs, link = Folder(folder / "jobs"), Link(appliance.bootstrap, {}, LIMIT_S)
     while True:
-        (told,) = json.loads(run(folder, appliance, "status", "counts", "-o", "json"))
+        (told,) = statuses(jobs, link, ("counts",))
         if ready(told):
-            return told
+            break
         assert time.monotonic() < end, told
+        time.sleep(0.05)
+    (shown,) = json.loads(run(folder, appliance, "status", "counts", "-o", "json"))
+    return shown
 
 
 def child(runner, program):
@@ -103,20 +112,20 @@ def test_the_runner_goes_through_a_restart_of_the_appliance_and_of_spark(place):
     with (folder / "serve.log").open("wb") as log:
         runner = subprocess.Popen(line, env=environment, cwd=folder, stdout=log, stderr=log)
     try:
-        until(folder, appliance, lambda told: told["rows_in"] == 3)
+        until(folder, appliance, lambda told: told.rows_in == 3)
         appliance.stop()
-        told = until(folder, appliance, lambda told: told["state"] == "waiting")
+        told = until(folder, appliance, lambda told: told.state == "waiting")
         assert (told["cause"], told["lag_records"]) == ("the appliance cannot be reached", None)
         run(folder, appliance, "status", "--check", code=4)
         # librdkafka aborts: that costs the process that has it, not the runner.
         os.kill(child(runner, "spark_local.engine.client_process"), signal.SIGABRT)
         appliance.start()
         write(appliance, "a")
-        until(folder, appliance, lambda told: told["state"] == "running" and told["rows_in"] == 4)
+        until(folder, appliance, lambda told: (told.state, told.rows_in) == ("running", 4))
         assert runner.poll() is None
         os.kill(child(runner, "org.apache.spark.deploy.SparkSubmit"), signal.SIGKILL)
         write(appliance, "c")
-        until(folder, appliance, lambda told: told["state"] == "running" and told["rows_in"] == 5)
+        until(folder, appliance, lambda told: (told.state, told.rows_in) == ("running", 5))
         assert "Spark's JVM died" in run(folder, appliance, "logs", "counts")
         assert "Errno" not in run(folder, appliance, "logs", "counts")
         assert "stopped" in run(folder, appliance, "stop", "counts", "-o", "json")
