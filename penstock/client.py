@@ -95,9 +95,10 @@ class Connection:
             )
         )
         if topics:
-            consumer.assign(
-                [TopicPartition(name, p, offset) for name, p in self.partitions(*topics)]
-            )
+            places = [TopicPartition(name, p, offset) for name, p in self.partitions(*topics)]
+            # Before it is connected it finds no offset, and looks again half a second later.
+            consumer.list_topics(topics[0], timeout=_TIMEOUT_S)
+            consumer.assign(places)
         return consumer
 
     def read(
