@@ -60,12 +60,12 @@ def find(
             "host": found.host,
             "port": found.port,
             "error_code": refused or code,
-            "error_message": TEXTS[refused] if refused else message,
+            "error_message": "" if refused else message,
         }
 
     if version < _SEVERAL_SINCE:
         values = told(request.key)
-        text = values["error_message"] or "NONE"
+        text = TEXTS.get(values["error_code"]) or values["error_message"] or "NONE"
         return {"throttle_time": 0, **values, "error_message": text}, missing
     rows = [{"key": key, **told(key)} for key in request.coordinator_keys]
     return {"throttle_time": 0, "coordinators": rows}, missing

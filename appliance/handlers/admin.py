@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from appliance.authorization.needs import Need
-from appliance.authorization.operations import TEXTS
 from appliance.authorization.rights import NOBODY, Rights
 from appliance.base import errors
 from appliance.controller.decision import Record, Result, Situation
@@ -91,9 +90,12 @@ class Api:
     refused: Callable[[Message, Values], Values] | None = None
 
 
-def refusals(context: AdminContext, need: Need, names: Iterable[str]) -> dict[str, Result]:
-    """Those of the names with which the caller may not do it, each with what to tell."""
+def refusals(
+    context: AdminContext, need: Need, names: Iterable[str], text: str | None
+) -> dict[str, Result]:
+    """Those of the names with which the caller may not do it, each with what to tell. text: beside
+    the code, Kafka's."""
     if context.rights.everything:
         return {}
     codes = {name: context.rights.refusal(need, name) for name in names}
-    return {name: Result(code, TEXTS[code]) for name, code in codes.items() if code}
+    return {name: Result(code, text) for name, code in codes.items() if code}

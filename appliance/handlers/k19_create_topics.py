@@ -17,7 +17,8 @@ from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values,
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
-    refused = refusals(context, needs.CREATE_TOPIC, [topic.name for topic in request.topics])
+    names = [topic.name for topic in request.topics]
+    refused = refusals(context, needs.CREATE_TOPIC, names, "Authorization failed.")
     wanted = [
         NewTopic(
             name=topic.name,

@@ -9,7 +9,7 @@ from appliance.handlers.admin import AdminContext, Answer, Api, Message, refusal
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
-    refused = refusals(context, needs.ALTER_TOPIC, [topic.name for topic in request.topics])
+    refused = refusals(context, needs.ALTER_TOPIC, [topic.name for topic in request.topics], None)
     wanted = []
     for topic in request.topics:
         if topic.name in refused:

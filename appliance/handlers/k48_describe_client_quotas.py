@@ -61,7 +61,7 @@ def _values(code: int, text: str | None, rows: object) -> dict[str, object]:
 
 
 def refused(request: Message, told: Values) -> Values:
-    return {**told, "entries": None}
+    return {**told, "error_message": None, "entries": None}
 
 
 API = Api(48, "DescribeClientQuotas", 0, 1, 1, decide, any_node=True, refused=refused)

@@ -25,7 +25,10 @@ def _row(name: str, twice: bool) -> Values:
 
 
 def refused(request: Message, told: Values) -> Values:
-    return {**told, "results": []}
+    """A row for each user, unnamed, as Kafka has it."""
+    told = {**told, "error_message": None}
+    row = {**told, "user": "", "credential_infos": []}
+    return {**told, "results": [row for _ in request.users or ()]}
 
 
 API = Api(50, "DescribeUserScramCredentials", 0, 0, 0, decide, any_node=True, refused=refused)

@@ -5,7 +5,7 @@
 from typing import Any
 
 from appliance.authorization.needs import DESCRIBE_GROUP, DESCRIBE_TOPIC
-from appliance.authorization.operations import GROUP, TEXTS
+from appliance.authorization.operations import GROUP
 from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.coordinators.groups.consumer_group import ConsumerGroup
@@ -19,6 +19,7 @@ from appliance.metadata.image import MetadataImage
 
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
+_UNSEEN = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def describe(turn: Turn, call: Call, request: Any) -> None:
@@ -33,18 +34,14 @@ def describe(turn: Turn, call: Call, request: Any) -> None:
 
 def _one(turn: Turn, rights: Rights, group_id: str, with_operations: bool) -> dict[str, Any]:
     if code := rights.refusal(DESCRIBE_GROUP, group_id):
-        return _failed(group_id, code, TEXTS[code])
+        return _failed(group_id, code, None)
     group = turn.state.groups.get(group_id)
     if not group_id:
         return _failed(group_id, errors.INVALID_GROUP_ID, None)
     if not isinstance(group, ConsumerGroup):
         return _missing(group_id, group)
     if not rights.everything and (code := _unseen(turn, rights, group)):
-        return _failed(
-            group_id,
-            code,
-            "The described group uses topics that the client is not authorized to describe.",
-        )
+        return _failed(group_id, code, _UNSEEN)
     operations = rights.operations(GROUP, group_id) if with_operations else NOT_ASKED_FOR
     return {**_described(turn, group), "authorized_operations": operations}
 

@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 from appliance.authorization.needs import DESCRIBE_TOPIC
-from appliance.authorization.operations import TEXTS
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups import migration, regex
@@ -50,6 +49,9 @@ _MS: Final = timedelta(milliseconds=1)
 
 def heartbeat(turn: Turn, call: Call, request: Any) -> None:
     """Let a member in, out, or on towards its target."""
+    if not call.rights.everything and (code := _unseen(call, request)):
+        turn.answer(call, refused(code))
+        return
     try:
         _check(turn, call, request)
         if request.member_epoch < JOINS:
@@ -85,8 +87,6 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
             f"group.coordinator.rebalance.protocols",
         )
     epoch = request.member_epoch
-    if not call.rights.everything:
-        _check_topics(call, request)
     needs_id = epoch != JOINS or call.version >= OWN_ID_SINCE
     _refuse_if(needs_id and not request.member_id, "MemberId can't be empty.")
     for name, field in (
@@ -117,11 +117,12 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
         )
 
 
-def _check_topics(call: Call, request: Any) -> None:
-    """Who may not see a topic may not subscribe to it by its name, be there one or not."""
-    for name in request.subscribed_topic_names or ():
-        if code := call.rights.refusal(DESCRIBE_TOPIC, name):
-            raise PeerError(code, TEXTS[code])
+def _unseen(call: Call, request: Any) -> int:
+    """The error for who subscribes by name to a topic that it may not see, be there one or not."""
+    codes = (
+        call.rights.refusal(DESCRIBE_TOPIC, name) for name in request.subscribed_topic_names or ()
+    )
+    return next(filter(None, codes), errors.NONE)
 
 
 def _check_first(request: Any) -> None:
