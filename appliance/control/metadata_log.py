@@ -1,8 +1,10 @@
 """`__cluster_metadata-0` as a log: batches appended, read and cut off, and what of them is durable.
 
-Invariant: `durable` moves only after an fdatasync covers it. What the records mean, who leads and
-what is committed is not asked here (`metadata_quorum.py`). The files have KRaft's framing: Apache
-Kafka's tools read them, and its controller can take them over.
+Invariant: `durable` moves only after an fdatasync covers it. Before a new segment, and before and
+behind the first batch of a leader epoch, all that was appended is on the disk: so only the end of
+the log can be torn, and only within its newest epoch. What the records mean, who leads and what is
+committed is not asked here (`metadata_quorum.py`). The files have KRaft's framing: Apache Kafka's
+tools read them, and its controller can take them over.
 """
 
 from collections.abc import Iterator
@@ -35,11 +37,12 @@ class MetadataLog:
     """durable: exclusive end of what a power cut cannot take. last_ms: time of the newest batch
     that was appended. recovered: what was damaged and could be had from a snapshot."""
 
-    __slots__ = ("_disk", "_log", "durable", "folder", "last_ms", "recovered")
+    __slots__ = ("_disk", "_epoch", "_log", "durable", "folder", "last_ms", "recovered")
 
     def __init__(self, disk: Disk, folder: str, log: Log) -> None:
         self._disk = disk
         self._log = log
+        self._epoch = log.latest_epoch  # of the newest batch
         self.folder = folder
         self.durable = log.end_offset
         self.last_ms = 0
@@ -61,6 +64,11 @@ class MetadataLog:
         Not durable before a sync. Raises StorageFailed; after DiskFull nothing of it is there and
         the log goes on."""
         header = read_header(batch)
+        active = self._log.active
+        begins = epoch != self._epoch
+        rolls = active.position + len(batch) > active.roll_size
+        if self.unsynced and (rolls or begins):
+            self._settle()
         base = self._log.stage(batch, header, epoch, now_ms)
         try:
             self._log.commit()
@@ -68,9 +76,25 @@ class MetadataLog:
             self._log.take_back(now_ms)
             raise
         assert not self._log.held
+        if begins:
+            self._epoch = epoch
+            self._settle()
         assert base + header.last_offset_delta + 1 == self._log.end_offset
         self.last_ms = now_ms
         return base
+
+    def _settle(self) -> None:
+        """What is appended is on the disk at return, whether a sync of it is under way or not.
+        Behind a gap that a power cut left, a segment or an epoch would make a start believe in
+        damage (`damage.py`). Raises StorageFailed, which is final."""
+        log = self._log
+        try:
+            for segment in (*log.unsynced.rolled, log.active):
+                assert segment.file is not None, "it stays open until it is synced"
+                segment.file.sync()
+        except StorageFailed as failure:
+            log.fail(failure)
+            raise
 
     def read(self, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         """The batches from `start`, which begins one, to `end`, whether durable or not. Raises
@@ -99,6 +123,7 @@ class MetadataLog:
         log.recovery_point = min(log.recovery_point, offset)  # which is in memory alone
         log.truncate_to(offset, now_ms)
         assert log.end_offset == offset, "it begins a batch"
+        self._epoch = log.latest_epoch
         self.durable = min(self.durable, offset)
 
     def sync(self) -> None:

@@ -54,6 +54,7 @@ class World:
         self.rng = Random(seed)
         self.disk = SimDisk(self.rng)
         self.disk.mkdir("/d")
+        self.disk.mkdir("/e")
         self.disk.sync_dir("/")
         self.witnessed = []  # committed records, as the twin read them first
         self.number = 0
@@ -64,9 +65,9 @@ class World:
         self.quorum = open_quorum(self.disk, 1, log, self.follower(), LIMITS)
         self.job = None
 
-    def follower(self):
+    def follower(self, folder="/d"):
         table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(16))), 16)
-        return Follower(self.disk, "/d", table)
+        return Follower(self.disk, folder, table)
 
     def replayed(self, end):
         follower = self.follower()
@@ -218,6 +219,29 @@ def test_what_another_leader_cut_off_is_gone_though_it_was_durable():
     assert world.quorum.committed == committed + 1
     with pytest.raises(AssertionError):
         world.quorum.truncate(committed, 1)
+
+
+@pytest.mark.parametrize("segment_bytes", [2048, 1 << 20])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_power_cut_is_no_damage_where_a_segment_was_full_or_an_epoch_over(segment_bytes, again):
+    """Whole pages of what no sync had covered are lost, and what came later is there."""
+    for cut in range(60):
+        world = World(3)
+        log = open_log(world.disk, "/e", segment_bytes, 1)
+        world.quorum = open_quorum(world.disk, 1, log, world.follower("/e"), LIMITS)
+        world.lead()
+        world.quorum.sync()
+        committed = world.quorum.committed
+        for _ in range(40):
+            world.append()
+        if again:
+            world.resign()
+            world.lead()
+            for _ in range(40):
+                world.append()
+        world.disk.power_cut(Random(cut))
+        log = open_log(world.disk, "/e", segment_bytes, 1)
+        assert log.end_offset >= committed, cut
 
 
 def test_what_a_transaction_of_a_leader_before_left_open_is_aborted():
