@@ -8,6 +8,11 @@ from pathlib import Path
 
 from sim.world import Broken
 
+from appliance.base.errors import CannotServe, PeerError, StorageFailed
+
+NOTICED = (AssertionError, PeerError, StorageFailed, CannotServe)
+"""How a bug shows; anything else is a mistake of the story."""
+
 
 def seeds(count):
     """The seeds of a test: `count` of them, or what SIM_SEED (the first) and SIM_RUNS (how many)
@@ -23,6 +28,8 @@ def first_broken(play, most):
         try:
             play(seed)
         except Broken as broken:
+            if not isinstance(broken.__cause__, NOTICED):
+                raise
             return seed, broken
     return None
 

@@ -66,9 +66,9 @@ class JoinsTooEarly(Broker):
     """With all that its leader shows, though a new leader shows less than the one before
     (KIP-320)."""
 
-    def may_join(self, name):
-        known = self.progress.followers[name]
-        return name not in self.progress.in_sync and known.end >= self.progress.high_watermark
+    def may_join(self, number):
+        known = self.progress.followers[number]
+        return number not in self.progress.in_sync and known.end >= self.progress.high_watermark
 
 
 class CountsWhoJoinsLate(Broker):

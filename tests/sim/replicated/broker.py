@@ -157,10 +157,18 @@ class Broker(Node):
             self.ask_leader()
 
     def lead(self, in_sync):
-        replicas = tuple(name for name in self.ledger.names if name != self.name)
-        others = tuple(name for name in in_sync if name != self.name)
-        if self.progress.lead(self.epoch, replicas, others, self.world.clock.ms):
+        me, id_of = self.id_of(self.name), self.id_of
+        replicas = [id_of(name) for name in self.ledger.names]
+        others = [id_of(name) for name in in_sync]
+        for ids in (replicas, others):
+            if me in ids:
+                ids.remove(me)
+        if self.progress.lead(self.epoch, replicas, others, self.now_ms):
             self.risen()
+
+    def id_of(self, name):
+        """`Progress` knows replicas by number."""
+        return self.ledger.names.index(name)
 
     def refuse(self):
         """Who waits here hears that nothing is known of it."""
@@ -254,7 +262,7 @@ class Broker(Node):
             end.send(Fetched(self.epoch, -1, -1, b""))
             return
         self.lives[message.broker] = message.life
-        if self.progress.replica_at(message.broker, message.offset, self.world.clock.ms):
+        if self.progress.replica_at(self.id_of(message.broker), message.offset, self.now_ms):
             self.risen()
         start, data = self.log.log_start_offset, b""
         if message.offset >= start:
@@ -312,11 +320,12 @@ class Broker(Node):
         if self.leads and self.altering is None:
             state, progress = self.state_told, self.progress
             in_sync, joins = state.in_sync, ()
-            late = progress.behind(self.world.clock.ms, LAG_MS)
+            names = self.ledger.names
+            late = [names[number] for number in progress.behind(self.now_ms, LAG_MS)]
             if late:
                 in_sync = tuple(name for name in in_sync if name not in late)
             else:
-                able = [name for name in progress.followers if self.may_join(name)]
+                able = [names[number] for number in progress.followers if self.may_join(number)]
                 if able:
                     joins = (able[0], self.lives[able[0]])
                     in_sync = (*in_sync, able[0])
@@ -326,8 +335,8 @@ class Broker(Node):
                 self.tell_controller(self.altering)
         self.after(LOOK_MS, self.look)
 
-    def may_join(self, name):
-        return self.progress.may_join(name)
+    def may_join(self, number):
+        return self.progress.may_join(number)
 
     def count_at_once(self, in_sync):
         self.lead(in_sync)
