@@ -36,8 +36,9 @@ LOOK_MS = 5
 
 
 class Broker(Node):
-    """One replica. durable: as the module says. ledger: is told what a leader shows. out: what the
-    clients of this life wait for: (end offset, end of the connection, answer)."""
+    """One replica. durable: whether the disk counts, or the page cache (`cluster`). ledger: is told
+    what a leader shows. unclean: power was cut, and the controller has not heard of it yet.
+    waiting: who waits for an end offset to be shown: (offset, end of the connection, token)."""
 
     ends_with_storage = True
 
