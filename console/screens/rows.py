@@ -47,9 +47,9 @@ class Rows(ScrollView, can_focus=True):
     }  # fmt: skip
     DEFAULT_CSS = """
     Rows { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
-    Rows > .rows--head { text-style: bold; color: $text-muted; }
+    Rows > .rows--head { text-style: bold; }
     Rows > .rows--cursor { text-style: reverse; }
-    Rows > .rows--dim { color: $text-muted; }
+    Rows > .rows--dim { text-style: dim; }
     Rows > .rows--bad { color: $text-error; text-style: bold; }
     Rows > .rows--warn { color: $text-warning; }
     Rows > .rows--good { color: $text-success; }

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from textual.color import Color
+
 from console.model.link import Link
 from console.screens.app import ConsoleApp
 from console.screens.places import HOME
@@ -30,6 +32,16 @@ class Seat:
         """The first line with these words in it, "" when there is none."""
         return next((line for line in self.lines() if words in line), "")
 
+    def shades(self):
+        """(text, contrast of its colour with what is behind it) of every piece; 1: invisible."""
+        for strip in self.app.screen._compositor.render_strips():
+            for piece in strip:
+                style = piece.style
+                words = any(char.isalnum() for char in piece.text)
+                if words and style and style.color and style.bgcolor:
+                    ink = Color.from_rich_color(style.color)
+                    yield piece.text, _contrast(ink, Color.from_rich_color(style.bgcolor))
+
     async def until(self, holds, about=""):
         """Wait until something holds, with the screen in the message when it never does."""
         for _ in range(round(_LIMIT_S / _LOOK_S)):
@@ -49,6 +61,20 @@ class Seat:
 
     async def type(self, text):
         await self.press(*text)
+
+
+def _contrast(one, other):
+    """As WCAG 2 has it: 1 to 21."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(color):
+    red, green, blue = (
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
+        for part in color.normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def reading(bootstrap):

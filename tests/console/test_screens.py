@@ -8,7 +8,7 @@ import pytest
 from console.model.failure import Failure
 from console.screens.actions import ACTIONS, APP, ONE_TOPIC, ROWS
 from console.screens.app import ConsoleApp
-from console.screens.places import Place
+from console.screens.places import LISTS, Place
 from console.screens.rows import Rows
 from console.screens.topic import TopicView
 from tests.console.seat import LARGE, SMALL, reading, sit
@@ -125,6 +125,20 @@ def test_the_palette_finds_actions_and_topics(filled):
         await seat.until(lambda: seat.app.theme == "textual-light", "the light theme")
 
     sit(filled.bootstrap, act)
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+def test_what_is_written_can_be_read_in_both_themes(filled, theme):
+    async def act(seat):
+        app = seat.app
+        await seat.sees("Nothing needs attention")
+        app.theme = theme
+        for place in (*map(Place, LISTS), Place("topic", "screens.orders")):
+            await app.go(place)
+            await seat.until(lambda place=place: app.world.main(place).shown.value is not None)
+            await seat.until(lambda: all(contrast > 2.5 for _, contrast in seat.shades()), theme)
+
+    sit(filled.bootstrap, act, size=LARGE)
 
 
 def test_the_mouse_goes_to_tabs_and_rows(filled):
