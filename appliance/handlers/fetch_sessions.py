@@ -73,14 +73,9 @@ class Session:
             asked.settled = UNSETTLED
 
 
-@dataclass(slots=True, frozen=True)
-class Resolved:
-    """What to serve. error: a code for the whole response, with nothing to serve."""
-
-    error: int
-    session: Session | None
-    incremental: bool
-    asked: list[Asked]
+Resolved = tuple[int, Session | None, bool, list[Asked]]
+"""What to serve: (a code for the whole response, with nothing to serve; the session, if there is
+one; whether only news are told; the partitions)."""
 
 
 class FetchSessions:
@@ -103,15 +98,15 @@ class FetchSessions:
                 partitions = request.partitions
                 if len(partitions) > 1:
                     partitions = _once(partitions)
-                return Resolved(errors.NONE, None, False, list(map(Asked, partitions)))
+                return errors.NONE, None, False, list(map(Asked, partitions))
             return self._open(host, request, by_id)
         session = self._sessions.get(request.session_id)
         if session is None:
-            return Resolved(errors.FETCH_SESSION_ID_NOT_FOUND, None, False, [])
+            return errors.FETCH_SESSION_ID_NOT_FOUND, None, False, []
         if session.epoch != request.session_epoch:
-            return Resolved(errors.INVALID_FETCH_SESSION_EPOCH, None, False, [])
+            return errors.INVALID_FETCH_SESSION_EPOCH, None, False, []
         if session.by_id != by_id:
-            return Resolved(errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False, [])
+            return errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False, []
         self._sessions.move_to_end(session.session_id)
         session.epoch = session.epoch % 0x7FFFFFFF + 1
         if session.routing != host.routing or session.read_committed != request.read_committed:
@@ -120,7 +115,7 @@ class FetchSessions:
             session.ask(partition)
         for key in request.forgotten:
             session.partitions.pop(key, None)
-        return Resolved(errors.NONE, session, True, list(session.partitions.values()))
+        return errors.NONE, session, True, list(session.partitions.values())
 
     def _open(self, host: Host, request: FetchRequest, by_id: bool) -> Resolved:
         if len(self._sessions) >= self._slots:
@@ -132,7 +127,7 @@ class FetchSessions:
         for partition in request.partitions:
             session.ask(partition)
         self._sessions[number] = session
-        return Resolved(errors.NONE, session, False, list(session.partitions.values()))
+        return errors.NONE, session, False, list(session.partitions.values())
 
 
 def _once(partitions: list[FetchPartition]) -> list[FetchPartition]:

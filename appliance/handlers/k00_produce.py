@@ -46,15 +46,16 @@ def begin(host: Host, x: Exchange) -> None:
     by_id = x.version >= produce.FIRST_TOPIC_ID
     everything = x.rights.everything
     for index, batch in enumerate(request.batches):
-        route = host.route(batch.topic, batch.partition, by_id)
+        topic, partition, position, length = batch
+        route = host.route(topic, partition, by_id)
         code = refused
         if not everything:
-            code = gather.refusal(host, x, WRITE_TOPIC, batch.topic, by_id) or refused
-        if code or route is None or batch.length <= 0 or route.topic in INTERNAL_TOPICS:
+            code = gather.refusal(host, x, WRITE_TOPIC, topic, by_id) or refused
+        if code or route is None or length <= 0 or route.topic in INTERNAL_TOPICS:
             code = code or _why_not(host, batch, route, by_id)
             answers[index] = _failed(code, request, batch)
         else:
-            host.ask(x, index, route, APPEND, 0, batch.position, 0, batch.length, acks)
+            host.ask(x, index, route, APPEND, 0, position, 0, length, acks)
     if not x.pending:
         _finish(host, x)
 
@@ -106,7 +107,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     if message is None:
         answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, request.batches[index])
     elif message.flags == 1:
-        answers[index] = PartitionAnswer(0, message.a, message.b, message.c)
+        answers[index] = produce.answered((0, message.a, message.b, message.c, None, ()))
     else:
         batch = request.batches[index]
         answers[index] = _refused(host, x, message.flags - 1, request, batch, message.c)

@@ -101,16 +101,15 @@ def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
     if room is not None and room < request.max_bytes:
         request = request._replace(max_bytes=room, min_bytes=min(room, request.min_bytes))
     by_id = x.version >= fetch.FIRST_TOPIC_ID
-    resolved = sessions.resolve(host, request, by_id)
-    session = resolved.session
-    if resolved.error:
-        host.failed(x, resolved.error)
-        host.finish(x, _whole_error(x.version, resolved.error))
+    code, session, incremental, partitions = sessions.resolve(host, request, by_id)
+    if code:
+        host.failed(x, code)
+        host.finish(x, _whole_error(x.version, code))
         return
-    state = x.state = FetchState(request, session, resolved.incremental, resolved.asked)
+    state = x.state = FetchState(request, session, incremental, partitions)
     host.reads(x, request.partitions if session is None else session.partitions)
     published = host.partitions.state
-    for index, asked in enumerate(resolved.asked):
+    for index, asked in enumerate(partitions):
         version: int = published[asked.row]
         if version != asked.settled:
             _look(host, x, index, asked)

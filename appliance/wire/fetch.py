@@ -5,6 +5,7 @@ nobody ever holds record bytes in user space. Sources: KIP-98, KIP-227 (sessions
 KIP-516 (topic ids), KIP-903.
 """
 
+from functools import partial
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -74,6 +75,9 @@ class PartitionData(NamedTuple):
     log_start_offset: int
     length: int
     aborted: bytes | None = b""
+
+
+_named: Final = partial(tuple.__new__, FetchPartition)  # in C, not by a function of Python
 
 
 def parse(memory: memoryview, position: int, end: int, version: int) -> FetchRequest:
@@ -208,7 +212,7 @@ def _topic_flexible(
     for _ in range(count - 1):
         partition, epoch, offset, _, _, max_bytes = _PARTITION_12(body, p)
         p += _SIZE_12
-        partitions.append(FetchPartition(topic, partition, offset, max_bytes, epoch))
+        partitions.append(_named((topic, partition, offset, max_bytes, epoch)))
         p = skip_tagged_fields(body, p, end) if body[p] else p + 1
     return skip_tagged_fields(body, p, end) if body[p] else p + 1
 

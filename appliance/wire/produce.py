@@ -6,6 +6,7 @@ versions 3-8 use fixed lengths, 9 and later compact ones with tagged fields (KIP
 in place of the name (KIP-516).
 """
 
+from functools import partial
 from struct import Struct, error
 from struct import pack as _pack
 from typing import Final, NamedTuple
@@ -63,6 +64,13 @@ class PartitionAnswer(NamedTuple):
     record_errors: tuple[RecordError, ...] = ()
 
 
+# A NamedTuple's own constructor is a function of Python: 0.25 µs each time. These are of C.
+_batch: Final = partial(tuple.__new__, Batch)
+_request: Final = partial(tuple.__new__, ProduceRequest)
+answered: Final = partial(tuple.__new__, PartitionAnswer)
+"""A PartitionAnswer of one tuple with all its fields."""
+
+
 def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceRequest:
     """Parse the body that lies at memory[position:end]. Raises MalformedRequest, never reads past
     `end`."""
@@ -96,7 +104,7 @@ def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceR
             p += 1
         if p != end:
             raise _not_at_its_end(p, end)
-        return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
+        return _request((transactional_id, acks, timeout_ms, batches, topics))
     except (error, IndexError) as cause:
         raise MalformedRequest("Produce request ends inside a field") from cause
 
@@ -129,13 +137,13 @@ def _parse_fixed(memory: memoryview, p: int, end: int) -> ProduceRequest:
             p += 8
             if length < -1 or p + length > end:
                 raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
-            batches.append(Batch(topic, partition, p, length))
+            batches.append(_batch((topic, partition, p, length)))
             if length > 0:
                 p += length
         topics.append((topic, len(batches)))
     if p != end:
         raise _not_at_its_end(p, end)
-    return ProduceRequest(transactional_id, acks, timeout_ms, batches, topics)
+    return _request((transactional_id, acks, timeout_ms, batches, topics))
 
 
 def _topic_flexible(
@@ -172,7 +180,7 @@ def _topic_flexible(
         length -= 1
         if p + length > end:
             raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
-        batches.append(Batch(topic, partition, p, length))
+        batches.append(_batch((topic, partition, p, length)))
         if length > 0:
             p += length
         p = skip_tagged_fields(body, p, end) if body[p] else p + 1
