@@ -28,20 +28,27 @@ class Raw:
         return self.row.title
 
     def prepare(self, system: System, effort: Effort) -> None:
-        if isinstance(self.row, FetchRow) and "fetch" not in system.filled:
-            system.filled["fetch"] = fetch.fill(system.peer)
+        if isinstance(self.row, FetchRow) and self._filled() not in system.filled:
+            data = fetch.fill(system.peer, partitions=self.row.partitions)
+            system.filled[self._filled()] = data
 
     def run(self, system: System, effort: Effort) -> dict[str, float]:
         if isinstance(self.row, ProduceRow):
             return figures(produce.run(system.peer, self.row, effort.seconds))
-        data = system.filled["fetch"]
+        data = system.filled[self._filled()]
         assert isinstance(data, fetch.Data)
         return figures(fetch.run(system.peer, self.row, data, effort.seconds))
 
     @property
     def has_bare(self) -> bool:
-        """The bare loop serves one connection."""
-        return isinstance(self.row, FetchRow) or self.row.connections == 1
+        """The bare loop serves one connection, and knows no sessions."""
+        if isinstance(self.row, FetchRow):
+            return self.row.partitions == 1
+        return self.row.connections == 1
+
+    def _filled(self) -> tuple[str, int]:
+        assert isinstance(self.row, FetchRow)
+        return "fetch", self.row.partitions
 
     def bare(self, folder: Path, effort: Effort) -> dict[str, float]:
         """The same on the bare loop."""

@@ -82,6 +82,8 @@ def raws() -> Iterator[Row]:
     for size in (64 << 10, 1 << 20, 8 << 20):
         load = Raw(FetchRow(size))
         yield Row(f"raw-fetch-{size >> 10}k", "raw", load, "requests_s", short=size < 8 << 20)
+    session = Raw(FetchRow(64 << 10, version=12, partitions=100))
+    yield Row("raw-fetch-s100", "raw", session, "requests_s", short=True)
     yield Row("w17", "W17", Connections(), "p99_ms", short=True)
 
 
