@@ -61,6 +61,7 @@ def main(arguments: list[str]) -> None:
     if options.fresh and folder.exists():
         shutil.rmtree(folder)
     data = (options.data or folder / "data").absolute()
+    folder.mkdir(parents=True, exist_ok=True)
     data.mkdir(parents=True, exist_ok=True)
     kafka.fetch()
     lock = only_one(folder)
