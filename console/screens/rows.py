@@ -204,7 +204,7 @@ class Rows(ScrollView, can_focus=True):
         base = self.rich_style
         if y == 0:
             head = base + self.get_component_rich_style("rows--head", partial=True)
-            return self._line([self._title(one) for one, _ in self._seen()], width, head)
+            return self._line([self._title(*one) for one in self._seen()], width, head)
         row = y - 1 + self.scroll_offset.y
         if row >= len(self._keys):
             text = self._empty if not self._keys and y == 1 else ""
@@ -218,9 +218,9 @@ class Rows(ScrollView, can_focus=True):
             return self._line([_words(one) for one in cells], width, style)
         return self._line(cells, width, base)
 
-    def _title(self, column: Column) -> str:
+    def _title(self, column: Column, width: int) -> str:
         sorted_by = self._sorted is not None and self._columns[self._sorted] is column
-        return f"{column.title}{'↓' if sorted_by else ''}"
+        return f"{column.title[: width - 1]}↓" if sorted_by else column.title
 
     def _seen(self) -> list[tuple[Column, int]]:
         """The columns that there is room for, with their widths."""

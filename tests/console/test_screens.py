@@ -127,6 +127,28 @@ def test_the_palette_finds_actions_and_topics(filled):
     sit(filled.bootstrap, act)
 
 
+def test_rows_are_sorted_by_each_column_in_turn(filled):
+    async def act(seat):
+        def names():
+            return [
+                name for line in seat.lines() for name in line.split()[:1] if "screens." in name
+            ]
+
+        await seat.press("2")
+        await seat.sees("screens.orders", "500")
+        assert names().index("screens.orders") < names().index("screens.quiet")
+        await seat.press("G", "s", "s", "s")
+        await seat.sees("RECORD↓")
+        await seat.until(lambda: names()[0] == "screens.orders", "the topic with most records")
+        for _ in range(20):
+            if "↓" not in seat.text():
+                break
+            await seat.press("s")
+        assert "↓" not in seat.text(), "after the last column as at first"
+
+    sit(filled.bootstrap, act)
+
+
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
 def test_what_is_written_can_be_read_in_both_themes(filled, theme):
     async def act(seat):
