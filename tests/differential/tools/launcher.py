@@ -5,6 +5,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from struct import pack, unpack
+from tempfile import TemporaryDirectory
 
 from benchmarks import kafka
 
@@ -26,8 +27,10 @@ class Tools:
     """The JVM. Use it as a context manager; `kafka.unavailable()` must have said None."""
 
     def __enter__(self) -> "Tools":
+        # Libraries that Java puts there stay when it is killed.
+        self._temporary = TemporaryDirectory(prefix="penstock-tools-")
         command = kafka.java(str(SOURCE), heap="256m")
-        command.insert(1, "-Dlog4j2.level=OFF")
+        command[1:1] = ["-Dlog4j2.level=OFF", f"-Djava.io.tmpdir={self._temporary.name}"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -36,6 +39,7 @@ class Tools:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
+        self._temporary.cleanup()
 
     def run(self, name: str, *arguments: str, stdin: str = "") -> Printed:
         """Call the main method of class `name` with `arguments`."""
