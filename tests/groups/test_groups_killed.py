@@ -17,7 +17,10 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture
 def one(fresh_appliance):
-    return fresh_appliance(penstock_io_processes=1, penstock_net_processes=1)
+    return fresh_appliance(
+        penstock_io_processes=1, penstock_net_processes=1,
+        group_consumer_heartbeat_interval_ms=200, group_consumer_min_heartbeat_interval_ms=200,
+    )  # fmt: skip
 
 
 def writes(pid):
@@ -129,7 +132,6 @@ def test_commits_while_a_process_is_killed(one, group, kind):
             kill(one, kind)
             committer.go_on()
             committer.check(one.bootstrap)
-    committer.check(one.bootstrap) if False else None
 
 
 def test_commits_while_all_are_killed(one, group):
