@@ -78,7 +78,11 @@ def _holder(data_dir: str) -> int:
             return int(file.read(_LOCK_BYTES))
     except FileNotFoundError:
         raise NotThere(f"{data_dir} is no folder of an appliance: it has no {_LOCK}") from None
-    except (OSError, ValueError) as why:
+    except ValueError:
+        raise NotThere(
+            f"{data_dir} is no folder of an appliance: its {_LOCK} names no process"
+        ) from None
+    except OSError as why:
         raise NotThere(f"{data_dir} does not say who works in it: {why}") from why
 
 
