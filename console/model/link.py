@@ -78,8 +78,11 @@ class Link:
         return Producer(config)
 
     def consumer(self, **settings: object) -> "Consumer":
-        """For `assign`: it commits nothing and knows no group, unless `settings` say otherwise.
-        What is damaged is refused."""
+        """For `assign`: it commits nothing and joins no group, unless `settings` say otherwise.
+        What is damaged is refused.
+
+        librdkafka asks for the coordinator of its group.id all the same, and has no consumer
+        without one: the first consumer of an appliance makes __consumer_offsets, as with Kafka."""
         from confluent_kafka import Consumer
 
         base = {
