@@ -55,7 +55,7 @@ class Kind(ABC):
         """What a partition that nobody serves answers. partitions 0: there is no topic yet."""
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)  # clients choose the keys, of up to 32 KB each
 def partition_of(key: str, partitions: int) -> int:
     """Kafka's rule: the 31 low bits of Java's String.hashCode (UTF-16 units) modulo the count."""
     value = 0
