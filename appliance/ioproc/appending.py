@@ -81,8 +81,9 @@ class Appends:
 
     def write(self, partition: Partition) -> None:
         """Write what was staged; the first failure takes the partition offline."""
-        if not partition.staged and not partition.log.held:
-            return
+        log = partition.log
+        if not partition.staged and log.active.end_offset == partition.progress.log_end:
+            return  # else it is held, or the end of its segment has written what was
         try:
             partition.commit()
         except DiskFull:

@@ -254,7 +254,14 @@ class Partition:
 
     def no_room(self) -> None:
         """What was staged is not written yet: whoever waits for that is told to try again. The log
-        holds it, so that a retry of it is known for what it is."""
+        holds it, so that a retry of it is known for what it is. What it held before may have been
+        written at the end of its segment."""
+        active, progress = self.log.active, self.progress
+        end = active.written_end
+        if end > progress.log_end:
+            self.places.ends.append((end, active.base, active.size))
+            if progress.appended(end, progress.held if self._disk_counts else end):
+                self.rise()
         for asker, token, *_ in self.staged:
             asker.out.append(refusal(APPENDED, KAFKA_STORAGE_ERROR, self.handle, token))
         self.staged.clear()

@@ -56,6 +56,45 @@ def test_a_batch_without_room_is_refused_and_nothing_else():
     assert world.failures == []
 
 
+def test_what_was_held_and_written_by_the_end_of_its_segment_counts():
+    """There is room for it and not for the segment that the next batch needs: nothing is staged and
+    nothing held then."""
+    world = full_world()
+    p = world.add(segment_bytes=3 * PAGE)
+    fill(world.disk)
+    big = batch(bytes(2 * PAGE), producer=(7, 0, 0))
+    world.append(p.handle, big, token=1)
+    assert [m.flags for m in world.turn()] == [errors.KAFKA_STORAGE_ERROR]
+    assert p.log.held
+    fill(world.disk, leave=3 * PAGE)
+    world.space.low = False
+    world.append(p.handle, batch(bytes(2 * PAGE)), token=2)
+    assert [m.flags for m in world.turn()] == [errors.KAFKA_STORAGE_ERROR]
+    assert not p.log.held and p.log.end_offset == p.progress.log_end == 1
+    make_room(world)
+    world.append(p.handle, big, acks=-1, token=3)
+    assert [(m.token, m.flags, m.a) for m in world.settle()] == [(3, 0, 0)]
+    assert (p.high_watermark, world.failures) == (1, [])
+
+
+def test_what_was_held_and_written_counts_though_what_follows_it_is_held():
+    world = full_world()
+    p = world.add(segment_bytes=3 * PAGE)
+    fill(world.disk)
+    world.append(p.handle, batch(bytes(2 * PAGE)), token=1)
+    world.turn()
+    fill(world.disk, leave=20 * PAGE)
+    world.space.low = False
+    second = batch(bytes(2 * PAGE))
+    world.append(p.handle, second, token=2)
+    fill(world.disk)
+    assert [m.flags for m in world.turn()] == [errors.KAFKA_STORAGE_ERROR]
+    assert p.log.held and p.log.written_end == p.progress.log_end == 1
+    make_room(world)
+    world.settle()
+    assert (p.high_watermark, world.failures) == (2, [])
+
+
 def test_what_was_written_before_is_acknowledged_on_a_full_disk():
     world = full_world()
     p = world.add()
