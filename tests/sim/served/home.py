@@ -48,6 +48,7 @@ class Home(Node):
         self.core = None
         self.asked = {}  # token of ours → (end of the connection, the client's token)
         self.tokens = 0
+        self.taken = 0  # slots of the arena, since the last turn
         self.turns = False
         self.jobs = 0  # on threads, each of which will end
         if self.table is None or self.world.rng.random() < 0.5:
@@ -107,6 +108,7 @@ class Home(Node):
     def turn(self):
         self.turns = False
         core = self.core
+        self.taken = 0  # after a turn nothing refers to the arena
         core.now_ns = self.world.clock.now_ns
         core.core.finish(core.now_ns)
         for answer in core.answers():
@@ -134,7 +136,10 @@ class Home(Node):
         self.asked[self.tokens << 32] = end, message
         token = self.tokens << 32
         if isinstance(message, Append):
-            at = self.tokens % SLOTS * SLOT
+            if self.taken == SLOTS:
+                self.turn()
+            at = self.taken * SLOT
+            self.taken += 1
             self.core.append(message.partition, message.batch, message.acks, token, position=at)
         else:
             limits = {"max_bytes": READ_BYTES, "wait": message.waits}
