@@ -20,8 +20,8 @@ from benchmarks.compare import compiled
 ROOT = Path(__file__).parents[2]
 HEADERS = Path(sysconfig.get_path("include")) / "Python.h"
 ROOMS = (
-    "ring", "wire", "logstore", "replication", "coordinators", "ioproc", "handlers", "netproc",
-    "supervisor/test_shell.py",
+    "authorization", "ring", "wire", "logstore", "replication", "coordinators", "ioproc",
+    "handlers", "netproc", "supervisor/test_shell.py",
 )  # fmt: skip
 OUTSIDE = (
     "hostile",
