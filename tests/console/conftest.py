@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.local import Appliance
 from tests.console_process import typing
 
 
@@ -9,3 +10,10 @@ from tests.console_process import typing
 def run(appliance):
     """Run a command: the finished process with stdout and stderr as text."""
     return typing(appliance.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """An appliance of a module's own: its lists fit a screen, whatever other tests made."""
+    with Appliance(tmp_path_factory.mktemp("alone") / "data") as running:
+        yield running

@@ -12,16 +12,18 @@ from console.screens.places import LISTS, Place
 from console.screens.rows import Rows
 from console.screens.topic import TopicView
 from tests.console.seat import LARGE, SMALL, reading, sit
+from tests.console_process import typing
 
 
 @pytest.fixture(scope="module")
-def filled(run, appliance):
-    """The session's appliance with two topics, and a group that is behind."""
+def filled(alone):
+    """An appliance with two topics, and a group that is behind."""
+    run = typing(alone.bootstrap)
     run("topic", "create", "screens.orders", "-p", "3", "-c", "retention.ms=7d")
     run("topic", "create", "screens.quiet", "-p", "1")
     run("produce", "screens.orders", "-p", "0", stdin="".join(f"{n}\n" for n in range(500)))
     run("consume", "screens.orders", "-g", "screens.readers", "-n", "100")
-    return appliance
+    return alone
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])

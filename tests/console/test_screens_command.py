@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.console_process import PENSTOCK
+from tests.console_process import PENSTOCK, typing
 
 LIMIT_S = 60.0
 
@@ -73,9 +73,9 @@ class Terminal:
 
 
 @pytest.mark.parametrize("key", ["q", "\x11"])
-def test_somebody_opens_it_looks_and_leaves(run, appliance, key):
-    run("topic", "create", "--if-not-exists", "console.seen")
-    terminal = Terminal("topics", PENSTOCK_BOOTSTRAP=appliance.bootstrap)
+def test_somebody_opens_it_looks_and_leaves(alone, key):
+    typing(alone.bootstrap)("topic", "create", "--if-not-exists", "console.seen")
+    terminal = Terminal("topics", PENSTOCK_BOOTSTRAP=alone.bootstrap)
     try:
         terminal.until("READ-ONLY")
         terminal.until("console.seen")
@@ -88,8 +88,8 @@ def test_somebody_opens_it_looks_and_leaves(run, appliance, key):
         terminal.close()
 
 
-def test_without_colours_there_are_greys(appliance):
-    env = {"PENSTOCK_BOOTSTRAP": appliance.bootstrap, "COLORTERM": "truecolor"}
+def test_without_colours_there_are_greys(alone):
+    env = {"PENSTOCK_BOOTSTRAP": alone.bootstrap, "COLORTERM": "truecolor"}
     terminal = Terminal(NO_COLOR="1", **env)
     try:
         terminal.until("Nothing needs attention")

@@ -28,7 +28,8 @@ def _member(
 
 
 def _fill(on: Session, topic: str, partitions: int) -> None:
-    on.run(f"kafka-topics --create --topic {topic} --partitions {partitions}")
+    keep = "--config retention.ms=-1"  # its records are years old
+    on.run(f"kafka-topics --create --topic {topic} --partitions {partitions} {keep}")
     producer = ck.Producer({"bootstrap.servers": on.bootstrap})
     for number in range(20):
         for partition in range(partitions):
