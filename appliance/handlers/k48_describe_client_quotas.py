@@ -3,8 +3,10 @@
 A filter whose only component has the entity type `penstock-usage` (any name) asks something else:
 how much of each quota is used now, and who is throttled. One entity for each meter: `user`,
 `client-id` or `ip` of who is counted, `quota`, and `set-for`, the entity that has the limit. Its
-values: limit, rate, used (1.0: all of it), throttle-ms and throttled (how often). Apache Kafka
-answers UNSUPPORTED_VERSION to it, as to every entity type that it does not know.
+values: limit, rate, used (1.0: all of it), throttle-ms (still to wait), throttled (how often),
+last-throttle-ms (as the last answer told) and throttled-for-ms (since when one pause has come after
+the other). Apache Kafka answers UNSUPPORTED_VERSION to it, as to every entity type that it does not
+know.
 """
 
 from appliance.base import errors
@@ -49,6 +51,8 @@ def _usage(one: Usage) -> dict[str, object]:
         "used": one.used,
         "throttle-ms": float(one.wait_ms),
         "throttled": float(one.pauses),
+        "last-throttle-ms": float(one.last_ms),
+        "throttled-for-ms": float(one.held_ms),
     }
     return {
         "entity": [{"entity_type": kind, "entity_name": name} for kind, name in names],

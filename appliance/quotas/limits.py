@@ -75,6 +75,17 @@ class Limits:
         return self._of.get(entity)
 
 
+def entities_of(user: str, client_id: str) -> tuple[Entity, ...]:
+    """The entities whose limit can hold for requests of this user with this client id, the
+    strongest first (KIP-55): of those that have a quota of a kind, the first one's holds."""
+    return tuple(_entity(*level, user, client_id) for level in _LEVELS)
+
+
+def entities_of_ip(address: str) -> tuple[Entity, ...]:
+    """The same for connections from an address (KIP-612)."""
+    return (((IP, address),), ((IP, None),))
+
+
 def entity_of(level: int, user: str, client_id: str) -> Entity:
     """The entity that holds a limit, from its level and the names that its meter counts for."""
     if level >= _IP_LEVEL:

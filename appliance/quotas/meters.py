@@ -56,7 +56,9 @@ class Usage:
     """A meter over all processes. used: share of the limit, 1.0 is all. wait_ms: still to pause.
 
     user: the address for connections. entity: where the limit is configured, empty for a setting.
-    pauses: how often there was one, since the appliance started."""
+    pauses: how often there was one, since the appliance started. last_ms: how long the last one was
+    told to be. held_ms: for how long there has been one after the other, with nothing between them
+    that is longer than all windows; 0 when there is none."""
 
     kind: str
     user: str
@@ -67,6 +69,8 @@ class Usage:
     rate: float
     used: float
     wait_ms: int
+    last_ms: int
+    held_ms: int
 
 
 class Meters:
@@ -154,7 +158,7 @@ class Meters:
         self._table.set_bucket(known.mine, tokens, now_ms)
         pause = 0 if strict and allowed else self._bucket.wait_ms(tokens, bound)
         if pause:
-            self._table.pause(known.mine, now_ms + pause)
+            self._paused(known, now_ms, pause)
         return allowed, pause
 
     def room(self, kind: str, user: str, client_id: str) -> int | None:
@@ -203,13 +207,25 @@ class Meters:
             used = 1 - left / most
         wait = max(0, max(row.until_ms for row in rows) - now_ms)
         pauses = sum(row.pauses for row in rows)
-        return Usage(kind, user, client_id, entity, pauses, limit, rate, used, wait)
+        last, held = self._held(rows, now_ms)
+        return Usage(kind, user, client_id, entity, pauses, limit, rate, used, wait, last, held)
+
+    def _held(self, rows: list[Use], now_ms: int) -> tuple[int, int]:
+        """(how long the last pause was told to be, for how long there has been one after the
+        other), in ms; one process may have begun earlier than the others."""
+        paused = [row for row in rows if row.pauses]
+        lately = [row for row in paused if now_ms <= row.until_ms + self._windows.all_ms]
+        last = max(paused, key=lambda row: row.until_ms).last_ms if paused else 0
+        return last, max((now_ms - row.since_ms for row in lately), default=0)
 
     def _pause(self, known: _Known, total: int, now_ms: int) -> int:
         pause = self._windows.throttle_ms(total, known.bound, now_ms, known.most_ms)
         if pause:
-            self._table.pause(known.mine, now_ms + pause)
+            self._paused(known, now_ms, pause)
         return pause
+
+    def _paused(self, known: _Known, now_ms: int, pause_ms: int) -> None:
+        self._table.pause(known.mine, now_ms, pause_ms, self._windows.all_ms)
 
     def _spread(self, known: _Known, slot: int, amount: int, now_ms: int) -> int:
         """How long somebody near the limit waits who has fetched enough in this window: what is
@@ -220,7 +236,7 @@ class Meters:
         if not used or used + amount <= most:
             return 0
         pause = self._windows.left_ms(now_ms)
-        table.pause(known.mine, now_ms + pause)
+        self._paused(known, now_ms, pause)
         return pause
 
     def _total(self, known: _Known, slot: int) -> int:

@@ -1,8 +1,9 @@
 """Counters of client quotas in shared memory: who has used how much in which window, and who waits.
 
 One region of rows per process that counts; only that process writes there, everybody reads all.
-A row is one meter: its kind and name, its limit, until when its clients are paused, a bucket of
-tokens for the kind that is counted so, and one (slot, amount) pair for each window. A meter's use
+A row is one meter: its kind and name, its limit, until when its clients are paused and since when
+they are again and again, a bucket of tokens for the kind that is counted so, and one (slot, amount)
+pair for each window. A meter's use
 is the sum of the rows of its name over all regions. A region's `changed` word moves whenever one of
 its rows was given to another meter, so a reader knows when to look for names again. A successor of
 a dead process goes on with its rows.
@@ -31,7 +32,9 @@ _DIGEST: Final = 6  # two words
 _LEVEL: Final = 8
 _TOKENS: Final = 9  # thousandths
 _FILLED_MS: Final = 10
-_SAMPLES: Final = 11
+_SINCE_MS: Final = 11
+_LAST_MS: Final = 12
+_SAMPLES: Final = 13
 _NAME_BYTES: Final = 192
 
 NO_ROW: Final = -1
@@ -47,7 +50,9 @@ class Meter(NamedTuple):
 
 class Use(NamedTuple):
     """One meter in one region. limit: per second. name: for people, cut when it is long (whole
-    says whether it is not). level: which entity's limit. tokens: left in the bucket."""
+    says whether it is not). level: which entity's limit. tokens: left in the bucket. since_ms: when
+    the pauses began that have come one after the other; last_ms: how long the last one was told to
+    be."""
 
     digest: bytes
     kind: int
@@ -56,6 +61,8 @@ class Use(NamedTuple):
     until_ms: int
     used_ms: int
     pauses: int
+    since_ms: int
+    last_ms: int
     total: int
     level: int
     whole: bool
@@ -143,10 +150,15 @@ class QuotaTable:
         self._words[at + _TOKENS] = max(-(2**62), min(round(tokens * 1000), 2**62))
         self._words[at + _FILLED_MS] = now_ms
 
-    def pause(self, at: int, until_ms: int) -> None:
-        """Its client waits until then."""
-        self._words[at + _UNTIL] = max(until_ms, self._words[at + _UNTIL])
-        self._words[at + _PAUSES] += 1
+    def pause(self, at: int, now_ms: int, pause_ms: int, lull_ms: int) -> None:
+        """Its client waits for so long. lull_ms: how long after a pause another one still belongs
+        to the same trouble."""
+        words = self._words
+        if now_ms > words[at + _UNTIL] + lull_ms or not words[at + _PAUSES]:
+            words[at + _SINCE_MS] = now_ms
+        words[at + _LAST_MS] = pause_ms
+        words[at + _UNTIL] = max(now_ms + pause_ms, words[at + _UNTIL])
+        words[at + _PAUSES] += 1
 
     # For all --------------------------------------------------------------------------------------
 
@@ -188,6 +200,8 @@ class QuotaTable:
                     until_ms=words[at + _UNTIL],
                     used_ms=words[at + _USED_MS],
                     pauses=words[at + _PAUSES],
+                    since_ms=words[at + _SINCE_MS],
+                    last_ms=words[at + _LAST_MS],
                     total=self.total(at, slot),
                     level=words[at + _LEVEL],
                     whole=words[at + _LENGTH] < _NAME_BYTES,

@@ -1,6 +1,7 @@
 """How quotas are named and written: `produce=10MB/s` or `producer_byte_rate=10000000`, and back."""
 
 import re
+from decimal import Decimal
 from typing import Final
 
 from appliance.quotas.limits import CONNECTION, FETCH, MUTATION, PRODUCE, REQUEST
@@ -66,6 +67,30 @@ def shown(kind: str, value: float | None) -> str | None:
     return None
 
 
+def exact(kind: str, value: float | None) -> str:
+    """As it can be typed, and `read` gives back: 10MB/s, 25%, 5/s, 12345678; "" for None."""
+    if value is None:
+        return ""
+    told = (shown(kind, value) or "").replace(" ", "")
+    try:
+        if read(kind, told) == value:
+            return told
+    except Failure:
+        pass
+    digits = format(Decimal(value), "f")
+    return f"{digits}%" if kind == REQUEST else digits
+
+
+def brief(kind: str) -> str:
+    """The short name of a quota, its own when it has none."""
+    return next((short for short, one in _SHORT.items() if one == kind), kind)
+
+
+def example(kind: str) -> str:
+    """A value of it as it is typed."""
+    return {REQUEST: "25%", MUTATION: "5/s", CONNECTION: "10/s"}.get(kind, "10MB/s")
+
+
 def _wrong(kind: str, text: str) -> Failure:
-    example = {REQUEST: "25%", MUTATION: "5/s", CONNECTION: "10/s"}.get(kind, "10MB/s")
-    return usage(f"{kind}={text}: that is not a value of it", f"for example {kind}={example}")
+    what = f"{kind}={text}: that is not a value of it"
+    return usage(what, f"for example {kind}={example(kind)}")

@@ -5,38 +5,27 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.base import errors
-from appliance.quotas.limits import (
-    CLIENT_ID,
-    CONNECTION,
-    IP,
-    USAGE,
-    USER,
-    Entity,
-    Limits,
-    entity_of,
-)
+from appliance.quotas.limits import CLIENT_ID, CONNECTION, IP, USAGE, USER, Entity, entity_text
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.plain_request import ask
+from console.model.quota_rules import ANYBODY, Client, Quotas, Rule, explained
 from console.model.refusals import check
 
 _DESCRIBE: Final = 48
 _ALTER: Final = 49
 _VERSION: Final = 1
 _EXACT, _DEFAULT, _ANY = range(3)
-
-_ANYBODY: Final = "ANONYMOUS"
-"""The user of everybody who does not log in."""
-
-Quotas = dict[Entity, dict[str, float]]
-"""Entity → kind of quota → its value: bytes/s, percent of a CPU, or so many per second."""
+_NOT_TOLD: Final = (errors.UNSUPPORTED_VERSION, errors.INVALID_REQUEST)
 
 
 @dataclass(slots=True, frozen=True)
 class Usage:
     """How much of a quota is used. user, client_id, ip: who is counted together, None for what does
     not count. limit, rate: in the quota's unit. used: 1.0 when all of it. throttle_ms: how long who
-    asks now would wait; throttled: how often somebody had to. set_for: whose limit it is."""
+    asks now would wait; throttled: how often somebody had to. last_throttle_ms: as the last answer
+    told it; throttled_for_ms: for how long one pause has come after the other, 0 when there is
+    none. set_for: whose limit it is."""
 
     quota: str
     user: str | None
@@ -47,6 +36,8 @@ class Usage:
     used: float
     throttle_ms: int
     throttled: int
+    last_throttle_ms: int
+    throttled_for_ms: int
     set_for: str
 
 
@@ -55,8 +46,8 @@ class Effect:
     """The quota of a kind that holds for a client, and whose it is; value is None without one."""
 
     kind: str
-    value: float | None
-    holder: Entity
+    value: float | None = None
+    holder: Entity = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -88,22 +79,59 @@ def in_effect(link: Link, entity: Entity, kinds: tuple[str, ...]) -> list[Effect
             continue
         if None in named.values():
             found.append(Effect(kind, quotas.get(entity, {}).get(kind), entity))
-        else:
-            found.append(_effect(quotas, kind, {k: name or "" for k, name in named.items()}))
+            continue
+        client = Client(named.get(USER) or ANYBODY, named.get(CLIENT_ID) or "", named.get(IP) or "")
+        rules = [one for one in explained(quotas, client, (kind,)) if one.holds]
+        found.append(Effect(kind, rules[0].value, rules[0].entity) if rules else Effect(kind))
     return found
 
 
-def _effect(quotas: Quotas, kind: str, named: dict[str, str]) -> Effect:
-    limits = Limits(kind, quotas)
-    user, client_id = named.get(USER, _ANYBODY), named.get(CLIENT_ID, "")
-    if kind == CONNECTION:
-        user, client_id = named[IP], ""
-        limit = limits.of_ip(user)
-    else:
-        limit = limits.of(user, client_id)
-    if limit is None:
-        return Effect(kind, None, ())
-    return Effect(kind, limit.bound, entity_of(limit.level, user, client_id))
+@dataclass(slots=True, frozen=True)
+class Seen:
+    """Everything about quotas at one moment. untold: why it is not known how much is used, None
+    when it is."""
+
+    quotas: Quotas
+    usage: tuple[Usage, ...]
+    untold: Failure | None = None
+
+
+def look(link: Link) -> Seen:
+    """What is set, and what is used of it where the broker tells. Raises Failure."""
+    quotas = all_quotas(link)
+    try:
+        return Seen(quotas, tuple(usage_now(link)))
+    except Failure as failure:
+        if failure.kafka_code not in _NOT_TOLD:
+            raise
+        return Seen(quotas, (), failure)
+
+
+def client(one: Usage) -> Client | None:
+    """Who is counted there, None for everybody: a limit of the broker itself."""
+    if not (one.user or one.client_id or one.ip):
+        return None
+    return Client(one.user or ANYBODY, one.client_id or "", one.ip or "")
+
+
+def clients(seen: Seen) -> list[str]:
+    """Who has used a quota, by the names that they are counted under, each once."""
+    found = {one.text for usage in seen.usage if (one := client(usage)) is not None}
+    return sorted(found)
+
+
+def usage_of(seen: Seen, rule: Rule, who: Client) -> Usage | None:
+    """How much of what a rule gives is used by those who are counted with this client; None when
+    nothing was."""
+    for one in seen.usage:
+        if one.quota != rule.kind or one.set_for != entity_text(rule.entity):
+            continue
+        if who.ip:
+            if one.ip == who.ip:
+                return one
+        elif (one.user or who.user, one.client_id or who.client_id) == (who.user, who.client_id):
+            return one
+    return None
 
 
 def usage_now(link: Link) -> list[Usage]:
@@ -111,7 +139,7 @@ def usage_now(link: Link) -> list[Usage]:
     try:
         found = _described(link, [(USAGE, _ANY, None)])
     except Failure as failure:
-        if failure.kafka_code not in (errors.UNSUPPORTED_VERSION, errors.INVALID_REQUEST):
+        if failure.kafka_code not in _NOT_TOLD:
             raise
         failure.message = "this broker does not tell how much of a quota is used"
         failure.hint = "Apache Kafka shows it in its metrics (JMX) only"
@@ -131,6 +159,8 @@ def _usage(who: dict[str, str], figures: dict[str, float]) -> Usage:
         used=figures["used"],
         throttle_ms=int(figures["throttle-ms"]),
         throttled=int(figures["throttled"]),
+        last_throttle_ms=int(figures.get("last-throttle-ms", 0)),
+        throttled_for_ms=int(figures.get("throttled-for-ms", 0)),
         set_for=who["set-for"],
     )
 

@@ -64,6 +64,27 @@ def test_the_broker_has_the_last_word(run):
     assert run("list", "-b", "127.0.0.1:1", code=3)
 
 
+def test_the_rules_for_a_client_are_explained_in_order(run):
+    run("set", "--default", "client-id", "produce=1MB/s", "fetch=2MB/s")
+    run("set", "--user", "alice", "produce=5MB/s", "fetch=9MB/s")
+    run("set", "--ip", "10.0.0.7", "connections=3/s")
+    changed = rows(run("set", "--user", "alice", "fetch=none", "-o", "json"))
+    assert [(one["before"], one["after"]) for one in changed] == [(9e6, None)]
+    who = ("--user", "alice", "--client-id", "loader")
+    told = rows(run("explain", *who, "-o", "json"))
+    assert [(one["rank"], one["quota"], one["entity"], one["holds"]) for one in told] == [
+        (3, "producer_byte_rate", "user=alice", True),
+        (8, "producer_byte_rate", "client-id=<default>", False),
+        (8, "consumer_byte_rate", "client-id=<default>", True),
+    ]
+    assert len(rows(run("explain", *who, "--all", "-o", "json"))) == 4 * 8
+    [address] = rows(run("explain", "--ip", "10.0.0.7", "-o", "json"))
+    assert (address["value"], address["together"]) == (3.0, "address 10.0.0.7")
+    run("explain", "--default", "user", code=2)
+    for whose in (("--default", "client-id"), ("--user", "alice"), ("--ip", "10.0.0.7")):
+        run("unset", *whose, "--all")
+
+
 def test_who_is_throttled_by_what_and_for_how_long_is_read_in_one_call(run, appliance, topic_of):
     run("set", "--default", "client-id", "produce=1kB/s", "--yes")
     with QuotaPeer(appliance.bootstrap, "greedy") as one:
@@ -75,7 +96,8 @@ def test_who_is_throttled_by_what_and_for_how_long_is_read_in_one_call(run, appl
     assert (greedy["who"], greedy["client_id"]) == ("client-id=greedy", "greedy")
     assert greedy["set_for"] == "client-id=<default>" and greedy["limit"] == 1000
     assert greedy["used_percent"] > 100 and greedy["throttled"] == 1
-    assert 0 < greedy["throttle_ms"] <= told
+    assert 0 < greedy["throttle_ms"] <= told == greedy["last_throttle_ms"]
+    assert greedy["throttled_for_ms"] > 0 == modest["throttled_for_ms"]
     assert (modest["who"], modest["throttle_ms"]) == ("client-id=modest", 0)
     assert run("usage", "--throttled", "-o", "name").stdout == "client-id=greedy\n"
     log = appliance.log_text()

@@ -90,6 +90,26 @@ def test_a_quota_is_spent_at_once_then_held_and_given_back_as_windows_pass():
     assert usage.wait_ms == 0 and usage.used < 0.001
 
 
+def test_pauses_that_follow_one_another_are_one_trouble_until_there_was_none_for_long():
+    windows = Windows(11, 1000)
+    one, two = meters_of(table_of(2, 11), windows, 1000.0)
+    now = 50_000
+    assert one.charge(PRODUCE, "u", "c", 10_600, now) == 600
+    assert (held(one, now + 100), held(two, now + 700)) == ((600, 100), (600, 700))
+    assert two.charge(PRODUCE, "u", "c", 900, now + 800) == 700
+    assert held(one, now + 1000) == (700, 1000)
+    late = now + 1500 + windows.all_ms
+    assert held(two, late) == (700, late - now - 800), "the first process told none for long"
+    assert held(one, late + 1) == (700, 0), "it is over"
+    assert one.charge(PRODUCE, "u", "c", 11_000, late + 500) == 1000
+    assert held(two, late + 700) == (1000, 200)
+
+
+def held(meters, now):
+    [usage] = meters.usage(now)
+    return usage.last_ms, usage.held_ms
+
+
 def test_what_was_sent_is_paid_for_and_what_is_withheld_waits_for_empty_windows():
     """Kafka, too, lets a client that sent far too much wait until its average is right."""
     windows = Windows(3, 1000)

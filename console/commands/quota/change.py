@@ -1,6 +1,8 @@
 """`penstock quota set` and `unset`: a change can be undone, so nobody is asked, as with `config
 set`; before and after are shown."""
 
+from typing import Final
+
 import click
 
 from appliance.quotas.limits import Entity, entity_text
@@ -13,6 +15,8 @@ from console.model.link import Link
 from console.model.quota_values import kind_of, read, shown
 from console.model.quotas import change, own_quotas
 from console.show.output import Row, emit, say
+
+_NONE: Final = "none"
 
 
 @click.command("set")
@@ -27,7 +31,8 @@ def set_(link: Link, pairs: tuple[str, ...], entity: Entity, dry_run: bool, outp
 
     QUOTA is Kafka's name or a short one: produce (producer_byte_rate), fetch (consumer_byte_rate),
     request (request_percentage), mutations (controller_mutation_rate), connections
-    (connection_creation_rate). VALUE: 10MB/s, 1.5MiB/s, 250000; 50% of one CPU; 5/s.
+    (connection_creation_rate). VALUE: 10MB/s, 1.5MiB/s, 250000; 50% of one CPU; 5/s; none takes
+    it away.
 
     \b
     penstock quota set --client-id loader produce=10MB/s fetch=20MB/s
@@ -37,7 +42,7 @@ def set_(link: Link, pairs: tuple[str, ...], entity: Entity, dry_run: bool, outp
     changes: dict[str, float | None] = {}
     for name, text in key_values(pairs, "the quota").items():
         kind = kind_of(name)
-        changes[kind] = read(kind, text)
+        changes[kind] = None if text == _NONE else read(kind, text)
     return _change(link, needed(entity), changes, dry_run=dry_run, output=output)
 
 

@@ -21,8 +21,9 @@ def command(link: Link, throttled: bool, output: str) -> int:
     """Show how much of each quota is used now, and who is throttled for how long.
 
     Rates are those of the last windows (quota.window.num times quota.window.size.seconds), of all
-    processes together. WHO is counted together; SET FOR is the entity that has the limit. Who used
-    nothing since the appliance started has no row.
+    processes together. WHO is counted together; SET FOR is the entity that has the limit. THROTTLED
+    FOR is since when one pause has come after the other. Who used nothing since the appliance
+    started has no row.
 
     \b
     penstock quota usage -w
@@ -30,7 +31,10 @@ def command(link: Link, throttled: bool, output: str) -> int:
     """
     found = [one for one in usage_now(link) if one.throttle_ms or not throttled]
     rows = [_row(one, output) for one in found]
-    narrow = ("quota", "who", "limit", "rate", "used_percent", "throttle_ms", "set_for")
+    narrow = (
+        *("quota", "who", "limit", "rate", "used_percent", "throttle_ms", "throttled_for_ms"),
+        "set_for",
+    )
     emit(rows, output, narrow=narrow, name="who", empty=_nobody(throttled))
     return OK
 
@@ -56,5 +60,7 @@ def _row(one: Usage, output: str) -> Row:
         "used_percent": round(one.used * 100, 1),
         "throttle_ms": one.throttle_ms,
         "throttled": one.throttled,
+        "last_throttle_ms": one.last_throttle_ms,
+        "throttled_for_ms": one.throttled_for_ms,
         "set_for": one.set_for,
     }

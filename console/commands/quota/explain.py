@@ -1,0 +1,54 @@
+"""`penstock quota explain`: every rule that could hold for a client, in order, and which does."""
+
+import click
+
+from appliance.quotas.limits import CLIENT_ID, IP, USER, Entity, entity_text
+from console.flags.connection import connected
+from console.flags.entity import entity_flags, needed
+from console.flags.output import formatted
+from console.model.failure import OK, usage
+from console.model.link import Link
+from console.model.quota_rules import ANYBODY, Client, Rule, explained
+from console.model.quota_values import KINDS, shown
+from console.model.quotas import all_quotas
+from console.show.output import Row, emit
+
+
+@click.command("explain")
+@click.option("--all", "everything", is_flag=True, help="Rules that say nothing, too.")
+@entity_flags
+@formatted
+@connected
+def command(link: Link, everything: bool, entity: Entity, output: str) -> int:
+    """Show every rule for a client in Kafka's order of precedence, and which of them holds.
+
+    Of each kind of quota the first rule that says something holds, whatever the others say: user
+    and client id, then user, then client id, each by name before by default (KIP-55). TOGETHER is
+    who is counted as one against it. Without --user it is ANONYMOUS, the user of everybody who
+    does not log in.
+
+    \b
+    penstock quota explain --user alice --client-id loader
+    penstock quota explain --ip 10.0.0.7 --all
+    """
+    named = dict(needed(entity))
+    if None in named.values():
+        raise usage("a default is no client", "penstock quota list --default TYPE shows its quotas")
+    who = Client(named.get(USER) or ANYBODY, named.get(CLIENT_ID) or "", named.get(IP) or "")
+    rules = explained(all_quotas(link), who, KINDS)
+    rows = [_row(one) for one in rules if everything or one.value is not None]
+    narrow = ("quota", "rank", "entity", "limit", "holds", "together")
+    emit(rows, output, narrow=narrow, name="entity", empty="no quota holds for this client")
+    return OK
+
+
+def _row(one: Rule) -> Row:
+    return {
+        "quota": one.kind,
+        "rank": one.rank,
+        "entity": entity_text(one.entity),
+        "value": one.value,
+        "limit": shown(one.kind, one.value),
+        "holds": one.holds,
+        "together": one.together,
+    }
