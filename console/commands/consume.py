@@ -5,11 +5,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 
 import click
 
 from console.flags.complete import group_names, topic_names
 from console.flags.connection import connected
+from console.flags.decoding import decoded
+from console.model.decoding.choosing import Decoders
 from console.model.failure import usage
 from console.model.link import Link
 from console.model.offsets import Place, parse
@@ -18,6 +21,7 @@ from console.model.topics import choose, listed
 from console.root import OUTPUT_KEY
 from console.show.output import say
 from console.show.record_format import printer
+from console.show.record_json import decoded as decoded_line
 from console.show.record_json import meta, whole
 
 Show = Callable[[Record], bytes]
@@ -51,6 +55,7 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
               help="A line of JSON for each record.")  # fmt: skip
 @click.option("--meta-only", is_flag=True, help="JSON without key, value and headers.")
 @connected
+@decoded
 def command(
     link: Link,
     topics: tuple[str, ...],
@@ -63,11 +68,15 @@ def command(
     exit_at_end: bool,
     as_json: bool,
     meta_only: bool,
+    decoders: Decoders | None,
 ) -> None:
     """Read records; stops at the end with -e, after N with -n, else with Ctrl-C.
 
     Without -f and -J each value is printed with a newline. Letters of -f: %t topic, %p partition,
     %o offset, %T timestamp in ms, %k key, %v value, %h headers, %K %V lengths (-1: null), %%.
+
+    With --decode key and value are printed as they read: JSON with every digit, MessagePack, Avro
+    and Protobuf as JSON, what fits nothing in hexadecimal digits; -J says which and why.
 
     \b
     penstock consume orders -e
@@ -75,14 +84,19 @@ def command(
     penstock consume orders -o @2013-01-31T12:00:00Z -o e@2013-02-01 -J
     penstock consume orders -g billing -n 100
     penstock consume -r '^orders' -o end
+    penstock consume orders -e --decode auto
+    penstock consume orders -e --decode avro --schema order.avsc
     """
     if (as_json or meta_only) and record_format:
         raise usage("-f and -J: one of the two")
     chosen = _topics(link, topics, regex)
     first, last = _places(offsets, group)
+    unread = _Unread()
     show: Show = meta if meta_only else whole
     if not (as_json or meta_only):
         show = printer(record_format if record_format is not None else "%v\\n")
+    if decoders is not None and not meta_only:
+        show = _decoding(decoders, None if as_json else show, unread)
     if group is None:
         found = read(link, chosen, partitions, first, last, exit_at_end=exit_at_end, count=count)
     elif partitions or last is not None:
@@ -90,7 +104,36 @@ def command(
     else:
         found = read_as_member(link, group, chosen, first, exit_at_end=exit_at_end, count=count)
     shown = _print(found, show)
-    say(f"{shown} record{'s'[: shown != 1]}")
+    say(f"{shown} record{'s'[: shown != 1]}{unread}")
+
+
+class _Unread:
+    """What a decoder that was asked for did not fit: how many, and the first."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first = ""
+
+    def __str__(self) -> str:
+        return f", {self.count} of them in hexadecimal digits; {self.first}" if self.count else ""
+
+
+def _decoding(decoders: Decoders, show: Show | None, unread: _Unread) -> Show:
+    """show: a record with decoded bytes in it; None: as a line of JSON."""
+
+    def decode(record: Record) -> bytes:
+        key = decoders.key(record.topic, record.key)
+        value = decoders.value(record.topic, record.key, record.value)
+        if wrong := [part.reason for part in (key, value) if part is not None and part.reason]:
+            place = f"{record.topic} partition {record.partition} offset {record.offset}"
+            unread.first = unread.first or f"{place}: {wrong[0]}"
+            unread.count += 1
+        if show is None:
+            return decoded_line(record, key, value)
+        texts = [None if part is None else part.line.encode() for part in (key, value)]
+        return show(replace(record, key=texts[0], value=texts[1]))
+
+    return decode
 
 
 def _print(found: Reading, show: Show) -> int:

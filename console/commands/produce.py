@@ -13,6 +13,7 @@ from console.flags.connection import connected
 from console.flags.output import remember
 from console.model.failure import usage
 from console.model.link import Link
+from console.model.outgoing import ENCODINGS, TEXT, encoded
 from console.model.writing import write
 from console.show.output import FORMATS, emit, rows_of, say
 from console.show.record_format import Headers, parse_headers, reader, unescape
@@ -27,7 +28,17 @@ _CHUNK: Final = 1 << 16
 @click.option("-k", "--key", help="The key of every record.")
 @click.option("-K", "--key-delimiter", metavar="D", help="Lines are KEY D VALUE.")
 @click.option("-D", "--delimiter", metavar="D", default="\\n", help=r"Between records.  [\n]")
-@click.option("-H", "--header", "headers", multiple=True, metavar="K=V", help="A header of all.")
+@click.option("--value", metavar="V", help="One record with this value; stdin is not read.")
+@click.option("--null", is_flag=True, help="One record without a value: a tombstone of its key.")
+@click.option("--encoding", type=click.Choice(ENCODINGS), default=TEXT, metavar="HOW",
+              help=f"How values are written: {', '.join(ENCODINGS)}.  [text]")  # fmt: skip
+@click.option("--key-encoding", type=click.Choice(ENCODINGS), default=TEXT, metavar="HOW",
+              help="How keys are.  [text]")  # fmt: skip
+@click.option(
+    "-H", "--header", "headers", multiple=True, metavar="K=V", help="A header of all; K: null."
+)
+@click.option("--header-encoding", type=click.Choice(ENCODINGS), default=TEXT, metavar="HOW",
+              help="How headers' values are.  [text]")  # fmt: skip
 @click.option("-Z", "--tombstone", is_flag=True, help="Empty keys and values are null.")
 @click.option("-z", "--compression", type=click.Choice(CODECS), help="The codec.")
 @click.option("-p", "--partition", type=click.IntRange(0), metavar="N", help="The partition.")
@@ -53,7 +64,8 @@ def command(
     echo world | penstock produce hello
     printf 'a:1\\nb:2\\n' | penstock produce hello -K:
     penstock produce hello -k photo picture.png
-    penstock produce hello -k gone -Z < /dev/null     (a key without any line: one tombstone)
+    penstock produce hello -k gone --null
+    penstock produce hello -k 0001 --key-encoding hex --value '{"a": 1}' --encoding msgpack
     """
     chosen = {"compression_type": compression, "acks": acks}
     settings = {key: value for key, value in chosen.items() if value is not None}
@@ -74,23 +86,51 @@ def _records(
     tombstone: bool,
     partition: int | None,
     record_format: str | None,
+    value: str | None,
+    null: bool,
+    encoding: str,
+    key_encoding: str,
+    header_encoding: str,
 ) -> Iterator[dict[str, Any]]:
     """The arguments of `Producer.produce` for each record. Raises Failure before the first."""
+    if (value is not None) + null + bool(files) > 1:
+        raise usage("--value, --null and files: one of the three")
     if record_format and (key is not None or key_delimiter):
         raise usage("-f says where the key is: leave out -k and -K")
-    if any("=" not in item for item in headers):
-        raise usage("-H takes KEY=VALUE")
     common: dict[str, Any] = {}
     if key is not None:
         common["key"] = key.encode()
     if partition is not None:
         common["partition"] = partition
     split = _splitter(key_delimiter, record_format)
-    fixed = parse_headers(headers)
-    values = _values(files, unescape(delimiter))
+    fixed = [(name, _read(text, header_encoding)) for name, text in parse_headers(headers)]
+    if null:
+        one = common | {"value": None} | ({"headers": fixed} if fixed else {})
+        return _encoded(iter([one]), encoding, key_encoding)
+    values = iter([value.encode()]) if value is not None else _values(files, unescape(delimiter))
     if tombstone and key is not None:
         values = _one_at_least(values)
-    return _walk(values, split, common, fixed, tombstone)
+    found = _walk(values, split, common, fixed, tombstone)
+    return found if encoding == key_encoding == TEXT else _encoded(found, encoding, key_encoding)
+
+
+def _read(data: bytes | None, encoding: str) -> bytes | None:
+    """Bytes as they were typed → those that are meant."""
+    if data is None or encoding == TEXT:
+        return data
+    try:
+        return encoded(data.decode(), encoding)
+    except UnicodeDecodeError:
+        raise usage(f"{data[:20]!r} is no {encoding}: it is not even text") from None
+
+
+def _encoded(
+    records: Iterator[dict[str, Any]], encoding: str, key_encoding: str
+) -> Iterator[dict[str, Any]]:
+    for record in records:
+        record["value"] = _read(record["value"], encoding)
+        record["key"] = _read(record.get("key"), key_encoding)
+        yield record
 
 
 def _one_at_least(values: Iterator[bytes]) -> Iterator[bytes]:

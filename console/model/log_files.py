@@ -5,7 +5,6 @@ shown: these files are looked into when something is wrong with them.
 """
 
 import base64
-import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from appliance.wire.batch import checksum_holds
 from appliance.wire.batch_header import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from appliance.wire.compression import NAMES
 from appliance.wire.records import Record, iter_records
-from appliance.wire.uuids import format_uuid
+from console.model.decoding.kafka_records import fields
 
 Row = dict[str, Any]
 METADATA: Final = "__cluster_metadata-"
@@ -165,10 +164,10 @@ def _record(record: Record, control: bool, metadata: bool) -> Row:
         return row | {"type": _END_TYPES[record.key]}
     if control:
         message: Any = control_records.decode(record.key, record.value)
-        return row | {"type": type(message).__name__} | _fields(message)
+        return row | {"type": type(message).__name__} | fields(message)
     if metadata and record.value is not None:
         value, version = kraft_records.decode_versioned(record.value)
-        return row | {"type": type(value).__name__, "version": version} | _fields(value)
+        return row | {"type": type(value).__name__, "version": version} | fields(value)
     row |= _bytes("key", record.key) | _bytes("value", record.value)
     if record.headers:
         row["headers"] = [
@@ -184,24 +183,6 @@ def _bytes(name: str, data: bytes | None) -> Row:
     except UnicodeDecodeError:
         assert data is not None
         return {f"{name}_base64": base64.b64encode(data).decode()}
-
-
-def _fields(message: Any) -> Row:
-    return {
-        field.name: _plain(getattr(message, field.name))
-        for field in dataclasses.fields(message)
-        if field.name != "version"
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return format_uuid(value) if len(value) == 16 else base64.b64encode(value).decode()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if dataclasses.is_dataclass(value):
-        return _fields(value)
-    return value
 
 
 def _offset_index(data: bytes, base: int) -> Row:

@@ -4,6 +4,7 @@ import base64
 import json
 from typing import Any
 
+from console.model.decoding.decoded import Decoded
 from console.model.reading import Record
 
 
@@ -18,12 +19,34 @@ def whole(record: Record) -> bytes:
     _put(row, "key", record.key)
     _put(row, "value", record.value)
     if record.headers:
-        row["headers"] = []
-        for key, value in record.headers:
-            one = {"key": key}
-            _put(one, "value", value)
-            row["headers"].append(one)
+        row["headers"] = _headers(record)
     return _line(row)
+
+
+def decoded(record: Record, key: Decoded | None, value: Decoded | None) -> bytes:
+    """A line with everything, key and value as they were decoded: JSON as it was written, text and
+    hexadecimal digits as text, with the decoder's name and why no better one fits."""
+    pieces = [json.dumps(_head(record), ensure_ascii=False)[1:-1]]
+    for name, part in (("key", key), ("value", value)):
+        if part is None:
+            pieces.append(f'"{name}": null')
+            continue
+        text = part.line if part.is_json else json.dumps(part.text, ensure_ascii=False)
+        pieces += f'"{name}": {text}', f'"{name}_decoder": "{part.decoder}"'
+        if part.reason:
+            pieces.append(f'"{name}_problem": {json.dumps(part.reason)}')
+    if record.headers:
+        pieces.append(f'"headers": {json.dumps(_headers(record), ensure_ascii=False)}')
+    return f"{{{', '.join(pieces)}}}\n".encode()
+
+
+def _headers(record: Record) -> list[dict[str, Any]]:
+    found = []
+    for key, value in record.headers:
+        one: dict[str, Any] = {"key": key}
+        _put(one, "value", value)
+        found.append(one)
+    return found
 
 
 def _head(record: Record) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""--decode and what belongs to it: how bytes are read, as Decoders for a command."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from console.model.decoding.choosing import Decoders
+from console.model.decoding.decoded import AUTO, AVRO, CHOICES, KEY, PROTOBUF, VALUE
+from console.model.decoding.memory import Choice, Choices, usual
+from console.model.decoding.registry import Registry
+from console.model.failure import usage
+from console.model.link import Link
+
+registry_flag = click.option(
+    "--registry", metavar="URL", envvar="PENSTOCK_REGISTRY",
+    help="A schema registry, for --decode.  [default: $PENSTOCK_REGISTRY]",
+)  # fmt: skip
+
+
+def decoded(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the flags to a command with a Link; it gets `decoders`, None without --decode."""
+
+    @click.option(
+        "--decode", type=click.Choice(CHOICES), metavar="HOW",
+        help=f"How values are read: {', '.join(CHOICES)}.",
+    )  # fmt: skip
+    @click.option(
+        "--decode-key", type=click.Choice(CHOICES), metavar="HOW",
+        help="How keys are.  [default: auto]",
+    )  # fmt: skip
+    @click.option(
+        "--schema", metavar="FILE", help="Of avro: .avsc; of protobuf: descriptors, .desc."
+    )
+    @click.option("--message", metavar="NAME", default="", help="Which message of that .desc.")
+    @registry_flag
+    @functools.wraps(command)
+    def wrapped(
+        link: Link,
+        *args: object,
+        decode: str | None,
+        decode_key: str | None,
+        schema: str | None,
+        message: str,
+        registry: str | None,
+        **kwargs: object,
+    ) -> object:
+        decoders = None
+        if decode is not None or decode_key is not None:
+            given = _given(decode or AUTO, decode_key or AUTO, schema, message)
+            choices = Choices(usual(), link.bootstrap, given, keeps=False)
+            decoders = Decoders(choices, Registry(registry) if registry else None)
+        elif schema or message:
+            raise usage("--schema and --message say how --decode avro or protobuf reads")
+        return command(link, *args, decoders=decoders, **kwargs)
+
+    return wrapped
+
+
+def _given(decode: str, decode_key: str, schema: str | None, message: str) -> dict[str, Choice]:
+    """What holds by part. The file is read now, so that a mistake in it is told at once."""
+    chosen = {VALUE: decode, KEY: decode_key}
+    if not schema:
+        return {part: Choice(name) for part, name in chosen.items()}
+    from console.model.decoding.schemas import load
+
+    kind = load(schema, message).kind
+    if kind not in chosen.values():
+        raise usage(f"{schema} is a schema of {kind}: say --decode {kind}")
+    assert kind in (AVRO, PROTOBUF)
+    return {
+        part: Choice(name, schema, message) if name == kind else Choice(name)
+        for part, name in chosen.items()
+    }
