@@ -122,9 +122,9 @@ class Partition:
         self.synced = log.recovery_point
         self.risen = False
         self.progress = Progress(log.log_start_offset, log.end_offset, log.end_offset)
-        for producer_id, producer in log.producers.producers.items():
-            if producer.txn_start >= 0:
-                self.progress.begun(producer_id, producer.txn_start)
+        for producer_id, first in log.producers.open.items():
+            self.progress.begun(producer_id, first)
+        log.producers.news = []
         self.places = Places(log.active_base, log.active_size)
         if self.progress.last_stable < log.end_offset:
             self.places.stable = UNKNOWN
@@ -204,6 +204,8 @@ class Partition:
         log = self.log
         active = log.active
         active.commit()
+        if log.producers.news:
+            self._tell_transactions()
         progress = self.progress
         held = progress.held
         log_start = log.log_start_offset
@@ -223,6 +225,24 @@ class Partition:
         self.places.ends.append((end, active.base, active.size))
         if progress.appended(end, held):
             self.rise()
+
+    def _tell_transactions(self) -> None:
+        """What became of transactions with what is written now, before anybody may see it."""
+        log, progress, told = self.log, self.progress, 0
+        known = self.aborted
+        news = log.producers.news
+        assert news is not None
+        for producer_id, first, end, stable in news:
+            if max(first + 1, end) > log.written_end:
+                break  # it is held
+            if end < 0:
+                progress.begun(producer_id, first)
+            else:
+                progress.ended(producer_id, end)
+            if stable >= 0 and known is not None and known.layout == log.layout:
+                known.add((producer_id, first, end - 1, stable))
+            told += 1
+        del news[:told]
 
     def on_synced(self, end: int) -> None:
         """Everything below `end` is on the disk: answer who waited for that."""
@@ -259,6 +279,8 @@ class Partition:
         active, progress = self.log.active, self.progress
         end = active.written_end
         if end > progress.log_end:
+            if self.log.producers.news:
+                self._tell_transactions()
             self.places.ends.append((end, active.base, active.size))
             if progress.appended(end, progress.held if self._disk_counts else end):
                 self.rise()
@@ -283,6 +305,8 @@ class Partition:
     def trimmed(self) -> None:
         """The log start moved."""
         self.progress.starts_at(self.log.log_start_offset)
+        if self.aborted is not None:
+            self.aborted.forget_below(self.log.log_start_offset)
 
     def new_layout(self) -> None:
         """Full segments are about to be replaced: positions in them hold no more."""

@@ -17,12 +17,15 @@ from zlib import crc32
 from appliance.base.disk import Disk, File
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.log_config import LogConfig
+from appliance.logstore.aborted import ENTRY, Aborted, encode
+from appliance.logstore.files import TXN_INDEX
 from appliance.logstore.flush import Unsynced
 from appliance.logstore.indexes import INDEX_WRITE, OFFSET_ENTRY
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.segment import Segment
+from appliance.wire import markers
 from appliance.wire.batch import stamp_log_append_time
-from appliance.wire.batch_header import LENGTH_PREFIX, BatchHeader
+from appliance.wire.batch_header import CONTROL_BIT, LENGTH_PREFIX, BatchHeader
 from appliance.wire.ranges import cut
 
 FileRange = tuple[int, int, int, int]
@@ -58,6 +61,8 @@ class ActiveSegment(Segment):
     last written down. failure: why nothing works any more, or None."""
 
     __slots__ = (
+        "_aborted",
+        "_aborted_size",
         "_disk",
         "_index_full",
         "_interval",
@@ -108,6 +113,8 @@ class ActiveSegment(Segment):
         self.roll_offset = self.base + FARTHEST
         self.roll_time = _NEVER
         self._views: list[memoryview] = []
+        self._aborted: list[Aborted] = []  # staged, in the order of their markers
+        self._aborted_size = -1  # bytes of the transaction index before them, -1: not looked at
         self._tail_start = self.base
         self._tail_ends: list[int] = []
         self._tail_positions: list[int] = []
@@ -151,12 +158,10 @@ class ActiveSegment(Segment):
         if self.failure is not None:
             raise self.failure
         size = len(batch)
-        newest = header[8]
-        base = given
+        base, newest = given, header[8]
         if given < 0:
             base = self.end_offset
-            if self._stamps:
-                newest = now_ms
+            newest = now_ms if self._stamps else newest
         last = base + header[6]
         position = self.position
         if (
@@ -182,13 +187,24 @@ class ActiveSegment(Segment):
             since = 0
         self.since_index = since + size
         if header[9] >= 0:
-            self.producers.update(header, base, now_ms)
+            if header[5] & CONTROL_BIT:
+                self._end_transaction(batch, header, base, now_ms)
+            else:
+                self.producers.update(header, base, now_ms)
         self._tail_ends.append(last + 1)
         self._tail_positions.append(position)
         self._views.append(batch)
         self.position = position + size
         self.end_offset = last + 1
         return base
+
+    def _end_transaction(
+        self, batch: memoryview, header: BatchHeader, base: int, now_ms: int
+    ) -> None:
+        """A marker is staged."""
+        aborted = self.producers.end(header, base, now_ms, markers.read(batch))
+        if aborted is not None:
+            self._aborted.append(aborted)
 
     def _enter(self, last: int, position: int) -> None:
         """An entry in both indexes; in groups they go to their files."""
@@ -222,6 +238,8 @@ class ActiveSegment(Segment):
         assert file is not None
         position = self.position
         try:
+            if self._aborted:
+                self._write_aborted()
             file.pwritev(views, self.size)
         except DiskFull:
             self._hold(file)
@@ -231,6 +249,9 @@ class ActiveSegment(Segment):
             raise
         if position - self._told >= WRITEBACK_BYTES:
             self._begin_writing(file)
+        if self._aborted:
+            self._aborted_size += ENTRY * len(self._aborted)
+            self._aborted.clear()
         self.unsaved += len(views)
         views.clear()
         self.size = position
@@ -238,6 +259,22 @@ class ActiveSegment(Segment):
         if len(self._tail_ends) > 2 * TAIL:
             self._tail_start = self._tail_ends[TAIL - 1]
             del self._tail_ends[:TAIL], self._tail_positions[:TAIL]
+
+    def _write_aborted(self) -> None:
+        """Into the transaction index what the markers abort that are about to be written. It goes
+        first: no reader is told of a marker whose entry found no room."""
+        path = self.stem + TXN_INDEX
+        there = self._disk.exists(path)
+        file = self._disk.open(path, write=True) if there else self._disk.create(path)
+        try:
+            if self._aborted_size < 0:
+                self._aborted_size = file.size()
+            file.pwritev([encode(self._aborted)], self._aborted_size)
+        finally:
+            file.close()
+        if not there:
+            self._unsynced.folders_changed((self.folder,))
+        self._unsynced.derived_changed(path)
 
     def _begin_writing(self, file: File) -> None:
         try:
@@ -267,10 +304,16 @@ class ActiveSegment(Segment):
         """Whether a batch of an idempotent producer is among what is staged."""
         return any(_PRODUCER.unpack_from(view, _PRODUCER_AT)[0] >= 0 for view in self._views)
 
+    @property
+    def holds_aborted(self) -> bool:
+        """Whether what is staged aborts a transaction: the transaction index may be ahead."""
+        return bool(self._aborted)
+
     def forget_staged(self) -> None:
         """What is staged was never there: the end, the tail and the indexes go back to what is
         written. Timestamps, producers and epochs do not: see `Log.take_back`."""
         self._views.clear()
+        self._aborted.clear()
         self.end_offset = end = self.written_end
         self.position = self.size
         keep = bisect_right(self._tail_ends, end)

@@ -7,7 +7,8 @@ the swap. Called by `compaction`.
 from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk, File
-from appliance.logstore.files import CLEANED, INDEX, LOG, TIME_INDEX, stem
+from appliance.logstore.aborted import Aborted, encode
+from appliance.logstore.files import CLEANED, INDEX, LOG, TIME_INDEX, TXN_INDEX, stem
 from appliance.logstore.indexes import OffsetIndex, TimeIndex
 from appliance.wire.batch_header import HEADER
 
@@ -29,6 +30,7 @@ class SegmentWriter:
     """`add` batches in order, `finish`, `close` in any case."""
 
     __slots__ = (
+        "_aborted",
         "_base",
         "_disk",
         "_file",
@@ -52,6 +54,7 @@ class SegmentWriter:
         self._file: File = _fresh(disk, self._stem + LOG + CLEANED)
         self._index, self._times = OffsetIndex(), TimeIndex()
         self._newest = self._newest_offset = -1
+        self._aborted: list[Aborted] = []
         self._pending: list[bytes] = []
         self._pending_bytes = self._position = self._since = 0
 
@@ -72,6 +75,11 @@ class SegmentWriter:
         if self._pending_bytes >= _WRITE:
             self._write()
 
+    def note_marker(self, aborted: Aborted | None) -> None:
+        """The marker of a transaction of which something is left; None: it was committed."""
+        if aborted is not None:
+            self._aborted.append(aborted)
+
     def _write(self) -> None:
         if self._pending:
             self._file.pwritev(self._pending, self._position)
@@ -85,10 +93,12 @@ class SegmentWriter:
         self._file.sync()
         if self._newest >= 0:
             self._times.append(self._newest, self._newest_offset - self._base)
-        for suffix, part in ((INDEX, self._index), (TIME_INDEX, self._times)):
+        indexes = {INDEX: self._index.pending(), TIME_INDEX: self._times.pending()}
+        if self._aborted:
+            indexes[TXN_INDEX] = encode(self._aborted)
+        for suffix, data in indexes.items():
             file = _fresh(self._disk, self._stem + suffix + CLEANED)
             try:
-                data = part.pending()
                 if data:
                     file.pwritev([data], 0)
                 file.sync()

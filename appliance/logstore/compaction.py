@@ -17,6 +17,7 @@ from crc32c import crc32c
 
 from appliance.base.disk import Disk
 from appliance.base.errors import PeerError, StorageFailed
+from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.compacted_batch import empty, filtered, opened
 from appliance.logstore.compacted_segment import Cleaned, SegmentWriter
 from appliance.logstore.files import LOG, stem
@@ -122,14 +123,11 @@ class Compactor:
                 yield base, size
 
     def _transactions(self) -> TransactionsSeen:
-        """Which transactions were aborted: known only behind them, so the first batch of one sends
-        a pass of its own over the headers."""
+        """Which transactions were aborted; read when the first batch of one comes."""
         if self._seen is None:
-            self._seen = TransactionsSeen()
-            for base, size in self._work.segments:
-                for header, batch in self._batches(base, size):
-                    if header[5] & TRANSACTIONAL_BIT:
-                        self._seen.note(header, batch)
+            self._seen = TransactionsSeen(
+                AbortedTransactions(self._disk, self._work.folder, layout=0)
+            )
         return self._seen
 
     def _aborted(self, header: HeaderFields) -> bool:
@@ -191,7 +189,7 @@ class Compactor:
             for base, size in group:
                 for header, batch in self._batches(base, size):
                     self.records_read += header[12]
-                    kept = self._kept(header, batch)
+                    kept = self._kept(header, batch, writer)
                     if kept is not None:
                         writer.add(kept)
                         self._spent(len(kept))
@@ -199,10 +197,17 @@ class Compactor:
         finally:
             writer.close()
 
-    def _kept(self, header: HeaderFields, batch: memoryview) -> bytes | memoryview | None:
-        """What stays of a batch: all of it, a smaller one, its empty header, or nothing."""
+    def _kept(
+        self, header: HeaderFields, batch: memoryview, writer: SegmentWriter
+    ) -> bytes | memoryview | None:
+        """What stays of a batch: all of it, a smaller one, its empty header, or nothing. Of an
+        aborted transaction the index tells while something of it is left."""
         attributes, behind = header[5], header[0] + header[6] + 1
-        discard = bool(attributes & TRANSACTIONAL_BIT) and self._transactions().discards(header)
+        discard = False
+        if attributes & TRANSACTIONAL_BIT:
+            discard = self._transactions().discards(header)
+            if attributes & CONTROL_BIT and not discard:
+                writer.note_marker(self._transactions().entry(header))
         horizon = header[7] if attributes & DELETE_HORIZON_BIT else None
         over = horizon is not None and horizon <= self._work.now_ms
         control = bool(attributes & CONTROL_BIT)

@@ -6,6 +6,7 @@ it ended. When `run` returned, everything below `end_offset` survives a power cu
 
 from appliance.base.disk import Disk, File, write_file
 from appliance.base.errors import DiskFull
+from appliance.logstore.files import TXN_INDEX
 from appliance.logstore.segment import Segment
 
 
@@ -105,6 +106,7 @@ class Unsynced:
         left: full segments that stay."""
         assert self.job is None, "a sync is under way"
         names = {path for segment in gone for path in segment.index_paths()}
+        names |= {segment.stem + TXN_INDEX for segment in gone}
         self.derived = [path for path in self.derived if path not in names]
         self.rolled = [segment for segment in self.rolled if segment in left]
         self.appended = sum(segment.size for segment in self.rolled)

@@ -33,7 +33,7 @@ def encode_snapshot(states: ProducerStates) -> bytes:
         sequence, offset, delta, _ = last
         out += _ENTRY.pack(
             *(producer_id, known.epoch, sequence, offset, delta, known.last_timestamp),
-            *(known.coordinator_epoch, known.txn_start),
+            *(known.coordinator_epoch, states.open.get(producer_id, -1)),
         )
     _HEAD.pack_into(out, 0, _VERSION, crc32c(bytes(out[_CRC_FROM:])), len(states.producers))
     return bytes(out)
@@ -55,7 +55,8 @@ def decode_snapshot(data: bytes, now_ms: int) -> ProducerStates | None:
         known.last_timestamp = timestamp
         known.last_seen_ms = now_ms
         known.coordinator_epoch = coordinator_epoch
-        known.txn_start = txn_start
+        if txn_start >= 0:
+            states.open[producer_id] = txn_start
         if offset >= 0 and sequence >= 0:
             known.next_sequence = (sequence + 1) % _SEQUENCES
             known.batches.append((sequence, offset, delta, timestamp))

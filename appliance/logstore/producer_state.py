@@ -1,5 +1,5 @@
-"""What each idempotent producer wrote last, so that a batch sent twice is stored once (KIP-98,
-KIP-360).
+"""What each idempotent producer wrote last, so that a batch sent twice is stored once, and which
+transactions are open (KIP-98, KIP-360, KIP-890).
 
 Invariant: the state is a function of the batches in the log below `end`; it is rebuilt from a
 snapshot and the batches behind it. Hot functions: `check` before a batch is staged, `update` when
@@ -11,11 +11,15 @@ from typing import Final
 
 from appliance.base.errors import (
     INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
+    TRANSACTION_COORDINATOR_FENCED,
     PeerError,
 )
+from appliance.logstore.aborted import Aborted
 from appliance.logstore.scan import HeaderFields
-from appliance.wire.batch_header import CONTROL_BIT, TRANSACTIONAL_BIT
+from appliance.wire.batch_header import TRANSACTIONAL_BIT
+from appliance.wire.markers import Marker
 
 WINDOW: Final = 5
 """Batches remembered per producer: as many as a client may have in flight."""
@@ -28,12 +32,17 @@ NO_EPOCH: Final = -1
 Written = tuple[int, int, int, int]
 """A batch: last sequence, last offset, last offset delta, timestamp."""
 
+Change = tuple[int, int, int, int]
+"""A transaction began or ended: producer id, first offset, the offset behind its marker or -1 while
+it is open, the last stable offset then if it was aborted, else -1."""
+
 
 class Producer:
     """epoch: the newest seen. batches: newest last. next_sequence: what must follow, 0 in a new
     epoch.
 
     last_timestamp: of its last batch, as the producer said. last_seen_ms: when that arrived here.
+    coordinator_epoch: of who sent its last marker, -1 before there was one.
     """
 
     __slots__ = (
@@ -43,7 +52,6 @@ class Producer:
         "last_seen_ms",
         "last_timestamp",
         "next_sequence",
-        "txn_start",
     )
 
     def __init__(self, epoch: int) -> None:
@@ -52,26 +60,35 @@ class Producer:
         self.next_sequence = 0
         self.last_timestamp = -1
         self.last_seen_ms = 0
-        # Of transactions: epoch of the coordinator of the last marker, where the open one began.
         self.coordinator_epoch = -1
-        self.txn_start = -1
 
 
 class ProducerStates:
-    """Every producer of one partition by its id."""
+    """producers: every one of a partition by its id. open: by the id of its producer, where a
+    transaction that has no marker began. news: what became of transactions since somebody who wants
+    to know looked; None while nobody does."""
 
-    __slots__ = ("producers",)
+    __slots__ = ("news", "open", "producers")
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
+        self.open: dict[int, int] = {}
+        self.news: list[Change] | None = None
+
+    def become(self, other: "ProducerStates") -> None:
+        """The log went back to where it had that state."""
+        self.producers, self.open = other.producers, other.open
+        if self.news is not None:
+            self.news.clear()
 
     def check(self, header: HeaderFields) -> int:
         """Whether a produced batch with a producer id may be appended.
 
         Returns -1 when it is new, and the base offset of the original when it is a duplicate of
-        one of the producer's last five. Raises PeerError(INVALID_PRODUCER_EPOCH) for an epoch that
-        was replaced and PeerError(OUT_OF_ORDER_SEQUENCE_NUMBER) for a gap. A producer that is not
-        known (any more) may begin anywhere, as with Kafka.
+        one of the producer's last five. Raises PeerError: INVALID_PRODUCER_EPOCH for an epoch that
+        was replaced, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, INVALID_TXN_STATE for a plain batch
+        inside the producer's transaction. A producer that is not known (any more) may begin
+        anywhere, as with Kafka.
         """
         known = self.producers.get(header[9])
         if known is None:
@@ -79,6 +96,8 @@ class ProducerStates:
         epoch, sequence = header[10], header[11]
         if epoch == known.epoch:
             if sequence == known.next_sequence:
+                if self.open:
+                    self._check_belongs(header)
                 return -1
             last = (sequence + header[6]) % _SEQUENCES
             for last_sequence, last_offset, delta, _ in known.batches:
@@ -92,6 +111,8 @@ class ProducerStates:
                 "another instance of the producer took over",
             )
         elif sequence == 0:
+            if self.open:
+                self._check_belongs(header)
             return -1
         else:
             expected = 0
@@ -101,9 +122,43 @@ class ProducerStates:
             f"{expected} should follow",
         )
 
+    def _check_belongs(self, header: HeaderFields) -> None:
+        first = self.open.get(header[9], -1)
+        if first >= 0 and not header[5] & TRANSACTIONAL_BIT:
+            raise PeerError(
+                INVALID_TXN_STATE,
+                f"producer {header[9]} sent a batch outside its transaction, which began at offset "
+                f"{first}: commit or abort that first",
+            )
+
+    def check_end(self, producer_id: int, epoch: int, marker: Marker, version: int) -> None:
+        """Whether a coordinator may end the producer's transaction with this epoch.
+
+        version: the transaction's (KIP-890): from 2 on the epoch rises with every marker, and the
+        same marker again is harmless once nothing is open. Raises PeerError:
+        INVALID_PRODUCER_EPOCH for a marker that comes too late, TRANSACTION_COORDINATOR_FENCED for
+        one of a coordinator that another one followed.
+        """
+        known = self.producers.get(producer_id)
+        if known is None:
+            return
+        again = version >= 2 and epoch == known.epoch and producer_id not in self.open
+        if (epoch <= known.epoch if version >= 2 else epoch < known.epoch) and not again:
+            raise PeerError(
+                INVALID_PRODUCER_EPOCH,
+                f"a marker with epoch {epoch} of transaction version {version} for producer "
+                f"{producer_id}, whose epoch is {known.epoch}: that transaction has ended",
+            )
+        if marker.coordinator_epoch < known.coordinator_epoch:
+            raise PeerError(
+                TRANSACTION_COORDINATOR_FENCED,
+                f"a marker of coordinator epoch {marker.coordinator_epoch} for producer "
+                f"{producer_id}: {known.coordinator_epoch} has written here",
+            )
+
     def update(self, header: HeaderFields, base_offset: int, now_ms: int) -> None:
-        """A batch with a producer id is in the log now, at `base_offset`."""
-        epoch, attributes, delta = header[10], header[5], header[6]
+        """A batch of records with a producer id is in the log now, at `base_offset`."""
+        epoch, delta = header[10], header[6]
         known = self.producers.get(header[9])
         if known is None:
             known = self.producers[header[9]] = Producer(epoch)
@@ -113,16 +168,41 @@ class ProducerStates:
             known.next_sequence = 0
         known.last_timestamp = header[8]
         known.last_seen_ms = now_ms
-        if attributes & CONTROL_BIT:
-            known.txn_start = (
-                -1
-            )  # the marker ends a transaction; its value names the coordinator's epoch
-            return
-        if attributes & TRANSACTIONAL_BIT and known.txn_start < 0:
-            known.txn_start = base_offset
+        if header[5] & TRANSACTIONAL_BIT and header[9] not in self.open:
+            self.open[header[9]] = base_offset
+            if self.news is not None:
+                self.news.append((header[9], base_offset, -1, -1))
         last = (header[11] + delta) % _SEQUENCES
         known.next_sequence = (last + 1) % _SEQUENCES
         known.batches.append((last, base_offset + delta, delta, header[8]))
+
+    def end(
+        self, header: HeaderFields, offset: int, now_ms: int, marker: Marker | None
+    ) -> Aborted | None:
+        """A control batch with a producer id is in the log now, at `offset`. marker: None when
+        compaction has taken it out. What its transaction was, if it was aborted and had records."""
+        producer_id, epoch = header[9], header[10]
+        known = self.producers.get(producer_id)
+        if known is None:
+            known = self.producers[producer_id] = Producer(epoch)
+        elif epoch != known.epoch:
+            known.epoch = epoch
+            known.batches.clear()
+            known.next_sequence = 0
+        known.last_seen_ms = now_ms
+        if marker is None:
+            return None
+        known.last_timestamp = header[8]
+        known.coordinator_epoch = marker.coordinator_epoch
+        first = self.open.pop(producer_id, -1)
+        if first < 0:
+            return None
+        stable = -1
+        if not marker.committed:
+            stable = min(self.open.values(), default=offset + 1)
+        if self.news is not None:
+            self.news.append((producer_id, first, offset + 1, stable))
+        return None if marker.committed else (producer_id, first, offset, stable)
 
     def replay(self, header: HeaderFields, now_ms: int) -> None:
         """`update` while a log is opened: the batch may be part of the state already."""
@@ -142,7 +222,7 @@ class ProducerStates:
         gone = [
             producer_id
             for producer_id, known in self.producers.items()
-            if known.last_seen_ms <= oldest and known.txn_start < 0
+            if known.last_seen_ms <= oldest and producer_id not in self.open
         ]
         for producer_id in gone:
             del self.producers[producer_id]

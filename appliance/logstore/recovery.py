@@ -18,7 +18,7 @@ from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import NO_TIMESTAMP
 from appliance.config.log_config import LogConfig
-from appliance.logstore import files, truncation
+from appliance.logstore import aborted, files, truncation
 from appliance.logstore.active import Tail
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.flush import Unsynced
@@ -345,9 +345,20 @@ class Recovery:
         """Take what the batches say into indexes, producers, epochs and the tail."""
         segment.read_indexes(self.disk)
         begin = scan.position, scan.next_offset
-        self.tail, self.since_index = replay.note(segment, scan)
+        self.tail, self.since_index, ended = replay.note(segment, scan)
+        if not self.clean:
+            self._note_aborted(segment, ended)
         if scan.next_offset > self.recovery_point and not self.clean and self.tail[1]:
             self.doubtful.append((segment, *self._first_doubtful(*begin)))
+
+    def _note_aborted(self, segment: Segment, ended: list[aborted.Aborted]) -> None:
+        """Below the recovery point the transaction index is whole; above it the batches say."""
+        point, path = self.recovery_point, segment.stem + files.TXN_INDEX
+        again = [one for one in ended if one[2] >= point]
+        if (again or self.disk.exists(path)) and aborted.rewrite(self.disk, path, point, again):
+            self.unsynced.folders_changed((self.path,))
+        if again:
+            self.unsynced.derived_changed(path)
 
     def _first_doubtful(self, position: int, offset: int) -> tuple[int, int]:
         """Position and offset of the first batch above the recovery point, no later than that; of
@@ -400,6 +411,9 @@ class Recovery:
         saved = self.clean and index.written == len(index.offsets)
         with suppress(DiskFull):  # it has them in memory, and writes them with the next ones
             active.write_indexes(disk)
+        transactions = active.stem + files.TXN_INDEX
+        if self.clean and disk.exists(transactions):  # what was held at the end was never there
+            aborted.rewrite(disk, transactions, end)
         active.rest_file()
         active.file = disk.open(active.path, write=True)
         for segment, position, offset in self.doubtful:

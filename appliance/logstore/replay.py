@@ -1,5 +1,5 @@
 """What the batches of a log say again, of what is kept beside them: indexes, the newest timestamp,
-leader epochs, producers.
+leader epochs, producers and their transactions.
 
 An opening learns it of what no file knows yet, a truncation of what is left. Called by `recovery`
 and by `truncation`.
@@ -9,15 +9,17 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from appliance.base.disk import Disk
+from appliance.base.disk import Disk, File
 from appliance.base.errors import StorageFailed
+from appliance.logstore.aborted import Aborted
 from appliance.logstore.active import TAIL, Tail
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.producer_snapshot import Snapshots
 from appliance.logstore.producer_state import ProducerStates
-from appliance.logstore.scan import Scan
+from appliance.logstore.scan import HeaderFields, Scan
 from appliance.logstore.segment import Segment
-from appliance.wire.batch_header import LENGTH_PREFIX
+from appliance.wire import markers
+from appliance.wire.batch_header import CONTROL_BIT, LENGTH_PREFIX
 
 _REWIND: Final = 1 << 20
 """Bytes before a snapshot that are read again: it has one batch per producer, duplicates are
@@ -29,10 +31,11 @@ Corrupt = Callable[[int, str], StorageFailed]
 
 class Noted(NamedTuple):
     """tail: the newest batches that were stepped over. since_index: bytes of batches since the last
-    index entry."""
+    index entry. aborted: the transactions that markers among them aborted."""
 
     tail: Tail
     since_index: int
+    aborted: list[Aborted]
 
 
 class Replay:
@@ -63,6 +66,7 @@ class Replay:
         start = scan.next_offset
         ends: list[int] = []
         positions: list[int] = []
+        aborted: list[Aborted] = []
         since = 0
         for chunk in scan.chunks():
             for position, header in chunk:
@@ -81,14 +85,28 @@ class Replay:
                     epochs.assign(batch_epoch, base)
                     epoch = batch_epoch
                 if producer_id >= 0:
-                    producers.replay(header, now_ms)
+                    ended = _replay(producers, header, scan.file, position, now_ms)
+                    if ended is not None:
+                        aborted.append(ended)
                 ends.append(base + delta + 1)
                 positions.append(position)
             if len(ends) > TAIL:
                 start = ends[-TAIL - 1]
                 del ends[:-TAIL], positions[:-TAIL]
         segment.newest, segment.newest_offset = newest, base_offset + newest_offset
-        return Noted((start, ends, positions), since)
+        return Noted((start, ends, positions), since, aborted)
+
+
+def _replay(
+    states: ProducerStates, header: HeaderFields, file: File, position: int, now_ms: int
+) -> Aborted | None:
+    """A batch of a producer, which may be part of the state already; what it aborted. Raises
+    StorageFailed."""
+    if not header[5] & CONTROL_BIT:
+        states.replay(header, now_ms)
+        return None
+    marker = markers.read(file.pread(header[1] + LENGTH_PREFIX, position))
+    return states.end(header, header[0], now_ms, marker)
 
 
 def producers_at(
@@ -122,9 +140,9 @@ def producers_at(
         if start < end:
             scan = Scan(segment.reader(disk), start, end, segment.base, trust_position=end)
             for chunk in scan.chunks():
-                for _, header in chunk:
+                for at_byte, header in chunk:
                     if header[9] >= 0:
-                        states.replay(header, now_ms)
+                        _replay(states, header, scan.file, at_byte, now_ms)
             if scan.problem:
                 raise corrupt(scan.next_offset, scan.problem)
         if asleep[at] and at != number:

@@ -35,8 +35,8 @@ class Scan:
 
     __slots__ = (
         "_buffer",
-        "_file",
         "end",
+        "file",
         "gaps",
         "next_offset",
         "position",
@@ -57,7 +57,7 @@ class Scan:
         gaps: bool = False,
         chunk: int = CHUNK,
     ) -> None:
-        self._file = file
+        self.file = file
         self._buffer = bytearray(min(chunk, max(end - position, HEADER_SIZE)))
         self.position = position
         self.end = end
@@ -71,7 +71,7 @@ class Scan:
         """The batches, as many at a time as one read gives. Raises StorageFailed when a read
         fails."""
         while self.position < self.end and not self.problem:
-            got = self._file.preadinto(self._buffer, self.position)
+            got = self.file.preadinto(self._buffer, self.position)
             found, need = self._step(got)
             if need > len(self._buffer):
                 self._buffer = bytearray(need)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from appliance.base.disk import Disk, File, read_file
 from appliance.base.errors import DiskFull, StorageFailed
-from appliance.logstore.files import INDEX, LOG, TIME_INDEX, stem
+from appliance.logstore.files import INDEX, LOG, TIME_INDEX, TXN_INDEX, stem
 from appliance.logstore.indexes import OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
 from appliance.logstore.scan import Found, Scan
 from appliance.wire.batch_header import HEADER, HEADER_SIZE, MAGIC
@@ -49,10 +49,11 @@ class Segment:
         """Make the files of a new active segment, all of them or none."""
         self.file = disk.create(self.path)
         try:
-            for suffix in (INDEX, TIME_INDEX):
+            for suffix in (INDEX, TIME_INDEX, TXN_INDEX):
                 if disk.exists(self.stem + suffix):  # an index without a log is a leftover
                     disk.unlink(self.stem + suffix)
-                disk.create(self.stem + suffix).close()
+                if suffix != TXN_INDEX:  # which comes with the first abort
+                    disk.create(self.stem + suffix).close()
         except DiskFull:
             self.rest_file()
             disk.unlink(self.path)

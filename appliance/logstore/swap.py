@@ -14,12 +14,13 @@ import errno
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.logstore.compacted_segment import Cleaned
-from appliance.logstore.files import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, stem
+from appliance.logstore.files import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, stem
 from appliance.logstore.log import Log
 from appliance.logstore.removal import Removal, rename_away
 from appliance.logstore.segment import Segment
 
-_INDEXES = (INDEX, TIME_INDEX)
+_INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
+"""The last one is there if the segment holds abort markers."""
 
 
 def decide(disk: Disk, folder: str, base: int, size: int) -> None:
@@ -29,9 +30,10 @@ def decide(disk: Disk, folder: str, base: int, size: int) -> None:
     if found != size:
         text = f"a compacted segment of {size} bytes has {found}"
         raise StorageFailed(stem(folder, base) + LOG + CLEANED, errno.EBADMSG, text)
-    for suffix in (LOG, *_INDEXES):
+    for suffix in (*_INDEXES, LOG):
         path = stem(folder, base) + suffix
-        disk.rename(path + CLEANED, path + SWAP)
+        if suffix != TXN_INDEX or disk.exists(path + CLEANED):
+            disk.rename(path + CLEANED, path + SWAP)
     disk.sync_dir(folder)
 
 
@@ -57,7 +59,8 @@ def replace(log: Log, bases: list[int], cleaned: Cleaned, now_ms: int) -> Remova
     new.newest, new.newest_offset = cleaned.newest, cleaned.newest_offset
     removed = [path for segment in old for path in rename_away(log.disk, segment)]
     for suffix in (*_INDEXES, LOG):
-        log.disk.rename(new.stem + suffix + SWAP, new.stem + suffix)
+        if suffix != TXN_INDEX or log.disk.exists(new.stem + suffix + SWAP):
+            log.disk.rename(new.stem + suffix + SWAP, new.stem + suffix)
     log.order.exchange(first, old, new)
     log.unsynced.folders_changed((log.path,))
     return Removal(now_ms + log.config.file_delete_delay_ms, tuple(removed))

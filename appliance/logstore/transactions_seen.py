@@ -1,47 +1,45 @@
 """What compaction must know of transactions: whose records were aborted, and which markers have
 nothing left to say.
 
-Invariant: `note` has seen every transactional batch of the log's cleanable part, in order, before
-anything is asked; it ends at or below the last stable offset, so every transaction in it has ended.
-Called by `compaction`.
+A marker may lie behind the part of the log that is compacted, so whose records were aborted is told
+by the transaction indexes. Invariant: every transaction that began in that part has ended, as it
+lies below the last stable offset; an abort was entered before its marker. Called by `compaction`.
 """
 
 from bisect import bisect_left
 
+from appliance.logstore.aborted import Aborted, AbortedTransactions
 from appliance.logstore.scan import HeaderFields
-from appliance.wire.batch_header import CONTROL_BIT, RECORDS_AT
-from appliance.wire.record_keys import places
-
-ABORT = 0
-"""Type of the marker of an aborted transaction: int16 version, int16 type in its record's key."""
+from appliance.wire.batch_header import CONTROL_BIT
 
 
 class TransactionsSeen:
-    """Producer id → where its transactions ended, and how."""
+    """`aborted` may be asked of any batch; `discards` and `entry` once for each, in order."""
 
-    __slots__ = ("_aborts", "_ends", "_open")
+    __slots__ = ("_aborted", "_lasts", "_open")
 
-    def __init__(self) -> None:
-        self._ends: dict[int, list[int]] = {}
-        self._aborts: dict[int, list[bool]] = {}
+    def __init__(self, transactions: AbortedTransactions) -> None:
+        self._aborted: dict[int, list[Aborted]] = {}
+        self._lasts: dict[int, list[int]] = {}
+        for one in transactions:
+            self._aborted.setdefault(one[0], []).append(one)
+            self._lasts.setdefault(one[0], []).append(one[2])
         self._open: set[int] = set()
 
-    def note(self, header: HeaderFields, batch: memoryview) -> None:
-        """A transactional batch; a marker ends the transaction of its producer."""
-        if header[5] & CONTROL_BIT and header[12]:
-            key = places(bytes(batch[RECORDS_AT:]), header[12])[0][3] or b""
-            self._ends.setdefault(header[9], []).append(header[0])
-            self._aborts.setdefault(header[9], []).append(int.from_bytes(key[2:4], "big") == ABORT)
-
     def aborted(self, header: HeaderFields) -> bool:
-        """Whether the records of this batch were taken back."""
-        ends = self._ends.get(header[9], ())
-        at = bisect_left(ends, header[0])
-        return at < len(ends) and self._aborts[header[9]][at]
+        """Whether the records of this transactional batch were taken back."""
+        found = self._at(header)
+        return found is not None and found[1] <= header[0]
+
+    def _at(self, header: HeaderFields) -> Aborted | None:
+        """The first transaction that its producer aborted with a marker at this batch or behind."""
+        lasts = self._lasts.get(header[9], [])
+        at = bisect_left(lasts, header[0])
+        return self._aborted[header[9]][at] if at < len(lasts) else None
 
     def discards(self, header: HeaderFields) -> bool:
-        """Whether a batch may go: aborted records, or the marker of a transaction of which nothing
-        is left. Asked for every transactional batch in order."""
+        """Whether a transactional batch may go: aborted records, or the marker of a transaction of
+        which nothing is left."""
         producer = header[9]
         if header[5] & CONTROL_BIT:
             if producer in self._open:
@@ -50,3 +48,8 @@ class TransactionsSeen:
             return True
         self._open.add(producer)
         return self.aborted(header)
+
+    def entry(self, header: HeaderFields) -> Aborted | None:
+        """What the transaction index says at this marker, None when it commits."""
+        found = self._at(header)
+        return found if found is not None and found[2] == header[0] else None

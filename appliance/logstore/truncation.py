@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
-from appliance.logstore import files, lookup
+from appliance.logstore import aborted, files, lookup
 from appliance.logstore.active import Tail
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.parts import Parts
@@ -49,14 +49,16 @@ class Left(NamedTuple):
 def take_back(log: Parts, now_ms: int) -> None:
     """What `Log.take_back` does: the log goes back to what is written."""
     active = log.active
-    had_producers = active.holds_producers
+    had_producers, had_aborted = active.holds_producers, active.holds_aborted
     active.forget_staged()
     number = len(log.order.all) - 1
     try:
         left = _left(log.order, active, active.size)
         if had_producers:
             states = _producers(log, Place(number, active.size), left.end_offset, now_ms)
-            log.producers.producers = states.producers
+            log.producers.become(states)
+        if had_aborted:
+            aborted.rewrite(log.order.disk, active.stem + files.TXN_INDEX, left.end_offset)
     except StorageFailed as failure:
         log.fail(failure)
         raise
@@ -109,7 +111,10 @@ def _go_back(log: Parts, place: Place, now_ms: int) -> None:
     log.snapshots.keep_to(left.end_offset)
     drop(disk, log.path, dropped)
     cut(disk, segment, place.position)
-    log.producers.producers = states.producers
+    transactions = segment.stem + files.TXN_INDEX
+    if disk.exists(transactions):
+        aborted.rewrite(disk, transactions, left.end_offset)
+    log.producers.become(states)
     _end_with(log, place.number, segment, left)
 
 
@@ -133,7 +138,7 @@ def begin_anew(log: Parts, offset: int) -> None:
         final = StorageFailed(failure.path, failure.errno, str(failure))
         log.fail(final)
         raise final from failure
-    log.producers.producers.clear()
+    log.producers.become(ProducerStates())
     log.epochs.cut_end(0)
     log.log_start_offset = log.recovery_point = offset
     _end_with(log, 0, segment, Left(offset, (offset, [], []), 0, -1))
@@ -154,6 +159,9 @@ def _end_with(log: Parts, number: int, segment: Segment, left: Left) -> None:
     with suppress(DiskFull):  # it has them in memory, and writes them with the next ones
         active.write_indexes(log.order.disk)
     active.indexes_changed()
+    transactions = active.stem + files.TXN_INDEX
+    if log.order.disk.exists(transactions):  # what it keeps may not be on the disk yet
+        log.unsynced.derived_changed(transactions)
 
 
 def _place_of(segments: Segments, offset: int) -> Place:
@@ -177,7 +185,7 @@ def _left(segments: Segments, segment: Segment, position: int) -> Left:
     file = segment.reader(disk)
     scan = Scan(file, start, position, offset, trust_position=position)
     replay = Replay(ProducerStates(), LeaderEpochs(), segments.interval, 0)
-    tail, since_index = replay.note(segment, scan)
+    tail, since_index, _ = replay.note(segment, scan)
     if scan.problem:
         raise segment.corrupt(scan.position, scan.problem)
     first = HEADER.unpack(file.pread(HEADER_SIZE, 0))[8] if position else -1

@@ -6,22 +6,31 @@ import errno
 
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
-from appliance.logstore.files import CLEANED, LOG, SEGMENT_SUFFIXES, SWAP, offset_of, stem
+from appliance.logstore.files import (
+    CLEANED,
+    LOG,
+    SEGMENT_SUFFIXES,
+    SWAP,
+    TXN_INDEX,
+    offset_of,
+    stem,
+)
 from appliance.logstore.scan import Scan
 
 
 def finish_swaps(disk: Disk, folder: str) -> list[str]:
     """Before a folder is opened: finish what was decided, forget what was not; the names then.
 
-    Indexes of swapped segments are dropped: they are built again when somebody needs them. Raises
-    StorageFailed.
+    Indexes of swapped segments are dropped: they are built again when somebody needs them. That of
+    aborted transactions is not, as the batches that it was made of are gone. Raises StorageFailed.
     """
     names = disk.listdir(folder)
     if not any(name.endswith((CLEANED, SWAP)) for name in names):
         return names
     swapped = [name.removesuffix(SWAP) for name in names if name.endswith(LOG + SWAP)]
+    stay = {name for log in swapped for name in (log + SWAP, _transactions_of(log) + SWAP)}
     for name in names:
-        if name.endswith(CLEANED) or (name.endswith(SWAP) and not name.endswith(LOG + SWAP)):
+        if name.endswith((CLEANED, SWAP)) and name not in stay:
             disk.unlink(f"{folder}/{name}")
     bases = sorted(base for name in names if (base := offset_of(name, LOG)) >= 0)
     for base in sorted(offset_of(name, LOG) for name in swapped):
@@ -32,8 +41,13 @@ def finish_swaps(disk: Disk, folder: str) -> list[str]:
     return disk.listdir(folder)
 
 
+def _transactions_of(log: str) -> str:
+    return log.removesuffix(LOG) + TXN_INDEX
+
+
 def _finish(disk: Disk, folder: str, base: int, bases: list[int]) -> None:
     path = stem(folder, base) + LOG
+    transactions = _transactions_of(path)
     file = disk.open(path + SWAP)
     try:
         scan = Scan(file, 0, file.size(), base, gaps=True)
@@ -43,6 +57,8 @@ def _finish(disk: Disk, folder: str, base: int, bases: list[int]) -> None:
         file.close()
     if scan.problem and base in bases:  # not ours: it was durable before it got the name
         disk.unlink(path + SWAP)
+        if disk.exists(transactions + SWAP):
+            disk.unlink(transactions + SWAP)
         return
     if scan.problem:
         raise StorageFailed(path + SWAP, errno.EBADMSG, f"a compacted segment: {scan.problem}")
@@ -51,4 +67,6 @@ def _finish(disk: Disk, folder: str, base: int, bases: list[int]) -> None:
             for suffix in SEGMENT_SUFFIXES:
                 if disk.exists(stem(folder, old) + suffix):
                     disk.unlink(stem(folder, old) + suffix)
+    if disk.exists(transactions + SWAP):
+        disk.rename(transactions + SWAP, transactions)
     disk.rename(path + SWAP, path)

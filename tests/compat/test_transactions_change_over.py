@@ -7,6 +7,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from appliance.base.os_disk import OsDisk
+from appliance.config.log_config import LogConfig
+from appliance.logstore.log import Log
+from appliance.logstore.producer_snapshot import decode_snapshot
 from benchmarks import kafka
 from tests.broker_process import Broker
 
@@ -28,6 +32,35 @@ def test_aborted_and_open_transactions_are_not_seen(tmp_path):
     shutil.copytree(tmp_path / "kafka" / "logs", tmp_path / "ours")
     with Broker(tmp_path / "ours") as broker:
         assert read_all(broker.bootstrap) == theirs
+
+    for name in ("crossed-0", "open-0"):
+        rebuilt(tmp_path / "kafka" / "logs" / name)
+
+
+def rebuilt(folder):
+    """What we make of the batches alone is what Kafka wrote beside them."""
+    indexes = {path.name: path.read_bytes() for path in folder.glob("*.txnindex")}
+    indexes = {name: data for name, data in indexes.items() if data}
+    snapshot = decode_snapshot(max(folder.glob("*.snapshot")).read_bytes(), 0)
+    for path in (*folder.glob("*.txnindex"), *folder.glob("*.snapshot")):
+        path.unlink()
+    log = Log.open(
+        OsDisk(),
+        str(folder),
+        LogConfig(),
+        recovery_point=0,
+        log_start_offset=0,
+        clean=False,
+        machine_lived=False,
+        now_ms=0,
+    )
+    assert {path.name: path.read_bytes() for path in folder.glob("*.txnindex")} == indexes
+    assert log.producers.open == snapshot.open
+    for producer_id, known in snapshot.producers.items():
+        ours = log.producers.producers[producer_id]
+        assert (ours.epoch, ours.coordinator_epoch) == (known.epoch, known.coordinator_epoch)
+        assert [one[:3] for one in list(ours.batches)[-1:]] == [one[:3] for one in known.batches]
+    log.close()
 
 
 def read_all(bootstrap):

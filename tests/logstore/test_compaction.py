@@ -6,7 +6,7 @@ from compacting import begin, clean, read, survivors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sim.disk import SimDisk
-from twin import TOPIC_ID, stored, with_producer
+from twin import TOPIC_ID, aborted, marker, stage, stored, with_producer
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
@@ -238,6 +238,51 @@ def test_what_was_aborted_replaces_nothing_and_markers_stay_their_time():
     clean(log, 0, 1100)
     markers = [read_header(batch) for batch in stored(log) if read_header(batch).record_count]
     assert [marker.base_offset for marker in markers if marker.is_control] == [1]
+
+
+def test_what_is_aborted_behind_the_cleaned_part_replaces_nothing():
+    log = new_log()
+    append(log, [(b"a", b"good")])
+    batch = build_batch(
+        [NewRecord(1000, b"a", b"taken back")],
+        producer_id=5,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
+    stage(log, bytearray(batch), 0, 0)
+    log.roll(0)
+    stage(log, marker(5, 0, committed=False), 0, 0)
+    log.commit()
+    log.sync_now()
+    assert clean(log, 0, 0) == 2
+    assert [record[:3] for record in read(stored(log))][:-1] == [(0, b"a", b"good")]
+    assert aborted(log) == [(5, 1, 2, 3)]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_an_abort_is_told_while_something_of_it_is_left(committed):
+    log = new_log()
+    transaction(log, 5, 0, [(b"a", b"x")], committed)
+    for n in range(3):
+        append(log, [(b"z", b"%d" % n)])
+    log.roll(0)
+    log.sync_now()
+    told = [] if committed else [(5, 0, 1, 2)]
+    assert aborted(log) == told
+    clean(log, 0, 0)
+    assert aborted(log) == told, "the producer's sequence is in an empty batch"
+    log = reopened(log, clean=False)
+    assert aborted(log) == told
+    assert log.producers.open == {}
+    log.producers.producers.clear()
+    clean(log, 0, 0)
+    clean(log, 0, 0)
+    assert aborted(log) == []
+    for name in log.disk.listdir(PATH):
+        if name.endswith(".snapshot"):
+            log.disk.unlink(f"{PATH}/{name}")
+    assert reopened(log, clean=False).producers.open == {}, "the marker outlives its batches"
 
 
 def test_what_is_too_young_is_left_and_what_waited_too_long_is_due():

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 from compacting import clean, read
 from sim.disk import PowerCut, SimDisk
-from test_compaction import CONFIG, PATH, append, new_log
-from twin import stored
+from test_compaction import CONFIG, PATH, append, new_log, transaction
+from twin import aborted, stored
 
 from appliance.logstore.files import CLEANED, SWAP
 from appliance.logstore.log import Log
@@ -17,6 +17,7 @@ def written(disk) -> Log:
     log = new_log(disk=disk)
     for n in range(50):
         append(log, [(b"k%d" % (n * 7 % 9), None if n % 11 == 5 else b"%d" % n * 40)])
+    transaction(log, 5, 0, [(b"k1", b"taken back")], False)
     log.sync_now()
     clean(log, 0, 0)  # small segments: the next cleaning puts them together
     for n in range(30):
@@ -46,6 +47,8 @@ def test_it_may_be_cut_anywhere(step, process_only):
     disk = SimDisk(Random(step))
     log = written(disk)
     before = read(stored(log))
+    told = aborted(log)
+    assert len(told) == 1
     disk.crash_at = disk.steps + step
     with pytest.raises(PowerCut):
         clean(log, 0, 500)
@@ -65,6 +68,8 @@ def test_it_may_be_cut_anywhere(step, process_only):
     )
     after = read(stored(log))
     assert set(after) <= set(before)
+    assert aborted(log) == told
+    assert log.producers.open == {}
     assert [record[0] for record in after] == sorted({record[0] for record in after})
     alive = {key: value for key, value in latest(before).items() if value is not None}
     assert {k: v for k, v in latest(after).items() if v is not None} == alive

@@ -6,7 +6,16 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sim.disk import SimDisk
-from twin import TOPIC_ID, producer_view, small_batch, stage, stored
+from twin import (
+    TOPIC_ID,
+    aborted,
+    marker,
+    producer_view,
+    small_batch,
+    stage,
+    stored,
+    transactional,
+)
 
 from appliance.base.errors import PeerError
 from appliance.config.log_config import LogConfig
@@ -56,7 +65,9 @@ def answers(log: Log) -> dict:
         "epochs": (log.epochs.epochs, log.epochs.starts, log.latest_epoch),
         "epoch ends": [log.epoch_end(epoch) for epoch in range(8)],
         "producers": producer_view(log.producers),
-        "open transactions": {i: p.txn_start for i, p in log.producers.producers.items()},
+        "open transactions": log.producers.open,
+        "aborted": aborted(log),
+        "coordinators": {i: p.coordinator_epoch for i, p in log.producers.producers.items()},
         "places": [log.locate(at, most, end) for at in offsets for most in (1, 1 << 20)],
         "some": [some_of(log, at) for at in offsets],
         "limited": [log.locate(at, 1 << 20, high) for high in offsets for at in offsets],
@@ -105,6 +116,7 @@ def files(log: Log) -> dict[str, bytes]:
         name: bytes(node.data)
         for name, node in log.disk.root.names["t-0"].names.items()
         if not name.endswith((".timeindex", ".snapshot"))
+        and (node.data or not name.endswith(".txnindex"))
     }
 
 
@@ -112,9 +124,13 @@ def files(log: Log) -> dict[str, bytes]:
 
 appends = st.tuples(st.just("append"), st.integers(0, 3), st.integers(1, 3))
 follows = st.tuples(st.just("follow"), st.integers(0, 2), st.integers(1, 3))
+transactions = st.tuples(st.just("transact"), st.integers(4, 6), st.integers(0, 2))
+ends = st.tuples(st.just("end"), st.integers(4, 6), st.booleans())
 act = st.one_of(
     appends,
     appends,
+    transactions,
+    ends,
     follows,
     st.tuples(st.just("begin_epoch")),
     st.tuples(st.just("roll")),
@@ -143,11 +159,20 @@ class Life:
 
     def append(self, producer: int, count: int) -> None:
         for _ in range(count):
-            batch = self.batch(producer)
-            self.sent.append(bytes(batch))
-            for log in self.logs:
-                stage(log, bytearray(batch), self.epoch, 0)
-                log.commit()
+            self._put(self.batch(producer))
+
+    def transact(self, producer: int, count: int) -> None:
+        for _ in range(count + 1):
+            self._put(transactional(self.batch(producer)))
+
+    def end(self, producer: int, committed: bool) -> None:
+        self._put(marker(producer, 0, committed=committed, coordinator_epoch=self.epoch))
+
+    def _put(self, batch: bytearray) -> None:
+        self.sent.append(bytes(batch))
+        for log in self.logs:
+            stage(log, bytearray(batch), self.epoch, 0)
+            log.commit()
 
     def follow(self, gap: int, count: int) -> None:
         """From a leader, which compacted some offsets away, perhaps with a newer epoch."""

@@ -5,7 +5,17 @@ from random import Random
 
 import pytest
 from sim.disk import PowerCut, SimDisk
-from twin import TOPIC_ID, producer_view, small_batch, stage, states_of, stored
+from twin import (
+    TOPIC_ID,
+    aborted,
+    marker,
+    producer_view,
+    small_batch,
+    stage,
+    stored,
+    told_of,
+    transactional,
+)
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
@@ -67,20 +77,51 @@ class World:
         assert log.end_offset >= max(floor, self.flushed_end), "something promised is lost"
         assert log.size >= sum(map(len, found))
         self.batches, self.staged = found, []
-        whole = producer_view(states_of(found))
+        states, _ = told_of(found)
+        whole = producer_view(states)
+        ever = producer_view(told_of(self.dropped + found)[0])
         for producer_id, (epoch, sequence, window) in producer_view(log.producers).items():
             if producer_id in whole:  # its batches may be gone, it is known all the same
-                assert whole[producer_id][:2] == (epoch, sequence)
-                n = min(len(window), len(whole[producer_id][2]))
-                assert whole[producer_id][2][-n:] == window[-n:]
+                assert (epoch, sequence) in (whole[producer_id][:2], ever[producer_id][:2])
+                # a snapshot has one time of a producer: its last marker's, where that came later
+                known, window = ([one[:3] for one in w] for w in (ever[producer_id][2], window))
+                n = min(len(window), len(known))
+                assert known[len(known) - n :] == window[len(window) - n :]
         assert set(whole) <= set(log.producers.producers)
+        self.check_transactions(start)
         epochs = log.epochs
         for epoch, start in zip(epochs.epochs, epochs.starts, strict=True):
             for header in map(read_header, found):
                 assert (header.leader_epoch >= epoch) == (header.last_offset >= start)
         self.sequences = {p: known.next_sequence for p, known in log.producers.producers.items()}
 
+    def check_transactions(self, start: int) -> None:
+        """Whose records are aborted, and whose are open. start: of the first segment; of what began
+        before it only what a snapshot tells is known."""
+        states, every = told_of(self.dropped + self.batches)
+        told = {one[2]: one for one in aborted(self.log) if one[2] >= start}
+        known = {one[2]: one for one in every if one[2] >= start}
+        assert told.keys() <= known.keys()
+        for last, one in known.items():
+            if last in told and told[last][1] > one[1]:
+                assert one[1] < start
+            elif one[1] >= start or last in told:
+                assert told[last][:3] == one[:3]
+        open_ = self.log.producers.open
+        assert open_.keys() <= states.open.keys()
+        for producer, first in states.open.items():
+            if first >= start:
+                assert open_[producer] == first
+
     def next_batch(self) -> bytearray:
+        if self.rng.random() < 0.15:
+            producer = self.rng.choice((9, 10))
+            if self.rng.random() < 0.5:
+                return marker(producer, 0, committed=self.rng.random() < 0.3)
+            sequence = self.sequences.get(producer, 0)
+            batch = small_batch(self.rng, 5, (producer, 0, sequence))
+            self.sequences[producer] = sequence + read_header(batch).record_count
+            return transactional(batch)
         producer, epoch, sequence = self.rng.choice((-1, -1, 7, 8)), -1, -1
         if producer > 0:
             epoch, sequence = 0, self.sequences.get(producer, 0)
@@ -178,6 +219,10 @@ def script(world: World) -> None:
     for n in range(10):
         for k in range(3):
             world.stage(small_batch(Random(10 * n + k), 100 * n))
+        if n % 2:
+            world.stage(transactional(small_batch(Random(n), 100 * n, (9, 0, n), most=1)))
+        if n in (4, 5, 8):
+            world.stage(marker(9, 0, committed=n == 5))
         world.commit()
         world.epoch += n == 4
         if n % 3 == 2:

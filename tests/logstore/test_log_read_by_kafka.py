@@ -10,7 +10,7 @@ import subprocess
 from random import Random
 
 import pytest
-from twin import TOPIC_ID, header_of, small_batch, stage
+from twin import TOPIC_ID, aborted, header_of, marker, small_batch, stage, transactional
 
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
@@ -39,7 +39,7 @@ def dump(folder, *options: str) -> str:
     return done.stdout
 
 
-KINDS = ("log", "index", "timeindex", "snapshot")
+KINDS = ("log", "index", "timeindex", "txnindex", "snapshot")
 
 
 @pytest.mark.parametrize("end", ["closed", "recovered", "cut"])
@@ -93,3 +93,36 @@ def test_dump_log_reads_what_we_wrote(tmp_path, end):
     for complaint in ("Mismatches", "Index timestamp", "out of order", "Found timestamp"):
         assert complaint not in plain, plain
     assert plain.count("isvalid: true") == len(batches)
+
+
+def test_dump_log_reads_transactions(tmp_path):
+    """Two producers whose transactions cross, over several segments; one of them ends open."""
+    rng, folder = Random(1), tmp_path / "t-0"
+    log = Log.create(OsDisk(), str(folder), TOPIC_ID, LogConfig(segment_bytes=3000), now_ms=1000)
+    sequences = {9: 0, 10: 0}
+    for turn in range(9):
+        for producer in sequences:
+            batch = transactional(small_batch(rng, 7, (producer, 0, sequences[producer])))
+            sequences[producer] += header_of(bytes(batch)).record_count
+            stage(log, batch, 1, 0)
+            if turn % 3 == producer % 2 and turn < 8:
+                end = marker(producer, 0, committed=turn == 3, coordinator_epoch=4)
+                stage(log, end, 1, 0)
+            log.commit()
+    assert len(log.segments) > 2
+    wanted, open_ = aborted(log), log.producers.open
+    assert len(wanted) > 3
+    assert len(open_) == 2
+    log.close()
+
+    text = dump(folder, "--deep-iteration")
+    entry = r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)"
+    assert [tuple(map(int, one)) for one in re.findall(entry, text)] == wanted
+    assert text.count("endTxnMarker: ABORT coordinatorEpoch: 4") == len(wanted)
+    assert text.count("endTxnMarker: COMMIT coordinatorEpoch: 4") == 1
+    newest = text[text.rindex(".snapshot") :]
+    for producer, first in open_.items():
+        known = (
+            rf"producerId: {producer} .*coordinatorEpoch: 4 .*currentTxnFirstOffset: \D*{first}\D"
+        )
+        assert re.search(known, newest)

@@ -6,12 +6,15 @@ from hypothesis import strategies as st
 
 from appliance.base.errors import (
     INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
+    TRANSACTION_COORDINATOR_FENCED,
     PeerError,
 )
 from appliance.logstore.producer_snapshot import decode_snapshot, encode_snapshot
 from appliance.logstore.producer_state import ProducerStates
-from appliance.wire.batch_header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
+from appliance.wire.batch_header import TRANSACTIONAL_BIT, BatchHeader
+from appliance.wire.markers import Marker
 
 LAST = (1 << 31) - 1
 
@@ -88,7 +91,7 @@ def test_producers_expire_by_our_clock():
     states.update(batch(0, producer=3, attributes=TRANSACTIONAL_BIT), 2, 0)
     states.expire(10_000, 5000)
     assert sorted(states.producers) == [2, 3]  # 3 has a transaction open
-    states.update(batch(-1, producer=3, attributes=TRANSACTIONAL_BIT | CONTROL_BIT), 3, 0)
+    states.end(batch(-1, producer=3), 3, 0, Marker(True, 0))
     states.expire(10_000, 5000)
     assert sorted(states.producers) == [2]
 
@@ -124,6 +127,7 @@ def test_a_snapshot_keeps_what_follows_and_one_duplicate(batches, data):
         known = partition.states.producers.get(producer)
         epoch = max(epoch, known.epoch if known else 0)
         sequence = known.next_sequence if known and known.epoch == epoch else 0
+        transactional = transactional or producer in partition.states.open
         attributes = TRANSACTIONAL_BIT if transactional else 0
         partition.send(batch(sequence, count, epoch, producer, attributes))
     encoded = encode_snapshot(partition.states)
@@ -134,8 +138,84 @@ def test_a_snapshot_keeps_what_follows_and_one_duplicate(batches, data):
         copy = again.producers[producer]
         assert (copy.epoch, copy.next_sequence) == (known.epoch, known.next_sequence)
         assert list(copy.batches) == list(known.batches)[-1:]
-        assert (copy.txn_start, copy.last_seen_ms) == (known.txn_start, 123)
+        assert copy.last_seen_ms == 123
+    assert again.open == partition.states.open
     damaged = bytearray(encoded)
     damaged[data.draw(st.integers(0, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
     assert decode_snapshot(bytes(damaged), 0) is None
     assert decode_snapshot(encoded[: data.draw(st.integers(0, len(encoded) - 1))], 0) is None
+
+
+TRANSACTIONAL = TRANSACTIONAL_BIT
+
+
+def test_a_marker_ends_what_its_producer_began_and_nothing_else():
+    partition = Partition()
+    partition.states.news = []
+    partition.send(batch(0, 2, attributes=TRANSACTIONAL))
+    partition.send(batch(0, producer=8, attributes=TRANSACTIONAL))
+    partition.send(batch(2, attributes=TRANSACTIONAL))
+    assert partition.states.open == {7: 0, 8: 2}
+    states = partition.states
+    assert states.end(batch(-1), 4, 0, Marker(False, 3)) == (7, 0, 4, 2)
+    assert states.end(batch(-1, producer=8), 5, 0, Marker(True, 3)) is None
+    assert states.end(batch(-1, producer=8), 6, 0, Marker(False, 3)) is None, "it has no records"
+    assert states.open == {}
+    assert states.producers[7].coordinator_epoch == 3
+    assert states.news == [(7, 0, -1, -1), (8, 2, -1, -1), (7, 0, 5, 2), (8, 2, 6, -1)]
+
+
+def test_a_plain_batch_inside_a_transaction_is_refused():
+    partition = Partition()
+    partition.send(batch(0, attributes=TRANSACTIONAL))
+    assert partition.refused(batch(1)) == INVALID_TXN_STATE
+    assert partition.refused(batch(0, epoch=1)) == INVALID_TXN_STATE
+    assert partition.send(batch(0, producer=8)) == 1
+    assert partition.send(batch(1, attributes=TRANSACTIONAL)) == 2
+    partition.states.end(batch(-1), 3, 0, Marker(True, 0))
+    partition.end = 4
+    assert partition.send(batch(2)) == 4
+
+
+@pytest.mark.parametrize(
+    ("version", "open_", "epoch", "code"),
+    [  # the producer's epoch is 5
+        (0, True, 4, INVALID_PRODUCER_EPOCH),
+        (0, True, 5, None),
+        (0, True, 6, None),
+        (0, False, 5, None),
+        (2, True, 5, INVALID_PRODUCER_EPOCH),
+        (2, True, 6, None),
+        (2, False, 5, None),  # the marker again: its first one has raised the epoch
+        (2, False, 4, INVALID_PRODUCER_EPOCH),
+    ],
+)
+def test_which_marker_may_come(version, open_, epoch, code):
+    partition = Partition()
+    partition.send(batch(0, epoch=5, attributes=TRANSACTIONAL if open_ else 0))
+    if code is None:
+        partition.states.check_end(7, epoch, Marker(True, 0), version)
+        return
+    with pytest.raises(PeerError) as refused:
+        partition.states.check_end(7, epoch, Marker(True, 0), version)
+    assert refused.value.code == code
+
+
+def test_a_coordinator_that_was_followed_by_another_ends_nothing():
+    states = ProducerStates()
+    states.check_end(7, 0, Marker(True, 0), 2)
+    states.end(batch(-1, epoch=1), 0, 0, Marker(True, 4))
+    with pytest.raises(PeerError) as refused:
+        states.check_end(7, 2, Marker(True, 3), 2)
+    assert refused.value.code == TRANSACTION_COORDINATOR_FENCED
+    states.check_end(7, 2, Marker(True, 4), 2)
+
+
+def test_a_marker_with_a_new_epoch_begins_its_sequences_anew():
+    partition = Partition()
+    partition.send(batch(0, 3, attributes=TRANSACTIONAL))
+    partition.states.end(batch(-1, epoch=1), 3, 0, Marker(True, 0))
+    partition.end = 4
+    assert partition.refused(batch(3)) == INVALID_PRODUCER_EPOCH
+    assert partition.refused(batch(3, epoch=1)) == OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert partition.send(batch(0, epoch=1)) == 4

@@ -4,8 +4,10 @@ from random import Random
 
 from crc32c import crc32c
 
+from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.log import Log
 from appliance.logstore.producer_state import ProducerStates
+from appliance.wire import markers
 from appliance.wire.batch import NewRecord, build_batch, read_header
 from appliance.wire.batch_header import BatchHeader
 
@@ -30,6 +32,19 @@ def with_producer(batch: bytearray, producer_id: int, epoch: int, sequence: int)
     batch[53:57] = sequence.to_bytes(4, "big", signed=True)
     batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
     return batch
+
+
+def transactional(batch: bytearray) -> bytearray:
+    batch[22] |= 0x10
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    return batch
+
+
+def marker(
+    producer_id: int, epoch: int, *, committed: bool, coordinator_epoch: int = 0
+) -> bytearray:
+    made = markers.Marker(committed, coordinator_epoch)
+    return bytearray(markers.build(producer_id, epoch, made, 7))
 
 
 def stage(log: Log, batch: bytearray, epoch: int, now_ms: int) -> bytes:
@@ -67,12 +82,24 @@ def header_of(batch: bytes) -> BatchHeader:
 
 def states_of(batches: list[bytes]) -> ProducerStates:
     """What the producers look like after these batches."""
-    states = ProducerStates()
+    return told_of(batches)[0]
+
+
+def told_of(batches: list[bytes]) -> tuple[ProducerStates, list[tuple[int, int, int, int]]]:
+    """The same, and the transactions that were aborted."""
+    states, found = ProducerStates(), []
     for batch in batches:
         header = read_header(batch)
-        if header.producer_id >= 0:
+        if header.is_control:
+            found.append(states.end(header, header.base_offset, 0, markers.read(batch)))
+        elif header.producer_id >= 0:
             states.update(header, header.base_offset, 0)
-    return states
+    return states, [one for one in found if one]
+
+
+def aborted(log: Log) -> list[tuple[int, int, int, int]]:
+    """What its transaction indexes say."""
+    return list(AbortedTransactions(log.disk, log.path, 0))
 
 
 def producer_view(states: ProducerStates, window: int = 5) -> dict[int, tuple]:

@@ -1,0 +1,185 @@
+"""Transactions that are written here: the last stable offset waits for them, and readers with
+READ_COMMITTED with it."""
+
+import pytest
+from core_world import NOW_MS, World, batch
+from sim.disk import PAGE, SimDisk
+
+from appliance.ring import partition_table as columns
+from appliance.ring.messages import (
+    ABORTED,
+    DELETE_RECORDS,
+    FOUND,
+    LIST_OFFSET,
+    LISTED,
+    READ,
+    READ_COMMITTED,
+    READ_WAIT,
+)
+from appliance.wire import aborted, markers
+
+LATEST = -1
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path, payload=256)
+
+
+def own(world, partition, data):
+    """As a coordinator's or a transactional producer's batch will come, once it is checked."""
+    assert world.core.appends.own(partition, memoryview(bytearray(data)), NOW_MS)
+
+
+def write(world, partition, producer, sequence=0, value=b"v"):
+    own(world, partition, batch(value, producer=(producer, 0, sequence), transactional=True))
+
+
+def end(world, partition, producer, *, committed):
+    own(world, partition, markers.build(producer, 0, markers.Marker(committed, 0), NOW_MS))
+
+
+def row(world, partition):
+    """Last stable offset, high watermark."""
+    get = world.table.get
+    return get(partition.handle, columns.LAST_STABLE), get(partition.handle, columns.HIGH_WATERMARK)
+
+
+def latest(world, partition, flags=READ_COMMITTED):
+    world.ask(LIST_OFFSET, partition.handle, 3, LATEST, flags=flags)
+    (answer,) = [one for one in world.turn() if one.op == LISTED]
+    return answer.b
+
+
+def read(world, partition, offset, flags=READ_COMMITTED | READ_WAIT):
+    world.ask(READ, partition.handle, 7, offset, e=1 << 20, f=1, flags=flags)
+    return found(world)
+
+
+def found(world):
+    return [one for one in world.turn() if one.op in (ABORTED, FOUND)]
+
+
+def test_the_last_stable_offset_is_where_the_oldest_open_transaction_began(world):
+    partition = world.add(flush_policy="none")
+    world.append(partition.handle, batch(b"0"))
+    write(world, partition, 8)
+    write(world, partition, 9)
+    world.turn()
+    assert row(world, partition) == (1, 3)
+    assert (latest(world, partition), latest(world, partition, flags=0)) == (1, 3)
+    end(world, partition, 9, committed=True)
+    world.turn()
+    assert row(world, partition) == (1, 4)
+    end(world, partition, 8, committed=False)
+    world.turn()
+    assert row(world, partition) == (5, 5)
+    assert latest(world, partition) == 5
+
+
+def test_what_begins_and_ends_in_one_turn_holds_nothing_back(world):
+    partition = world.add(flush_policy="none")
+    for turn in range(3):
+        write(world, partition, 8, sequence=turn)
+        end(world, partition, 8, committed=turn == 1)
+    world.turn()
+    assert row(world, partition) == (6, 6)
+    told, answer = read(world, partition, 0)
+    assert aborted.decode(told.payload) == [(8, 0), (8, 4)]
+    assert answer.op == FOUND
+
+
+def test_a_parked_reader_of_what_is_committed_wakes_with_the_marker(world):
+    partition = world.add(flush_policy="none")
+    write(world, partition, 8)
+    world.turn()
+    assert read(world, partition, 0) == []
+    write(world, partition, 8, sequence=1)
+    world.append(partition.handle, batch(b"plain"))
+    assert found(world) == []
+    end(world, partition, 8, committed=False)
+    told, answer = found(world)
+    assert aborted.decode(told.payload) == [(8, 0)]
+    assert answer.op == FOUND
+    assert world.bytes_of(answer, partition).count(b"plain") == 1
+
+
+def test_a_reader_that_asked_before_is_told_of_a_later_abort(world):
+    partition = world.add(flush_policy="none")
+    world.append(partition.handle, batch(b"0"))
+    world.turn()
+    assert len(read(world, partition, 0)) == 1
+    world.turn()
+    assert world.table.get(partition.handle, columns.ABORTED_TO) == 1, "none so far"
+    write(world, partition, 8)
+    end(world, partition, 8, committed=False)
+    world.turn()
+    assert world.table.get(partition.handle, columns.ABORTED_TO) == 4
+    told, _ = read(world, partition, 0)
+    assert aborted.decode(told.payload) == [(8, 1)]
+    assert [one.op for one in read(world, partition, 2, READ_COMMITTED)] == [ABORTED, FOUND]
+
+
+def test_where_the_disk_counts_a_marker_counts_when_it_is_synced(world):
+    partition = world.add()
+    write(world, partition, 8)
+    world.settle()
+    assert row(world, partition) == (0, 1)
+    assert read(world, partition, 0) == []
+    end(world, partition, 8, committed=True)
+    assert found(world) == []
+    assert row(world, partition) == (0, 1)
+    assert [one.op for one in world.settle() if one.op == FOUND] == [FOUND]
+    assert row(world, partition) == (2, 2)
+
+
+def test_records_of_an_open_transaction_may_be_deleted(world):
+    partition = world.add(flush_policy="none")
+    write(world, partition, 8)
+    world.append(partition.handle, batch(b"1"))
+    world.append(partition.handle, batch(b"2"))
+    world.turn()
+    world.ask(DELETE_RECORDS, partition.handle, 4, 2)
+    world.turn()
+    assert row(world, partition) == (2, 3)
+    end(world, partition, 8, committed=False)
+    world.turn()
+    assert row(world, partition) == (4, 4)
+    assert [one.op for one in read(world, partition, 2)] == [ABORTED, FOUND]
+
+
+def test_transactions_go_on_where_the_log_is_served_anew(world):
+    partition = world.add(flush_policy="none")
+    write(world, partition, 8)
+    end(world, partition, 8, committed=False)
+    write(world, partition, 9)
+    world.append(partition.handle, batch(b"3"))
+    world.turn()
+    partition.log.sync_now()
+    world.core.replace(partition, partition.log, 0)
+    assert row(world, partition) == (2, 4)
+    assert [one.op for one in read(world, partition, 0)] == [ABORTED, FOUND]
+    end(world, partition, 9, committed=True)
+    world.turn()
+    assert row(world, partition) == (5, 5)
+
+
+def test_a_marker_that_found_no_room_ends_nothing_until_it_is_written():
+    disk = SimDisk()
+    disk.mkdir("/logs")
+    world = World("/logs", disk=disk, payload=256)
+    partition = world.add(flush_policy="none")
+    write(world, partition, 8)
+    world.turn()
+    disk.foreign = disk.capacity - disk.used() - PAGE
+    write(world, partition, 9, value=bytes(3 * PAGE))
+    end(world, partition, 8, committed=False)
+    world.turn()
+    assert row(world, partition) == (0, 1)
+    assert partition.log.held
+    assert read(world, partition, 0) == []
+    disk.foreign = 0
+    world.core.appends.has_room(0)
+    world.settle()
+    assert row(world, partition) == (1, 3)
+    assert partition.aborted is None or partition.aborted.end == 3
