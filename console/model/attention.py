@@ -6,6 +6,7 @@ from typing import Final
 
 from console.model.cluster import Seen
 from console.model.disk import LogFolder
+from console.model.expiry import LOST, Risk, cut, told
 from console.model.failure import Failure
 from console.model.local import Facts
 
@@ -34,9 +35,10 @@ def attention(
     facts: Facts | None,
     folders: Sequence[LogFolder],
     topics: dict[str, Seen],
+    risks: Sequence[Risk] = (),
 ) -> list[Notice]:
     """lost: why the broker does not answer. facts: of an appliance of this host; topics: of any
-    other."""
+    other. risks: what is about to be deleted before a group has read it."""
     found = []
     if lost is not None:
         found.append(Notice(BAD, lost.message, lost.hint))
@@ -50,7 +52,21 @@ def attention(
             found.append(
                 Notice(BAD, what, "a disk is full or fails; the log of the appliance says")
             )
+    found += _unread(risks)
     return sorted(found, key=lambda one: one.level != BAD)
+
+
+def _unread(risks: Sequence[Risk]) -> list[Notice]:
+    """The most urgent of each group. What a group without members lost is old news: it may never
+    come back, and its own view tells it."""
+    first: dict[str, Risk] = {}
+    for one in risks:
+        if one.members or one.by != LOST:
+            first.setdefault(one.group, one)
+    return [
+        Notice(BAD if one.by == LOST else WARN, told(one), f":group {cut(one.group)}")
+        for one in first.values()
+    ]
 
 
 def _offline(facts: Facts | None, topics: dict[str, Seen]) -> list[Notice]:

@@ -5,11 +5,11 @@ Plain requests are made where they can be: confluent-kafka cannot name the defau
 and does not pass on what a setting is for. Over TLS or SASL its admin client is asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from console.model.failure import Failure, usage
+from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.link import Link
 from console.model.plain_request import ask
 from console.model.refusals import check
@@ -105,6 +105,36 @@ def settings(link: Link, target: Target, keys: tuple[str, ...] = ()) -> list[Set
         if key not in known:
             raise _unknown(target, key, list(known))
     return [known[key] for key in keys] if keys else list(known.values())
+
+
+def values_of(
+    link: Link, kind: int, names: Sequence[str], keys: tuple[str, ...]
+) -> dict[str, dict[str, str | None]]:
+    """Name → key → value of some settings of several targets; what is refused is left out. Raises
+    Failure when nobody answers."""
+    if link.is_plain:
+        wanted = [
+            {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
+            for name in names
+        ]
+        asked = {"include_synonyms": False, "include_documentation": False, "resources": wanted}
+        return {
+            one.resource_name: {each.name: each.value for each in one.configs}
+            for one in ask(link, *_DESCRIBE, asked).results
+            if not int(one.error_code)
+        }
+    asking = {name: _resource(Target(kind, name)) for name in names}
+    answers = link.admin().describe_configs(list(asking.values()), request_timeout=link.timeout_s)
+    found = {}
+    for name, resource in asking.items():
+        try:
+            told = link.wait(answers[resource], name)
+        except Failure as failure:
+            if failure.code == UNREACHABLE:
+                raise
+        else:
+            found[name] = {key: told[key].value for key in keys if key in told}
+    return found
 
 
 def change(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> list[Change]:

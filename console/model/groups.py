@@ -3,10 +3,13 @@
 Every group is asked for side by side; what one of them cannot be told is that group's failure.
 """
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from appliance.base import errors
+from console.model import cluster
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.offsets import Bounds, bounds
@@ -18,6 +21,9 @@ from console.model.topics import listed as listed_topics
 Place = tuple[str, int]
 """A topic and a partition."""
 
+OTHER_KINDS: Final = ("share", "streams")
+"""Kinds of groups that other Kafkas have (KIP-932, KIP-1071): known by name and state."""
+_LIST_GROUPS: Final = (16, 5)
 _OFFSET_DELETE: Final = 47
 _STATES: Final = {
     "PREPARING_REBALANCING": "preparing-rebalance",
@@ -38,7 +44,8 @@ class Member:
 
 @dataclass(slots=True, frozen=True)
 class Group:
-    """One group. kind: classic or consumer, the protocol that it speaks."""
+    """One group. kind: classic or consumer, the protocol that it speaks; share and streams groups
+    have no more than a state here. server: HOST:PORT of its coordinator, None when nobody says."""
 
     name: str
     state: str
@@ -46,15 +53,23 @@ class Group:
     assignor: str
     coordinator: int | None
     members: tuple[Member, ...]
+    server: str | None = None
 
 
 @dataclass(slots=True, frozen=True)
 class Listed:
-    """A group as the list has it. kind: classic or consumer."""
+    """A group as the list has it. kind: classic, consumer, share or streams. is_simple: nobody ever
+    joined it, somebody only commits there."""
 
     name: str
     state: str
     kind: str
+    is_simple: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its members and positions can be asked for here."""
+        return self.kind not in OTHER_KINDS
 
 
 def listed(link: Link, names: tuple[str, ...] = (), regex: str | None = None) -> list[Listed]:
@@ -64,11 +79,43 @@ def listed(link: Link, names: tuple[str, ...] = (), regex: str | None = None) ->
     for problem in answer.errors:
         raise failure_of(problem.args[0])
     found = [
-        Listed(str(one.group_id), _state_name(one.state), one.type.name.lower())
+        Listed(
+            str(one.group_id),
+            _state_name(one.state),
+            one.type.name.lower(),
+            bool(one.is_simple_consumer_group),
+        )
         for one in answer.valid
-    ]
+    ] + _others(link)
     wanted = [one for one in found if not names or one.name in names]
     return sorted((one for one in wanted if pattern.search(one.name)), key=lambda one: one.name)
+
+
+def _others(link: Link) -> list[Listed]:
+    """Share and streams groups, which confluent-kafka leaves out: by ListGroups (KIP-848's version)
+    of each broker. An older broker has none, and over TLS or SASL nobody is asked."""
+    if not link.is_plain:
+        return []
+    found: dict[str, Listed] = {}
+    asked = {"states_filter": [], "types_filter": list(OTHER_KINDS)}
+    with suppress(Failure):
+        for server in cluster.look(link).brokers.values():
+            for one in ask(link, *_LIST_GROUPS, asked, server).groups:
+                kind = one.group_type.lower()
+                if kind in OTHER_KINDS:  # whatever a filter of its own lets pass
+                    found[one.group_id] = Listed(one.group_id, _spelled(one.group_state), kind)
+    return list(found.values())
+
+
+def _spelled(state: str) -> str:
+    """PreparingRebalance → preparing-rebalance."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", state).lower()
+
+
+def other(link: Link, name: str) -> Group | None:
+    """The share or streams group of that name, None when there is none."""
+    found = next((one for one in _others(link) if one.name == name), None)
+    return Group(name, found.state, found.kind, "", None, ()) if found is not None else None
 
 
 def _state_name(state: Any) -> str:
@@ -87,6 +134,21 @@ def described(link: Link, names: list[str]) -> list[Group]:
         if group.state == "dead":
             raise missing(group.name)
     return groups
+
+
+def still_there(link: Link, names: list[str]) -> list[Group]:
+    """Those that are there of groups that were just listed. Raises Failure."""
+    if not names:
+        return []
+    answers = link.admin().describe_consumer_groups(names, request_timeout=link.timeout_s)
+    found = []
+    for name in names:
+        try:
+            found.append(_group(link.wait(answers[name], name)))
+        except Failure as failure:
+            if failure.name != "GROUP_ID_NOT_FOUND":
+                raise
+    return [one for one in found if one.state != "dead"]
 
 
 def missing(name: str) -> Failure:
@@ -119,6 +181,7 @@ def _group(found: Any) -> Group:
         found.partition_assignor or "",
         found.coordinator.id if found.coordinator else None,
         tuple(sorted(members, key=lambda one: (one.client_id, one.member_id))),
+        f"{found.coordinator.host}:{found.coordinator.port}" if found.coordinator else None,
     )
 
 
@@ -206,10 +269,12 @@ def commit(link: Link, name: str, offsets: dict[Place, int]) -> None:
             raise failure_of(one.error)
 
 
-def delete_offsets(link: Link, name: str, places: list[Place]) -> dict[Place, str]:
+def delete_offsets(
+    link: Link, name: str, places: list[Place], server: str | None = None
+) -> dict[Place, str]:
     """Forget what a group has committed there: place → the name of the error, of those that were
-    not deleted. By OffsetDelete (API key 47), which confluent-kafka does not offer. Raises
-    Failure."""
+    not deleted. By OffsetDelete (API key 47), which confluent-kafka does not offer. server: its
+    coordinator's. Raises Failure."""
     topics: dict[str, list[int]] = {}
     for topic, number in places:
         topics.setdefault(topic, []).append(number)
@@ -217,7 +282,7 @@ def delete_offsets(link: Link, name: str, places: list[Place]) -> dict[Place, st
         {"name": topic, "partitions": [{"partition_index": number} for number in numbers]}
         for topic, numbers in topics.items()
     ]
-    answer = ask(link, _OFFSET_DELETE, 0, {"group_id": name, "topics": asked})
+    answer = ask(link, _OFFSET_DELETE, 0, {"group_id": name, "topics": asked}, server)
     check(int(answer.error_code), None, name)
     return {
         (topic.name, one.partition_index): name_of_code(int(one.error_code))

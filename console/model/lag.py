@@ -1,14 +1,15 @@
 """Where groups are in each partition: committed, end, lag in records and in seconds, and who reads.
 
-Seconds: how old the oldest record is that the group has not read, by the record's own timestamp.
-It takes one record from each partition that has some to read, so it is asked for no longer than a
-moment; what did not come in that time is not known.
+Seconds: how old the oldest record is that the group has not read, by the record's own timestamp and
+against now. Not against the newest record's: a group that stopped is behind by what its reader
+would get next, and for that it does not matter whether somebody still writes. It takes one record
+from each partition that has some to read (`ages.py`), so it is asked for no longer than a moment;
+what did not come in that time is not known.
 """
 
-import time
 from dataclasses import dataclass
-from typing import Final
 
+from console.model.ages import Ages, Spot
 from console.model.groups import Group, Place, committed, edges
 from console.model.link import Link
 from console.model.offsets import Bounds
@@ -32,22 +33,21 @@ class Position:
     host: str | None
 
 
-_PATIENCE_S: Final = 3.0
-_AT_ONCE: Final = 1000  # partitions of which a record is read; the rest is told in records alone
-
-
-def places(link: Link, groups: list[Group], *, seconds: bool = True) -> dict[str, list[Position]]:
-    """Group → where it is in each partition that it committed or reads."""
+def places(
+    link: Link, groups: list[Group], *, seconds: bool = True, ages: Ages | None = None
+) -> dict[str, list[Position]]:
+    """Group → where it is in each partition that it committed or reads. ages: of whoever looks
+    again and again."""
     offsets = committed(link, [group.name for group in groups])
     readers = {group.name: _readers(group) for group in groups}
     wanted = {group.name: sorted({*offsets[group.name], *readers[group.name]}) for group in groups}
     known = edges(link, [place for found in wanted.values() for place in found])
     unread = _unread(offsets, known) if seconds else {}
-    ages = _ages(link, unread)
+    old = (ages or Ages(link)).of(unread)
     return {
         name: [
             _position(
-                place, offsets[name].get(place), known.get(place), ages, readers[name].get(place)
+                place, offsets[name].get(place), known.get(place), old, readers[name].get(place)
             )
             for place in found
         ]
@@ -63,9 +63,7 @@ def _readers(group: Group) -> dict[Place, tuple[str, str, str]]:
     }
 
 
-def _unread(
-    offsets: dict[str, dict[Place, int]], known: dict[Place, Bounds]
-) -> dict[tuple[Place, int], None]:
+def _unread(offsets: dict[str, dict[Place, int]], known: dict[Place, Bounds]) -> dict[Spot, None]:
     """Where the oldest unread records lie."""
     return {
         (place, max(at, known[place].low)): None
@@ -79,7 +77,7 @@ def _position(
     place: Place,
     at: int | None,
     edge: Bounds | None,
-    ages: dict[tuple[Place, int], float],
+    ages: dict[Spot, float],
     reader: tuple[str, str, str] | None,
 ) -> Position:
     lag = seconds = None
@@ -100,41 +98,6 @@ def _position(
         client_id=client_id,
         host=host.lstrip("/") if host is not None else None,
     )
-
-
-def _ages(link: Link, unread: dict[tuple[Place, int], None]) -> dict[tuple[Place, int], float]:
-    """(place, offset) → age in seconds of the first record there."""
-    from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
-
-    # One position for each partition: the lowest that any group is at; others ask in a next round.
-    left = list(unread)[:_AT_ONCE]
-    found: dict[tuple[Place, int], float] = {}
-    if not left:
-        return found
-    until = time.monotonic() + min(_PATIENCE_S, link.timeout_s)
-    consumer = link.consumer(fetch_wait_max_ms=50, max_partition_fetch_bytes=1)
-    try:
-        while left and time.monotonic() < until:
-            now: dict[Place, int] = {}
-            for place, at in left:
-                now.setdefault(place, at)
-            left = [one for one in left if now[one[0]] != one[1]]
-            consumer.assign([TopicPartition(t, p, at) for (t, p), at in now.items()])
-            while now and time.monotonic() < until:
-                message = consumer.poll(0.05)
-                if message is None or message.error():
-                    continue
-                place = (str(message.topic()), int(message.partition() or 0))
-                at = now.pop(place, -1)
-                if at < 0:
-                    continue
-                consumer.incremental_unassign([TopicPartition(*place)])
-                kind, stamp = message.timestamp()
-                if kind != TIMESTAMP_NOT_AVAILABLE and stamp >= 0:
-                    found[place, at] = round(max(0.0, time.time() - stamp / 1000), 1)
-    finally:
-        consumer.close()
-    return found
 
 
 def total(positions: list[Position]) -> tuple[int | None, float | None]:

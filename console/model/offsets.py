@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from console.model.failure import UNREACHABLE, Failure, unknown_topic, usage
 
@@ -170,18 +170,45 @@ def _ask(
     spec: Callable[[], object],
     lost: Lost | None = None,
 ) -> dict[tuple[str, int], int]:
+    asked = {(one.topic, one.partition): spec() for one in partitions}
+    return {key: int(found.offset) for key, found in _listed(link, asked, lost).items()}
+
+
+def _listed(
+    link: "Link", wanted: dict[tuple[str, int], object], lost: Lost | None
+) -> dict[tuple[str, int], Any]:
+    """What ListOffsets says of each partition. lost: as in `bounds`."""
     from confluent_kafka import TopicPartition
 
-    asked = {TopicPartition(one.topic, one.partition): spec() for one in partitions}
-    if not asked:
+    if not wanted:
         return {}
+    asked = {TopicPartition(*key): spec for key, spec in wanted.items()}
     answers = link.admin().list_offsets(asked, request_timeout=link.timeout_s)  # type: ignore[arg-type]
     found = {}
     for one, answer in answers.items():
         try:
-            found[one.topic, one.partition] = link.wait(answer).offset
+            found[one.topic, one.partition] = link.wait(answer)
         except Failure as failure:
             if lost is None or failure.code == UNREACHABLE:
                 raise
             lost[one.topic, one.partition] = failure
     return found
+
+
+def since(link: "Link", wanted: "dict[tuple[str, int], int]") -> dict[tuple[str, int], int]:
+    """Partition → the offset of its first record that is not older than so many ms since 1970, -1
+    where all are. Those that the broker refuses are left out."""
+    from confluent_kafka.admin import OffsetSpec
+
+    asked = {key: OffsetSpec.for_timestamp(max(0, at_ms)) for key, at_ms in wanted.items()}
+    return {key: int(found.offset) for key, found in _listed(link, asked, {}).items()}
+
+
+def newest_ms(link: "Link", places: "list[tuple[str, int]]") -> dict[tuple[str, int], int]:
+    """Partition → the newest timestamp in it, ms since 1970, -1 where none is (KIP-734). Those that
+    the broker refuses are left out."""
+    from confluent_kafka.admin import OffsetSpec
+
+    newest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+    asked = dict.fromkeys(places, newest)
+    return {key: int(found.timestamp) for key, found in _listed(link, asked, {}).items()}

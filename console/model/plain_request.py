@@ -1,7 +1,7 @@
 """One request of any API over a plain connection, for what confluent-kafka does not offer.
 
 It goes to the first server named: an appliance is one server, and brokers of Apache Kafka pass such
-requests on to their controller.
+requests on to their controller. What only one broker of several can answer names it.
 """
 
 import socket
@@ -20,15 +20,19 @@ _MOST: Final = 64 << 20
 _NAME: Final = b"penstock"
 
 
-def ask(link: Link, key: int, version: int, values: dict[str, Any]) -> Any:
-    """The decoded answer to a request, within the link's time limit. Raises Failure."""
+def ask(
+    link: Link, key: int, version: int, values: dict[str, Any], server: str | None = None
+) -> Any:
+    """The decoded answer to a request, within the link's time limit. server: HOST:PORT of the
+    broker that must be asked. Raises Failure."""
     from appliance.wire.build import build
     from appliance.wire.messages import decode_response, encode_request, request_type
     from penstock.reach import address_of
 
     link.allow(f"API key {key}", reads=key in _READS)
-    reach(link.bootstrap)
-    server = link.bootstrap.split(",")[0].strip()
+    if server is None:
+        reach(link.bootstrap)
+        server = link.bootstrap.split(",")[0].strip()
     body = encode_request(build(request_type(key, version), values))
     try:
         with socket.create_connection(address_of(server), link.timeout_s) as peer:

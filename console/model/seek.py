@@ -20,6 +20,8 @@ from console.model.offsets import AT, END, START, Bounds, no_partition, parse, r
 from console.model.offsets import Place as Where
 from console.model.topics import missing
 
+PLAN_CHANGED: Final = "PLAN_CHANGED"
+"""The name of the Failure of a plan that does not hold any more."""
 _SHIFT: Final = "shift"
 
 
@@ -69,30 +71,27 @@ def plan(
     *,
     to: Target | None = None,
     to_group: str | None = None,
-    to_file: str | None = None,
+    given: dict[Place, int] | None = None,
 ) -> list[Move]:
-    """What a group's offsets would become, within what is there: at `to`, or where another group
-    or a file says. topics: as in `chosen`. Raises Failure."""
+    """What a group's offsets would become, within what is there: at `to`, where another group is,
+    or as `given`, by a file for example. topics: as in `chosen`. Raises Failure."""
     before = committed(link, [name])[name]
     if to is not None:
         places = chosen(topics, list(before), lambda names: existing(link, names))
         wanted = targets(link, to, places, before)
     else:
-        wanted = _given(link, topics, to_group, to_file)
+        if to_group is not None:
+            described(link, [to_group])
+            given = committed(link, [to_group])[to_group]
+        assert given is not None, "nothing says where to"
+        wanted = _within(link, topics, given)
     return [
         Move(*place, before.get(place), at, at - before[place] if place in before else None)
         for place, at in sorted(wanted.items())
     ]
 
 
-def _given(
-    link: Link, topics: tuple[str, ...], to_group: str | None, to_file: str | None
-) -> dict[Place, int]:
-    if to_group is not None:
-        described(link, [to_group])
-        given = committed(link, [to_group])[to_group]
-    else:
-        given = read_file(str(to_file))
+def _within(link: Link, topics: tuple[str, ...], given: dict[Place, int]) -> dict[Place, int]:
     places = chosen(topics, list(given), lambda names: existing(link, names))
     known = edges(link, places)
     for topic, number in places:
@@ -107,13 +106,36 @@ def _given(
 
 
 def move(link: Link, name: str, moves: list[Move]) -> None:
-    """Commit the plan. Raises Failure, also when somebody has begun to read meanwhile."""
+    """Commit the plan. Raises Failure, also when somebody has begun to read meanwhile;
+    PLAN_CHANGED when a committed offset is not any more what the plan says it was: it is made and
+    shown again then."""
+    now = committed(link, [name])[name]
+    other = [one for one in moves if now.get((one.topic, one.partition)) != one.before]
+    if other:
+        first = other[0]
+        at = now.get((first.topic, first.partition))
+        raise Failure(
+            f"{name} has moved since the plan was made: {first.topic} partition {first.partition}"
+            f" was at {_offset(first.before)} and is at {_offset(at)}",
+            "look at the plan again",
+            name=PLAN_CHANGED,
+        )
     try:
         commit(link, name, {(one.topic, one.partition): one.after for one in moves})
     except Failure as failure:
         if failure.name in ("UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"):
             refuse_readers(link, name, may_be_new=True)
         raise
+
+
+def is_there(link: Link, name: str, moves: list[Move]) -> bool:
+    """Whether the group is where the plan would have it. Raises Failure."""
+    now = committed(link, [name])[name]
+    return all(now.get((one.topic, one.partition)) == one.after for one in moves)
+
+
+def _offset(at: int | None) -> str:
+    return "no offset" if at is None else str(at)
 
 
 def refuse_readers(link: Link, name: str, *, may_be_new: bool) -> None:

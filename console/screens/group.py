@@ -1,22 +1,29 @@
-"""One group: who is in it, what each member reads, and how far it is in each partition."""
+"""One group: how its lag goes, who is in it, what each member reads, and how far it is in each
+partition."""
 
+import time
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
 from textual.app import ComposeResult
+from textual.containers import Horizontal
 
-from console.model.groups import Member
+from console.model.expiry import cut, told
+from console.model.group_watch import GroupSeen, LagPast
+from console.model.groups import OTHER_KINDS, Member
 from console.model.lag import Position, total
+from console.screens.lag_chart import LagChart
 from console.screens.rows import Cell, Column, Rows
-from console.screens.view import View, Words
-from console.screens.world import GroupSeen
+from console.screens.view import Part, View, Words
 from console.show.figures import NOT_KNOWN, age, short, some
 
 _WIDE: Final = 100
+_WARNINGS: Final = 3
 _MEMBERS: Final = (
     Column("MEMBER", 24),
     Column("HOST", 15),
+    Column("STANDS", 9, right=True),
     Column("READS", 0),
     Column("ID", 48, from_width=140),
 )
@@ -27,6 +34,7 @@ _POSITIONS: Final = (
     Column("END", 12, right=True),
     Column("LAG", 7, right=True),
     Column("BEHIND", 10, right=True),
+    Column("MOVED", 11, right=True, from_width=_WIDE),
     Column("MEMBER", 24, from_width=_WIDE),
 )
 
@@ -35,23 +43,66 @@ class GroupView(View):
     """Two tables, Tab goes from one to the other."""
 
     DEFAULT_CSS = """
+    GroupView #warnings { display: none; max-height: 3; padding: 0 1; }
+    GroupView #warnings.there { display: block; }
+    GroupView #charts { height: 4; }
+    GroupView.tall #charts { height: 8; margin: 1 0; }
+    GroupView #topic { display: none; }
+    GroupView #topic.there { display: block; }
     GroupView #members { height: 1fr; }
     GroupView #positions { height: 2fr; border-top: solid $foreground 20%; }
     """
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
+        yield Words(name="warnings")
+        with Horizontal(id="charts"):
+            yield LagChart(name="all")
+            yield LagChart(name="topic")
         yield Rows(_MEMBERS, name="members", opens=False, empty="nobody reads with it now")
         yield Rows(_POSITIONS, name="positions", opens=False, empty="it has committed nothing")
 
+    def on_resize(self) -> None:
+        """A higher chart where there is room."""
+        self.set_class(self.size.height >= 32, "tall")
+
     def paint(self) -> None:
-        seen = self.world.main(self.place).shown.value
+        seen = self._seen
         members, positions = self.query_one("#members", Rows), self.query_one("#positions", Rows)
         if seen is None:
             members.show([], lambda key: (key,), empty=self.waiting())
             positions.show([], lambda key: (key,), empty="")
             return
-        assert isinstance(seen, GroupSeen)
+        self._summary(seen)
+        self._warnings(seen)
+        now_s, past = time.time(), seen.past
+        known = {one.member_id: one for one in seen.group.members}
+        stand = {key: _stands(one, seen, now_s) for key, one in known.items()}
+        members.show(
+            list(known), lambda key: _member(known[key], stand[key]),
+            lambda key, n: _member_by(known[key], stand[key], n),
+            empty="nobody reads with it now",
+        )  # fmt: skip
+        places = {f"{one.topic} {one.partition}": one for one in seen.positions}
+        positions.show(
+            list(places), lambda key: _position(places[key], past, now_s),
+            lambda key, n: _by(places[key], past, n),
+            empty=_nothing(seen),
+        )  # fmt: skip
+        self._charts(seen, places.get(positions.key or ""), now_s)
+
+    @property
+    def _seen(self) -> GroupSeen | None:
+        seen = self.world.main(self.place).shown.value
+        assert seen is None or isinstance(seen, GroupSeen)
+        return seen
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Another topic may be under the cursor."""
+        event.stop()
+        self.paint()
+
+    def _summary(self, seen: GroupSeen) -> None:
         group = seen.group
         lag, seconds = total(seen.positions)
         behind = f", {age(seconds)} behind" if seconds else ""
@@ -61,27 +112,65 @@ class GroupView(View):
             f"  {group.state}  {group.kind} protocol{assignor}",
             f"  {some(len(group.members), 'member')}  lag {short(lag)}{behind}",
         )
-        known = {one.member_id: one for one in group.members}
-        members.show(
-            list(known), lambda key: _member(known[key]), lambda key, n: _member_by(known[key], n),
-            empty="nobody reads with it now",
-        )  # fmt: skip
-        places = {f"{one.topic} {one.partition}": one for one in seen.positions}
-        positions.show(
-            list(places), lambda key: _position(places[key]), lambda key, n: _by(places[key], n),
-            empty="it has committed nothing",
-        )  # fmt: skip
+
+    def _warnings(self, seen: GroupSeen) -> None:
+        parts: list[Part] = []
+        for one in seen.expiry.risks[:_WARNINGS]:
+            parts += ["\n"] if parts else []
+            parts.append((f"! {told(one)}", "yellow"))
+        if not parts and seen.expiry.unknown:
+            topics = ", ".join(map(cut, seen.expiry.unknown[:_WARNINGS]))
+            words = f"when retention.bytes deletes unread records is not known from here: {topics}"
+            parts.append((words, "dim"))
+        warnings = self.query_one("#warnings", Words)
+        warnings.set_class(bool(parts), "there")
+        warnings.say(*parts)
+
+    def _charts(self, seen: GroupSeen, here: Position | None, now_s: float) -> None:
+        past = seen.past
+        self.query_one("#all", LagChart).show("Lag", past.samples, past.trend(), now_s)
+        several = len({one.topic for one in seen.positions}) > 1
+        chart = self.query_one("#topic", LagChart)
+        chart.set_class(several and here is not None, "there")
+        if here is not None:
+            samples = past.topics.get(here.topic, ())
+            chart.show(here.topic, samples, past.trend(here.topic), now_s)
 
 
-def _member(one: Member) -> tuple[Cell, ...]:
+def _nothing(seen: GroupSeen) -> str:
+    if seen.group.kind in OTHER_KINDS:
+        return f"a {seen.group.kind} group: Apache Kafka's own tools tell its members and offsets"
+    return "it has committed nothing"
+
+
+def _stands(one: Member, seen: GroupSeen, now_s: float) -> float | None:
+    """For how long nothing that it reads has moved although there is something to read, in s;
+    negative: at least so long; None: there is nothing to read."""
+    mine = set(one.places)
+    unread = [p for p in seen.positions if p.lag and (p.topic, p.partition) in mine]
+    if not unread:
+        return None
+    moved = [seen.past.moved_s.get((p.topic, p.partition)) for p in unread]
+    newest = max((at_s for at_s in moved if at_s is not None), default=None)
+    return now_s - newest if newest is not None else min(0.0, seen.past.since_s - now_s)
+
+
+def _since(seconds: float | None) -> Cell:
+    if seconds is None:
+        return NOT_KNOWN, "dim"
+    return age(seconds) if seconds > 0 else (f"> {age(-seconds)}", "dim")
+
+
+def _member(one: Member, stands: float | None) -> tuple[Cell, ...]:
     name = one.instance_id or one.client_id
-    return name, one.host.lstrip("/"), _reads(one.places), (one.member_id, "dim")
+    host = one.host.lstrip("/")
+    return name, host, _since(stands), _reads(one.places), (one.member_id, "dim")
 
 
-def _member_by(one: Member, column: int) -> str | int:
-    if column == 2:
-        return len(one.places)
-    return (one.instance_id or one.client_id, one.host, "", one.member_id)[column]
+def _member_by(one: Member, stands: float | None, column: int) -> str | float:
+    if column in (2, 3):
+        return len(one.places) if column == 3 else abs(stands or 0.0)
+    return (one.instance_id or one.client_id, one.host, "", "", one.member_id)[column]
 
 
 def _reads(places: Sequence[tuple[str, int]]) -> str:
@@ -104,7 +193,13 @@ def _spans(numbers: list[int]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
 
 
-def _position(one: Position) -> tuple[Cell, ...]:
+def _moved_s(one: Position, past: LagPast) -> float | None:
+    return past.moved_s.get((one.topic, one.partition))
+
+
+def _position(one: Position, past: LagPast, now_s: float) -> tuple[Cell, ...]:
+    at_s = _moved_s(one, past)
+    moved = now_s - at_s if at_s is not None else min(0.0, past.since_s - now_s)
     return (
         one.topic,
         str(one.partition),
@@ -112,13 +207,16 @@ def _position(one: Position) -> tuple[Cell, ...]:
         NOT_KNOWN if one.end is None else str(one.end),
         (short(one.lag), "warn") if one.lag else short(one.lag),
         age(one.lag_s),
+        _since(moved if one.committed is not None else None),
         one.client_id or ("nobody", "dim"),
     )
 
 
-def _by(one: Position, column: int) -> str | float:
-    if column in (0, 6):
+def _by(one: Position, past: LagPast, column: int) -> str | float:
+    if column in (0, 7):
         return one.topic if column == 0 else one.client_id or ""
-    values = (one.partition, one.committed, one.end, one.lag, one.lag_s)
+    values = (
+        one.partition, one.committed, one.end, one.lag, one.lag_s, _moved_s(one, past),
+    )  # fmt: skip
     value = values[column - 1]
     return -1 if value is None else value

@@ -1,24 +1,33 @@
-"""Groups: every consumer group with its state, its members and how far it is behind."""
+"""Groups: every consumer group with its state, its members, how far it is behind and where that
+leads."""
 
+import time
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 
+from console.model.group_watch import MOST_COUNTED, GroupCount
 from console.model.groups import Listed
+from console.model.trend import columns, trend
 from console.screens.places import GROUP, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
-from console.screens.world import MOST_COUNTED, GroupCount
-from console.show.figures import NOT_KNOWN, short, some
+from console.show.figures import NOT_KNOWN, age, short, some, spark
+from console.show.leads import leads
 
 _COLUMNS: Final = (
     Column("GROUP", 0),
-    Column("STATE", 20),
-    Column("PROTOCOL", 8, from_width=80),
+    Column("STATE", 11),
+    Column("PROTOCOL", 8, from_width=70),
     Column("MEMBERS", 7, right=True),
-    Column("TOPICS", 6, right=True),
+    Column("TOPICS", 6, right=True, from_width=100),
     Column("LAG", 7, right=True),
+    Column("BEHIND", 9, right=True, from_width=70),
+    Column("LAG OVER TIME", 16, from_width=120),
+    Column("LEADS TO", 28, from_width=120),
 )
+_SPARK: Final = 16
+_SPARK_S: Final = 240.0
 _STATES: Final = {"stable": "good", "empty": "dim", "dead": "dim"}
 
 
@@ -44,14 +53,16 @@ class GroupsView(View):
         typed = self.filter_text
         found = {one.name: one for one in seen.listed if keeps(typed, one.name)}
         said = some(len(found), "group")
+        risks = {one.group for one in self.world.risks.shown.value or ()}
         if typed:
             said = f"{len(found)} of {len(seen.listed)} groups: /{typed}  (Esc shows all)"
         if len(found) > MOST_COUNTED:
             said += f"; members and lag are counted of {MOST_COUNTED} at most: / shows fewer"
         self.query_one(Words).say((said, "dim"))
+        now_s = time.time()
         rows.show(
             list(found),
-            lambda key: _cells(found[key], seen.counts.get(key)),
+            lambda key: _cells(found[key], seen.counts.get(key), key in risks, now_s),
             lambda key, n: _by(found[key], seen.counts.get(key), n),
             empty="no group is called so" if typed else "no group has read or committed here yet",
         )
@@ -62,18 +73,38 @@ class GroupsView(View):
         self.post_message(self.Go(Place(GROUP, event.key)))
 
 
-def _cells(one: Listed, count: GroupCount | None) -> tuple[Cell, ...]:
-    known: tuple[Cell, ...] = ((NOT_KNOWN, "dim"),) * 3
+def _cells(one: Listed, count: GroupCount | None, at_risk: bool, now_s: float) -> tuple[Cell, ...]:
+    known: tuple[Cell, ...] = ((NOT_KNOWN, "dim"),) * 6
     if count is not None:
         lag = (short(count.lag), "warn") if count.lag else short(count.lag)
-        known = (str(count.members), str(count.topics), lag)
+        past = columns(count.samples, _SPARK, now_s, _SPARK_S)
+        known = (
+            str(count.members), str(count.topics), lag,
+            (age(count.lag_s), "bad" if at_risk else ""),
+            (spark(past, _SPARK), "chart"), _leads(count),
+        )  # fmt: skip
     state = (one.state, _STATES.get(one.state, "warn"))
-    return (one.name, state, one.kind, *known)
+    return (one.name, state, _protocol(one), *known)
 
 
-def _by(one: Listed, count: GroupCount | None, column: int) -> str | int:
+def _leads(count: GroupCount) -> Cell:
+    found = trend(count.samples)
+    return leads(found), "warn" if found is not None and found.grows_s > 0 else "dim"
+
+
+def _protocol(one: Listed) -> str:
+    return "simple" if one.is_simple else one.kind
+
+
+def _by(one: Listed, count: GroupCount | None, column: int) -> str | float:
     if column < 3:
-        return (one.name, one.state, one.kind)[column]
+        return (one.name, one.state, _protocol(one))[column]
     if count is None:
         return -1
-    return (count.members, count.topics, -1 if count.lag is None else count.lag)[column - 3]
+    found = trend(count.samples)
+    values = (
+        count.members, count.topics, count.lag, count.lag_s, count.lag,
+        found.grows_s if found is not None else 0.0,
+    )  # fmt: skip
+    value = values[column - 3]
+    return -1 if value is None else value

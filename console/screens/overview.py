@@ -138,7 +138,7 @@ class OverviewView(View):
         if cluster is None and lost is None:
             words.say(f"asking {world.link.bootstrap} …")
             return
-        found = attention(lost, facts, folders, seen)
+        found = attention(lost, facts, folders, seen, world.risks.shown.value or ())
         if not found:
             words.say(("✓ Nothing needs attention", "green"), self._since(facts))
             return

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from console.model import cluster, configs, disk, groups, lag, topics
+from console.model import cluster, configs, disk, topics
 from console.model.cluster import Cluster, Seen
-from console.model.failure import Failure
+from console.model.expiry import Risk
+from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
 from console.model.link import Link, asking
 from console.model.local import Facts, Local
 from console.screens import lines
@@ -16,8 +17,6 @@ from console.screens.places import GROUP, GROUPS, OVERVIEW, TOPIC, TOPICS, Place
 from console.screens.sources import Source
 
 T = TypeVar("T")
-MOST_COUNTED: Final = 300
-"""Of so many groups members and lag are asked; of more, names and states only."""
 _KEPT: Final = 20
 
 
@@ -29,31 +28,6 @@ class TopicSeen:
     settings: list[configs.Setting]
 
 
-@dataclass(slots=True, frozen=True)
-class GroupCount:
-    """What a group's line in the list says beyond its name and state."""
-
-    members: int
-    topics: int
-    lag: int | None
-
-
-@dataclass(slots=True, frozen=True)
-class GroupsSeen:
-    """Every group, and what was counted of those that were asked for."""
-
-    listed: list[groups.Listed]
-    counts: dict[str, GroupCount]
-
-
-@dataclass(slots=True, frozen=True)
-class GroupSeen:
-    """One group as its own view shows it."""
-
-    group: groups.Group
-    positions: list[lag.Position]
-
-
 class World:
     """The sources over one Link, which must be read-only. filter_groups: which names the view of
     groups shows, read when they are asked."""
@@ -63,6 +37,7 @@ class World:
         self.link = link
         self.filter_groups: Callable[[str], bool] = lambda name: True
         local = Local(link)
+        self._watch = GroupWatch(link)
         command = self._command
         self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)
         self.facts: Source[Facts] = Source(
@@ -76,8 +51,15 @@ class World:
             "topics", command("penstock topic list"), self._asking(cluster.topics), every_s=5
         )
         self.groups: Source[GroupsSeen] = Source(
-            "groups", command("penstock group list -o wide"), self._asking(self._groups), every_s=3
+            "groups",
+            command("penstock group list -o wide"),
+            self._asking(lambda _: self._watch.many(self.filter_groups)),
+            every_s=3,
         )
+        self.risks: Source[tuple[Risk, ...]] = Source(
+            "unread records that expire", command("penstock group lag"),
+            self._asking(lambda _: self._watch.risks()), every_s=15, retry_s=5,
+        )  # fmt: skip
         self._details: dict[Place, Source[Any]] = {}
 
     @property
@@ -97,6 +79,8 @@ class World:
         found: list[Source[Any]] = [self.cluster, self.facts]
         if here.kind == OVERVIEW:
             found.append(self.folders)
+        if here.kind in (OVERVIEW, GROUPS):
+            found.append(self.risks)
         if self.is_foreign and here.kind in (OVERVIEW, TOPICS):
             found.append(self.topics)
         if here.kind == GROUPS:
@@ -157,30 +141,4 @@ class World:
         return TopicSeen(found, configs.settings(self.link, configs.Target(configs.TOPIC, name)))
 
     def _group(self, name: str) -> GroupSeen:
-        (found,) = groups.described(self.link, [name])
-        return GroupSeen(found, lag.places(self.link, [found])[name])
-
-    def _groups(self, link: Link) -> GroupsSeen:
-        found = groups.listed(link)
-        wanted = [one.name for one in found if self.filter_groups(one.name)]
-        counts: dict[str, GroupCount] = {}
-        if len(wanted) <= MOST_COUNTED:
-            try:
-                counts = _counts(link, wanted)
-            except Failure as gone:
-                if gone.name != "GROUP_ID_NOT_FOUND":  # one went between the two requests
-                    raise
-        return GroupsSeen(found, counts)
-
-
-def _counts(link: Link, names: list[str]) -> dict[str, GroupCount]:
-    described = groups.described(link, names)
-    where = lag.places(link, described, seconds=False)
-    return {
-        one.name: GroupCount(
-            len(one.members),
-            len({place.topic for place in where[one.name]}),
-            lag.total(where[one.name])[0],
-        )
-        for one in described
-    }
+        return self._watch.one(name)

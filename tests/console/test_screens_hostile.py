@@ -5,14 +5,17 @@ import pytest
 
 from console.model.configs import Setting
 from console.model.disk import LogFolder
+from console.model.expiry import LOST, Risk
 from console.model.failure import Failure
+from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
 from console.model.groups import Group, Listed, Member
 from console.model.lag import Position
 from console.model.local import Facts, Sample
+from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.topics import Partition, Topic
 from console.screens.places import Place
-from console.screens.world import GroupCount, GroupSeen, GroupsSeen, TopicSeen
+from console.screens.world import TopicSeen
 from tests.console.seat import LARGE, SMALL, sit
 
 MOST = (1 << 63) - 1
@@ -60,6 +63,12 @@ def answers():
     members = tuple(
         Member(name, name, name, name, ((name, MOST), ("[/]", 0), ("[/]", 1))) for name in HOSTILE
     )
+    past = tuple((float(n), number) for n, number in enumerate((*NUMBERS, MOST)))
+    risks = tuple(
+        Risk(name, name, (MOST, 0), n, float(abs(n)), by, exact=n > 0, members=n)
+        for name in HOSTILE
+        for n, by in zip(NUMBERS, ("retention.ms", LOST, name) * 2, strict=False)
+    )
     return {
         "facts": Facts(
             HOSTILE[0], 0, False,
@@ -72,12 +81,15 @@ def answers():
         + [LogFolder(one, -1, -1, 0, one) for one in HOSTILE],
         "groups": GroupsSeen(
             [Listed(one, one, one) for one in HOSTILE],
-            {one: GroupCount(MOST, MOST, MOST) for one in HOSTILE},
+            {one: GroupCount(MOST, MOST, MOST, float(MOST), past) for one in HOSTILE},
         ),
+        "risks": risks,
         "topic": TopicSeen(Topic("[/red]", "[/]", True, MOST, MOST, MOST, partitions), setting),
         "group": GroupSeen(
             Group("[/red]", "\x1b[2J", "[/]", "[b", MOST, members),
             [position(one, n) for one in HOSTILE for n in NUMBERS],
+            LagPast(0.0, past, dict.fromkeys(HOSTILE, past), {(one, MOST): 1.0 for one in HOSTILE}),
+            Expiry(risks, HOSTILE),
         ),
     }  # fmt: skip
 
@@ -87,7 +99,7 @@ def told(answer):
 
     def prepare(app):
         world = app.world
-        for name in ("facts", "folders", "groups"):
+        for name in ("facts", "folders", "groups", "risks"):
             getattr(world, name).ask = lambda name=name: answer[name]
         world._topic = lambda name: answer["topic"]
         world._group = lambda name: answer["group"]

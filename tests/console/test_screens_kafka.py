@@ -6,6 +6,9 @@ import re
 import pytest
 
 from benchmarks import kafka
+from console.model import groups
+from console.model.link import Link
+from console.screens.places import Place
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console_process import typing
 
@@ -38,3 +41,29 @@ def test_apache_kafka_is_shown_with_what_it_can_answer(node, size):
         await seat.sees("far.readers", "lag 30")
 
     sit(node.bootstrap, act, size=size)
+
+
+def test_what_is_not_the_consumers_is_shown_by_its_type(node):
+    """A share group, made by what its members would send first."""
+    link = Link(node.bootstrap, {}, 20.0)
+    _share(link, "far.shared")
+    (found,) = groups.listed(link, ("far.shared",))
+    assert (found.kind, found.is_told) == ("share", False)
+
+    async def act(seat):
+        await seat.sees("far.shared  ", "share protocol", "a share group")
+        await seat.press("3")
+        await seat.until(lambda: " share " in seat.line("far.shared"), "its type")
+
+    sit(node.bootstrap, act, size=LARGE, first=Place("group", "far.shared"))
+
+
+def _share(link, name):
+    from console.model.plain_request import ask
+
+    asked = {
+        "group_id": name, "member_id": "B7hyUd2qTIuUh2vzDpUcFA", "member_epoch": 0,
+        "rack_id": None, "subscribed_topic_names": ["far"],
+    }  # fmt: skip
+    told = ask(link, 76, 1, asked)
+    assert int(told.error_code) == 0, told

@@ -13,6 +13,7 @@ command = LazyGroup(
         "seek": ("seek", "Move the committed offsets of a group."),
         "delete": ("delete", "Delete groups and their committed offsets."),
         "delete-offsets": ("delete:offsets", "Delete committed offsets of topics."),
+        "remove-member": ("remove_member", "Put members out of a group."),
     },
     aliases={
         "ls": "list",

@@ -74,7 +74,7 @@ def offsets(
     penstock group delete-offsets billing -t orders
     penstock group delete-offsets billing -t orders:0,1 --yes
     """
-    groups.described(link, [name])
+    (group,) = groups.described(link, [name])
     before = groups.committed(link, [name])[name]
     by_topic: dict[str, list[int]] = {}
     for topic, number in before:
@@ -91,7 +91,7 @@ def offsets(
         emit([row | {"status": "would be deleted"} for row in plan], output, name="topic")
         return OK
     confirm_names(f"This deletes {len(plan)} committed offset(s) of {name}", [name], yes=yes)
-    refused = groups.delete_offsets(link, name, places)
+    refused = groups.delete_offsets(link, name, places, group.server)
     for row in plan:
         code = refused.get((row["topic"], row["partition"]), "")
         row |= {"status": "failed" if code else "deleted", "error": code or None}

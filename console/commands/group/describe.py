@@ -10,6 +10,8 @@ from console.model.failure import OK
 from console.model.groups import Place, described
 from console.model.lag import places, total
 from console.model.link import Link
+from console.model.retention import looked
+from console.show.expiring import expiring, warn
 from console.show.output import Row, emit, plain, rows_of, table
 
 _NARROW = ("topic", "partition", "committed", "end", "lag", "lag_s", "client_id", "host")
@@ -24,7 +26,8 @@ _NARROW = ("topic", "partition", "committed", "end", "lag", "lag_s", "client_id"
 def command(link: Link, names: tuple[str, ...], summary: bool, output: str) -> int:
     """Show state, members and, for each partition, committed offset and lag.
 
-    Lag in seconds is the age of the oldest record that was not read.
+    Lag in seconds is the age of the oldest record that was not read. Records that retention deletes
+    soon, before the group has read them, are told.
 
     \b
     penstock group describe billing
@@ -33,6 +36,7 @@ def command(link: Link, names: tuple[str, ...], summary: bool, output: str) -> i
     """
     groups = described(link, list(dict.fromkeys(names)))
     where = places(link, groups)
+    expiry = looked(link, groups, where)
     rows: list[Row] = []
     for group in groups:
         lag, seconds = total(where[group.name])
@@ -45,11 +49,13 @@ def command(link: Link, names: tuple[str, ...], summary: bool, output: str) -> i
             "members": len(group.members),
             "lag": lag,
             "lag_s": seconds,
+            "expiring": expiring(expiry, group.name),
         }
         rows.append(row if summary else row | {"partitions": rows_of(where[group.name])})
     if output in ("table", "wide"):
         for row in rows:
             _print(row, output)
+        warn(expiry)
     elif output == "csv" and not summary:
         emit([{"name": row["name"]} | place for row in rows for place in row["partitions"]], output)
     else:
@@ -59,7 +65,7 @@ def command(link: Link, names: tuple[str, ...], summary: bool, output: str) -> i
 
 def _print(row: Row, output: str) -> None:
     for key, value in row.items():
-        if key != "partitions":
+        if key not in ("partitions", "expiring"):
             print(f"{key.replace('_', ' '):<16}{plain(value)}")
     print()
     if row.get("partitions"):

@@ -13,6 +13,8 @@ from console.model.failure import OK, usage
 from console.model.groups import described, listed
 from console.model.lag import Position, places, total
 from console.model.link import Link
+from console.model.retention import looked
+from console.show.expiring import warn
 from console.show.output import Row, emit
 
 _EACH = ("topic", "partition", "committed", "end", "lag", "lag_s")
@@ -37,7 +39,7 @@ def command(
     """Show how far groups are behind: of each topic, or of each partition with -p.
 
     LAG counts records; LAG S is the age of the oldest record that was not read. Without a name
-    these are all groups.
+    these are all groups. Records that retention deletes before they are read are told.
 
     \b
     penstock group lag -w
@@ -53,6 +55,8 @@ def command(
         mine = _each(where[group.name]) if partitions else _topics(where[group.name])
         rows += [{"group": group.name} | row for row in mine]
     emit(rows, output, name="group")
+    if output in ("table", "wide"):
+        warn(looked(link, groups, where))
     return OK
 
 

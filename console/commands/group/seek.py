@@ -1,14 +1,24 @@
 """`penstock group seek`: disruptive, so the plan (before, after, delta) is shown first."""
 
+from collections.abc import Callable
+
 import click
 
 from console.flags.complete import group_names, topic_names
 from console.flags.confirm import at_terminal, confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model.failure import OK, usage
+from console.model.failure import OK, Failure, usage
 from console.model.link import Link
-from console.model.seek import move, plan, read_to, refuse_readers
+from console.model.seek import (
+    PLAN_CHANGED,
+    Move,
+    move,
+    plan,
+    read_file,
+    read_to,
+    refuse_readers,
+)
 from console.show.output import Row, emit, rows_of, say, table
 
 
@@ -60,19 +70,46 @@ def command(
     target = read_to(to) if to is not None else None
     if not dry_run:
         refuse_readers(link, name, may_be_new=bool(topics or to_group or to_file))
-    moves = plan(link, name, topics, to=target, to_group=to_group, to_file=to_file)
-    rows = rows_of(moves)
+    given = read_file(to_file) if to_file is not None else None
+
+    def planned() -> list[Move]:
+        return plan(link, name, topics, to=target, to_group=to_group, given=given)
+
+    moves = planned()
     if not moves:
         say(f"{name} has no committed offsets there; -t TOPIC names a topic to begin with")
         emit([], output)
     elif dry_run:
-        _show(rows, "would be moved", output)
+        _show(rows_of(moves), "would be moved", output)
     else:
-        if not yes:
-            _ask(name, rows, output)
-        move(link, name, moves)
-        _show(rows, "moved", output)
+        moves = _moved(link, name, moves, planned, yes=yes, output=output)
+        _show(rows_of(moves), "moved", output)
     return OK
+
+
+def _moved(
+    link: Link,
+    name: str,
+    moves: list[Move],
+    planned: Callable[[], list[Move]],
+    *,
+    yes: bool,
+    output: str,
+) -> list[Move]:
+    """What was done: a plan that does not hold any more when somebody said yes to it is shown and
+    asked for again."""
+    while True:
+        if not yes:
+            _ask(name, rows_of(moves), output)
+        try:
+            move(link, name, moves)
+        except Failure as failure:
+            if failure.name != PLAN_CHANGED:
+                raise
+            say(failure.message)
+            moves = planned()
+        else:
+            return moves
 
 
 def _ask(name: str, rows: list[Row], output: str) -> None:

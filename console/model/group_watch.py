@@ -1,0 +1,169 @@
+"""Groups of one Link, looked at again and again: how far they are, how that went since they were
+first looked at, and what is about to expire before they read it.
+
+Answers are frozen values. Of many groups so many are looked at in one look; for what is about to
+expire all of them have their turn.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from console.model import groups, lag
+from console.model.ages import Ages
+from console.model.expiry import Risk
+from console.model.failure import Failure
+from console.model.groups import Group, Listed, Place
+from console.model.lag import Position
+from console.model.link import Link
+from console.model.retention import Expiry, Retention
+from console.model.trend import Past, Sample, Trend, trend
+
+MOST_COUNTED: Final = 300
+"""Of so many groups members and lag are asked; of more, names and states only."""
+_IN_TURN: Final = 100
+_AGES: Final = 300
+_AGES_S: Final = 1.0
+_REMEMBERED: Final = 1000
+
+
+@dataclass(slots=True, frozen=True)
+class LagPast:
+    """What was seen of a group's lag since `since_s`, wall clock: altogether, and of each topic.
+    moved_s: partition → when its committed offset was last seen to move."""
+
+    since_s: float = 0.0
+    samples: tuple[Sample, ...] = ()
+    topics: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    moved_s: Mapping[Place, float] = field(default_factory=dict)
+
+    def trend(self, topic: str | None = None) -> Trend | None:
+        """Of the group, or of one of its topics; None while too little was seen."""
+        return trend(self.samples if topic is None else self.topics.get(topic, ()))
+
+
+@dataclass(slots=True, frozen=True)
+class GroupCount:
+    """What a group's line in the list says beyond its name and state. samples: its lag as it was
+    seen."""
+
+    members: int
+    topics: int
+    lag: int | None
+    lag_s: float | None = None
+    samples: tuple[Sample, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class GroupsSeen:
+    """Every group, and what was counted of those that were asked for."""
+
+    listed: list[Listed]
+    counts: dict[str, GroupCount]
+
+
+@dataclass(slots=True, frozen=True)
+class GroupSeen:
+    """One group as its own view shows it."""
+
+    group: Group
+    positions: list[Position]
+    past: LagPast = field(default_factory=LagPast)
+    expiry: Expiry = field(default_factory=Expiry)
+
+
+class GroupWatch:
+    """Looks at the groups of a Link. Threads may share one."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._ages = Ages(link, keeps=True, most=_AGES, patience_s=_AGES_S)
+        self._retention = Retention(link)
+        self._pasts: dict[str, Past] = {}
+        self._risks: dict[str, tuple[Risk, ...]] = {}
+        self._last = ""
+        self._one = threading.Lock()
+
+    def one(self, name: str) -> GroupSeen:
+        """One group. Raises Failure."""
+        try:
+            (found,) = groups.described(self._link, [name])
+        except Failure as failure:
+            other = None
+            if failure.name == "GROUP_ID_NOT_FOUND":
+                other = groups.other(self._link, name)
+            if other is None:
+                raise
+            return GroupSeen(other, [])
+        positions = lag.places(self._link, [found], ages=self._ages)[name]
+        with self._one:
+            self._note(name, positions)
+            expiry = self._retention.look([found], {name: positions}, self._reads_s)
+            self._risks[name] = expiry.risks
+            return GroupSeen(found, positions, self._past(name, positions), expiry)
+
+    def many(self, wanted: Callable[[str], bool]) -> GroupsSeen:
+        """Every group, counted where no more are wanted than can be. Raises Failure."""
+        found = groups.listed(self._link)
+        names = [one.name for one in found if one.is_told and wanted(one.name)]
+        if len(names) > MOST_COUNTED:
+            return GroupsSeen(found, {})
+        there = groups.still_there(self._link, names)
+        where = lag.places(self._link, there, ages=self._ages)
+        counts = {}
+        with self._one:
+            for one in there:
+                positions = where[one.name]
+                self._note(one.name, positions)
+                counts[one.name] = GroupCount(
+                    len(one.members),
+                    len({place.topic for place in positions}),
+                    *lag.total(positions),
+                    tuple(self._pasts[one.name].all),
+                )
+        return GroupsSeen(found, counts)
+
+    def risks(self) -> tuple[Risk, ...]:
+        """What is about to expire unread, of all groups as they were last looked at; the next ones
+        have their turn. Raises Failure."""
+        names = [one.name for one in groups.listed(self._link) if one.is_told]
+        turn = [name for name in names if name > self._last][:_IN_TURN]
+        self._last = turn[-1] if len(turn) == _IN_TURN else ""
+        there = groups.still_there(self._link, turn)
+        where = lag.places(self._link, there, ages=self._ages)
+        with self._one:
+            for name, positions in where.items():
+                self._note(name, positions)
+            found = self._retention.look(there, where, self._reads_s).risks
+            for name in turn:
+                self._risks[name] = tuple(one for one in found if one.group == name)
+            known = set(names)
+            for name in [one for one in self._risks if one not in known]:
+                del self._risks[name]
+            every = [one for each in self._risks.values() for one in each]
+        return tuple(sorted(every, key=lambda one: (one.in_s, one.group)))
+
+    def _note(self, name: str, positions: list[Position]) -> None:
+        now_s = time.time()
+        past = self._pasts.pop(name, None) or Past(now_s)
+        self._pasts[name] = past
+        past.note(now_s, positions)
+        if len(self._pasts) > _REMEMBERED:
+            del self._pasts[next(iter(self._pasts))]
+
+    def _reads_s(self, name: str, place: Place) -> float:
+        past = self._pasts.get(name)
+        return past.reads_s(place, time.time()) if past is not None else 0.0
+
+    def _past(self, name: str, positions: list[Position]) -> LagPast:
+        past = self._pasts[name]
+        places = [(one.topic, one.partition) for one in positions]
+        moved = {place: past.moved_s(place) for place in places}
+        return LagPast(
+            past.since_s,
+            tuple(past.all),
+            {topic: tuple(each) for topic, each in past.topics.items()},
+            {place: at_s for place, at_s in moved.items() if at_s is not None},
+        )

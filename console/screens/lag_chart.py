@@ -1,0 +1,57 @@
+"""Lag over time as bars, with where it leads."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+from textual.widget import Widget
+
+from console.model.trend import Sample, Trend, columns
+from console.show.figures import age, bars, short
+from console.show.leads import leads
+from console.show.output import plain
+
+_LEAST_S: Final = 60.0
+
+
+class LagChart(Widget):
+    """All that is known of the lag of a group, or of one of its topics, the newest at the right."""
+
+    DEFAULT_CSS = """
+    LagChart { height: 1fr; width: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+
+    def __init__(self, *, name: str) -> None:
+        super().__init__(id=name)
+        self._title = ""
+        self._samples: Sequence[Sample] = ()
+        self._trend: Trend | None = None
+        self._now_s = 0.0
+
+    def show(
+        self, title: str, samples: Sequence[Sample], trend: Trend | None, now_s: float
+    ) -> None:
+        """title: what it is the lag of. now_s: the right edge, wall clock."""
+        self._title, self._samples, self._trend, self._now_s = title, samples, trend, now_s
+        self.refresh()
+
+    def render(self) -> Text:
+        """A line of words and as many lines of bars as there is room for."""
+        width, height = self.size
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(f"{plain(self._title)} ", "bold")
+        if not self._samples or width < 1:
+            text.append("-", "dim")
+            return text
+        text.append(short(self._samples[-1][1]))
+        words = leads(self._trend)
+        if words:
+            grows = self._trend is not None and self._trend.grows_s > 0
+            text.append(f"  {words}", "yellow" if grows else "green")
+        seen_s = max(self._now_s - self._samples[0][0], 0.0)
+        top = max(value for _, value in self._samples)
+        text.append(f"  ↑{short(top)}, seen for {age(seen_s)}", "dim")
+        shown = columns(self._samples, width, self._now_s, max(seen_s, _LEAST_S))
+        for line in bars(shown, width, height - 1):
+            text.append(f"\n{line}", "cyan")
+        return text
