@@ -44,6 +44,8 @@ class Seats:
             "partitions": self.memory.partitions,
             "quotas": self.memory.quotas,
             "counters": self.memory.counters,
+            "clients": self.memory.clients,
+            "lags": self.memory.lags,
             "arenas": self.memory.arenas,
             "doorbell": self.bells[peer],
             "doorbells": {other: bell for other, bell in self.bells.items() if other != peer},

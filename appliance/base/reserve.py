@@ -3,7 +3,8 @@
 A file of real blocks, `penstock.reserve`. When a write of ours finds no room, a slice of it is
 given back to the file system and the write is tried again: metadata, checkpoints, offsets of
 groups and new names come through, so that topics can be deleted, retention shortened and a start
-made while the disk is full. Records of clients, compaction, moves and snapshots never draw on it.
+made while the disk is full. Records of clients, compaction, moves, snapshots and the history never
+draw on it.
 Invariant: nobody but control makes the file longer, and only while there is room; whoever needs
 room makes it shorter.
 """
@@ -25,7 +26,9 @@ _MOST: Final = 8 << 20
 _STEP: Final = 4 << 20
 
 _SEGMENT: Final = re.compile(r"/(.+)-\d+/[^/]+\.log\Z")
-_CAN_WAIT: Final = re.compile(r"-future/|\.checkpoint(\.tmp)?\Z|\.(cleaned|swap|snapshot)\b")
+_CAN_WAIT: Final = re.compile(
+    r"-future/|\.checkpoint(\.tmp)?\Z|/penstock\.history\Z|\.(cleaned|swap|snapshot)\b"
+)
 
 T = TypeVar("T")
 

@@ -22,6 +22,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control.asked import read
+from appliance.control.keeping import Keeper
 from appliance.control.leadership import NotController
 from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
@@ -79,6 +80,7 @@ class Control:
     def __init__(
         self, seat: Seat, links: Links, log: Log, started: Started, threads: Threads
     ) -> None:
+        self.keeper: Keeper | None = None  # of the history
         self._seat = seat
         self._links = links
         self._log = log
@@ -197,6 +199,8 @@ class Control:
     def turn(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""
         self._room.tick(now_ns)
+        if self.keeper is not None:
+            self.keeper.turn(now_ns)
         now_ms = self._clock.wall_ms()
         self._leading.again(now_ns, now_ms)
         self._take(now_ms)
@@ -271,6 +275,13 @@ class Control:
     def close(self) -> None:
         """The orderly end: the log is synced, nobody asks any more."""
         self._quorum.log.close()
+        if self.keeper is not None:
+            self.keeper.close()
+
+    def name_of(self, topic_id: bytes) -> str:
+        """Of a topic that is committed, "" when there is none."""
+        topic = self._quorum.images.committed.topics_by_id.get(topic_id)
+        return "" if topic is None else topic.name
 
     def _append(self, records: list[Record]) -> None:
         """Raises DiskFull and NotController: none of it is there then."""
@@ -387,6 +398,9 @@ def run(seat: Seat) -> int:
     threads = Flusher(3)  # a sync does not wait for a snapshot, nor for a note
     control = Control(seat, links, log, start(seat, disk, OsClock(), os.urandom, log), threads)
     loop.register(threads.fd, select.EPOLLIN, control)
+    one = Flusher(1)  # of the history: nothing waits for it
+    loop.register(one.fd, select.EPOLLIN, one)
+    control.keeper = Keeper(seat, disk, OsClock(), control.name_of, one, log)
     control.open_for_business()
     loop.run(control)
     control.close()

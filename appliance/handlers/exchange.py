@@ -211,6 +211,11 @@ class Host(ABC):
         ...
 
     @abstractmethod
+    def software(self, x: Exchange, name: str, version: str) -> None:
+        """What the client says that it is (KIP-511)."""
+        ...
+
+    @abstractmethod
     def reached(self, x: Exchange) -> tuple[str, int]:
         """(host, port) to advertise: the one configured, else the address that the client's own
         socket reached."""

@@ -54,10 +54,11 @@ def handler(ranges: Iterable[Range]) -> Handler:
     def begin(host: Host, x: Exchange) -> None:
         request, version = gather.decode(host, x), x.version
         if version >= 3:
-            named = (request.client_software_name, request.client_software_version)
-            if not all(_SOFTWARE.fullmatch(text) for text in named):
+            name, number = request.client_software_name, request.client_software_version
+            if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(number)):
                 gather.reply(host, x, {**_NOTHING, "error_code": errors.INVALID_REQUEST})
                 return
+            host.software(x, name, number)
         offset = host.image.applied_offset
         before, body = known.get(version, (None, b""))
         if before != offset:

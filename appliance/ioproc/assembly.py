@@ -18,6 +18,7 @@ from appliance.coordinators.runtime.kind import Kind
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.asker import Asker
+from appliance.ioproc.behind import Behind
 from appliance.ioproc.chores import Chores
 from appliance.ioproc.cleaner_link import CleanerLink
 from appliance.ioproc.cleaning import Cleaning
@@ -104,7 +105,14 @@ class Assembly:
         home = self._home(ground, housekeeping, moves)
         cleaning = self._cleaning(ground, housekeeping)
         following = Following(seat, self._follower, home, hosts, clock.wall_ms)
-        chores = Chores(home, following, housekeeping, moves, cleaning)
+        behind = Behind(
+            seat.lags,
+            seat.index,
+            seat.partitions,
+            self._follower,
+            lambda: (shard for host in hosts for shard in host.shards()),
+        )
+        chores = Chores(home, following, housekeeping, moves, cleaning, behind)
         arrivals = Arrivals(core, home.fetch, moves.begin)
         return Parts(
             core, arrivals, hosts, home, following, housekeeping, moves, cleaning, chores,

@@ -7,6 +7,7 @@ shell before the end of a turn.
 
 from typing import Final
 
+from appliance.ioproc.behind import Behind
 from appliance.ioproc.cleaning import Cleaning
 from appliance.ioproc.following import Following
 from appliance.ioproc.home import Home
@@ -21,7 +22,7 @@ EVERY_MS: Final = 50
 class Chores:
     """Everything that is done by and by."""
 
-    __slots__ = ("_cleaning", "_following", "_home", "_housekeeping", "_moves", "due_ns")
+    __slots__ = ("_behind", "_cleaning", "_following", "_home", "_housekeeping", "_moves", "due_ns")
 
     def __init__(
         self,
@@ -30,12 +31,14 @@ class Chores:
         housekeeping: Housekeeping,
         moves: Moves,
         cleaning: Cleaning,
+        behind: Behind,
     ) -> None:
         self._home = home
         self._following = following
         self._housekeeping = housekeeping
         self._moves = moves
         self._cleaning = cleaning
+        self._behind = behind
         self.due_ns = 0
 
     def go_on(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
@@ -48,6 +51,7 @@ class Chores:
         idle = housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
         if not draining:
             self._cleaning.tick(now_ns, now_ms)
+            idle = self._behind.go_on(now_ns) and idle
         under_way = housekeeping.trims.busy or self._home.busy or self._cleaning.busy
         rest_ms = BUSY_MS if under_way or not idle else EVERY_MS
         self.due_ns = now_ns + rest_ms * 1_000_000

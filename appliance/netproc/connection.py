@@ -43,12 +43,14 @@ from appliance.netproc.states import FULL as NO_ROOM
 from appliance.netproc.stopwatch import Account, Stopwatch
 from appliance.netproc.transport import ENDED, READ, WRITE, Transport
 from appliance.ring.arena import Arena
+from appliance.ring.client_table import ClientRows
 from appliance.ring.counters import AnswerCounts
 from appliance.shell.log import NOTICE, Log
 from appliance.shell.loop import Loop
 
 MOST_IN_FLIGHT: Final = 128
 _QUIET_NS: Final = 1_000_000_000
+_MS_NS: Final = 1_000_000
 _USUAL: Final = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT)
 _HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
 
@@ -68,10 +70,14 @@ class Floor:
         memory: memoryview,
         config: BrokerConfig,
         counts: AnswerCounts,
+        clients: ClientRows,
         committed: memoryview,
     ) -> None:
-        """memory: the receive arena's. committed: the word that says how far the metadata is."""
+        """memory: the receive arena's. clients: where it is told who is connected. committed: the
+        word that says how far the metadata is."""
         self.counts = counts
+        self.clients = clients
+        self.listeners = [one.name for one in config.endpoints()]
         self.loop = loop
         self.log = log
         self.watch = watch
@@ -124,7 +130,8 @@ class Reception(ABC):
 
 class Connection:
     """One client. state: one of `states`. dirty: it is among the floor's. listener: the number of
-    that by which it came. principal: who it has proved to be. rights: what that one may do under
+    that by which it came. row: where others see it. software: name and version, as ApiVersions told
+    them. principal: who it has proved to be. rights: what that one may do under
     client_id, as its last request named it; the intake's."""
 
     __slots__ = (
@@ -133,6 +140,7 @@ class Connection:
         "_moved_ns",
         "_pause_until_ns",
         "_reception",
+        "_told",
         "account",
         "address",
         "client_id",
@@ -145,7 +153,9 @@ class Connection:
         "one_by_one",
         "principal",
         "rights",
+        "row",
         "sending",
+        "software",
         "state",
         "transport",
     )
@@ -164,6 +174,7 @@ class Connection:
         self.address = address
         self.listener = listener
         self.principal = ANONYMOUS
+        self.software: tuple[str, str] | None = None
         self.client_id: bytes | None = None
         self.rights: Rights | None = None
         self.framing = Framing(floor.arena, floor.memory, floor.frame_limit)
@@ -178,6 +189,9 @@ class Connection:
         self._blocked = False  # the transport took less than there is to send
         self._moved_ns = floor.now_ns  # when bytes last came
         self._pause_until_ns = 0
+        self._told = 0  # requests, to whoever looks at our row
+        name = floor.listeners[listener]
+        self.row = floor.clients.claim(address, name, floor.now_ns // _MS_NS)
         floor.open[transport.fd] = self
         floor.loop.register(transport.fd, READ, self)
         self._agree()
@@ -233,6 +247,10 @@ class Connection:
             self._pause_until_ns = max(until_ns, self._pause_until_ns)
             self._watch()
 
+    def tell_pause(self, kind: int, until_ms: int, pause_ms: int) -> None:
+        """The client was told to wait, for this kind of quota: others see it."""
+        self._floor.clients.pause(self.row, kind, until_ms, pause_ms)
+
     def flush(self) -> None:
         """Send what is answered, in order, as far as the transport takes it."""
         if self.state == CLOSED:
@@ -266,7 +284,9 @@ class Connection:
             self._hang_up_if_drained()
 
     def sweep(self, now_ns: int, idle_ns: int, no_progress_ns: int) -> None:
-        """Once a second: hang up on who is idle or makes no progress, free what lies unused."""
+        """Once a second: say how much it has been, hang up on who is idle or makes no progress,
+        free what lies unused."""
+        self._tell()
         if self.state == MUTED and self._pause_until_ns > now_ns:
             self._moved_ns = now_ns  # it is we who do not read
         framing, sending = self.framing, self.sending
@@ -295,11 +315,23 @@ class Connection:
         floor.starving.pop(self, None)
         floor.cold.pop(self, None)
         floor.limits.release(self.address)
+        self._tell()
+        floor.clients.release(self.row)
         for x in sending.queue:
             self._reception.abandoned(x)
         self.transport.close()
         sending.drop()
         self.framing.drop()
+
+    def _tell(self) -> None:
+        """Write what was counted where others see it."""
+        sending = self.sending
+        if sending.requests != self._told:
+            self._told = sending.requests
+            self._floor.clients.count(
+                self.row, sending.requests, sending.bytes_in, sending.bytes_sent,
+                sending.produced, sending.fetched, sending.last_api,
+            )  # fmt: skip
 
     # The transport --------------------------------------------------------------------------------
 

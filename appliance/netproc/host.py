@@ -55,6 +55,8 @@ class NetprocHost(Host):
         self.served = seat.partitions.served[seat.index]
         self.routing = 0
         self._errors = seat.errors
+        self.clients = floor.clients
+        self.listeners = floor.listeners
         self._segments = Segments(seat.partitions, self.log_dirs)
 
     def renew(self) -> None:
@@ -181,6 +183,12 @@ class NetprocHost(Host):
 
     def fetch_room(self, x: Exchange) -> int | None:
         return self._throttling.fetch_room(x) if self._throttling.active else None
+
+    def software(self, x: Exchange, name: str, version: str) -> None:
+        connection: Connection = x.connection
+        if connection.software != (name, version):
+            connection.software = name, version
+            self.clients.software(connection.row, name, version)
 
     def reached(self, x: Exchange) -> tuple[str, int]:
         connection: Connection = x.connection

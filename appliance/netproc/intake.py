@@ -37,8 +37,9 @@ class Intake(Reception):
         authorizer: Authorizer,
     ) -> None:
         self._host = host
+        self._clients = host.clients
         self._authorizer = authorizer
-        self._listeners = [one.name for one in host.config.endpoints()]
+        self._listeners = host.listeners
         self._exchanges = exchanges
         self._following = following
         assert max(handlers) < API_KEYS, "every request is counted"
@@ -96,6 +97,7 @@ class Intake(Reception):
         caller = Caller(connection.principal, name, connection.address, listener)
         connection.client_id = client_id
         rights = connection.rights = Rights(caller, self._authorizer)
+        self._clients.name(connection.row, connection.principal.name, name)
         return rights
 
     def level(self) -> bool:

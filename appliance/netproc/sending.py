@@ -30,11 +30,17 @@ MOST_BUFFERS: Final = 64  # of one call
 _RANGE_BYTES: Final = 128  # what a file range that waits costs us
 _READ_BYTES: Final = 64 << 10  # of a file, for a transport that cannot send from it
 _MISSING: Final = -2
+_PRODUCE_KEY: Final = 0
+_FETCH_KEY: Final = 1
 
 
 class Sending:
     """queue: requests in order, answered or not. out: pieces that are being sent. out_bytes: what
-    they hold of our memory. moved_ns: when bytes last went out."""
+    they hold of our memory. moved_ns: when bytes last went out.
+
+    Counted since it connected: requests that were answered, bytes_in and bytes_sent, frames and
+    all; of them produced: of Produce requests, fetched: of answers to fetches. last_api: the key of
+    the last one, -1 before it."""
 
     __slots__ = (
         "_ahead",
@@ -43,10 +49,16 @@ class Sending:
         "_counts",
         "_there",
         "_turn_bytes",
+        "bytes_in",
+        "bytes_sent",
+        "fetched",
+        "last_api",
         "moved_ns",
         "out",
         "out_bytes",
+        "produced",
         "queue",
+        "requests",
     )
 
     def __init__(
@@ -59,6 +71,8 @@ class Sending:
         self.out: deque[Piece] = deque()
         self.out_bytes = 0
         self.moved_ns = 0
+        self.requests = self.bytes_in = self.bytes_sent = self.produced = self.fetched = 0
+        self.last_api = -1
         self._ahead: ReadAhead | None = None  # made by the first read that the page cache has not
         self._begun: Piece | None = None  # a range of a file of which the bytes up to `_there`
         self._there = 0  # were seen in memory
@@ -73,7 +87,16 @@ class Sending:
             if answer is None:
                 break
             queue.popleft()
-            self._counts.answered(x.handler.key, x.received, x.sent, now_ns - x.started_ns)
+            key = x.handler.key
+            self._counts.answered(key, x.received, x.sent, now_ns - x.started_ns)
+            self.requests += 1
+            self.bytes_in += x.received
+            self.bytes_sent += x.sent
+            self.last_api = key
+            if key == _PRODUCE_KEY:
+                self.produced += x.received
+            elif key == _FETCH_KEY:
+                self.fetched += x.sent
             for piece in answer:
                 out.append(piece)
                 self.out_bytes += len(piece) if isinstance(piece, bytes) else _RANGE_BYTES

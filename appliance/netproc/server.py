@@ -46,8 +46,12 @@ class Server:
         self._throttling = throttling = Throttling(seat, log, clock)
         memory = seat.arenas[seat.index]
         counts = seat.counters.answers[seat.index]
+        clients = seat.clients.rows[seat.index]
+        clients.begin()
         committed = seat.processes.word(METADATA_OFFSET)
-        self.floor = Floor(loop, log, throttling.watch, memory, seat.config, counts, committed)
+        self.floor = Floor(
+            loop, log, throttling.watch, memory, seat.config, counts, clients, committed
+        )
         self.floor.now_ns = clock.monotonic_ns()
         self.exchanges = Exchanges()
         self._outbox = Outbox(links, seat.ioprocs)

@@ -17,7 +17,15 @@ from appliance.handlers.exchange import Exchange, Piece
 from appliance.netproc import throttle_field
 from appliance.netproc.connection import Connection
 from appliance.netproc.stopwatch import Stopwatch
-from appliance.quotas.limits import FETCH, MUTATION, PRODUCE, REQUEST, Entity, entity_text
+from appliance.quotas.limits import (
+    FETCH,
+    KINDS,
+    MUTATION,
+    PRODUCE,
+    REQUEST,
+    Entity,
+    entity_text,
+)
 from appliance.quotas.meters import Meters
 from appliance.quotas.mutations import STRICT_SINCE
 from appliance.quotas.window import Windows
@@ -31,6 +39,8 @@ _FETCH_KEY: Final = 1
 _WARN_EVERY_NS: Final = 60_000_000_000
 _MOST_WARNED: Final = 1024
 _PREFIX: Final = 4  # bytes that say how long a frame is
+_MS_NS: Final = 1_000_000
+_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 
 
 class Throttling:
@@ -114,8 +124,9 @@ class Throttling:
     def _mute(self, x: Exchange, kind: str, pause_ms: int, now_ns: int) -> None:
         if x.connection.closed:
             return
-        until = now_ns + pause_ms * 1_000_000
+        until = now_ns + pause_ms * _MS_NS
         x.connection.mute(until)
+        x.connection.tell_pause(_NUMBERS[kind], until // _MS_NS, pause_ms)
         heapq.heappush(self.muted, (until, next(self._ties), x.connection))
         caller = x.rights.caller
         found = self.meters.told(kind, caller.principal.name, caller.client_id)

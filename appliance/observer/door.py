@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from typing import Final
 
+from appliance.base import proc
 from appliance.base.clock import OsClock
 from appliance.observer.snapshot import Snapshot, take
 from appliance.ring.process_table import Peer
@@ -18,8 +19,6 @@ from appliance.ring.tables import PAGE, SEGMENT, Head, Tables, UnknownTables, re
 
 _LOCK: Final = ".lock"
 _LOCK_BYTES: Final = 32
-_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
-_USER, _SYSTEM = 11, 12  # of /proc/<pid>/stat behind the name
 
 
 class NotThere(Exception):
@@ -48,11 +47,7 @@ class Observer:
 
     def _cpu_s(self, peer: Peer) -> float:
         """CPU seconds that the process in this place has used, 0.0 when there is none."""
-        pid = self.tables.processes.pid(peer)
-        with suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-            return (int(fields[_USER]) + int(fields[_SYSTEM])) * _TICK_S
-        return 0.0
+        return proc.cpu_s(self.tables.processes.pid(peer))
 
 
 def _open(data_dir: str) -> tuple[Head, mmap.mmap]:

@@ -262,6 +262,29 @@ class PartitionTable:
         """One column of one row; readers see the old or the new value."""
         self.state[(handle & ROW_MASK) * COLUMNS + column] = value
 
+    def column(self, column: int) -> list[int]:
+        """One column of every row below `row_count`."""
+        rows: list[int] = self.state[column : self.row_count * COLUMNS : COLUMNS].tolist()
+        return rows
+
+    def served_column(self, column: int) -> list[int]:
+        """FETCHES or BYTES_OUT of every row below `row_count`, of all netprocs together."""
+        end = self.row_count * SERVED_COLUMNS
+        parts = [part[column:end:SERVED_COLUMNS].tolist() for part in self.served]
+        return parts[0] if len(parts) == 1 else [sum(each) for each in zip(*parts, strict=True)]
+
+    def holders(self) -> list[int]:
+        """Of every row below `row_count`: which partition has it, as a number that is another one
+        for another partition; odd while one has it."""
+        end = _word(self.row_count, 0)
+        rows: list[int] = self._identity[_word(0, _IN_USE) : end : _IDENTITY_WORDS].tolist()
+        return rows
+
+    def topic_of(self, row: int) -> TopicId:
+        """Of the partition that has this row, or had it last."""
+        at = _word(row, 0) * 8
+        return TopicId(bytes(self._memory[at : at + 16]))
+
     def served_of(self, handle: int) -> tuple[int, int]:
         """(FETCHES, BYTES_OUT) of all netprocs together."""
         at = (handle & ROW_MASK) * SERVED_COLUMNS

@@ -7,7 +7,9 @@ same classes over memory that they cannot write.
 
 from typing import Final, NamedTuple
 
+from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters
+from appliance.ring.lag_table import LagTable
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import ProcessTable
 from appliance.ring.quota_table import QuotaTable
@@ -19,7 +21,7 @@ SEGMENT: Final = "penstock-tables-"
 """How the name of the shared memory begins that holds the tables."""
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raise it with every change of a table's columns: an older reader refuses then. A test holds it
 against what they were (`tests/ring/test_tables.py`)."""
 _HEAD: Final = 8  # words: magic, format, pid, start, and the shape
@@ -50,7 +52,16 @@ class UnknownTables(ValueError):
 class Tables:
     """All of them over one memory of `bytes_needed(shape)` bytes, all zero at first."""
 
-    __slots__ = ("_head", "counters", "partitions", "processes", "quotas", "shape")
+    __slots__ = (
+        "_head",
+        "clients",
+        "counters",
+        "lags",
+        "partitions",
+        "processes",
+        "quotas",
+        "shape",
+    )
 
     def __init__(self, memory: memoryview, shape: Shape) -> None:
         assert len(memory) >= self.bytes_needed(shape)
@@ -66,6 +77,8 @@ class Tables:
         self.partitions = PartitionTable(cut[1], rows, netprocs)
         self.quotas = QuotaTable(cut[2], netprocs + 1, windows)
         self.counters = Counters(cut[3], ioprocs=ioprocs, netprocs=netprocs)
+        self.clients = ClientTable(cut[4], netprocs)
+        self.lags = LagTable(cut[5], ioprocs)
 
     @staticmethod
     def bytes_needed(shape: Shape) -> int:
@@ -87,6 +100,8 @@ def _sizes(shape: Shape) -> list[int]:
         PartitionTable.bytes_needed(rows, netprocs),
         QuotaTable.bytes_needed(netprocs + 1, windows),
         Counters.bytes_needed(ioprocs, netprocs),
+        ClientTable.bytes_needed(netprocs),
+        LagTable.bytes_needed(ioprocs),
     )
     return [-(-size // PAGE) * PAGE for size in sizes]
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from appliance.authorization.rights import AllowAll, Authorizer
+from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters, ErrorCounts
+from appliance.ring.lag_table import LagTable
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import Peer, ProcessTable
 from appliance.ring.quota_table import QuotaTable
@@ -45,6 +47,10 @@ class Seat:
     """Counters of client quotas: netproc n counts in region n, control in the last one."""
     counters: Counters
     """What is counted of requests: every process in its own region."""
+    clients: ClientTable
+    """Who is connected: each netproc writes its own region."""
+    lags: LagTable
+    """How far groups are behind: each ioproc writes its own region."""
     arenas: Sequence[memoryview]
     """One per netproc, in the order of their indexes."""
     doorbell: int

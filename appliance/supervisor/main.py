@@ -259,6 +259,8 @@ class Supervisor:
             spin_us=layout.spin_us,
             quotas=memory.quotas,
             counters=memory.counters,
+            clients=memory.clients,
+            lags=memory.lags,
         )
 
     def _settle(self, seat: Seat) -> None:

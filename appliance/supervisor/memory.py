@@ -45,6 +45,7 @@ class SharedMemory:
         self.tables = tables = Tables(next(cut), self._shape())
         self.processes, self.partitions = tables.processes, tables.partitions
         self.quotas, self.counters = tables.quotas, tables.counters
+        self.clients, self.lags = tables.clients, tables.lags
         self._last_words = {peer: next(cut) for peer in self.peers}
         self._rings = {pair: next(cut) for pair in self._pairs()}
         self.arenas = tuple(_segment(arena_bytes) for _ in range(layout.netprocs))

@@ -18,6 +18,7 @@ from appliance.control import snapshots, topic_trash
 from appliance.coordinators.kinds import KINDS
 from appliance.ioproc import (
     asker,
+    behind,
     chores,
     cleaning,
     copying,
@@ -69,6 +70,7 @@ def _turns() -> None:
         + len(KINDS) * host.SLICE_NS
         + housekeeping.RETAIN_NS
         + cleaning.LOOK_NS
+        + behind.SLICE_NS
         + syncing.EPOCHS_A_TURN * syncing.EPOCHS_NS
         + follower.A_SLICE * follower.RECORD_NS
     )

@@ -1,12 +1,11 @@
 """The appliance behind an address, when it is one of this host: what it counts, looked at again and
-again, with the last minutes remembered.
+again, with the last minutes as it wrote them down itself.
 
 Its data folder is found by asking it for its log folders; the folder must belong to the same
 cluster, so that another host's folder of the same name is not taken for it.
 """
 
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,21 +13,19 @@ from typing import Final
 
 from appliance.base.errors import ConfigError
 from console.model import cluster
+from console.model.clients import Connection, Connections
 from console.model.disk import log_folders
 from console.model.failure import Failure
+from console.model.history import Recent
 from console.model.link import Link
 from console.model.stats import ApiRate, Meter, ProcessRate, TopicRate
 
-REMEMBERED: Final = 600
-"""How many looks of the whole appliance are remembered."""
-TOPIC_REMEMBERED: Final = 120
-"""And of each topic that somebody writes or reads."""
 _API_WINDOW_S: Final = 10.0
 
 
 @dataclass(slots=True, frozen=True)
 class Sample:
-    """One look: what all topics took in and gave out in MB/s, and requests that were answered."""
+    """One second: what all topics took in and gave out in MB/s, and requests that were answered."""
 
     in_mb_s: float
     out_mb_s: float
@@ -39,9 +36,10 @@ class Sample:
 class Facts:
     """What an appliance counts. since_start: `apis` are about all the time since its start, because
     this was the first look; else about the last ten seconds. topics: in the order of their names.
-    history: the oldest look first; of_topics: the same of each topic with traffic, as (in, out) in
-    MB/s. replaced_s: process → seconds since another one took its place, of those that were
-    seen."""
+    history: the last ten minutes by the second, the oldest first; of_topics: the last two minutes
+    of each topic with traffic, as (in, out) in MB/s. replaced_s: process → seconds since another
+    one took its place, of those that were seen. clients: who is connected, the fastest first;
+    clients_left_out: of whom nothing is known, because they are too many."""
 
     data_dir: str
     started_ms: int
@@ -52,6 +50,8 @@ class Facts:
     history: tuple[Sample, ...]
     of_topics: Mapping[str, tuple[tuple[float, float], ...]]
     replaced_s: dict[str, float]
+    clients: tuple[Connection, ...] = ()
+    clients_left_out: int = 0
 
 
 class Local:
@@ -62,8 +62,8 @@ class Local:
         self._meter: Meter | None = None
         self._data_dir = ""
         self._looked = False
-        self._history: deque[Sample] = deque(maxlen=REMEMBERED)
-        self._of_topics: dict[str, deque[tuple[float, float]]] = {}
+        self._recent: Recent | None = None
+        self._clients: Connections | None = None
         self._pids: dict[str, int] = {}
         self._replaced: dict[str, float] = {}
 
@@ -71,8 +71,8 @@ class Local:
         """Raises Failure: it has ended, or the broker is not of this host."""
         if self._meter is None:
             self._find()
-        meter = self._meter
-        assert meter is not None
+        meter, recent, clients = self._meter, self._recent, self._clients
+        assert meter is not None and recent is not None and clients is not None
         again = self._looked
         if again:
             try:
@@ -81,8 +81,7 @@ class Local:
                 self._meter = None
                 raise
         topics = {one.topic: one for one in sorted(meter.topics(), key=lambda one: one.topic)}
-        if again:
-            self._remember(topics, sum(one.requests_s for one in meter.apis()))
+        recent.look()
         self._looked = True
         processes = meter.processes()
         return Facts(
@@ -92,30 +91,23 @@ class Local:
             apis=meter.apis(_API_WINDOW_S),
             processes=processes,
             topics=topics,
-            history=tuple(self._history),
-            of_topics={name: tuple(past) for name, past in self._of_topics.items()},
+            history=tuple(Sample(*one) for one in recent.whole),
+            of_topics={
+                name: tuple(past) for name, past in recent.of_topics.items() if name in topics
+            },
             replaced_s=self._watch(processes),
+            clients=clients.look(),
+            clients_left_out=clients.left_out,
         )
 
     def _find(self) -> None:
         self._data_dir = folder = _folder(self._link, cluster.look(self._link).id)
-        self._meter = Meter(folder)
+        self._meter = meter = Meter(folder)
+        self._recent = Recent(folder)
+        self._clients = Connections(meter.clients)
         self._looked = False
         self._pids = {}
         self._replaced = {}
-
-    def _remember(self, topics: dict[str, TopicRate], requests_s: float) -> None:
-        read = sum(one.out_mb_s for one in topics.values())
-        written = sum(one.in_mb_s for one in topics.values())
-        self._history.append(Sample(written, read, requests_s))
-        for name in self._of_topics.keys() - topics.keys():
-            del self._of_topics[name]
-        for name, one in topics.items():
-            past = self._of_topics.get(name)
-            if past is None and (one.in_mb_s or one.out_mb_s):
-                past = self._of_topics[name] = deque(maxlen=TOPIC_REMEMBERED)
-            if past is not None:
-                past.append((one.in_mb_s, one.out_mb_s))
 
     def _watch(self, processes: list[ProcessRate]) -> dict[str, float]:
         now = time.monotonic()

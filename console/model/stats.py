@@ -15,6 +15,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import Follower
 from appliance.observer.door import NotThere, Observer
 from appliance.observer.snapshot import Api, Partition, Snapshot
+from appliance.ring.client_table import ClientTable
 from console.model.failure import UNREACHABLE, Failure
 
 _MB: Final = 1_000_000
@@ -86,6 +87,11 @@ class Meter:
         self._before: Snapshot | None = None
         self._seconds = max(time.time() - self.started_ms / 1000, 1e-3)
         self._asked: deque[tuple[int, dict[int, Api]]] = deque([(self._now.at_ns, self._now.apis)])
+
+    @property
+    def clients(self) -> ClientTable:
+        """Who is connected."""
+        return self._observer.tables.clients
 
     @property
     def started_ms(self) -> int:
@@ -160,7 +166,7 @@ class Meter:
 
 def _api(key: int, api: Api, seconds: float) -> ApiRate:
     return ApiRate(
-        _api_name(key),
+        api_name(key),
         api.requests,
         _short(api.requests / seconds),
         _short(api.bytes_in / seconds / _MB),
@@ -218,7 +224,8 @@ def _topic(name: str, parts: list[Partition], rates: list[float]) -> TopicRate:
     )
 
 
-def _api_name(key: int) -> str:
+def api_name(key: int) -> str:
+    """As Kafka calls an API key."""
     from kio.schema.index import api_key_map
 
     words = str(api_key_map.get(key, f"api_{key}"))

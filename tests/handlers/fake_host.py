@@ -95,6 +95,9 @@ class FakeHost(Host):
     def coordinate(self, x, index, route, body):
         raise AssertionError("no partition of __consumer_offsets is here")
 
+    def software(self, x, name, version):
+        self.told_software = name, version
+
     def reached(self, x):
         return "localhost", 9092
 

@@ -10,6 +10,7 @@ from appliance.netproc.connection import Connection, Floor, Reception
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.netproc.transport import Plain
 from appliance.ring.arena import UNIT
+from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters
 
 WHY = "its loop is a fake, and a Floor takes a Loop only"
@@ -75,7 +76,11 @@ class FloorPlan:
         self.counts = Counters(table, ioprocs=1, netprocs=1).answers[0]
         watch, config = Stopwatch(None), BrokerConfig()
         committed = memoryview(bytearray(8)).cast("q")
-        self.floor = Floor(self.loop, log, watch, memory, config, self.counts, committed)
+        seen = memoryview(bytearray(ClientTable.bytes_needed(1)))
+        self.clients = ClientTable(seen, 1)
+        self.floor = Floor(
+            self.loop, log, watch, memory, config, self.counts, self.clients.rows[0], committed
+        )
         self.floor.limits.set(100, 100, {})
         self.reception = Served(self.floor, hold)
         self.ends = []

@@ -124,3 +124,30 @@ def test_a_request_begins_when_it_was_seen_and_not_when_the_last_turn_was(rig):
     assert x.deadline_ns == woke + 500_000_000
     client.close()
     world.turn()
+
+
+def test_a_connection_is_seen_with_what_it_has_been_asked_once_a_second(rig):
+    clients = rig.world.memory.clients
+    client, other = rig.world.client(), rig.world.client()
+    for one in (api_versions(), produce(-1), produce(-1), fetch(0)):
+        rig.serve(client, *one)
+    rig.serve(other, *metadata())
+    seen, second = clients.connected()
+    assert (seen.requests, seen.principal, seen.listener) == (0, "ANONYMOUS", "PLAINTEXT")
+    assert seen.address and seen.client_id
+    for connection in list(rig.world.server.floor.open.values()):
+        connection.sweep(rig.world.server.floor.now_ns, 10**15, 10**15)
+    seen, second = clients.connected()
+    assert (seen.requests, seen.last_api, second.requests) == (4, FETCH, 1)
+    asked = (API_VERSIONS, PRODUCE, FETCH, METADATA)
+    whole = [sum(column) for column in zip(*(counted(rig, key) for key in asked), strict=True)]
+    both = ((seen.requests, seen.bytes_in, seen.bytes_out),
+            (second.requests, second.bytes_in, second.bytes_out))  # fmt: skip
+    assert [sum(column) for column in zip(*both, strict=True)] == whole
+    assert seen.produced == counted(rig, PRODUCE)[1]
+    assert seen.fetched == counted(rig, FETCH)[2]
+    rig.serve(other, *metadata())
+    other.sock.close()
+    rig.world.turn()
+    assert [one.row for one in clients.connected()] == [seen.row]
+    assert clients.read(0, second.row).requests == 2, "its last words"

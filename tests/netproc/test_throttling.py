@@ -10,7 +10,7 @@ from appliance.handlers.exchange import Exchange, FileRange
 from appliance.netproc.states import MUTED, OPEN
 from appliance.netproc.throttling import Throttling
 from appliance.netproc.transport import READ
-from appliance.quotas.limits import FETCH, PRODUCE
+from appliance.quotas.limits import FETCH, KINDS, PRODUCE
 from appliance.ring.quota_table import QuotaTable
 from appliance.wire.messages import decode_response
 from appliance.wire.produce import ProduceRequest, encode
@@ -67,6 +67,9 @@ def test_a_produce_over_its_quota_is_told_then_not_read(plan, version):
     assert decoded.throttle_time.total_seconds() == 0.5
     assert connection.state == MUTED
     assert not plan.mask(connection) & READ
+    (seen,) = plan.clients.connected()
+    assert (seen.pause_kind, seen.paused_until_ms) == (KINDS.index(PRODUCE), 50_500)
+    assert (seen.paused_ms, seen.pauses) == (500, 1)
     [(event, fields)] = lines
     assert event[1:] == ("quota-exceeded",)
     assert (fields["entity"], fields["quota"]) == ("client-id=slow", PRODUCE)

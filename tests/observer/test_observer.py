@@ -12,7 +12,7 @@ from appliance.observer import snapshot
 from appliance.observer.door import NotThere, Observer
 from appliance.ring import partition_table as columns
 from appliance.ring.process_table import HEARTBEAT, LONGEST_TURN, NETPROC, READY, Peer
-from appliance.ring.tables import PAGE, Shape, Tables, UnknownTables, read_head
+from appliance.ring.tables import FORMAT, PAGE, Shape, Tables, UnknownTables, read_head
 from benchmarks import batches, requests
 
 SHAPE = Shape(ioprocs=2, netprocs=3, partition_rows=64, quota_windows=11)
@@ -38,7 +38,7 @@ def test_the_head_says_how_the_memory_is_cut():
     made.publish(pid=17, started_ms=99)
     assert read_head(memory) == (17, 99, SHAPE, len(memory))
     memory[8] += 1
-    with pytest.raises(UnknownTables, match="format 2"):
+    with pytest.raises(UnknownTables, match=f"format {FORMAT + 1}"):
         read_head(memory)
     with pytest.raises(UnknownTables, match="small"):
         read_head(memory[: PAGE - 1])

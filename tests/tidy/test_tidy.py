@@ -90,6 +90,7 @@ CORE = (
     "controller",
     "handlers",
     "replication",
+    "history",
 )
 
 

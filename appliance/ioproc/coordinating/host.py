@@ -222,6 +222,10 @@ class CoordinatorHost:
             deadlines = (led.shard.next_deadline_ms for led in self._led.values())
             self.due_ms = min(deadlines, default=NEVER)
 
+    def shards(self) -> list[Shard[Any]]:
+        """Those that serve here."""
+        return [led.shard for led in self._led.values() if led.shard.phase == ACTIVE]
+
     def follow(self, image: MetadataImage) -> None:
         """The image of this process may be another one now."""
         self._image = image

@@ -1,0 +1,105 @@
+"""How far groups are behind: every few seconds, out of what their coordinators keep here and the
+table of partitions, into the table that observers read (`ring/lag_table.py`).
+
+Nobody is asked. A round is done in slices, so it is not of one moment: each topic of a group is.
+Called with the chores.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nlargest
+from time import monotonic_ns
+from typing import Any, Final
+
+from appliance.coordinators.groups.records import OffsetCommitValue
+from appliance.coordinators.groups.shard import GroupShard
+from appliance.coordinators.runtime.shard import ACTIVE, Shard
+from appliance.metadata.follower import Follower
+from appliance.ring.lag_table import ROWS, Lag, LagTable
+from appliance.ring.partition_table import HIGH_WATERMARK, LOG_START, PartitionTable
+
+SLICE_NS: Final = 500_000
+_EVERY_NS: Final = 5_000_000_000
+_SOON_NS: Final = 500_000_000
+"""While there is no group: the first one is told soon."""
+_REST: Final = 400
+"""Times as long as a round took: with very many groups it is a quarter of a percent of a core."""
+_AT_ONCE: Final = 50  # partitions between two looks at the clock
+
+
+class Behind:
+    """region: where in `table` this process writes. shards: those that are led here."""
+
+    def __init__(
+        self,
+        table: LagTable,
+        region: int,
+        partitions: PartitionTable,
+        follower: Follower,
+        shards: Callable[[], Iterable[Shard[Any]]],
+    ) -> None:
+        self._table = table
+        self._region = region
+        self._partitions = partitions
+        self._follower = follower
+        self._shards = shards
+        self._round: Iterator[None] | None = None
+        self._took_ns = 0
+        self._due_ns = 0
+        self._found = False
+
+    def go_on(self, now_ns: int) -> bool:
+        """A slice, when it is time; False when there is more of it at once."""
+        if self._round is None:
+            if now_ns < self._due_ns:
+                return True
+            self._round = self._look()
+            self._took_ns = 0
+        began = monotonic_ns()
+        over = True
+        for _ in self._round:
+            if monotonic_ns() >= began + SLICE_NS:
+                over = False
+                break
+        self._took_ns += monotonic_ns() - began
+        if over:
+            self._round = None
+            rest_ns = _EVERY_NS if self._found else _SOON_NS
+            self._due_ns = now_ns + max(rest_ns, self._took_ns * _REST)
+        return over
+
+    def _look(self) -> Iterator[None]:
+        """The whole round, in pieces."""
+        found: list[Lag] = []
+        seen = 0
+        for shard in list(self._shards()):
+            if not isinstance(shard, GroupShard):
+                continue
+            offsets = shard.state.offsets
+            for group in list(offsets.by_group):
+                if shard.phase != ACTIVE:
+                    break
+                for topic, committed in list(offsets.topics(group).items()):
+                    behind = self._behind(topic, committed)
+                    if behind is not None:
+                        found.append(Lag(behind, group, topic))
+                    seen += len(committed)
+                    if seen >= _AT_ONCE:
+                        seen = 0
+                        yield
+        self._found = bool(found)
+        kept = found if len(found) <= ROWS else nlargest(ROWS, found)
+        self._table.write(self._region, kept, len(found) - len(kept))
+
+    def _behind(self, name: str, committed: Mapping[int, OffsetCommitValue]) -> int | None:
+        """Records, of all partitions that have a commit; None for a topic that is no more."""
+        topic = self._follower.image.topics_by_name.get(name)
+        if topic is None:
+            return None
+        table, rows = self._partitions, self._follower.handles
+        total = 0
+        for partition, value in committed.items():
+            handle = rows.get((topic.topic_id, partition))
+            if handle is not None:
+                first = max(value.offset, table.get(handle, LOG_START))
+                total += max(table.get(handle, HIGH_WATERMARK) - first, 0)
+        return total

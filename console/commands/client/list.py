@@ -1,0 +1,94 @@
+"""`penstock client list`."""
+
+from typing import Any, Final
+
+import click
+
+from console.commands.up import DEFAULT_DATA
+from console.flags.output import formatted
+from console.flags.watch import watched
+from console.model.clients import Connection, connections
+from console.model.failure import OK
+from console.show.figures import age, in_bytes, short
+from console.show.output import Row, emit
+
+_NARROW: Final = (
+    "client_id", "software", "user", "address", "connected", "in", "out", "requests_s",
+    "throttled",
+)  # fmt: skip
+
+
+@click.command("list")
+@click.option(
+    "--data", metavar="DIR", default=DEFAULT_DATA,
+    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
+)  # fmt: skip
+@click.option(
+    "--over", type=click.FloatRange(0, 3600), default=2.0, metavar="SECONDS", show_default=True,
+    help="Rates of the next so many seconds; 0: since each connected.",
+)  # fmt: skip
+@click.option("--throttled", is_flag=True, help="Only who has to wait for a quota just now.")
+@formatted
+@watched
+def command(data: str, over: float, throttled: bool, output: str) -> int:
+    """List the connections of an appliance of this host, without asking it: client id, software and
+    version as the client itself says, principal, address, rates, and who has to wait for which
+    quota and how long.
+
+    IN and OUT are bytes per second on the wire. An appliance counts them once a second. Only the
+    user that runs the appliance may look, and root.
+
+    \b
+    penstock client list -w
+    penstock client list --throttled -o json
+    penstock client list --data /srv/events --over 10
+    """
+    found = [one for one in connections(data, over) if one.throttled_by or not throttled]
+    empty = "nobody is throttled" if throttled else "nobody is connected"
+    rows = [_row(one) if output in ("table", "wide") else _exact(one) for one in found]
+    emit(rows, output, narrow=_NARROW, name="client_id", empty=empty)
+    return OK
+
+
+def _exact(one: Connection) -> Row:
+    told: dict[str, Any] = {
+        "client_id": one.client_id,
+        "software": one.software,
+        "version": one.version,
+        "user": one.user,
+        "address": one.address,
+        "listener": one.listener,
+        "connected_s": round(one.connected_s, 1),
+        "requests": one.requests,
+        "requests_s": round(one.requests_s, 3),
+        "in_bytes": one.in_bytes,
+        "in_s": round(one.in_s, 1),
+        "out_bytes": one.out_bytes,
+        "out_s": round(one.out_s, 1),
+        "produced_s": round(one.produced_s, 1),
+        "fetched_s": round(one.fetched_s, 1),
+        "last_api": one.last_api,
+        "throttled_by": one.throttled_by,
+        "throttled_ms": one.throttled_ms,
+        "pauses": one.pauses,
+        "paused_ms": one.paused_ms,
+    }
+    return told
+
+
+def _row(one: Connection) -> Row:
+    waits = f"{one.throttled_ms / 1000:.1f} s, {one.throttled_by}" if one.throttled_by else None
+    return {
+        "client_id": one.client_id,
+        "software": f"{one.software} {one.version}".strip() or None,
+        "user": one.user,
+        "address": one.address,
+        "listener": one.listener,
+        "connected": age(one.connected_s),
+        "in": in_bytes(one.in_s),
+        "out": in_bytes(one.out_s),
+        "requests_s": short(one.requests_s),
+        "last_api": one.last_api or None,
+        "throttled": waits,
+        "pauses": one.pauses,
+    }

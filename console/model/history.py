@@ -1,0 +1,264 @@
+"""What an appliance of this host did in the last ten minutes and the last day, as it wrote it down
+itself (`appliance/history`): read from its file, whether it runs or not, and nobody is asked.
+
+    past = history.read(data_dir)
+    past.whole(SECONDS).rates("bytes_in")      Series of times and bytes per second
+    past.topic("orders", MINUTES).rates(…)     the same of one topic
+    past.clients()                             Client → Past[Use], second by second
+    past.lags()                                (group, topic) → Series of records, minute by minute
+
+Times are seconds of the wall clock; a Series never decreases in time. A moment in which a topic or
+client did nothing is there with 0, as long as the appliance ran; where it did not run, there is
+nothing.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from appliance.base.errors import StorageFailed
+from appliance.base.os_disk import OsDisk
+from appliance.history.format import MINUTE, SECOND, UnknownHistory
+from appliance.history.reading import HistoryReader, Many, Moment
+from appliance.history.samples import Api, Process, Traffic, Use, Whole
+from appliance.history.samples import Disk as DiskSample
+from console.model.failure import Failure
+
+SECONDS: Final = SECOND
+"""One sample a second, for ten minutes."""
+MINUTES: Final = MINUTE
+"""One a minute, for a day."""
+
+WHOLE_KEPT: Final = 600
+TOPIC_KEPT: Final = 120
+"""How many looks `Recent` remembers of all, and of each topic."""
+
+N = TypeVar("N", bound=tuple[Any, ...])
+
+
+@dataclass(slots=True, frozen=True)
+class Series:
+    """Values at times, the oldest first. times: seconds, wall clock, at the end of what a value is
+    about."""
+
+    times: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+
+    def since(self, at: float) -> "Series":
+        """What is not older than that."""
+        first = next((n for n, when in enumerate(self.times) if when >= at), len(self.times))
+        return Series(self.times[first:], self.values[first:])
+
+
+@dataclass(slots=True, frozen=True)
+class Past(Generic[N]):
+    """Samples of one thing. spans: how many seconds each is about. told: named tuples
+    (`appliance/history/samples.py`), amounts of the whole span."""
+
+    times: tuple[float, ...]
+    spans: tuple[float, ...]
+    told: tuple[N, ...]
+
+    def rates(self, field: str) -> Series:
+        """One field of the samples, per second."""
+        pairs = zip(self.told, self.spans, strict=True)
+        return Series(self.times, tuple(getattr(one, field) / span for one, span in pairs))
+
+    def levels(self, field: str) -> Series:
+        """One field of the samples as it is: a latency, a size, a share of a CPU."""
+        return Series(self.times, tuple(getattr(one, field) for one in self.told))
+
+    def amounts(self, field: str) -> tuple[float, ...]:
+        """One field of the samples as it is, without times."""
+        return tuple(getattr(one, field) for one in self.told)
+
+
+@dataclass(slots=True, frozen=True)
+class Of(Generic[N]):
+    """The same of several things. left_out: of how many others there was most traffic at a time
+    than could be kept, so that nothing is known of them then."""
+
+    of: Mapping[Any, Past[N]] = field(default_factory=dict)
+    left_out: int = 0
+
+
+class History:
+    """One look at what was written down. Each method reads what it tells; nothing else is kept."""
+
+    def __init__(self, data_dir: str) -> None:
+        """Raises Failure: there is none."""
+        try:
+            self._reader = HistoryReader(OsDisk(), data_dir)
+        except (UnknownHistory, StorageFailed) as why:
+            raise Failure(
+                f"what it did before is not known: {why}",
+                "it is kept by an appliance from its first minute on", name="NO_HISTORY",
+            ) from None  # fmt: skip
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._reader.close()
+
+    def whole(self, step: int, newest: int = 0) -> Past[Whole]:
+        """All of the appliance. newest: so many samples at most, 0 for all."""
+        return _past(self._reader.whole(step, newest))
+
+    def topics(self, step: int, newest: int = 0) -> Of[Traffic]:
+        """Topic → what went through it, at every moment at which the appliance ran."""
+        return self._filled(self._reader.topics(step, newest), step, newest, Traffic())
+
+    def topic(self, name: str, step: int, newest: int = 0) -> Past[Traffic]:
+        """One topic; nothing but zeros when it is not known."""
+        found = self._reader.topics(step, newest)
+        alone = Many({name: found.of.get(name, ())}, found.left_out)
+        return self._filled(alone, step, newest, Traffic()).of[name]
+
+    def clients(self, newest: int = 0) -> Of[Use]:
+        """Client → what it did, second by second for ten minutes."""
+        return self._filled(self._reader.clients(SECONDS, newest), SECONDS, newest, Use())
+
+    def lags(self) -> dict[tuple[str, str], Series]:
+        """(group, topic) → records behind, minute by minute for a day, where it is known."""
+        found = self._reader.lags(MINUTES).of
+        return {
+            who: Series(tuple(_at(one) for one in told), tuple(float(one.value) for one in told))
+            for who, told in found.items()
+        }
+
+    def apis(self, step: int, newest: int = 0) -> dict[int, Past[Api]]:
+        """API key → what was asked and how long it took, when it was asked."""
+        return {key: _past(told) for key, told in self._reader.apis(step, newest).of.items()}
+
+    def processes(self, step: int, newest: int = 0) -> dict[tuple[int, int], Past[Process]]:
+        """(kind, index) → what a process used."""
+        return {key: _past(told) for key, told in self._reader.processes(step, newest).of.items()}
+
+    def disks(self, step: int) -> dict[int, Past[DiskSample]]:
+        """Number of the log folder → how full its disk was."""
+        return {key: _past(told) for key, told in self._reader.disks(step).of.items()}
+
+    def _filled(self, found: Many[Any, N], step: int, newest: int, nothing: N) -> Of[N]:
+        """With `nothing` at the moments in which a thing did nothing."""
+        moments = self._reader.whole(step, newest)
+        times = tuple(_at(one) for one in moments)
+        spans = tuple(_span(one) for one in moments)
+        filled = {}
+        for key, told in found.of.items():
+            values = {one.at_ms: one.value for one in told}
+            each = tuple(values.get(one.at_ms, nothing) for one in moments)
+            filled[key] = Past(times, spans, each)
+        return Of(filled, found.left_out)
+
+
+def read(data_dir: str) -> History:
+    """The history in a data folder. Raises Failure."""
+    return History(data_dir)
+
+
+def _past(moments: Sequence[Moment[N]]) -> Past[N]:
+    return Past(
+        tuple(_at(one) for one in moments),
+        tuple(_span(one) for one in moments),
+        tuple(one.value for one in moments),
+    )
+
+
+def _at(moment: Moment[Any]) -> float:
+    return moment.at_ms / 1000
+
+
+def _span(moment: Moment[Any]) -> float:
+    return max(moment.span_ms, 1) / 1000
+
+
+class Recent:
+    """The last seconds of an appliance that runs: each look reads only what is new since the one
+    before. whole: MB (10^6 bytes) in and out, and requests, per second; of_topics: MB/s in and out
+    of each topic that had any, all at the same moments."""
+
+    def __init__(self, data_dir: str) -> None:
+        self._data_dir = data_dir
+        self._seen_ms = 0
+        self.whole: deque[tuple[float, float, float]] = deque(maxlen=WHOLE_KEPT)
+        self.of_topics: dict[str, deque[tuple[float, float]]] = {}
+
+    def look(self) -> None:
+        """Where there is no history, or none yet, nothing is new."""
+        newest = WHOLE_KEPT
+        if self._seen_ms:
+            newest = max(1, min(newest, int(time.time() - self._seen_ms / 1000) + 3))
+        try:
+            reader = HistoryReader(OsDisk(), self._data_dir)
+        except (UnknownHistory, StorageFailed):
+            return
+        try:
+            moments = [m for m in reader.whole(SECONDS, newest) if m.at_ms > self._seen_ms]
+            topics = reader.topics(SECONDS, min(newest, TOPIC_KEPT)).of if moments else {}
+        finally:
+            reader.close()
+        told = {
+            name: {one.at_ms: (_mb_s(one, 0), _mb_s(one, 1)) for one in each}
+            for name, each in topics.items()
+        }
+        for moment in moments:
+            requests_s = moment.per_second(moment.value.requests)
+            self.whole.append((_mb_s(moment, 0), _mb_s(moment, 1), requests_s))
+            self._seen_ms = moment.at_ms
+        for name in told:
+            self.of_topics.setdefault(name, deque(maxlen=TOPIC_KEPT))
+        for name, past in self.of_topics.items():
+            known = told.get(name, {})
+            past.extend(known.get(m.at_ms, (0.0, 0.0)) for m in moments[-TOPIC_KEPT:])
+
+
+def _mb_s(moment: Moment[Any], field: int) -> float:
+    return moment.per_second(moment.value[field]) / 1e6
+
+
+# Forecast -------------------------------------------------------------------------------------
+
+_LEAST_S: Final = 600.0
+"""Of less history nobody tells a disk's future."""
+_FAR_S: Final = 365 * 86400.0
+
+
+@dataclass(slots=True, frozen=True)
+class Forecast:
+    """When a disk is full. full_s: in so many seconds from now, None when not at this rate.
+    slope: bytes per second by which it fills, or less than 0. known_s: how much history that is
+    said from; 0: too little to say anything."""
+
+    full_s: float | None
+    slope: float
+    known_s: float
+
+
+def forecast(disk: Past[DiskSample], now: float | None = None) -> Forecast:
+    """By the slope of what is used, through the first and last third of what is known: retention
+    works in steps, and a line through all points would follow the largest one."""
+    now = time.time() if now is None else now
+    used = [
+        (at, float(one.total - one.free), one.free)
+        for at, one in zip(disk.times, disk.told, strict=True)
+        if one.total and at <= now
+    ]
+    known_s = used[-1][0] - used[0][0] if used else 0.0
+    if known_s < _LEAST_S:
+        return Forecast(None, 0.0, 0.0)
+    third = max(len(used) // 3, 1)
+    (began, first), (ended, last) = _middle(used[:third]), _middle(used[-third:])
+    slope = (last - first) / max(ended - began, 1.0)
+    if slope <= 0:
+        return Forecast(None, slope, known_s)
+    full_s = used[-1][2] / slope - (now - used[-1][0])
+    return Forecast(max(full_s, 0.0) if full_s < _FAR_S else None, slope, known_s)
+
+
+def _middle(points: Sequence[tuple[float, float, int]]) -> tuple[float, float]:
+    return (
+        math.fsum(one[0] for one in points) / len(points),
+        math.fsum(one[1] for one in points) / len(points),
+    )

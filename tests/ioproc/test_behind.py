@@ -1,0 +1,101 @@
+"""How far groups are behind, as it is told to whoever looks: of what is committed and what is
+there, in slices."""
+
+from types import SimpleNamespace
+
+from appliance.base.ids import TopicId
+from appliance.coordinators.groups.records import OffsetCommitValue
+from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.groups.shard import GroupShard
+from appliance.ioproc.behind import Behind
+from appliance.metadata.image import MetadataImage
+from appliance.ring import lag_table
+from appliance.ring.lag_table import LagTable
+from appliance.ring.partition_table import HIGH_WATERMARK, LOG_START, PartitionTable
+
+SECOND_NS = 1_000_000_000
+
+
+class World:
+    def __init__(self, partitions=4):
+        table = memoryview(bytearray(PartitionTable.bytes_needed(2000)))
+        self.partitions = PartitionTable(table, 2000)
+        topic_id = TopicId(b"t" * 16)
+        rows = {(topic_id, n): self.partitions.add(topic_id, n) for n in range(partitions)}
+        for handle in rows.values():
+            self.partitions.set(handle, HIGH_WATERMARK, 100)
+        self.rows = list(rows.values())
+        topic = SimpleNamespace(topic_id=topic_id)
+        follower = SimpleNamespace(
+            image=SimpleNamespace(topics_by_name={"orders": topic}),
+            handles=rows,
+        )
+        shard = GroupShard(0, Settings(), MetadataImage(), lambda: b"m" * 16)
+        shard.activate(0)
+        self.shard = shard
+        self.lags = LagTable(memoryview(bytearray(LagTable.bytes_needed(1))), 1)
+        self.behind = Behind(self.lags, 0, self.partitions, follower, lambda: [shard])
+        self.now_ns = SECOND_NS
+
+    def commit(self, group, partition, offset, topic="orders"):
+        value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=0)
+        self.shard.state.offsets.put(group, topic, partition, value)
+
+    def told(self):
+        """After the next round."""
+        self.now_ns += 10 * SECOND_NS
+        slices = 1
+        while not self.behind.go_on(self.now_ns):
+            slices += 1
+        return self.lags.read()
+
+
+def test_a_group_is_behind_by_what_can_be_read_and_is_not_committed():
+    world = World()
+    assert world.told() == ({}, 0)
+    world.commit("billing", 0, 100)
+    assert world.told() == ({("billing", "orders"): 0}, 0)
+    world.commit("billing", 1, 40)
+    world.commit("mail", 3, 10)
+    world.partitions.set(world.rows[3], LOG_START, 30)  # what retention took is not to be read
+    assert world.told() == ({("billing", "orders"): 60, ("mail", "orders"): 70}, 0)
+    world.commit("mail", 3, 200)
+    world.commit("mail", 7, 0)  # there is no such partition any more
+    world.commit("old", 0, 0, topic="deleted")
+    assert world.told() == ({("billing", "orders"): 60, ("mail", "orders"): 0}, 0)
+
+
+def test_with_too_many_groups_those_furthest_behind_are_told():
+    world = World()
+    for n in range(lag_table.ROWS + 64):
+        world.commit(f"g{n}", n % 4, n % 100)
+    found, left_out = world.told()
+    assert (len(found), left_out) == (lag_table.ROWS, 64)
+    assert min(found.values()) >= 100 - 100 * (lag_table.ROWS + 63) // (lag_table.ROWS + 64)
+
+
+def test_a_round_is_done_in_slices_and_groups_may_go_meanwhile(monkeypatch):
+    monkeypatch.setattr("appliance.ioproc.behind.SLICE_NS", 0)
+    world = World(partitions=200)
+    for n in range(20):
+        for partition in range(60):
+            world.commit(f"g{n}", partition, 0)
+    slices = 0
+    while not world.behind.go_on(world.now_ns):
+        slices += 1
+        world.shard.state.offsets.by_group.pop(f"g{19 - slices}", None)
+    found, _ = world.lags.read()
+    assert slices > 5 and 0 < len(found) < 20
+    assert set(found.values()) == {6000}
+
+
+def test_it_rests_between_rounds():
+    world = World()
+    world.told()
+    world.commit("billing", 0, 0)
+    assert world.told() == ({("billing", "orders"): 100}, 0)
+    world.commit("billing", 0, 50)
+    assert world.behind.go_on(world.now_ns + SECOND_NS)
+    assert world.lags.read() == ({("billing", "orders"): 100}, 0)
+    world.shard.resign()
+    assert world.told() == ({}, 0)
