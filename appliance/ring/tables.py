@@ -110,7 +110,8 @@ def read_head(memory: memoryview) -> Head:
     """What the head at the start of `memory` says. Raises UnknownTables."""
     if len(memory) < PAGE:
         raise UnknownTables("it is too small")
-    words = memory[: _HEAD * 8].cast("q")
+    with memory[: _HEAD * 8] as part, part.cast("q") as view:
+        words = view.tolist()
     if words[0] != _MAGIC:
         raise UnknownTables("the appliance is just starting")
     if words[1] != FORMAT:

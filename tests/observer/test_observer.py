@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.base.ids import TopicId
-from appliance.observer import snapshot
+from appliance.observer import door, snapshot
 from appliance.observer.door import NotThere, Observer
 from appliance.ring import partition_table as columns
 from appliance.ring.process_table import HEARTBEAT, LONGEST_TURN, NETPROC, READY, Peer
@@ -209,3 +209,14 @@ def test_after_a_killed_netproc_counts_go_on(fresh_appliance):
     (successor,) = [one for one in after.processes if one.name == "netproc-0"]
     assert successor.pid != netproc.pid
     assert successor.turns > netproc.turns
+
+
+def test_tables_of_another_version_are_refused_in_words(tmp_path, monkeypatch):
+    memory, made = tables()
+    made.publish(pid=17, started_ms=99)
+    memory[8] += 1
+    path = tmp_path / "segment"
+    path.write_bytes(memory)
+    monkeypatch.setattr(door, "segment", lambda data_dir: str(path))
+    with pytest.raises(NotThere, match="cannot be read: its tables have format"):
+        Observer(str(tmp_path))
