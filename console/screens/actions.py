@@ -9,12 +9,14 @@ from typing import Final
 
 from textual.binding import Binding, BindingType
 
-from console.screens.places import GROUPS, LISTS, LOG, OVERVIEW, TOPICS
+from console.screens.places import GROUPS, LISTS, LOG, OVERVIEW, QUOTAS, TOPICS
 
 APP: Final = "everywhere"
 ROWS: Final = "in a table"
 ONE_TOPIC: Final = "in a topic"
-SCOPES: Final = (APP, ROWS, ONE_TOPIC)
+ALL_QUOTAS: Final = "in Quotas"
+ONE_CLIENT: Final = "in a client's quotas"
+SCOPES: Final = (APP, ROWS, ONE_TOPIC, ALL_QUOTAS, ONE_CLIENT)
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,6 +38,7 @@ _SEEN: Final = {
     OVERVIEW: "What needs attention, rates, latencies, processes.",
     TOPICS: "Every topic with its size and traffic.",
     GROUPS: "Every consumer group with its lag.",
+    QUOTAS: "Every quota with its use, and who is throttled.",
     LOG: "What the console asked, as command lines.",
 }
 _SHOWN: Final = {
@@ -82,6 +85,11 @@ ACTIONS: Final = (
            palette=False),
     Action("changed", ("c",), "Changed", "Only settings with a value of the topic's own, or all.",
            ONE_TOPIC, footer=True, palette=False),
+    *(
+        Action("describe", ("d",), "Whose quota", "Which quotas hold for a client: type who.",
+               scope, footer=True, palette=False)
+        for scope in (ALL_QUOTAS, ONE_CLIENT)
+    ),
 )  # fmt: skip
 
 

@@ -29,6 +29,8 @@ from console.screens.overview import OverviewView
 from console.screens.palette import Everything
 from console.screens.places import HOME, LISTS, LOG, History, NoPlace, Place
 from console.screens.prompt import FILTER, JUMP, Prompt
+from console.screens.quota import QuotaView
+from console.screens.quotas import QuotasView
 from console.screens.rows import Rows
 from console.screens.sources import Source
 from console.screens.topic import TopicView
@@ -50,6 +52,8 @@ _VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.TOPIC: TopicView,
     places.GROUPS: GroupsView,
     places.GROUP: GroupView,
+    places.QUOTAS: QuotasView,
+    places.QUOTA: QuotaView,
 }
 
 

@@ -6,13 +6,25 @@ from typing import Final
 
 from console.called import typed
 from console.model.link import DEFAULT_BOOTSTRAP
-from console.screens.places import GROUP, GROUPS, LOG, OVERVIEW, TOPIC, TOPICS, Place
+from console.model.quota_rules import client_of, flags
+from console.screens.places import (
+    GROUP,
+    GROUPS,
+    LOG,
+    OVERVIEW,
+    QUOTA,
+    QUOTAS,
+    TOPIC,
+    TOPICS,
+    Place,
+)
 
 _LINES: Final = {
     TOPICS: "penstock topic list -o wide",
     TOPIC: "penstock topic describe {} -a",
     GROUPS: "penstock group list -o wide",
     GROUP: "penstock group describe {}",
+    QUOTAS: "penstock quota list",
     LOG: "penstock console log",
 }
 
@@ -23,6 +35,11 @@ def line(place: Place, bootstrap: str, data_dir: str) -> str:
         if data_dir:
             return typed(f"penstock stats -w --data {quoted(data_dir)}")
         return asking("penstock topic list -o wide", bootstrap)
+    if place.kind == QUOTA:
+        words = flags(client_of(place.name).entity)
+        return asking(f"penstock quota explain {' '.join(map(quoted, words))}", bootstrap)
+    if place.kind == QUOTAS and data_dir:
+        return asking("penstock quota usage -w", bootstrap)
     return asking(_LINES[place.kind].format(quoted(place.name)), bootstrap)
 
 

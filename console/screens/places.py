@@ -3,22 +3,28 @@
 from dataclasses import dataclass
 from typing import Final
 
+from console.model.failure import Failure
+from console.model.quota_rules import client_of
+
 OVERVIEW: Final = "overview"
 TOPICS: Final = "topics"
 TOPIC: Final = "topic"
 GROUPS: Final = "groups"
 GROUP: Final = "group"
+QUOTAS: Final = "quotas"
+QUOTA: Final = "quota"
 LOG: Final = "log"
 
-LISTS: Final = (OVERVIEW, TOPICS, GROUPS, LOG)
+LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, LOG)
 """In the order of their tabs and of the keys 1, 2, …"""
-_ABOVE: Final = {TOPIC: TOPICS, GROUP: GROUPS}
+_ABOVE: Final = {TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS}
 _MOST: Final = 100
 
 
 @dataclass(slots=True, frozen=True)
 class Place:
-    """kind: one of the above. name: of the topic or group, "" elsewhere."""
+    """kind: one of the above. name: of the topic or group; for QUOTA who the client is, as
+    `quota_rules.Client.text` has it; "" elsewhere."""
 
     kind: str
     name: str = ""
@@ -83,14 +89,23 @@ def jump(text: str) -> Place:
     name = name.strip()
     kinds = [kind for kind in LISTS if word and kind.startswith(word)]
     if not kinds:
-        raise NoPlace(f"there is no {word!r}: {', '.join(LISTS)}, topic NAME, group NAME")
+        raise NoPlace(
+            f"there is no {word!r}: {', '.join(LISTS)}, topic NAME, group NAME, quota WHO"
+        )
     kind = kinds[0]
     if not name:
         return Place(kind)
     for one, above in _ABOVE.items():
         if above == kind:
-            return Place(one, name)
-    raise NoPlace(f"{kind} takes no name: topic NAME and group NAME do")
+            return Place(one, _client(name) if one == QUOTA else name)
+    raise NoPlace(f"{kind} takes no name: topic NAME, group NAME and quota WHO do")
+
+
+def _client(text: str) -> str:
+    try:
+        return client_of(text).text
+    except Failure as wrong:
+        raise NoPlace(f"{wrong.message}: {wrong.hint}" if wrong.hint else wrong.message) from None
 
 
 def keeps(filter_text: str, name: str) -> bool:

@@ -7,7 +7,7 @@ from textual.containers import Horizontal
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from console.screens.places import GROUP, TOPIC
+from console.screens.places import GROUP, QUOTA, TOPIC
 from console.screens.view import Words
 
 JUMP = ":"
@@ -15,7 +15,8 @@ FILTER = "/"
 
 
 class Names(Suggester):
-    """Goes on with the first name that begins like what is typed behind `topic` or `group`."""
+    """Goes on with the first name that begins like what is typed behind `topic`, `group` or
+    `quota`."""
 
     def __init__(self, names: Callable[[], Mapping[str, list[str]]]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -24,7 +25,7 @@ class Names(Suggester):
     async def get_suggestion(self, value: str) -> str | None:
         """The whole line, None when nothing begins so."""
         word, space, begun = value.partition(" ")
-        kind = TOPIC if "topics".startswith(word) else GROUP if "groups".startswith(word) else ""
+        kind = next((one for one in (TOPIC, GROUP, QUOTA) if f"{one}s".startswith(word)), "")
         if not (word and space and begun and kind):
             return None
         names = self._names().get(kind, [])
@@ -49,7 +50,7 @@ class Prompt(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Words()
-        yield Input(suggester=Names(self._names), compact=True)
+        yield Input(suggester=Names(self._names), compact=True, select_on_focus=False)
 
     @property
     def is_open(self) -> bool:

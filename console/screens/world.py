@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from console.model import cluster, configs, disk, topics
+from console.model import cluster, configs, disk, quotas, topics
 from console.model.cluster import Cluster, Seen
 from console.model.expiry import Risk
 from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
 from console.model.link import Link, asking
 from console.model.local import Facts, Local
 from console.screens import lines
-from console.screens.places import GROUP, GROUPS, OVERVIEW, TOPIC, TOPICS, Place
+from console.screens.places import GROUP, GROUPS, OVERVIEW, QUOTA, QUOTAS, TOPIC, TOPICS, Place
 from console.screens.sources import Source
 
 T = TypeVar("T")
@@ -60,6 +60,9 @@ class World:
             "unread records that expire", command("penstock group lag"),
             self._asking(lambda _: self._watch.risks()), every_s=15, retry_s=5,
         )  # fmt: skip
+        self.quotas: Source[quotas.Seen] = Source(
+            "quotas", command("penstock quota usage"), self._asking(quotas.look), every_s=1
+        )
         self._details: dict[Place, Source[Any]] = {}
 
     @property
@@ -85,6 +88,8 @@ class World:
             found.append(self.topics)
         if here.kind == GROUPS:
             found.append(self.groups)
+        if here.kind in (QUOTAS, QUOTA):
+            found.append(self.quotas)
         if here.kind in (TOPIC, GROUP):
             found.append(self.detail(here))
         return found
@@ -95,6 +100,8 @@ class World:
             return self.detail(here)
         if here.kind == GROUPS:
             return self.groups
+        if here.kind in (QUOTAS, QUOTA):
+            return self.quotas
         if here.kind in (OVERVIEW, TOPICS):
             return self.topics if self.is_foreign else self.facts
         return self.cluster
@@ -115,15 +122,17 @@ class World:
         return source
 
     def names(self) -> dict[str, list[str]]:
-        """Names of topics and groups that were seen: TOPIC and GROUP → names."""
+        """Names that were seen: TOPIC, GROUP and QUOTA → names."""
         facts, seen, known = (
             self.facts.shown.value,
             self.topics.shown.value,
             self.groups.shown.value,
         )
+        used = self.quotas.shown.value
         return {
             TOPIC: sorted(facts.topics if facts is not None else seen or ()),
             GROUP: [one.name for one in known.listed] if known is not None else [],
+            QUOTA: quotas.clients(used) if used is not None else [],
         }
 
     def _command(self, words: str) -> str:

@@ -6,7 +6,7 @@ from textual.color import Color
 
 from console.model.link import Link
 from console.screens.app import ConsoleApp
-from console.screens.places import HOME
+from console.screens.places import HOME, LISTS
 
 SMALL, LARGE = (80, 24), (200, 50)
 _LIMIT_S = 30.0
@@ -61,6 +61,11 @@ class Seat:
 
     async def type(self, text):
         await self.press(*text)
+
+
+def tab(kind):
+    """The key that leads to a list."""
+    return str(LISTS.index(kind) + 1)
 
 
 def _contrast(one, other):

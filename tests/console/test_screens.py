@@ -6,12 +6,14 @@ import socket
 import pytest
 
 from console.model.failure import Failure
-from console.screens.actions import ACTIONS, APP, ONE_TOPIC, ROWS
+from console.screens.actions import ACTIONS, ALL_QUOTAS, APP, ONE_CLIENT, ONE_TOPIC, ROWS
 from console.screens.app import ConsoleApp
 from console.screens.places import LISTS, Place
+from console.screens.quota import QuotaView
+from console.screens.quotas import QuotasView
 from console.screens.rows import Rows
 from console.screens.topic import TopicView
-from tests.console.seat import LARGE, SMALL, reading, sit
+from tests.console.seat import LARGE, SMALL, reading, sit, tab
 from tests.console_process import typing
 
 
@@ -96,7 +98,7 @@ def test_the_members_of_a_group_are_shown(filled):
 def test_where_somebody_was_is_remembered(filled):
     async def act(seat):
         app = seat.app
-        await seat.press("2", "4", "[")
+        await seat.press("2", tab("log"), "[")
         await seat.until(lambda: app.here == Place("topics"))
         await seat.press("]")
         await seat.until(lambda: app.here == Place("log"))
@@ -184,7 +186,7 @@ def test_what_is_copied_is_the_command_line(filled):
         await seat.press("2", "y")
         await seat.sees("copied: ")
         assert seat.app.clipboard.endswith(f"topic list -o wide -b {filled.bootstrap}")
-        await seat.press("4")
+        await seat.press(tab("log"))
         await seat.sees("copied", "counters", "topic list -o wide")
 
     sit(filled.bootstrap, act, size=LARGE)
@@ -237,7 +239,7 @@ def test_an_appliance_that_is_lost_is_shown_again_when_it_is_back(fresh_applianc
         appliance.start()
         await seat.sees("Nothing needs attention", "netproc-0")
         await seat.until(lambda: "●" in seat.lines()[0])
-        await seat.press("4")
+        await seat.press(tab("log"))
         await seat.sees(f"{appliance.bootstrap} cannot be reac", "has ended")
 
     sit(appliance.bootstrap, act)
@@ -291,12 +293,15 @@ def test_nothing_can_be_changed_through_its_link(filled):
 
 
 def test_every_action_is_there_once_and_has_its_method():
-    owners = {APP: ConsoleApp, ROWS: Rows, ONE_TOPIC: TopicView}
+    owners = {
+        APP: ConsoleApp, ROWS: Rows, ONE_TOPIC: TopicView, ALL_QUOTAS: QuotasView,
+        ONE_CLIENT: QuotaView,
+    }  # fmt: skip
     for one in ACTIONS:
         method = f"action_{one.call.partition('(')[0]}"
         assert callable(getattr(owners[one.scope], method, None)), one
         assert one.title and one.about.endswith("."), one
         assert len(one.about) <= 58, f"help has no room for: {one.about}"
-    for scope in (ROWS, ONE_TOPIC):
+    for scope in (ROWS, ONE_TOPIC, ALL_QUOTAS, ONE_CLIENT):
         keys = [key for one in ACTIONS if one.scope in (APP, scope) for key in one.keys]
         assert len(keys) == len(set(keys)), "a key does one thing"

@@ -1,8 +1,11 @@
 """Names, settings and errors that want to paint the console's screen, or to break it: they are
 shown as text, whatever is in them."""
 
+from itertools import cycle
+
 import pytest
 
+from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
 from console.model.configs import Setting
 from console.model.disk import LogFolder
 from console.model.expiry import LOST, Risk
@@ -11,12 +14,14 @@ from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
 from console.model.groups import Group, Listed, Member
 from console.model.lag import Position
 from console.model.local import Facts, Sample
+from console.model.quota_rules import Client
+from console.model.quotas import Seen, Usage
 from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.topics import Partition, Topic
-from console.screens.places import Place
+from console.screens.places import LISTS, Place
 from console.screens.world import TopicSeen
-from tests.console.seat import LARGE, SMALL, sit
+from tests.console.seat import LARGE, SMALL, sit, tab
 
 MOST = (1 << 63) - 1
 HOSTILE = (
@@ -44,6 +49,18 @@ NUMBERS = (0, 1, -1, MOST, -MOST - 1)
 
 def position(name, n):
     return Position(name, MOST, n, n, n, n, float(MOST), name, name, name)
+
+
+def quotas_seen():
+    """Quotas of such names, and their use."""
+    entities = [((kind, name),) for kind in ("client-id", "user", "ip") for name in HOSTILE]
+    kinds = (PRODUCE, CONNECTION, "[/]")
+    values = {kind: float(n) for kind, n in zip(kinds, NUMBERS[1:], strict=False)}
+    usage = [
+        Usage(kind, name, name, None, 1e30, 1e-30, 1e30, MOST, MOST, MOST, MOST, entity_text(one))
+        for one, name, kind in zip(entities, HOSTILE, cycle(kinds), strict=False)
+    ]
+    return Seen(dict.fromkeys([*entities, (("client-id", None),)], values), tuple(usage))
 
 
 def answers():
@@ -84,6 +101,7 @@ def answers():
             {one: GroupCount(MOST, MOST, MOST, float(MOST), past) for one in HOSTILE},
         ),
         "risks": risks,
+        "quotas": quotas_seen(),
         "topic": TopicSeen(Topic("[/red]", "[/]", True, MOST, MOST, MOST, partitions), setting),
         "group": GroupSeen(
             Group("[/red]", "\x1b[2J", "[/]", "[b", MOST, members),
@@ -99,7 +117,7 @@ def told(answer):
 
     def prepare(app):
         world = app.world
-        for name in ("facts", "folders", "groups", "risks"):
+        for name in ("facts", "folders", "groups", "risks", "quotas"):
             getattr(world, name).ask = lambda name=name: answer[name]
         world._topic = lambda name: answer["topic"]
         world._group = lambda name: answer["group"]
@@ -110,6 +128,7 @@ def told(answer):
 PLACES = (
     Place("overview"), Place("topics"), Place("topic", "[/red]"), Place("groups"),
     Place("group", "[@click=app.quit]x[/]"), Place("group", "\x1b]0;\udcff"), Place("log"),
+    Place("quotas"), Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
 )  # fmt: skip
 
 
@@ -151,13 +170,14 @@ def test_whatever_an_error_says_is_shown_as_text(appliance, name):
         raise ValueError(name)
 
     def prepare(app):
-        for source in (app.world.cluster, app.world.facts, app.world.folders):
+        world = app.world
+        for source in (world.cluster, world.facts, world.folders, world.quotas):
             source.ask = fail
-        app.world.groups.ask = fault
+        world.groups.ask = fault
 
     async def act(seat):
-        for key in ("2", "3", "4", "1"):
-            await seat.press(key)
+        for kind in (*LISTS[1:], LISTS[0]):
+            await seat.press(tab(kind))
             here = seat.app.here
             await seat.until(lambda here=here: seat.app.world.main(here).shown.failure is not None)
             assert all(char.isprintable() for line in seat.lines() for char in line)

@@ -1,0 +1,130 @@
+"""One client: which quotas hold for it, and which rule gives them."""
+
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from appliance.quotas.limits import Entity, entity_text
+from console.model.quota_rules import Rule, client_of, explained, together
+from console.model.quota_values import KINDS, brief, shown
+from console.model.quotas import Seen, Usage, usage_of
+from console.screens.actions import ONE_CLIENT, bindings
+from console.screens.quotas import ask_whose, share, throttled
+from console.screens.rows import Cell, Column, Rows
+from console.screens.view import View, Words
+from console.show.figures import NOT_KNOWN
+
+_HOLDS: Final = (
+    Column("QUOTA", 11),
+    Column("LIMIT", 10, right=True),
+    Column("GIVEN BY", 0),
+    Column("RATE", 10, right=True),
+    Column("USED", 6, right=True),
+    Column("WAITS", 7, right=True),
+    Column("FOR", 9, right=True, from_width=100),
+    Column("COUNTED TOGETHER", 40, from_width=140),
+)
+_ORDER: Final = (
+    Column("", 1, right=True),
+    Column("RULE, THE STRONGEST FIRST", 0),
+    Column("PRODUCE", 10, right=True),
+    Column("FETCH", 10, right=True),
+    Column("REQUEST", 7, right=True),
+    Column("MUTATIONS", 9, right=True),
+)
+_ORDER_OF_IP: Final = (*_ORDER[:2], Column("CONNECTIONS", 11, right=True))
+
+
+class QuotaView(View):
+    """Two tables, Tab goes from one to the other."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ONE_CLIENT)
+    DEFAULT_CSS = """
+    QuotaView #holds { height: 6; }
+    QuotaView #order { height: 1fr; border-top: solid $foreground 20%; }
+    QuotaView #about { height: 2; padding: 0 1; color: $text-muted; }
+    """
+
+    def compose(self) -> ComposeResult:
+        self._client = client_of(self.place.name)
+        yield Words(name="summary", classes="summary")
+        yield Rows(_HOLDS, name="holds", opens=False)
+        yield Rows(_ORDER_OF_IP if self._client.ip else _ORDER, name="order", opens=False)
+        yield Words(name="about")
+
+    def on_mount(self) -> None:
+        """Nothing is known yet."""
+        self._rules: dict[str, list[Rule]] = {}
+
+    def paint(self) -> None:
+        seen = self.world.quotas.shown.value
+        holds, order = self.query_one("#holds", Rows), self.query_one("#order", Rows)
+        if seen is None:
+            holds.show([], lambda key: (key,), empty=self.waiting())
+            order.show([], lambda key: (key,), empty="")
+            return
+        rules = explained(seen.quotas, self._client, KINDS)
+        found = {one.kind: one for one in rules if one.holds}
+        self.query_one("#summary", Words).say(
+            (self._client.text, "bold"), "  ", ("what holds for it, and which rule says so", "dim")
+        )
+        uses = {kind: usage_of(seen, one, self._client) for kind, one in found.items()}
+        holds.show(
+            list(found), lambda key: _held(found[key], uses[key], seen),
+            empty="no quota holds for it: it may use all there is",
+        )  # fmt: skip
+        by_entity: dict[str, list[Rule]] = {}
+        for one in rules:
+            by_entity.setdefault(entity_text(one.entity), []).append(one)
+        self._rules = by_entity
+        order.show(list(by_entity), lambda key: _line(by_entity[key]))
+        self._about()
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Another rule is under the cursor."""
+        event.stop()
+        self.paint()
+
+    def action_describe(self) -> None:
+        """Ask who the client is."""
+        ask_whose(self)
+
+    @property
+    def entity(self) -> Entity | None:
+        """Whose rule is under the cursor, None where there is none."""
+        rules = self._rules.get(self.query_one("#order", Rows).key or "")
+        return rules[0].entity if rules else None
+
+    def _about(self) -> None:
+        entity = self.entity
+        self.query_one("#about", Words).say(
+            "" if entity is None else
+            f"{entity_text(entity)}: counts together {together(entity)}. Of each quota the first"
+            " rule that says something holds."
+        )  # fmt: skip
+
+
+def _held(one: Rule, use: Usage | None, seen: Seen) -> tuple[Cell, ...]:
+    told: tuple[Cell, ...] = (
+        brief(one.kind),
+        shown(one.kind, one.value) or "",
+        entity_text(one.entity),
+    )
+    if use is None:
+        nothing = (NOT_KNOWN if seen.untold is not None else "unused", "dim")
+        return (*told, nothing, "", "", "", (one.together, "dim"))
+    rate = shown(one.kind, use.rate) or ""
+    return (*told, rate, share(use.used), *throttled(use), (one.together, "dim"))
+
+
+def _line(rules: list[Rule]) -> tuple[Cell, ...]:
+    values = [_value(one) for one in rules]
+    return str(rules[0].rank), entity_text(rules[0].entity), *values
+
+
+def _value(one: Rule) -> Cell:
+    if one.value is None:
+        return NOT_KNOWN, "dim"
+    told = shown(one.kind, one.value) or ""
+    return (told, "good") if one.holds else (told, "dim")
