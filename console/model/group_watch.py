@@ -1,5 +1,6 @@
 """Groups of one Link, looked at again and again: how far they are, how that went since they were
-first looked at, and what is about to expire before they read it.
+first looked at or, of an appliance of this host, in the last day as it wrote it down itself; and
+what is about to expire before they read it.
 
 Answers are frozen values. Of many groups so many are looked at in one look; for what is about to
 expire all of them have their turn.
@@ -11,15 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from console.model import groups, lag
+from appliance.base.errors import StorageFailed
+from console.model import groups, history, lag
 from console.model.ages import Ages
 from console.model.expiry import Risk
 from console.model.failure import Failure
 from console.model.groups import Group, Listed, Place
+from console.model.history import Series
 from console.model.lag import Position
 from console.model.link import Link
 from console.model.retention import Expiry, Retention
-from console.model.trend import Past, Sample, Trend, trend
+from console.model.trend import Past, Sample
 
 MOST_COUNTED: Final = 300
 """Of so many groups members and lag are asked; of more, names and states only."""
@@ -27,21 +30,21 @@ _IN_TURN: Final = 100
 _AGES: Final = 300
 _AGES_S: Final = 1.0
 _REMEMBERED: Final = 1000
+_KEPT_S: Final = 60.0
+Lags = Mapping[tuple[str, str], Series]
 
 
 @dataclass(slots=True, frozen=True)
 class LagPast:
-    """What was seen of a group's lag since `since_s`, wall clock: altogether, and of each topic.
-    moved_s: partition → when its committed offset was last seen to move."""
+    """What is known of a group's lag: altogether, and of each topic. since_s: since when it was
+    looked at, wall clock. kept: what is older than that was written down by the appliance. moved_s:
+    partition → when its committed offset was last seen to move."""
 
     since_s: float = 0.0
     samples: tuple[Sample, ...] = ()
     topics: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     moved_s: Mapping[Place, float] = field(default_factory=dict)
-
-    def trend(self, topic: str | None = None) -> Trend | None:
-        """Of the group, or of one of its topics; None while too little was seen."""
-        return trend(self.samples if topic is None else self.topics.get(topic, ()))
+    kept: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -74,11 +77,52 @@ class GroupSeen:
     expiry: Expiry = field(default_factory=Expiry)
 
 
-class GroupWatch:
-    """Looks at the groups of a Link. Threads may share one."""
+class KeptLags:
+    """What an appliance of this host wrote down of its groups, minute by minute; looked at once a
+    minute. One thread at a time. read: a data folder → (group, topic) → records behind."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, data_dir: Callable[[], str], read: Callable[[str], Lags]) -> None:
+        self._data_dir = data_dir
+        self._read = read
+        self._looked_s = float("-inf")
+        self._lags: Lags = {}
+
+    def of(self, name: str, until_s: float) -> LagPast:
+        """The lag of a group up to then; nothing where nothing is known."""
+        folder, now = self._data_dir(), time.monotonic()
+        if folder and now - self._looked_s >= _KEPT_S:
+            self._looked_s, self._lags = now, self._read(folder)
+        altogether: dict[float, int] = {}
+        topics = {}
+        for (group, topic), told in self._lags.items():
+            if group == name:
+                pairs = zip(told.times, told.values, strict=True)
+                topics[topic] = tuple((at, round(lag)) for at, lag in pairs if at < until_s)
+                for at, lag in topics[topic]:
+                    altogether[at] = altogether.get(at, 0) + lag
+        return LagPast(until_s, tuple(sorted(altogether.items())), topics)
+
+
+def _kept_lags(folder: str) -> Lags:
+    try:
+        past = history.read(folder)
+    except Failure:
+        return {}
+    try:
+        return past.lags()
+    except StorageFailed:
+        return {}
+    finally:
+        past.close()
+
+
+class GroupWatch:
+    """Looks at the groups of a Link. Threads may share one. data_dir: of the appliance behind it
+    when it is one of this host, else ""."""
+
+    def __init__(self, link: Link, data_dir: Callable[[], str] = lambda: "") -> None:
         self._link = link
+        self._kept = KeptLags(data_dir, _kept_lags)
         self._ages = Ages(link, keeps=True, most=_AGES, patience_s=_AGES_S)
         self._retention = Retention(link)
         self._pasts: dict[str, Past] = {}
@@ -161,9 +205,11 @@ class GroupWatch:
         past = self._pasts[name]
         places = [(one.topic, one.partition) for one in positions]
         moved = {place: past.moved_s(place) for place in places}
+        before = self._kept.of(name, past.since_s)
         return LagPast(
             past.since_s,
-            tuple(past.all),
-            {topic: tuple(each) for topic, each in past.topics.items()},
+            (*before.samples, *past.all),
+            {topic: (*before.topics.get(topic, ()), *each) for topic, each in past.topics.items()},
             {place: at_s for place, at_s in moved.items() if at_s is not None},
+            kept=bool(before.samples),
         )

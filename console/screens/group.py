@@ -128,13 +128,12 @@ class GroupView(View):
 
     def _charts(self, seen: GroupSeen, here: Position | None, now_s: float) -> None:
         past = seen.past
-        self.query_one("#all", LagChart).show("Lag", past.samples, past.trend(), now_s)
+        self.query_one("#all", LagChart).show("Lag", past.samples, past, now_s)
         several = len({one.topic for one in seen.positions}) > 1
         chart = self.query_one("#topic", LagChart)
         chart.set_class(several and here is not None, "there")
         if here is not None:
-            samples = past.topics.get(here.topic, ())
-            chart.show(here.topic, samples, past.trend(here.topic), now_s)
+            chart.show(here.topic, past.topics.get(here.topic, ()), past, now_s)
 
 
 def _nothing(seen: GroupSeen) -> str:

@@ -37,7 +37,7 @@ class World:
         self.link = link
         self.filter_groups: Callable[[str], bool] = lambda name: True
         local = Local(link)
-        self._watch = GroupWatch(link)
+        self._watch = GroupWatch(link, lambda: self.data_dir)
         command = self._command
         self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)
         self.facts: Source[Facts] = Source(

@@ -10,7 +10,9 @@ from console.model import expiry, members, segments, trend
 from console.model.attention import BAD, WARN, attention
 from console.model.expiry import BY_SIZE, BY_TIME, LOST, Fate, Keep, Log, Risk
 from console.model.failure import Failure
+from console.model.group_watch import KeptLags
 from console.model.groups import Group, Member
+from console.model.history import Series
 from console.model.lag import Position
 from console.model.segments import Segment
 from console.model.trend import Past
@@ -88,6 +90,22 @@ def test_when_an_offset_moved_and_how_fast_it_is_read():
     past.note(110.0, [position("a", 0, 3, 10_000)])
     assert past.moved_s(place) == 110.0
     assert past.reads_s(place, 112.0) == 0, "going back is not reading"
+
+
+def test_what_the_appliance_wrote_down_comes_before_what_was_seen():
+    told = {
+        ("g", "a"): Series((60.0, 120.0, 180.0), (5.0, 6.4, 9.0)),
+        ("g", "b"): Series((120.0,), (1.0,)),
+        ("other", "a"): Series((60.0,), (100.0,)),
+    }
+    asked = []
+    kept = KeptLags(lambda: "here", lambda folder: asked.append(folder) or told)
+    found = kept.of("g", 180.0)
+    assert found.samples == ((60.0, 5), (120.0, 7))
+    assert found.topics == {"a": ((60.0, 5), (120.0, 6)), "b": ((120.0, 1),)}
+    assert kept.of("nobody", 180.0).samples == ()
+    assert asked == ["here"], "it is written once a minute, and read no more often"
+    assert KeptLags(lambda: "", asked.append).of("g", 180.0).samples == ()
 
 
 def log(*newest_h, high=400, size=100):
