@@ -21,6 +21,7 @@ from console.model.link import Link
 from console.model.stats import ApiRate, Meter, ProcessRate, TopicRate
 
 _API_WINDOW_S: Final = 10.0
+NOT_LOCAL: Final = "NOT_LOCAL"
 
 
 @dataclass(slots=True, frozen=True)
@@ -101,13 +102,21 @@ class Local:
         )
 
     def _find(self) -> None:
-        self._data_dir = folder = _folder(self._link, cluster.look(self._link).id)
+        self._data_dir = folder = self._folder()
         self._meter = meter = Meter(folder)
         self._recent = Recent(folder)
         self._clients = Connections(meter.clients)
         self._looked = False
         self._pids = {}
         self._replaced = {}
+
+    def _folder(self) -> str:
+        try:
+            return data_folder(self._link)
+        except Failure as why:
+            if why.name == NOT_LOCAL:
+                why.message = f"rates, latencies and processes are not known: {why.message}"
+            raise
 
     def _watch(self, processes: list[ProcessRate]) -> dict[str, float]:
         now = time.monotonic()
@@ -126,13 +135,14 @@ def _is_ours(folder: str) -> bool:
         return False
 
 
-def _folder(link: Link, cluster_id: str) -> str:
-    """The data folder of the appliance behind the link. Raises Failure with the reason when it
-    cannot be looked into."""
+def data_folder(link: Link) -> str:
+    """The data folder of the appliance behind the link. Raises Failure, NOT_LOCAL with the reason
+    when it cannot be looked into."""
     from appliance.base.os_disk import OsDisk
     from appliance.metadata.identity import read_identity
 
     why = "no appliance of this host answers there"
+    cluster_id = cluster.look(link).id
     disk = OsDisk()
     for one in log_folders(link, used=False):
         try:
@@ -146,7 +156,6 @@ def _folder(link: Link, cluster_id: str) -> str:
         else:
             return one.path
     raise Failure(
-        f"rates, latencies and processes are not known: {why}",
-        "they are read from an appliance's memory, on its host and as the user that runs it",
-        name="NOT_LOCAL",
-    )
+        why, "they are read from an appliance's memory, on its host and as the user that runs it",
+        name=NOT_LOCAL,
+    )  # fmt: skip

@@ -6,7 +6,7 @@ ClientQuotaManager; both go by the order of KIP-55, so the answer is the same of
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,9 @@ Quotas = dict[Entity, dict[str, float]]
 """Entity → kind of quota → its value: bytes/s, percent of a CPU, or so many per second."""
 
 _KEYS: Final = {USER: USER, CLIENT_ID: CLIENT_ID, "client": CLIENT_ID, IP: IP}
+
+Changes = Mapping[str, float | None]
+"""Kind of quota → its new value, None to take it away."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -120,6 +123,13 @@ def explained(quotas: Quotas, client: Client, kinds: Iterable[str]) -> list[Rule
             is_over = is_over or holds
             found.append(Rule(kind, rank, entity, value, holds, together(entity)))
     return found
+
+
+def after(quotas: Quotas, entity: Entity, changes: Changes) -> Quotas:
+    """The quotas as they would be when those of one entity are changed."""
+    merged: dict[str, float | None] = {**quotas.get(entity, {}), **changes}
+    kept = {kind: value for kind, value in merged.items() if value is not None}
+    return {**quotas, entity: kept}
 
 
 def _order(client: Client) -> tuple[Entity, ...]:

@@ -3,6 +3,10 @@
 import pytest
 from quota_peer import QuotaPeer
 
+from appliance.quotas.limits import CONNECTION, FETCH, PRODUCE
+from console.model.link import Link
+from console.model.quotas import all_quotas, change
+from tests.compat.waiting import until
 from tests.console_process import rows, typing
 
 
@@ -64,25 +68,26 @@ def test_the_broker_has_the_last_word(run):
     assert run("list", "-b", "127.0.0.1:1", code=3)
 
 
-def test_the_rules_for_a_client_are_explained_in_order(run):
-    run("set", "--default", "client-id", "produce=1MB/s", "fetch=2MB/s")
-    run("set", "--user", "alice", "produce=5MB/s", "fetch=9MB/s")
-    run("set", "--ip", "10.0.0.7", "connections=3/s")
+def test_the_rules_for_a_client_are_explained_in_order(run, appliance):
+    link = Link(appliance.bootstrap, {}, 10.0)
+    alice, anyone, address = (("user", "alice"),), (("client-id", None),), (("ip", "10.0.0.7"),)
+    change(link, anyone, {PRODUCE: 1e6, FETCH: 2e6}, dry_run=False)
+    change(link, alice, {PRODUCE: 5e6, FETCH: 9e6}, dry_run=False)
+    change(link, address, {CONNECTION: 3.0}, dry_run=False)
     changed = rows(run("set", "--user", "alice", "fetch=none", "-o", "json"))
     assert [(one["before"], one["after"]) for one in changed] == [(9e6, None)]
     who = ("--user", "alice", "--client-id", "loader")
     told = rows(run("explain", *who, "-o", "json"))
     assert [(one["rank"], one["quota"], one["entity"], one["holds"]) for one in told] == [
-        (3, "producer_byte_rate", "user=alice", True),
-        (8, "producer_byte_rate", "client-id=<default>", False),
-        (8, "consumer_byte_rate", "client-id=<default>", True),
+        (3, PRODUCE, "user=alice", True),
+        (8, PRODUCE, "client-id=<default>", False),
+        (8, FETCH, "client-id=<default>", True),
     ]
-    assert len(rows(run("explain", *who, "--all", "-o", "json"))) == 4 * 8
-    [address] = rows(run("explain", "--ip", "10.0.0.7", "-o", "json"))
-    assert (address["value"], address["together"]) == (3.0, "address 10.0.0.7")
+    [one] = rows(run("explain", "--ip", "10.0.0.7", "-o", "json"))
+    assert (one["value"], one["together"]) == (3.0, "address 10.0.0.7")
     run("explain", "--default", "user", code=2)
-    for whose in (("--default", "client-id"), ("--user", "alice"), ("--ip", "10.0.0.7")):
-        run("unset", *whose, "--all")
+    for entity, own in all_quotas(link).items():
+        change(link, entity, dict.fromkeys(own), dry_run=False)
 
 
 def test_who_is_throttled_by_what_and_for_how_long_is_read_in_one_call(run, appliance, topic_of):
@@ -106,7 +111,24 @@ def test_who_is_throttled_by_what_and_for_how_long_is_read_in_one_call(run, appl
     assert rows(run("usage", "-o", "json")) == []
 
 
-@pytest.fixture
+def test_what_a_quota_would_have_done_is_told_before_it_is_set(run, appliance, topic_of):
+    with QuotaPeer(appliance.bootstrap, "wants much") as one:
+        one.produce(topic_of, 100_000)
+
+    def told():
+        plan = run("set", "--default", "client-id", "produce=1kB/s", "fetch=1GB/s", "--dry-run")
+        return plan.stderr.replace("\n", " ")
+
+    words = "client-id=wants much would have been throttled for"
+    until(lambda: words in told())
+    assert "(producer_byte_rate 1 kB/s of client-id=<default>; its busiest second was 10" in told()
+    other = run("set", "--user", "nobody", "produce=1kB/s", "request=5%", "--dry-run")
+    assert "nobody for whom it would hold" in other.stderr
+    assert "request_percentage is not recorded" in other.stderr
+    assert rows(run("list", "-o", "json")) == []
+
+
+@pytest.fixture(scope="module")
 def topic_of(appliance):
     from confluent_kafka.admin import AdminClient, NewTopic
 

@@ -6,11 +6,15 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.quotas.limits import FETCH, PRODUCE
+from appliance.history.samples import Client, Use
+from appliance.quotas.limits import FETCH, MUTATION, PRODUCE
 from appliance.quotas.meters import Meters
 from appliance.quotas.window import Windows
 from appliance.ring.quota_table import QuotaTable
+from console.model.history import Past
+from console.model.recorded import by_second
 from console.model.what_if import Traffic, outcomes, pauses
+from console.show.what_if import sentences
 
 ANYONE = (("client-id", None),)
 ONE = (("client-id", "one"),)
@@ -79,3 +83,38 @@ def test_clients_of_different_age_end_in_the_same_second():
     young, old = client("one", 500.0, seconds=3), client("one", 500.0, user="u", seconds=60)
     [one] = outcomes([young, old], {}, {ONE: {PRODUCE: 10_000.0}})
     assert (one.recorded_s, one.peak) == (60, 1000.0)
+
+
+def test_it_is_told_in_sentences_and_what_is_not_known_is_said():
+    after = {ANYONE: {PRODUCE: 1000.0}}
+    traffic = [client(f"c{n}", 3000.0 + n) for n in range(8)] + [client("calm", 1.0)]
+    told = sentences(outcomes(traffic, {}, after), (PRODUCE, MUTATION), 60)
+    assert told[0].startswith("client-id=c7 would have been throttled for about ")
+    assert "producer_byte_rate 1 kB/s of client-id=<default>" in told[0]
+    assert told[5] == "And 3 more clients would have been throttled."
+    assert "controller_mutation_rate is not recorded" in told[6]
+    [calm] = sentences(outcomes(traffic[-1:], {}, after), (PRODUCE,), 60)
+    assert calm == "In the last 1 min it would have throttled none of 1 client."
+    [nobody] = sentences([], (PRODUCE,), 600)
+    assert nobody == "In the last 10 min nobody for whom it would hold sent or read anything."
+    [_, limited] = sentences(
+        outcomes(traffic[:1], after, {ANYONE: {PRODUCE: 500.0}}), (PRODUCE,), 60
+    )
+    assert "what they wanted beyond is not known" in limited
+
+
+def test_traffic_is_laid_out_by_seconds_and_silence_is_nothing():
+    def past(*told):
+        times = tuple(float(at) for at, _ in told)
+        return Past(times, (1.0,) * len(told), tuple(Use(*use) for _, use in told))
+
+    clients = {
+        Client("u", "c", "local"): past((1000.01, (5, 1)), (1003.02, (7, 0))),
+        Client("u", "c", "private"): past((1001.98, (2, 0)), (1003.0, (1, 9))),
+        Client("", "d", "local"): past((300.0, (99, 0)), (1002.0, (0, 4))),
+    }
+    by_who = {(one.user, one.client_id): one.amounts for one in by_second(clients, 1003.0)}
+    assert by_who["u", "c"][PRODUCE][-5:] == [0, 5, 0, 2, 8]
+    assert by_who["u", "c"][FETCH][-4:] == [1, 0, 0, 9]
+    assert len(by_who["", "d"][PRODUCE]) == 600 and sum(by_who["", "d"][PRODUCE]) == 0
+    assert by_second({}, 5.0) == ()

@@ -13,8 +13,9 @@ from console.flags.output import formatted
 from console.model.failure import OK, usage
 from console.model.link import Link
 from console.model.quota_values import kind_of, read, shown
-from console.model.quotas import change, own_quotas
+from console.model.quotas import all_quotas, change, own_quotas
 from console.show.output import Row, emit, say
+from console.show.what_if import what_if
 
 _NONE: Final = "none"
 
@@ -32,7 +33,8 @@ def set_(link: Link, pairs: tuple[str, ...], entity: Entity, dry_run: bool, outp
     QUOTA is Kafka's name or a short one: produce (producer_byte_rate), fetch (consumer_byte_rate),
     request (request_percentage), mutations (controller_mutation_rate), connections
     (connection_creation_rate). VALUE: 10MB/s, 1.5MiB/s, 250000; 50% of one CPU; 5/s; none takes
-    it away.
+    it away. --dry-run also tells whom it would have throttled in the last ten minutes, and for
+    about how long, on the host of an appliance.
 
     \b
     penstock quota set --client-id loader produce=10MB/s fetch=20MB/s
@@ -90,6 +92,8 @@ def _change(
         return shown(kind, number) if output in ("table", "wide") else number
 
     done = "would be changed" if dry_run else "changed"
+    before = all_quotas(link) if dry_run else {}
+    plan = change(link, entity, changes, dry_run=dry_run)
     rows: list[Row] = [
         {
             "entity": entity_text(entity),
@@ -98,7 +102,11 @@ def _change(
             "after": value(one.kind, one.after),
             "status": "as it was" if one.before == one.after else done,
         }
-        for one in change(link, entity, changes, dry_run=dry_run)
+        for one in plan
     ]
     emit(rows, output, name="quota")
+    real = {one.kind: one.after for one in plan if one.before != one.after}
+    if dry_run and real:
+        for sentence in what_if(link, before, entity, real):
+            say(sentence)
     return OK

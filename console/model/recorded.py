@@ -1,0 +1,56 @@
+"""What each client sent and read in the last ten minutes, second by second, out of the history
+that an appliance of this host keeps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.history.samples import Client, Use
+from appliance.quotas.limits import FETCH, PRODUCE
+from console.model import history
+from console.model.history import Past
+from console.model.link import Link
+from console.model.local import data_folder
+from console.model.what_if import Traffic
+
+_MOST_S: Final = 600
+
+
+@dataclass(slots=True, frozen=True)
+class Recorded:
+    """seconds: how far back it goes. left_out: so many clients had no room at a time."""
+
+    traffic: tuple[Traffic, ...]
+    seconds: int
+    left_out: int = 0
+
+
+def recorded(link: Link) -> Recorded:
+    """Of the appliance behind the link. Raises Failure, with the reason why it is not known."""
+    past = history.read(data_folder(link))
+    try:
+        found = past.clients()
+        last_s = max((one for one in past.whole(history.SECONDS, 1).times), default=0.0)
+    finally:
+        past.close()
+    told = by_second(found.of, last_s)
+    seconds = max((len(amounts) for one in told for amounts in one.amounts.values()), default=0)
+    return Recorded(told, seconds, found.left_out)
+
+
+def by_second(clients: Mapping[Client, Past[Use]], last_s: float) -> tuple[Traffic, ...]:
+    """last_s: wall clock, where all of them end. Time in which the appliance did not run, or the
+    client did nothing, is there with 0; kinds of addresses count together."""
+    first_s = min((one.times[0] for one in clients.values() if one.times), default=last_s)
+    seconds = min(_MOST_S, round(last_s - first_s) + 1)
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for who, past in clients.items():
+        amounts = found.setdefault(
+            (who.user, who.client_id), {PRODUCE: [0.0] * seconds, FETCH: [0.0] * seconds}
+        )
+        for at_s, use in zip(past.times, past.told, strict=True):
+            second = seconds - 1 - round(last_s - at_s)
+            if 0 <= second < seconds:
+                amounts[PRODUCE][second] += use.produced
+                amounts[FETCH][second] += use.fetched
+    return tuple(Traffic(*who, amounts) for who, amounts in found.items())
