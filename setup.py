@@ -25,12 +25,14 @@ HOT = {
     ],
     "handlers": ["coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_sessions"],
     "ioproc": [
-        "appending", "arrivals", "asker", "core", "failing", "journaling", "partition",
+        "appending", "arrivals", "asker", "core", "failing", "journaling", "main", "partition",
         "places", "questions", "reading", "rows", "served", "syncing",
     ],
     "ioproc/coordinating": ["host", "led", "requests"],
-    "coordinators/runtime": ["call", "turn"],
-    "coordinators/groups": ["offsets", "offset_fetch", "offset_store", "routing"],
+    "coordinators/runtime": ["call", "shard", "turn"],
+    "coordinators/groups": [
+        "offsets", "offset_fetch", "offset_records", "offset_store", "replay", "routing", "shard",
+    ],
     "replication": ["progress"],
     "shell": ["answers", "links", "loop"],
     "netproc": [

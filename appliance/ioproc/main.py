@@ -36,12 +36,12 @@ class Stir:
     """A job at leisure ended: the next turn does chores (`loop.Handler`)."""
 
     def __init__(self, thread: Flusher, served: Served) -> None:
-        self._thread = thread
+        self._worker = thread
         self._served = served
 
     def ready(self, mask: int) -> None:
         """The bell is taken away, the chores take the result."""
-        self._thread.hush()
+        self._worker.hush()
         self._served.stirred = True
 
 

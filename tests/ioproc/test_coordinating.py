@@ -292,6 +292,7 @@ def test_a_dead_netproc_is_answered_nothing(tmp_path):
     assert world.committed() == [5]
 
 
+@pytest.mark.interpreted("replaces a method of GroupShard")
 def test_a_bug_costs_one_answer_and_no_offset(tmp_path, monkeypatch):
     world = Groups(tmp_path)
     world.commit(5)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from appliance.authorization.needs import READ_TOPIC
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.coordinators.groups.offset_records import key_bytes, value_bytes
 from appliance.coordinators.groups.records import OffsetCommitKey, OffsetCommitValue
 from appliance.coordinators.groups.state import Turn
 from appliance.coordinators.runtime.call import Call
@@ -86,7 +87,7 @@ def _commit_one(
     key = OffsetCommitKey(group=group_id, topic=topic.name, partition=asked.partition_index)
     if expires_ms == -1:
         value = _lasting(asked, topic, metadata, turn.now_ms)
-        turn.write_encoded(key, value, key.encode(), value.encode())
+        turn.write_encoded(key, value, key_bytes(key), value_bytes(value))
     else:
         ending = _ending(asked, metadata, turn.now_ms, expires_ms)
         turn.write(key, ending, WITH_EXPIRY_VERSION)

@@ -4,22 +4,12 @@ Keys of type 0 are offsets as old brokers wrote them. Records of another protoco
 themselves in `RECORDS` too (`consumer_records`).
 """
 
-from struct import Struct
 from typing import ClassVar, Final
 
 from appliance.coordinators.runtime.records import RecordTypes
 from appliance.wire.declared import light_record, of, record
-from appliance.wire.offset_messages import uvarint
 
 RECORDS: Final = RecordTypes()
-
-_I16: Final = Struct(">h")
-_I32: Final = Struct(">i")
-_KEY_HEAD: Final = Struct(">hh")  # type, bytes of the group's id
-_VALUE_HEAD: Final = Struct(">hqi")  # version, offset, leader epoch
-_TIME_AND_NO_TAGS: Final = Struct(">qx")
-_TIME_AND_ID: Final = Struct(">qBBB16s")  # one tagged field: number 0, 16 bytes
-_NO_ID: Final = bytes(16)
 
 
 @light_record
@@ -39,16 +29,6 @@ class OffsetCommitValue:
     expire_timestamp: int = of("int64", since=1, default=-1)
     topic_id: bytes = of("uuid", since=4, tag=0, default=bytes(16))
 
-    def encode(self) -> bytes:
-        """Its bytes in version 4, which Kafka 4.3 writes, by hand."""
-        metadata = self.metadata.encode()
-        out = _VALUE_HEAD.pack(4, self.offset, self.leader_epoch) + uvarint(len(metadata) + 1)
-        if metadata:
-            out += metadata
-        if self.topic_id == _NO_ID:
-            return out + _TIME_AND_NO_TAGS.pack(self.commit_timestamp)
-        return out + _TIME_AND_ID.pack(self.commit_timestamp, 1, 0, 16, self.topic_id)
-
 
 @RECORDS.declare(0, 1, value=OffsetCommitValue)
 @light_record
@@ -57,12 +37,6 @@ class OffsetCommitKey:
     group: str = of("string")
     topic: str = of("string")
     partition: int = of("int32")
-
-    def encode(self) -> bytes:
-        """Its bytes, by hand."""
-        group, topic = self.group.encode(), self.topic.encode()
-        head = _KEY_HEAD.pack(self.TYPE, len(group)) + group
-        return head + _I16.pack(len(topic)) + topic + _I32.pack(self.partition)
 
 
 @record

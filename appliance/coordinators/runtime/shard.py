@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Generic
 
 from appliance.base import errors
+from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.call import Call, Outcome
 from appliance.coordinators.runtime.records import RecordTypes
@@ -47,6 +48,7 @@ Refusals = Mapping[int, Callable[[Turn[Any], Call, Any, int], Values]]
 Apply = Mapping[type, Callable[[Any, Any, Any], None]]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Shard(ABC, Generic[S]):
     """state: what replaying the partition gives. phase: LOADING, ACTIVE or RESIGNED.
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
+from appliance.coordinators.groups.offset_records import key_bytes, value_bytes
 from appliance.coordinators.groups.records import (
     RECORDS,
     GroupMetadataKey,
@@ -127,3 +128,27 @@ def test_offsets_come_back_as_far_as_their_version_goes(version, text, epoch, to
         topic_id=topic_id if version == 4 else bytes(16),
     )
     assert RECORDS.decode(encode_key(KEY), encode_value(value, version)) == (KEY, value)
+
+
+@given(
+    names=st.tuples(st.text(max_size=300), st.text(max_size=200)),
+    partition=st.integers(0, 2**31 - 1),
+    offset=st.integers(0, 2**63 - 1),
+    epoch=st.integers(-1, 2**31 - 1),
+    metadata=st.text(max_size=300),
+    topic_id=st.just(bytes(16)) | st.binary(min_size=16, max_size=16),
+)
+def test_what_is_written_by_hand_is_what_the_schema_writes(
+    names, partition, offset, epoch, metadata, topic_id
+):
+    group, topic = names
+    key = OffsetCommitKey(group=group, topic=topic, partition=partition)
+    value = OffsetCommitValue(
+        offset=offset,
+        leader_epoch=epoch,
+        metadata=metadata,
+        commit_timestamp=T,
+        topic_id=topic_id,
+    )
+    assert key_bytes(key) == encode_key(key)
+    assert value_bytes(value) == encode_value(value, 4)
