@@ -55,5 +55,7 @@ def layout_of(cls: type, version: int) -> Layout:
 
 
 def _element(hint: Any) -> Any:
-    """The class inside `tuple[cls, ...]` or `cls | None`."""
-    return get_args(hint)[0] if get_origin(hint) in (tuple, UnionType) else hint
+    """The class inside `tuple[cls, ...]`, `cls | None` or `tuple[cls, ...] | None`."""
+    while get_origin(hint) in (tuple, UnionType):
+        hint = get_args(hint)[0]
+    return hint

@@ -9,8 +9,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
+from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.shard import TransactionShard
+from appliance.coordinators.transactions.states import NAMES
 from appliance.logstore.log import Log
 from appliance.logstore.producer_snapshot import decode_snapshot
+from appliance.metadata.image import MetadataImage
+from appliance.wire.batch import HEADER_SIZE, iter_records, read_header
 from benchmarks import kafka
 from tests.broker_process import Broker
 
@@ -33,8 +38,26 @@ def test_aborted_and_open_transactions_are_not_seen(tmp_path):
     with Broker(tmp_path / "ours") as broker:
         assert read_all(broker.bootstrap) == theirs
 
+    assert transactions(tmp_path / "kafka" / "logs") == {
+        "0": ("CompleteCommit", frozenset()),
+        "1": ("CompleteCommit", frozenset()),
+        "2": ("Ongoing", frozenset({("open", 0)})),
+    }
     for name in ("crossed-0", "open-0"):
         rebuilt(tmp_path / "kafka" / "logs" / name)
+
+
+def transactions(folder):
+    """What our coordinator knows when it loads Kafka's log: state and partitions by id."""
+    shard = TransactionShard(0, 0, Settings(), MetadataImage(), lambda: None)
+    for path in folder.glob("__transaction_state-*/*.log"):
+        data, at = path.read_bytes(), 0
+        while at + HEADER_SIZE <= len(data) and (size := read_header(data, at).size) > HEADER_SIZE:
+            for record in iter_records(data[at : at + size]):
+                shard.replay(record.key, record.value, record.offset)
+            at += size
+    found = {name: known.transaction for name, known in shard.state.known.items()}
+    return {name: (NAMES[one.state], one.partitions) for name, one in found.items()}
 
 
 def rebuilt(folder):

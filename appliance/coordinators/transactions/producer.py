@@ -1,0 +1,104 @@
+"""InitProducerId (22) of a transactional id: versions 0 to 5.
+
+3: the producer's present id and epoch, to go on after an error (KIP-360). 4: PRODUCER_FENCED
+instead of INVALID_PRODUCER_EPOCH. 5: TRANSACTION_ABORTABLE. Who asks takes the id over: an open
+transaction is aborted first, and the client asks again.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.transactions.answers import answered, code_for
+from appliance.coordinators.transactions.ending import fence
+from appliance.coordinators.transactions.state import Known, Turn, move
+from appliance.coordinators.transactions.states import ONGOING, PREPARED
+from appliance.coordinators.transactions.transaction import (
+    NO_EPOCH,
+    NO_ID,
+    Transaction,
+    exhausted,
+    first,
+)
+
+_MS = timedelta(milliseconds=1)
+Expected = tuple[int, int]
+"""Producer id and epoch that the asking producer has."""
+
+
+def init(turn: Turn, call: Call, request: Any) -> None:
+    """InitProducerId."""
+    state = turn.state
+    timeout_ms = request.transaction_timeout // _MS
+    expected = _expected(request)
+    if not 0 < timeout_ms <= state.settings.max_timeout_ms:
+        raise PeerError(
+            errors.INVALID_TRANSACTION_TIMEOUT,
+            f"a transaction timeout of {timeout_ms} ms is above transaction.max.timeout.ms="
+            f"{state.settings.max_timeout_ms}, or not above 0",
+        )
+    known = state.known.get(request.transactional_id)
+    if known is None:
+        found = first(turn.state.fresh_id(), timeout_ms, turn.now_ms)
+    else:
+        found = known.transaction
+        _check(found, expected)
+        if found.state == ONGOING:  # its producer asks again when that is aborted
+            fence(turn, known)
+            turn.answer(call, init_refused(turn, call, request, errors.CONCURRENT_TRANSACTIONS))
+            return
+    producer_id, epoch, last_epoch = _next(turn, found, known, expected)
+    made = found.initialized(producer_id, epoch, timeout_ms, turn.now_ms)
+    move(turn, request.transactional_id, made).last_epoch = last_epoch
+    turn.answer(call, answered(errors.NONE, producer_id=producer_id, producer_epoch=epoch))
+
+
+def init_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[str, Any]:
+    """An InitProducerId that gave nothing."""
+    return answered(code_for(code, call, 4))
+
+
+def _expected(request: Any) -> Expected | None:
+    producer_id = getattr(request, "producer_id", NO_ID)
+    epoch = getattr(request, "producer_epoch", NO_EPOCH)
+    if (producer_id == NO_ID) != (epoch == NO_EPOCH):
+        raise PeerError(errors.INVALID_REQUEST, "a producer id comes with its epoch")
+    return None if producer_id == NO_ID else (producer_id, epoch)
+
+
+def _check(found: Transaction, expected: Expected | None) -> None:
+    """Whether the asking producer may go on with this id."""
+    if found.state in PREPARED:
+        raise PeerError(errors.CONCURRENT_TRANSACTIONS, "its transaction is being ended")
+    if expected is None:
+        return
+    producer_id, epoch = expected
+    rotated = producer_id == found.previous_id and exhausted(epoch)
+    if producer_id != found.producer_id and not rotated:
+        raise _fenced(found)
+
+
+def _next(
+    turn: Turn, found: Transaction, known: Known | None, expected: Expected | None
+) -> tuple[int, int, int]:
+    """Producer id, epoch, and the epoch before that a repeated request may name."""
+    epoch = found.epoch
+    asked = NO_EPOCH if expected is None else expected[1]
+    if exhausted(epoch) and (expected is None or asked == epoch):
+        return turn.state.fresh_id(), 0, NO_EPOCH if expected is None else epoch
+    if expected is None:
+        return found.producer_id, epoch + 1, NO_EPOCH
+    if epoch in (NO_EPOCH, asked):
+        return found.producer_id, epoch + 1, epoch
+    if known is not None and asked == known.last_epoch:
+        return found.producer_id, epoch, known.last_epoch
+    raise _fenced(found)
+
+
+def _fenced(found: Transaction) -> PeerError:
+    return PeerError(
+        errors.PRODUCER_FENCED,
+        f"the transactional id has producer {found.producer_id} with epoch {found.epoch}",
+    )

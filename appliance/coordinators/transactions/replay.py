@@ -1,0 +1,28 @@
+"""What each record does to a state: the only code that changes durable state."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from appliance.coordinators.transactions.records import TransactionLogKey, TransactionLogValue
+from appliance.coordinators.transactions.state import Known, TransactionsState
+from appliance.coordinators.transactions.transaction import of_record
+
+
+def _transaction(
+    state: TransactionsState, key: TransactionLogKey, value: TransactionLogValue | None
+) -> None:
+    if value is None:
+        state.known.pop(key.transactional_id, None)
+        return
+    transaction = of_record(value)
+    known = state.known.get(key.transactional_id)
+    if known is None:
+        known = Known(key.transactional_id, transaction, state.due)
+        state.known[key.transactional_id] = known
+    known.transaction = transaction
+
+
+APPLY: Final[dict[type, Callable[[TransactionsState, Any, Any], None]]] = {
+    TransactionLogKey: _transaction
+}
+"""By the class of the record's key."""

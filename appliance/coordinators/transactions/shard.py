@@ -1,0 +1,123 @@
+"""One partition of `__transaction_state` as a transaction coordinator (`runtime.shard` says how it
+is driven): the transactional ids that hash to it, from their first InitProducerId to their expiry.
+
+Besides answers it has endings: after every turn `take_endings` says which transactions were decided
+in it. When all records of that turn are committed, and no sooner, their markers are written;
+`marked` is told of each partition that has its one durably. A new coordinator hands all endings out
+again when it is activated: a marker that comes twice changes nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final
+
+from appliance.authorization.needs import READ_GROUP, WRITE_TRANSACTION
+from appliance.base import errors
+from appliance.coordinators.runtime.call import Call, Outcome
+from appliance.coordinators.runtime.records import RecordTypes, fits
+from appliance.coordinators.runtime.shard import Apply, Handlers, Refusals, Shard, Values
+from appliance.coordinators.transactions import ending, listing, partitions, producer, replay
+from appliance.coordinators.transactions.records import RECORDS
+from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.state import Ending, TransactionsState, Turn
+from appliance.coordinators.transactions.states import PREPARED
+from appliance.coordinators.transactions.transaction import Partition
+from appliance.metadata.image import MetadataImage
+
+_ADD_PARTITIONS: Final = 24
+_ADD_OFFSETS: Final = 25
+
+
+class TransactionShard(Shard[TransactionsState]):
+    """epoch: leader epoch of the partition. take_id: gives a producer id that nobody had, or None
+    while one must be asked for."""
+
+    HANDLERS: ClassVar[Handlers] = {
+        22: producer.init,
+        24: partitions.add_partitions,
+        25: partitions.add_offsets,
+        26: ending.end,
+        65: listing.describe,
+        66: listing.list_all,
+    }
+    REFUSALS: ClassVar[Refusals] = {
+        22: producer.init_refused,
+        24: partitions.partitions_refused,
+        25: partitions.offsets_refused,
+        26: ending.end_refused,
+        65: listing.describe_refused,
+        66: listing.list_refused,
+    }
+    RECORDS: ClassVar[RecordTypes] = RECORDS
+    APPLY: ClassVar[Apply] = replay.APPLY
+
+    def __init__(
+        self,
+        partition: int,
+        epoch: int,
+        settings: Settings,
+        image: MetadataImage,
+        take_id: Callable[[], int | None],
+    ) -> None:
+        super().__init__(TransactionsState(partition, epoch, settings, image, take_id, ending.due))
+
+    def follow(self, image: MetadataImage) -> None:
+        self.state.image = image
+
+    def wrong(self, call: Call, request: Any) -> int:
+        name = self._id(call, request)
+        if name is None:
+            return errors.NONE
+        if code := call.rights.refusal(WRITE_TRANSACTION, name):
+            return code
+        if not name or not fits(name):
+            return errors.INVALID_REQUEST
+        if call.api_key == _ADD_OFFSETS:
+            return call.rights.refusal(READ_GROUP, request.group_id)
+        return errors.NONE
+
+    def owns_request(self, request: Any) -> bool:
+        name = getattr(request, "transactional_id", None)
+        if name is None:
+            name = getattr(request, "v3_and_below_transactional_id", None)
+        return name is None or self.state.owns(name)
+
+    def loaded(self, turn: Turn) -> None:
+        for known in list(self.state.known.values()):
+            if known.transaction.state in PREPARED:
+                ending.hand_out(turn, known)
+            else:
+                turn.wake(known, self.state.deadline_ms(known.transaction))
+
+    def parked(self) -> Iterator[tuple[Call, Callable[[Call, int], Values]]]:
+        return iter(())  # who must wait is told to ask again
+
+    def forget(self) -> None:
+        self.state.known.clear()
+        self.state.endings.clear()
+
+    def forget_topic(self, turn: Turn, name: str, topic_id: bytes) -> None:
+        ending.forget_topic(turn, name)
+
+    def size(self) -> int:
+        return len(self.state.known)
+
+    # Markers --------------------------------------------------------------------------------------
+
+    def take_endings(self) -> list[Ending]:
+        """What was decided since the last call; to be carried out once all records so far are
+        committed."""
+        taken, self.state.endings = self.state.endings, []
+        return taken
+
+    def marked(self, one: Ending, where: tuple[Partition, ...], now_ms: int) -> Outcome:
+        """The markers of an ending are durable in these partitions."""
+        turn = self._turn(now_ms)
+        ending.marked(turn, one, where)
+        return turn
+
+    def _id(self, call: Call, request: Any) -> str | None:
+        """The one transactional id that a request is about, if it is about one."""
+        if call.api_key == _ADD_PARTITIONS and call.version < partitions.OF_BROKERS:
+            name: str = request.v3_and_below_transactional_id
+            return name
+        return getattr(request, "transactional_id", None)

@@ -1,0 +1,157 @@
+"""What a transaction coordinator keeps of one partition of `__transaction_state`.
+
+Invariant: only `replay` changes the Transaction of an id. What a Known has besides is volatile: a
+coordinator that loads the log begins without it, and is right all the same.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from appliance.base.errors import (
+    CONCURRENT_TRANSACTIONS,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    INVALID_PRODUCER_ID_MAPPING,
+    PeerError,
+)
+from appliance.coordinators.runtime import turn as runtime
+from appliance.coordinators.runtime.call import NEVER
+from appliance.coordinators.runtime.kind import partition_of
+from appliance.coordinators.transactions.records import WRITTEN, TransactionLogKey
+from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.states import ONGOING, PREPARED, RESTING
+from appliance.coordinators.transactions.transaction import (
+    NO_EPOCH,
+    UNLIMITED_MS,
+    Partition,
+    Transaction,
+)
+from appliance.metadata.image import MetadataImage
+
+
+class Ending(NamedTuple):
+    """A decided transaction whose markers are to be written. number: of this ending, in this
+    coordinator. epoch: of the markers' producer. version: transaction.version to check them by."""
+
+    number: int
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    committed: bool
+    coordinator_epoch: int
+    version: int
+    partitions: tuple[Partition, ...]
+
+
+class Known(runtime.Timed):
+    """One transactional id. last_epoch: what its producer had before its present one, so that the
+    same InitProducerId again gets the same answer (KIP-360), or -1. ending: number of the one under
+    way, and unmarked: its partitions that have no marker yet."""
+
+    __slots__ = ("_due", "ending", "last_epoch", "transaction", "transactional_id", "unmarked")
+
+    def __init__(
+        self,
+        transactional_id: str,
+        transaction: Transaction,
+        due: "Callable[[Turn, Known], None]",
+    ) -> None:
+        super().__init__()
+        self.transactional_id = transactional_id
+        self.transaction = transaction
+        self.last_epoch = NO_EPOCH
+        self.ending = 0
+        self.unmarked: set[Partition] = set()
+        self._due = due
+
+    def wake_up(self, turn: "Turn") -> None:
+        if turn.state.known.get(self.transactional_id) is not self:
+            return
+        deadline = turn.state.deadline_ms(self.transaction)
+        if deadline > turn.now_ms:
+            turn.wake(self, deadline)
+        else:
+            self._due(turn, self)
+
+
+class TransactionsState:
+    """partition: of `__transaction_state`. epoch: leader epoch in which this coordinator serves;
+    it goes into its markers. known: by transactional id. endings: decided, and not taken yet.
+    ended: how many there were.
+
+    image: the metadata that this process follows. take_id: a producer id that nobody had, None when
+    one must be asked for first. due: what to do when an id's deadline has come.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        epoch: int,
+        settings: Settings,
+        image: MetadataImage,
+        take_id: Callable[[], int | None],
+        due: "Callable[[Turn, Known], None]",
+    ) -> None:
+        self.partition = partition
+        self.epoch = epoch
+        self.settings = settings
+        self.image = image
+        self.take_id = take_id
+        self.due = due
+        self.known: dict[str, Known] = {}
+        self.endings: list[Ending] = []
+        self.ended = 0
+
+    @property
+    def version(self) -> int:
+        """The finalized transaction.version."""
+        return self.image.features.get("transaction.version", 0)
+
+    def owns(self, transactional_id: str) -> bool:
+        """Whether the id belongs to this partition."""
+        return partition_of(transactional_id, self.settings.partitions) == self.partition
+
+    def deadline_ms(self, transaction: Transaction) -> int:
+        """When an open transaction is aborted, or one at rest forgotten; NEVER for others."""
+        if transaction.state == ONGOING:
+            if transaction.timeout_ms == UNLIMITED_MS:
+                return NEVER
+            return transaction.started_ms + transaction.timeout_ms
+        if transaction.state in RESTING:
+            return transaction.updated_ms + self.settings.expiration_ms
+        return NEVER
+
+    def fresh_id(self) -> int:
+        """A producer id. Raises PeerError(COORDINATOR_LOAD_IN_PROGRESS) while there is none."""
+        taken = self.take_id()
+        if taken is None:
+            raise PeerError(COORDINATOR_LOAD_IN_PROGRESS, "a producer id is being asked for")
+        return taken
+
+    def of(self, transactional_id: str, producer_id: int) -> Known:
+        """The id that a producer works with. Raises PeerError: CONCURRENT_TRANSACTIONS while its
+        transaction is decided (its producer id may be about to change), INVALID_PRODUCER_ID_MAPPING
+        when there is no such id or it is another producer's."""
+        known = self.known.get(transactional_id)
+        if known is not None and known.transaction.state in PREPARED:
+            raise PeerError(
+                CONCURRENT_TRANSACTIONS, f"the transaction of {transactional_id} is being ended"
+            )
+        if known is None or known.transaction.producer_id != producer_id:
+            raise PeerError(
+                INVALID_PRODUCER_ID_MAPPING,
+                f"producer {producer_id} is not the one of transactional id {transactional_id}",
+            )
+        return known
+
+
+Turn: TypeAlias = runtime.Turn[TransactionsState]
+"""A turn of a transaction coordinator."""
+
+
+def move(turn: Turn, transactional_id: str, to: Transaction) -> Known:
+    """Take a step: into the log, and into what is known."""
+    key = TransactionLogKey(transactional_id=transactional_id)
+    turn.write(key, to.record(), WRITTEN)
+    known = turn.state.known[transactional_id]
+    turn.wake(known, turn.state.deadline_ms(to))
+    return known
