@@ -1,7 +1,9 @@
 """The console without a terminal: how quick it is over many topics, and what it looks like.
 
-`python -m benchmarks.console keys --topics 10000 --partitions 10`: time to the first picture, and
-from a key to the screen that shows it. `python -m benchmarks.console pictures docs/console`: an
+`python -m benchmarks.console keys --topics 10000`: time to the first picture, and from a key to the
+screen that shows it. `--made`: over tables of an appliance that were made up in this process, with
+rows that change all the time, and groups; for more partitions than this host lets a process
+have files open. `python -m benchmarks.console pictures docs/console`: an
 appliance with traffic, photographed.
 """
 
@@ -14,13 +16,24 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+from appliance.base.ids import TopicId
+from appliance.observer.snapshot import take
+from appliance.observer.traffic import Traffic
+from appliance.ring import partition_table as columns
+from appliance.ring.tables import Shape, Tables
+from console.model.groups import Listed
 from console.model.link import Link
+from console.model.local import Local
+from console.model.stats import Meter
 from console.screens.app import SWITCH_S, ConsoleApp
 from console.screens.places import Place
+from console.screens.world import GroupsSeen
 from penstock.local import Appliance
 
 SIZE = (110, 32)
+KEYS = ("j", "k", "ctrl+d", "ctrl+u", "G", "g", "s", "3", "j", "G", "s", "1", "2")
 _MB = 1 << 20
 
 
@@ -30,6 +43,11 @@ def main():
     keys = what.add_parser("keys")
     keys.add_argument("--topics", type=int, default=10_000)
     keys.add_argument("--partitions", type=int, default=1)
+    keys.add_argument("--made", action="store_true")
+    keys.add_argument("--groups", type=int, default=5_000, help="with --made")
+    keys.add_argument(
+        "--busy", type=int, default=500, help="rows that change a second, with --made"
+    )
     keys.add_argument("--presses", type=int, default=300)
     pictures = what.add_parser("pictures")
     pictures.add_argument("folder", type=Path)
@@ -37,8 +55,12 @@ def main():
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as home, Appliance(Path(home) / "data") as appliance:
         if chosen.what == "keys":
-            _make(appliance.bootstrap, chosen.topics, chosen.partitions)
-            asyncio.run(_keys(appliance.bootstrap, chosen.presses))
+            made = None
+            if chosen.made:
+                made = _Made(chosen.topics, chosen.partitions, chosen.groups, chosen.busy)
+            else:
+                _make(appliance.bootstrap, chosen.topics, chosen.partitions)
+            asyncio.run(_keys(appliance.bootstrap, chosen.presses, made))
         else:
             chosen.folder.mkdir(parents=True, exist_ok=True)
             with _Traffic(appliance.bootstrap):
@@ -68,18 +90,72 @@ def _make(bootstrap, topics, partitions):
             future.result()
 
 
-async def _keys(bootstrap, presses):
+class _Made:
+    """Tables of an appliance with so many topics, of which some change every 100 ms."""
+
+    def __init__(self, topics, partitions, groups, busy):
+        rows = -(-topics * partitions // 2) * 2
+        shape = Shape(ioprocs=1, netprocs=1, partition_rows=rows, quota_windows=11)
+        self.tables = Tables(memoryview(bytearray(Tables.bytes_needed(shape))), shape)
+        self.named = {}
+        for number in range(topics):
+            topic = TopicId(number.to_bytes(16, "big"))
+            self.named[topic] = SimpleNamespace(name=f"topic-{number:06}")
+            for partition in range(partitions):
+                handle = self.tables.partitions.add(topic, partition)
+                self.tables.partitions.set(handle, columns.STATUS, columns.ONLINE)
+        self.groups, self._rows, self._busy = groups, topics * partitions, busy
+
+    def feed(self, app):
+        """The sources of the console are told what these tables hold."""
+        local = Local(app.world.link)
+        local._meter, local._looked = _MadeMeter(self), False
+        app.world.facts.ask = local.look
+        app.world.groups.ask = lambda: GroupsSeen(
+            [Listed(f"group-{n:05}", "stable", "classic") for n in range(self.groups)], {}
+        )
+
+    def change(self):
+        state = self.tables.partitions.state
+        for _ in range(self._busy // 10):
+            at = random.randrange(self._rows) * columns.COLUMNS
+            state[at + columns.BYTES_IN] += 1000
+            state[at + columns.RECORDS_IN] += 10
+            state[at + columns.HIGH_WATERMARK] += 10
+
+
+class _MadeMeter(Meter):
+    def __init__(self, made):
+        self._made = made
+        super().__init__("")
+
+    def _open(self, data_dir):
+        tables = self._made.tables
+        observer = SimpleNamespace(
+            tables=tables, traffic=Traffic(tables.partitions), alive=True,
+            head=SimpleNamespace(started_ms=int(time.time() * 1000)),
+            snapshot=lambda: take(tables, time.monotonic_ns(), lambda peer: 0.0),
+        )  # fmt: skip
+        image = SimpleNamespace(topics_by_id=self._made.named)
+        return observer, SimpleNamespace(catch_up=lambda offset: None, image=image)
+
+
+async def _keys(bootstrap, presses, made):
     sys.setswitchinterval(SWITCH_S)
     began = time.perf_counter()
     app = ConsoleApp(_link(bootstrap), Place("topics"))
+    if made is not None:
+        made.feed(app)
     async with app.run_test(size=(80, 24)) as pilot:
+        if made is not None:
+            app.set_interval(0.1, made.change)
         print(f"first picture after {(time.perf_counter() - began) * 1000:.0f} ms")
         await _until(pilot, lambda: app.world.facts.shown.value is not None)
         print(f"all topics after {(time.perf_counter() - began) * 1000:.0f} ms")
         await _until(pilot, lambda: app.world.facts.shown.value.history)
         took, of_key = [], {}
         for n in range(presses):
-            key = ("j", "k", "ctrl+d", "ctrl+u", "G", "g", "s", "1", "2")[n % 9]
+            key = KEYS[n % len(KEYS)]
             seen = asyncio.Event()
             at = time.perf_counter()
             app.simulate_key(key)

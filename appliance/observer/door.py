@@ -14,6 +14,7 @@ from typing import Final
 from appliance.base import proc
 from appliance.base.clock import OsClock
 from appliance.observer.snapshot import Snapshot, take
+from appliance.observer.traffic import Traffic
 from appliance.ring.process_table import Peer
 from appliance.ring.tables import PAGE, SEGMENT, Head, Tables, UnknownTables, read_head
 
@@ -27,12 +28,13 @@ class NotThere(Exception):
 
 class Observer:
     """The tables of one running appliance, read-only. They stay readable when it ends, with the
-    last values. tables: for whoever wants more than a snapshot."""
+    last values. traffic: of topics, as of its own last look. tables: for whoever wants more."""
 
     def __init__(self, data_dir: str) -> None:
         """Raises NotThere."""
         self.head, self._map = _open(data_dir)
         self.tables = Tables(memoryview(self._map), self.head.shape)
+        self.traffic = Traffic(self.tables.partitions)
         self._clock = OsClock()
 
     def snapshot(self) -> Snapshot:

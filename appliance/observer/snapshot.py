@@ -8,11 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from appliance.base.ids import TopicId
 from appliance.ring import histogram
-from appliance.ring import partition_table as columns
 from appliance.ring.counters import API_KEYS
-from appliance.ring.partition_table import PartitionTable, Row
 from appliance.ring.process_table import STATE_NAMES, Peer
 from appliance.ring.tables import Tables
 
@@ -65,32 +62,12 @@ class Process:
 
 
 @dataclass(slots=True, frozen=True)
-class Partition:
-    """One partition. bytes_in … bytes_out: since the appliance started, in encoded batches;
-    fetches: answers that had records of it."""
-
-    topic_id: TopicId
-    partition: int
-    online: bool
-    log_start: int
-    high_watermark: int
-    log_end: int
-    size_bytes: int
-    batches_in: int
-    records_in: int
-    bytes_in: int
-    fetches: int
-    bytes_out: int
-
-
-@dataclass(slots=True, frozen=True)
 class Snapshot:
     """at_ns: monotonic. apis: by API key, those that were ever asked."""
 
     at_ns: int
     apis: dict[int, Api]
     processes: tuple[Process, ...]
-    partitions: tuple[Partition, ...]
 
     def since(self, before: "Snapshot") -> dict[int, Api]:
         """What was asked in between, by API key."""
@@ -113,9 +90,7 @@ def take(tables: Tables, at_ns: int, cpu_s: Callable[[Peer], float]) -> Snapshot
         )
         for peer in table.peers
     )
-    rows = tables.partitions
-    partitions = tuple(_partition(rows, row) for row in rows.live_rows())
-    return Snapshot(at_ns, apis, processes, partitions)
+    return Snapshot(at_ns, apis, processes)
 
 
 def _api(tables: Tables, key: int) -> Api | None:
@@ -135,22 +110,3 @@ def _api(tables: Tables, key: int) -> Api | None:
     if not bytes_in and not errors:
         return None
     return Api(bytes_in, bytes_out, tuple(latencies), errors)
-
-
-def _partition(table: PartitionTable, row: Row) -> Partition:
-    state = table.read_row(row.handle)
-    fetches, bytes_out = table.served_of(row.handle)
-    return Partition(
-        row.topic_id,
-        row.partition,
-        state[columns.STATUS] == columns.ONLINE,
-        state[columns.LOG_START],
-        state[columns.HIGH_WATERMARK],
-        state[columns.LOG_END],
-        state[columns.SIZE_BYTES],
-        state[columns.BATCHES_IN],
-        state[columns.RECORDS_IN],
-        state[columns.BYTES_IN],
-        fetches,
-        bytes_out,
-    )

@@ -220,12 +220,23 @@ class PartitionTable:
             return None
         return Row(Handle((used >> 1) << ROW_BITS | row), topic_id, partition)
 
-    def live_rows(self) -> Iterator[Row]:
-        """Every partition that exists. A successor of control finds its handles so."""
-        for row in range(self.row_count):
+    def live_rows(self, first: int = 0, last: int | None = None) -> Iterator[Row]:
+        """Every partition that exists, in the order of their rows: of all of them, or of those from
+        `first` up to `last`, which is not among them. A successor of control finds its handles
+        so."""
+        for row in range(first, self.row_count if last is None else last):
             found = self._row(row)
             if found is not None:
                 yield found
+
+    def memory_of(self, first: int, last: int) -> tuple[memoryview, ...]:
+        """The words of rows from `first` up to `last`, which is not among them: identity, state,
+        and what each netproc served. Who compares them sees whether anything has changed."""
+        return (
+            self._identity[_word(first, 0) : _word(last, 0)],
+            self.state[first * COLUMNS : last * COLUMNS],
+            *(part[first * SERVED_COLUMNS : last * SERVED_COLUMNS] for part in self.served),
+        )
 
     def idle_rows(self) -> list[tuple[int, int]]:
         """Rows that no partition has any more, after the offset at which they were retired."""

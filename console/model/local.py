@@ -81,7 +81,7 @@ class Local:
             except Failure:
                 self._meter = None
                 raise
-        topics = {one.topic: one for one in sorted(meter.topics(), key=lambda one: one.topic)}
+        topics = meter.topics_by_name()
         recent.look()
         self._looked = True
         processes = meter.processes()

@@ -10,7 +10,6 @@ import pytest
 from appliance.base.ids import TopicId
 from appliance.observer import door, snapshot
 from appliance.observer.door import NotThere, Observer
-from appliance.ring import partition_table as columns
 from appliance.ring.process_table import HEARTBEAT, LONGEST_TURN, NETPROC, READY, Peer
 from appliance.ring.tables import FORMAT, PAGE, Shape, Tables, UnknownTables, read_head
 from benchmarks import batches, requests
@@ -93,7 +92,7 @@ def test_the_difference_of_two_is_what_came_in_between():
     assert between[METADATA].requests == 1
 
 
-def test_processes_and_partitions_are_those_of_the_tables():
+def test_processes_are_those_of_the_tables():
     _, made = tables()
     peer = Peer(NETPROC, 1)
     for _ in range(2):  # a successor goes on counting turns
@@ -104,16 +103,9 @@ def test_processes_and_partitions_are_those_of_the_tables():
         made.processes.row_word(peer, LONGEST_TURN)[0] = 5000
         if made.processes.generation(peer) == 1:
             made.processes.vacate(peer)
-    handle = made.partitions.add(TopicId(b"t" * 16), 3)
-    made.partitions.set(handle, columns.STATUS, columns.ONLINE)
-    made.partitions.set(handle, columns.LOG_END, 12)
-    made.partitions.served[2][columns.BYTES_OUT] += 40
     found = take(made)
     process = next(one for one in found.processes if one.name == "netproc-1")
     assert process == snapshot.Process("netproc-1", 77, "ready", 2, 5000, 1.5)
-    (partition,) = found.partitions
-    assert (partition.partition, partition.online, partition.log_end) == (3, True, 12)
-    assert partition.bytes_out == 40
 
 
 # The door -------------------------------------------------------------------------------------
@@ -160,7 +152,9 @@ def test_a_running_appliance_is_read_and_does_not_notice(fresh_appliance):
     assert between.bytes_in == 5 * len(frame) + len(produce("unseen"))
     assert sum(between.errors.values()) == 1
     assert 10 < between.percentile_us(0.5) < 10_000_000
-    assert any(one.records_in == 15 and one.batches_in == 5 for one in after.partitions)
+    observer.traffic.look()
+    (seen,) = [one for one in observer.traffic.topics.values() if one.records_in]
+    assert (seen.records_in, seen.batches_in) == (15, 5)
     assert {one.state for one in after.processes} == {"ready"}
     while not any(one.cpu_s for one in observer.snapshot().processes):
         ask(running, frame)  # until a whole tick of the kernel's account was used
