@@ -14,11 +14,14 @@ from spark_local.cause import JobError
 from spark_local.folder import JobFolder
 from spark_local.job import Job
 
+TOPIC: Final = "__penstock_jobs"
+"""Of all jobs' states, for everybody who cannot see the folder."""
 _PACE_S: Final = 1.0
 HEARTBEAT_S: Final = 60.0
 """A state is told again when nothing has changed for so long."""
 ENDED: Final = ("stopped", "finished", "failed")
-_RESTS: Final = {"rows_per_s": 0.0, "processed_per_s": 0.0}
+_RESTS: Final = {"rows_per_s": 0.0, "processed_per_s": 0.0, "rows_out_per_s": 0.0}
+_TRACE_MOST: Final = 20_000
 
 
 def now_ms() -> int:
@@ -44,8 +47,10 @@ class Board:
         self._fresh = False
         self.content: dict[str, Any] = {"job": place.name, "state": "starting", "since": now_ms()}
         self.content |= {"wish": wish, "pid": os.getpid(), "cause": None, "remedy": None}
-        if before := place.state().get("progress"):  # totals go on
-            self.content["progress"] = before | _RESTS
+        before = place.state()
+        self.content["restarts"] = int(before.get("restarts") or 0)
+        if told := before.get("progress"):  # totals go on
+            self.content["progress"] = told | _RESTS
 
     @property
     def state(self) -> str:
@@ -60,6 +65,7 @@ class Board:
 
     def set(self, state: str, cause: JobError | None = None, **more: Any) -> None:
         """The job is in another state now."""
+        self.content["restarts"] += state == "restarting"
         self.content |= {"state": state, "since": now_ms(), "pid": os.getpid(), **more}
         self.content["cause"] = cause.problem if cause else None
         self.content["remedy"] = (cause.remedy or None) if cause else None
@@ -69,6 +75,13 @@ class Board:
             self.content |= {"next_attempt": None, "note": None}
         self.log(f"{state}: {cause}" if cause else state)
         self.tell()
+
+    def broke(self, cause: JobError, trace: str) -> None:
+        """Something made it fail. It is kept until the next failure, also when the job runs
+        again."""
+        if self._place.path.is_dir():
+            kept = {"at": now_ms(), "cause": cause.problem, "remedy": cause.remedy or None}
+            self._place.keep_error(kept | {"trace": trace[-_TRACE_MOST:]})
 
     def progress(self, told: dict[str, Any]) -> None:
         """The job worked: published at once, or with what comes within a second."""

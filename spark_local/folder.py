@@ -5,6 +5,7 @@
     <folder>/<name>/state.json  what the runner last made of it, and which wish that was
     <folder>/<name>/checkpoint  Spark's; with schemas.json and dead.json all that `forget` deletes
     <folder>/<name>/job.log     what happened, one line each
+    <folder>/<name>/error.json  the last failure, with its trace
     <folder>/.runner/           the runner's lock, temporary files and Spark's log
 
 The command line writes wishes, the runner writes everything else. A file is replaced in one step,
@@ -28,6 +29,7 @@ from spark_local.jobfile import load
 RUNNING: Final = "running"
 STOPPED: Final = "stopped"
 REMOVED: Final = "removed"
+_READ_ONLY: Final = "it was opened to read only"
 _FORGOTTEN: Final = ("checkpoint", "schemas.json", "dead.json")
 
 
@@ -42,9 +44,10 @@ class Wish:
 class JobFolder:
     """One job's part of the folder."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.name = path.name
+        self.read_only = read_only
 
     @property
     def checkpoint(self) -> Path:
@@ -65,7 +68,8 @@ class JobFolder:
         return Wish(str(found.get("state", STOPPED)), int(found.get("number", 0)))
 
     def wish_for(self, state: str) -> Wish:
-        """Say what the job should be doing; also when it is said again."""
+        """Say what the job should be doing; also when it is said again. Raises JobError."""
+        self.check_writable()
         wish = Wish(state, self.wish().number + 1)
         write_json(self.path / "wish.json", {"state": wish.state, "number": wish.number})
         return wish
@@ -78,6 +82,19 @@ class JobFolder:
         """For the runner: say how the job is."""
         write_json(self.path / "state.json", state)
 
+    def check_writable(self) -> None:
+        """Raises JobError where the folder is only looked at."""
+        if self.read_only:
+            raise JobError(f"job {self.name}: nothing can be changed here", _READ_ONLY)
+
+    def error(self) -> dict[str, Any]:
+        """The last failure: at (ms), cause, remedy, trace; empty when there was none."""
+        return read_json(self.path / "error.json")
+
+    def keep_error(self, told: dict[str, Any]) -> None:
+        """For the runner: what made it fail."""
+        write_json(self.path / "error.json", told)
+
     def remembers(self) -> dict[str, int]:
         """What `forget` would delete: name → bytes."""
         found = {}
@@ -89,22 +106,25 @@ class JobFolder:
         return found
 
     def forget(self) -> None:
-        """Delete the job's positions and state. Only while it does not run."""
+        """Delete the job's positions and state. Only while it does not run. Raises JobError."""
+        self.check_writable()
         for name in _FORGOTTEN:
             place = self.path / name
             if place.is_dir():
                 shutil.rmtree(place)
             else:
                 place.unlink(missing_ok=True)
-        if "progress" in (told := self.state()):
-            self.tell({name: value for name, value in told.items() if name != "progress"})
+        if told := self.state():
+            self.tell({key: told[key] for key in told if key not in ("progress", "restarts")})
 
 
 class Folder:
-    """All jobs of one appliance."""
+    """All jobs of one appliance. read_only: it is only looked at, and refuses what changes
+    something."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path).absolute()
+        self.read_only = read_only
 
     @property
     def runner(self) -> Path:
@@ -115,7 +135,7 @@ class Folder:
         if not self.path.is_dir():
             return []
         found = [one for one in self.path.iterdir() if (one / "wish.json").exists()]
-        return [JobFolder(one) for one in sorted(found)]
+        return [JobFolder(one, read_only=self.read_only) for one in sorted(found)]
 
     def get(self, name: str) -> JobFolder:
         """Raises JobError when there is none of that name."""
@@ -130,11 +150,13 @@ class Folder:
         """The part of a job, whether it is there or not."""
         assert "/" not in name
         assert not name.startswith(".")
-        return JobFolder(self.path / name)
+        return JobFolder(self.path / name, read_only=self.read_only)
 
     def add(self, job: Job, *, state: str = RUNNING) -> JobFolder:
-        """Take in a job file, or its successor: the checkpoint of a job of that name is kept."""
+        """Take in a job file, or its successor: the checkpoint of a job of that name is kept.
+        Raises JobError."""
         place = self.at(job.name)
+        place.check_writable()
         fresh, target = place.path / ".job", place.path / "job"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
@@ -149,8 +171,10 @@ class Folder:
         return place
 
     def drop(self, name: str) -> None:
-        """Delete everything of a job. Only while it does not run."""
-        shutil.rmtree(self.at(name).path)
+        """Delete everything of a job. Only while it does not run. Raises JobError."""
+        place = self.at(name)
+        place.check_writable()
+        shutil.rmtree(place.path)
 
     def runner_pid(self) -> int | None:
         """Process id of the runner of this folder, None when there is none."""

@@ -18,7 +18,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-TOPIC: Final = "__penstock_jobs"
+from spark_local.board import TOPIC
+
 CONFIG: Final = {
     "cleanup.policy": "compact,delete",
     "retention.ms": "86400000",
@@ -92,11 +93,20 @@ def read(bootstrap: str) -> dict[str, dict[str, Any]]:
                 if error.code() == KafkaError._PARTITION_EOF:
                     return found
                 raise KafkaException(error)
-            key, value = (message.key() or b"").decode(), message.value()
+            key, value = (message.key() or b"").decode(errors="replace"), message.value()
             if value is None:
                 found.pop(key, None)
-            else:
-                found[key] = json.loads(value)
+            elif (told := _object(value)) is not None:
+                found[key] = told
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the states of jobs did not come"))
     finally:
         consumer.close()
+
+
+def _object(value: bytes) -> dict[str, Any] | None:
+    """What was written by a runner; None for anything else."""
+    try:
+        told = json.loads(value)
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) else None

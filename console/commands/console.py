@@ -1,27 +1,45 @@
 """`penstock console`."""
 
+import os
+import signal
 import sys
+from contextlib import ExitStack
+from types import FrameType
+from typing import Final
 
 import click
 
 from console.flags.connection import connected
 from console.model.failure import OK, usage
 from console.model.link import Link
+from console.show.output import say
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1")
+_IN_BROWSER: Final = "TEXTUAL_DRIVER"
+"""Set where it is shown in a browser: it has no terminal then."""
 
 
 @click.command("console")
 @click.argument("place", nargs=-1, metavar="[PLACE]")
+@click.option("--jobs", metavar="DIR", help="The jobs folder.  [default: beside the appliance]")
+@click.option("--demo", is_flag=True, help="Over the demo's data, its jobs running.")
+@click.option("--web", is_flag=True, help="In a browser of this host: prints the address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8092, help="Of --web.")
 @connected
-def command(link: Link, place: tuple[str, ...]) -> int:
-    """Watch it on one screen: what needs attention, rates, topics, groups.
+def command(
+    link: Link, place: tuple[str, ...], jobs: str | None, demo: bool, web: bool, port: int
+) -> int:
+    """Watch it on one screen: what needs attention, rates, topics, groups, jobs.
 
     It only reads. Press ? for its keys. PLACE is where it begins: overview, topics, topic NAME,
-    groups, group NAME or log. Rates and processes are shown of an appliance of this host.
+    groups, group NAME, jobs, job NAME, preview FILE or log. Rates and processes are shown of an
+    appliance of this host; without one it offers to start it.
 
     \b
     penstock console
     penstock console topic orders
     penstock console -b kafka.example.org:9092
+    penstock console --demo
     """
     from console.screens.places import HOME, NoPlace, jump
 
@@ -29,10 +47,72 @@ def command(link: Link, place: tuple[str, ...]) -> int:
         first = jump(" ".join(place)) if place else HOME
     except NoPlace as wrong:
         raise usage(str(wrong)) from None
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if not (at_terminal or web or _IN_BROWSER in os.environ):
         raise usage("it needs a terminal", "penstock stats and penstock topic list write to a pipe")
-    from console.screens.app import run
+    named = jobs or os.environ.get("PENSTOCK_JOBS")
+    with ExitStack() as stack:
+        if demo:
+            link, named = _demo(stack)
+        elif at_terminal:
+            _offer(stack, link)
+        if web:
+            from console.commands.console_web import serve
 
-    quick = {"reconnect.backoff.max.ms": "1000"}  # what is back is shown at once
-    run(Link(link.bootstrap, quick | link.properties, link.timeout_s, read_only=True), first)
+            return serve(link, place, named, port)
+        from console.screens.app import run
+
+        quick = {"reconnect.backoff.max.ms": "1000"}  # what is back is shown at once
+        seen = Link(link.bootstrap, quick | link.properties, link.timeout_s, read_only=True)
+        run(seen, first, named)
     return OK
+
+
+def _demo(stack: ExitStack) -> tuple[Link, str | None]:
+    """(where the demo's appliance is, its jobs folder). It ends when the stack does."""
+    from console.commands.demo.background import Background
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    demo = stack.enter_context(Background())
+    if demo.reason is not None:
+        say(f"The jobs of the demo are left out: {demo.reason}.")
+    return Link(demo.bootstrap, {}, 30.0), demo.jobs_folder or None
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """What was started ends as by q."""
+    raise SystemExit(128 + number)
+
+
+def _offer(stack: ExitStack, link: Link) -> None:
+    """Nobody answers where everybody looks first: start an appliance there, if somebody wants
+    that. It outlives the console."""
+    from console.commands.up import DEFAULT_DATA
+    from console.flags.confirm import asked
+    from console.model.failure import Failure
+    from console.model.link import reach
+    from penstock.local import Appliance, ApplianceError
+
+    host, _, port = link.bootstrap.rpartition(":")
+    if host not in _LOOPBACK or not port.isdecimal() or not link.is_plain:
+        return
+    try:
+        reach(link.bootstrap)
+    except Failure as nobody:
+        say(f"{nobody.message}.")
+    else:
+        return
+    say(f"penstock up starts an appliance in this terminal; its data: ./{DEFAULT_DATA}")
+    if not asked("Start it now, in the background?"):
+        return
+    appliance = Appliance(os.path.abspath(DEFAULT_DATA), port=int(port), own_session=True)
+    try:
+        appliance.start()
+    except (ApplianceError, OSError) as problem:
+        raise Failure(f"it did not start: {problem}", name="CANNOT_START") from None
+    ends = (
+        f"It goes on running: kill {appliance.pid} ends it in order. Its log: {appliance.log_file}"
+    )
+    say(ends)
+    stack.callback(say, ends)

@@ -48,6 +48,11 @@ def confirm_names(
         raise Failure("nothing was changed", name="CANCELLED")
 
 
+def asked(question: str) -> bool:
+    """Something that is meant well: Enter means yes."""
+    return _ask(f"{question} [Y/n] ").lower() in ("", "y", "yes")
+
+
 def at_terminal() -> bool:
     """Whether there is somebody who can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -8,6 +8,7 @@ from console.model.cluster import Seen
 from console.model.disk import LogFolder
 from console.model.expiry import LOST, Risk, cut, told
 from console.model.failure import Failure
+from console.model.jobs import Status
 from console.model.local import Facts
 
 BAD: Final = "bad"
@@ -16,6 +17,7 @@ _LITTLE: Final = 0.10  # of a disk
 _TOO_LITTLE: Final = 0.02  # the appliance keeps 1 %, and twice that to take records again
 _LATELY_S: Final = 300.0
 _NAMED: Final = 3
+_MOST: Final = 500  # characters of a cause
 _GB: Final = 10**9
 _STORAGE: Final = "KAFKA_STORAGE_ERROR"
 
@@ -36,14 +38,17 @@ def attention(
     folders: Sequence[LogFolder],
     topics: dict[str, Seen],
     risks: Sequence[Risk] = (),
+    jobs: Sequence[Status] = (),
 ) -> list[Notice]:
     """lost: why the broker does not answer. facts: of an appliance of this host; topics: of any
-    other. risks: what is about to be deleted before a group has read it."""
+    other. risks: what is about to be deleted before a group has read it. jobs: those that should
+    run and do not."""
     found = []
     if lost is not None:
         found.append(Notice(BAD, lost.message, lost.hint))
     found += _offline(facts, topics)
     found += [notice for one in folders for notice in _folder(one)]
+    found += _jobs(jobs)
     if facts is not None:
         found += _processes(facts)
         refused = sum(one.errors.get(_STORAGE, 0) for one in facts.apis)
@@ -94,6 +99,16 @@ def _folder(one: LogFolder) -> list[Notice]:
     share = one.free_bytes / one.total_bytes
     what = f"the disk of {one.path} has {share:.0%} free ({one.free_bytes / _GB:.1f} GB)"
     return [Notice(level, what, "make room on it, or keep less: retention.ms, retention.bytes")]
+
+
+def _jobs(sick: Sequence[Status]) -> list[Notice]:
+    told = [one for one in sick if one.cause]
+    if len(told) <= _NAMED:
+        what = [f"job {one.job} is {one.state}: {(one.cause or '')[:_MOST]}" for one in told]
+        return [Notice(BAD, one, by.remedy or "") for one, by in zip(what, told, strict=True)]
+    names = ", ".join(one.job for one in told[:_NAMED])
+    what_all = f"{len(told)} jobs do not run: {names} and {len(told) - _NAMED} more"
+    return [Notice(BAD, what_all, told[0].remedy or "")]
 
 
 def _processes(facts: Facts) -> list[Notice]:

@@ -13,13 +13,22 @@ from typing import Any, Final
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.link import Link, reach
 from spark_local.cause import JobError
-from spark_local.folder import REMOVED, RUNNING, Folder, JobFolder, Wish
+from spark_local.folder import REMOVED, RUNNING, STOPPED, Folder, JobFolder, Wish
 from spark_local.job import Job
 from spark_local.mistakes import JobFileError
 
+REMEMBERED: Final = {
+    "checkpoint": "how far it read, and its state (windows, counts, joins)",
+    "schemas.json": "the columns that were inferred",
+    "dead.json": "the count of dead letters",
+}
+"""What a job remembers, by the names of its files: what it loses by a reset."""
 ENDED: Final = ("stopped", "finished", "failed")
 SETTLED: Final = (*ENDED, "running", "waiting", "restarting")
 _WELL: Final = ("running", "starting", "finished")
+_KINDS: Final[dict[Any, Any]] = {
+    str: str, str | None: str, int | None: int, float | None: (int, float),
+}  # fmt: skip
 _LOOK_S: Final = 0.1
 _UNWRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
 
@@ -39,7 +48,9 @@ class Settled:
 @dataclass(slots=True, frozen=True)
 class Status:
     """How a job is, as its runner wrote it down; None is what it did not say. rows_per_s: read;
-    lag_s: age of the oldest unread record; attempt: how often it was begun again."""
+    rows_out_per_s: derived; lag_s: age of the oldest unread record; attempt: of those since it was
+    well; restarts: after failures, since the last reset. checkpoint: a path, None where the folder
+    is not of this host."""
 
     job: str
     wish: str | None
@@ -53,6 +64,7 @@ class Status:
     rows_out: int | None
     rows_per_s: float | None
     processed_per_s: float | None
+    rows_out_per_s: float | None
     batch: int | None
     batch_ms: int | None
     phases_ms: Any
@@ -67,15 +79,27 @@ class Status:
     since: Any
     updated: Any
     attempt: int | None
+    restarts: int | None
     next_attempt: Any
     cause: str | None
     remedy: str | None
     note: str | None
+    checkpoint: str | None
 
     @property
     def sick(self) -> bool:
         """Whether it should run and does not."""
         return self.wish == RUNNING and self.state not in _WELL
+
+
+@dataclass(slots=True, frozen=True)
+class Broke:
+    """The last failure of a job: cause is the innermost one; at_ms: wall clock."""
+
+    at_ms: int
+    cause: str
+    remedy: str | None
+    trace: str
 
 
 @dataclass(slots=True, frozen=True)
@@ -145,7 +169,8 @@ def statuses(folder: Folder, link: Link, names: tuple[str, ...] = ()) -> list[St
 
 def _here(folder: Folder) -> dict[str, dict[str, Any]]:
     return {
-        place.name: _now(folder, place.state()) | {"wish": place.wish().state}
+        place.name: _now(folder, place.state())
+        | {"wish": place.wish().state, "checkpoint": str(place.checkpoint)}
         for place in folder.jobs()
     }
 
@@ -155,7 +180,11 @@ def _from_topic(link: Link) -> dict[str, dict[str, Any]]:
 
     reach(link.bootstrap)
     found = states.read(link.bootstrap)
-    return {name: told | {"wish": RUNNING} for name, told in found.items()}
+    # What is wished is not told there: a job that somebody has stopped does so itself.
+    return {
+        name: one | {"wish": STOPPED if one.get("state") == STOPPED else RUNNING}
+        for name, one in found.items()
+    }
 
 
 def _now(folder: Folder, told: dict[str, Any]) -> dict[str, Any]:
@@ -167,10 +196,29 @@ def _now(folder: Folder, told: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def state_of(folder: Folder, place: JobFolder) -> str | None:
+    """How it is, None before it has begun."""
+    state = _now(folder, place.state())["state"]
+    return None if state is None else str(state)
+
+
 def _status(name: str, told: dict[str, Any]) -> Status:
     known = told | (told.get("progress") or {}) | {"job": name}
-    values: dict[str, Any] = {field.name: known.get(field.name) for field in fields(Status)}
-    return Status(**values)
+    return Status(**{one.name: _typed(one.type, known.get(one.name)) for one in fields(Status)})
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """A value that is what its field says, else None: a topic holds whatever was written to it."""
+    wanted = _KINDS.get(kind, object)
+    return value if isinstance(value, wanted) and not isinstance(value, bool) else None
+
+
+def broke(place: JobFolder) -> Broke | None:
+    """The last failure of a job, None when there was none."""
+    told = place.error()
+    if not told:
+        return None
+    return Broke(int(told["at"]), str(told["cause"]), told.get("remedy"), str(told["trace"]))
 
 
 def settle(
@@ -194,6 +242,35 @@ def settle(
                 raise Failure("the runner ended", "penstock job serve starts one", name="JOB")
             time.sleep(_LOOK_S)
     return [_settled(place, wish, waited=wait) for place, wish in pairs]
+
+
+def start(place: JobFolder) -> Wish:
+    """One that runs is left alone; one that failed or has ended begins again."""
+    wish = place.wish()
+    ended = place.state().get("state") in ("failed", "finished")
+    return wish if wish.state == RUNNING and not ended else place.wish_for(RUNNING)
+
+
+def stop(place: JobFolder) -> Wish:
+    """After its batch."""
+    wish = place.wish()
+    return wish if wish.state == STOPPED else place.wish_for(STOPPED)
+
+
+def restart(place: JobFolder) -> Wish:
+    """End it after its batch, and start it again."""
+    return place.wish_for(RUNNING)
+
+
+def reset(folder: Folder, place: JobFolder, timeout_s: float) -> None:
+    """Let a job forget how far it came; one that runs is stopped before and started after. Raises
+    Failure, JobError."""
+    runs = place.wish().state == RUNNING
+    if runs:
+        settle(folder, [(place, place.wish_for(STOPPED))], timeout_s, until=ENDED)
+    place.forget()
+    if runs:
+        settle(folder, [(place, place.wish_for(RUNNING))], timeout_s)
 
 
 def has_runner(folder: Folder) -> bool:

@@ -9,14 +9,16 @@ from typing import Final
 
 from textual.binding import Binding, BindingType
 
-from console.screens.places import GROUPS, LISTS, LOG, OVERVIEW, QUOTAS, TOPICS
+from console.screens.places import GROUPS, JOBS, LISTS, LOG, OVERVIEW, QUOTAS, TOPICS
 
 APP: Final = "everywhere"
 ROWS: Final = "in a table"
 ONE_TOPIC: Final = "in a topic"
 ALL_QUOTAS: Final = "in Quotas"
 ONE_CLIENT: Final = "in a client's quotas"
-SCOPES: Final = (APP, ROWS, ONE_TOPIC, ALL_QUOTAS, ONE_CLIENT)
+A_JOB: Final = "among jobs"
+ONE_JOB: Final = "in a job"
+SCOPES: Final = (APP, ROWS, ONE_TOPIC, ALL_QUOTAS, ONE_CLIENT, A_JOB, ONE_JOB)
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,6 +41,7 @@ _SEEN: Final = {
     TOPICS: "Every topic with its size and traffic.",
     GROUPS: "Every consumer group with its lag.",
     QUOTAS: "Every quota with its use, and who is throttled.",
+    JOBS: "Every derived stream with its rates, lag and failures.",
     LOG: "What the console asked, as command lines.",
 }
 _SHOWN: Final = {
@@ -90,6 +93,12 @@ ACTIONS: Final = (
                scope, footer=True, palette=False)
         for scope in (ALL_QUOTAS, ONE_CLIENT)
     ),
+    Action("job_preview", ("v",), "Preview", "What it would derive now; nothing is written.", A_JOB,
+           footer=True, palette=False),
+    Action("log_follow", ("t",), "Follow", "Follow its log, or let that stand still.", ONE_JOB,
+           footer=True, palette=False),
+    Action("log_text", ("w",), "Other text", "Its log, its last failure, Spark's own log.",
+           ONE_JOB, footer=True, palette=False),
 )  # fmt: skip
 
 

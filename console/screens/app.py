@@ -23,11 +23,14 @@ from console.screens.actions import APP, bindings
 from console.screens.group import GroupView
 from console.screens.groups import GroupsView
 from console.screens.help import HelpScreen, told
+from console.screens.job import JobView
+from console.screens.jobs import JobsView
 from console.screens.journal import Journal
 from console.screens.log import LogView
 from console.screens.overview import OverviewView
 from console.screens.palette import Everything
 from console.screens.places import HOME, LISTS, LOG, History, NoPlace, Place
+from console.screens.preview import PreviewView
 from console.screens.prompt import FILTER, JUMP, Prompt
 from console.screens.quota import QuotaView
 from console.screens.quotas import QuotasView
@@ -54,6 +57,9 @@ _VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.GROUP: GroupView,
     places.QUOTAS: QuotasView,
     places.QUOTA: QuotaView,
+    places.JOBS: JobsView,
+    places.JOB: JobView,
+    places.PREVIEW: PreviewView,
 }
 
 
@@ -102,10 +108,10 @@ class ConsoleApp(App[None]):
             self.source = source
             self.answer = answer
 
-    def __init__(self, link: Link, first: Place = HOME) -> None:
-        """link: read-only."""
+    def __init__(self, link: Link, first: Place = HOME, jobs: str | None = None) -> None:
+        """link: read-only. jobs: the jobs folder that somebody named."""
         super().__init__()
-        self.world = World(link)
+        self.world = World(link, jobs)
         self.journal = Journal()
         self.history = History(first)
         self.is_paused = False
@@ -215,7 +221,8 @@ class ConsoleApp(App[None]):
         view = self.view
         if isinstance(view, LogView) and view.is_ready:
             return view.line() or lines.line(self.here, self.world.link.bootstrap, "")
-        return lines.line(self.here, self.world.link.bootstrap, self.world.data_dir)
+        world = self.world
+        return lines.line(self.here, world.link.bootstrap, world.data_dir, world.jobs_folder)
 
     # Places -------------------------------------------------------------------------------------
 
@@ -357,7 +364,11 @@ class ConsoleApp(App[None]):
         self.push_screen(HelpScreen(told(live)))
 
 
-def run(link: Link, first: Place) -> None:
+def run(link: Link, first: Place, jobs: str | None = None) -> None:
     """The console until somebody leaves it."""
     sys.setswitchinterval(SWITCH_S)
-    ConsoleApp(link, first).run()
+    app = ConsoleApp(link, first, jobs)
+    try:
+        app.run()
+    finally:
+        app.world.close()

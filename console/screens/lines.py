@@ -10,8 +10,11 @@ from console.model.quota_rules import client_of, flags
 from console.screens.places import (
     GROUP,
     GROUPS,
+    JOB,
+    JOBS,
     LOG,
     OVERVIEW,
+    PREVIEW,
     QUOTA,
     QUOTAS,
     TOPIC,
@@ -25,22 +28,31 @@ _LINES: Final = {
     GROUPS: "penstock group list -o wide",
     GROUP: "penstock group describe {}",
     QUOTAS: "penstock quota list",
+    JOBS: "penstock job status",
+    JOB: "penstock job status {}",
+    PREVIEW: "penstock job preview {}",
     LOG: "penstock console log",
 }
 
 
-def line(place: Place, bootstrap: str, data_dir: str) -> str:
-    """What to type. data_dir: of the appliance when it is one of this host, else ""."""
+def line(place: Place, bootstrap: str, data_dir: str, jobs: str = "") -> str:
+    """What to type. data_dir: of the appliance when it is one of this host, else ""; jobs: its jobs
+    folder, likewise."""
     if place.kind == OVERVIEW:
         if data_dir:
             return typed(f"penstock stats -w --data {quoted(data_dir)}")
         return asking("penstock topic list -o wide", bootstrap)
     if place.kind == QUOTA:
-        words = flags(client_of(place.name).entity)
-        return asking(f"penstock quota explain {' '.join(map(quoted, words))}", bootstrap)
+        who = " ".join(map(quoted, flags(client_of(place.name).entity)))
+        return asking(f"penstock quota explain {who}", bootstrap)
     if place.kind == QUOTAS and data_dir:
         return asking("penstock quota usage -w", bootstrap)
-    return asking(_LINES[place.kind].format(quoted(place.name)), bootstrap)
+    words = _LINES[place.kind].format(quoted(place.name))
+    if place.kind in (JOBS, JOB, PREVIEW) and jobs:
+        words += f" --jobs {quoted(jobs)}"
+        if place.kind != PREVIEW:  # the folder says it all
+            return typed(words)
+    return asking(words, bootstrap)
 
 
 def asking(words: str, bootstrap: str) -> str:

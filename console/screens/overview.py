@@ -15,6 +15,7 @@ from console.model.disk import LogFolder
 from console.model.failure import UNREACHABLE
 from console.model.local import Facts
 from console.model.stats import ApiRate, ProcessRate
+from console.screens import jobs as jobs_view
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import Part, View, Words
 from console.show.figures import age, bars, in_bytes, meter, short, some
@@ -93,6 +94,7 @@ class OverviewView(View):
     OverviewView #charts { height: 5; margin-top: 1; }
     OverviewView.tall #charts { height: 12; }
     OverviewView #disks { padding: 0 1; margin-top: 1; max-height: 5; }
+    OverviewView #jobs { padding: 0 1; max-height: 2; }
     OverviewView #tables { height: 1fr; margin-top: 1; }
     OverviewView #apis { width: 5fr; margin: 0 1; }
     OverviewView #processes { width: 4fr; margin-right: 1; }
@@ -108,6 +110,7 @@ class OverviewView(View):
             yield Chart("Read", is_bytes=True, name="out")
             yield Chart("Requests", is_bytes=False, name="requests")
         yield Words(name="disks")
+        yield Words(name="jobs")
         with Horizontal(id="tables"):
             yield Rows(_APIS, name="apis", opens=False)
             yield Rows(_PROCESSES, name="processes", opens=False)
@@ -127,6 +130,7 @@ class OverviewView(View):
         self.query_one("#out", Chart).show([one.out_mb_s * 1e6 for one in history])
         self.query_one("#requests", Chart).show([one.requests_s for one in history])
         self._disks(facts)
+        self._jobs()
         self._apis(facts)
         self._processes(facts)
 
@@ -138,7 +142,9 @@ class OverviewView(View):
         if cluster is None and lost is None:
             words.say(f"asking {world.link.bootstrap} …")
             return
-        found = attention(lost, facts, folders, seen, world.risks.shown.value or ())
+        jobs = world.jobs.shown.value
+        sick = jobs.sick if jobs is not None else ()
+        found = attention(lost, facts, folders, seen, world.risks.shown.value or (), sick)
         if not found:
             words.say(("✓ Nothing needs attention", "green"), self._since(facts))
             return
@@ -173,6 +179,13 @@ class OverviewView(View):
             parts.append([(f"{failure.message}: {failure.hint}", "dim")])
         parts += [_disk(one) for one in self.world.folders.shown.value or []]
         words.say(*_lines(parts))
+
+    def _jobs(self) -> None:
+        seen = self.world.jobs.shown.value
+        words = self.query_one("#jobs", Words)
+        words.display = bool(seen and seen.jobs)
+        if seen is not None and seen.jobs:
+            words.say(("Jobs ", "bold"), *jobs_view.told(seen, len(seen.jobs)))
 
     def _brokers(self) -> None:
         cluster = self.world.cluster.shown.value

@@ -1,8 +1,9 @@
 """The command palette: every action, and every topic and group that was seen, by name."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -13,6 +14,9 @@ from console.show.output import plain
 
 if TYPE_CHECKING:
     from console.screens.app import ConsoleApp
+
+
+_BREATH: Final = 100
 
 
 class Everything(Provider):
@@ -31,7 +35,9 @@ class Everything(Provider):
                 yield Hit(score, Text(action.title), run, action.title, _help(action))
         console = self._console
         for kind, names in console.world.names().items():
-            for name in names:
+            for number, name in enumerate(names):
+                if not number % _BREATH:
+                    await asyncio.sleep(0)  # of 10,000 names no key waits for the last
                 if (score := matcher.match(name)) > 0:
                     told = plain(f"{kind} {name}")
                     yield Hit(score, Text(told), partial(console.go, Place(kind, name)), told)

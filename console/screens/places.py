@@ -13,18 +13,22 @@ GROUPS: Final = "groups"
 GROUP: Final = "group"
 QUOTAS: Final = "quotas"
 QUOTA: Final = "quota"
+JOBS: Final = "jobs"
+JOB: Final = "job"
+PREVIEW: Final = "preview"
 LOG: Final = "log"
 
-LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, LOG)
+LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, LOG)
 """In the order of their tabs and of the keys 1, 2, …"""
-_ABOVE: Final = {TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS}
+_ABOVE: Final = {TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS}
+_NAMED: Final = "topic NAME, group NAME, quota WHO, job NAME, preview JOB|FILE"
 _MOST: Final = 100
 
 
 @dataclass(slots=True, frozen=True)
 class Place:
-    """kind: one of the above. name: of the topic or group; for QUOTA who the client is, as
-    `quota_rules.Client.text` has it; "" elsewhere."""
+    """kind: one of the above. name: of the topic, group or job (for PREVIEW also of a file); for
+    QUOTA who the client is, as `quota_rules.Client.text` has it; "" elsewhere."""
 
     kind: str
     name: str = ""
@@ -87,18 +91,18 @@ def jump(text: str) -> Place:
     follows, the one thing of that name is meant. Raises NoPlace."""
     word, _, name = text.strip().partition(" ")
     name = name.strip()
+    if word == PREVIEW and name:
+        return Place(PREVIEW, name)
     kinds = [kind for kind in LISTS if word and kind.startswith(word)]
     if not kinds:
-        raise NoPlace(
-            f"there is no {word!r}: {', '.join(LISTS)}, topic NAME, group NAME, quota WHO"
-        )
+        raise NoPlace(f"there is no {word!r}: {', '.join(LISTS)}, {_NAMED}")
     kind = kinds[0]
     if not name:
         return Place(kind)
     for one, above in _ABOVE.items():
         if above == kind:
             return Place(one, _client(name) if one == QUOTA else name)
-    raise NoPlace(f"{kind} takes no name: topic NAME, group NAME and quota WHO do")
+    raise NoPlace(f"{kind} takes no name: these do: {_NAMED}")
 
 
 def _client(text: str) -> str:

@@ -7,7 +7,7 @@ from textual.containers import Horizontal
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from console.screens.places import GROUP, QUOTA, TOPIC
+from console.screens.places import GROUP, JOB, QUOTA, TOPIC
 from console.screens.view import Words
 
 JUMP = ":"
@@ -25,7 +25,8 @@ class Names(Suggester):
     async def get_suggestion(self, value: str) -> str | None:
         """The whole line, None when nothing begins so."""
         word, space, begun = value.partition(" ")
-        kind = next((one for one in (TOPIC, GROUP, QUOTA) if f"{one}s".startswith(word)), "")
+        kinds = (TOPIC, GROUP, QUOTA, JOB)
+        kind = next((one for one in kinds if f"{one}s".startswith(word)), "")
         if not (word and space and begun and kind):
             return None
         names = self._names().get(kind, [])

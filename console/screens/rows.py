@@ -104,6 +104,14 @@ class Rows(ScrollView, can_focus=True):
         self._order()
         self._stay_on(here)
 
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        """Other columns from now on; `show` says what is in them."""
+        if tuple(columns) != self._columns:
+            if len(columns) != len(self._columns):
+                self._sorted = None
+            self._columns = tuple(columns)
+            self.refresh()
+
     @property
     def key(self) -> str | None:
         """Of the row under the cursor, None when there is no row."""

@@ -2,22 +2,38 @@
 is. Nothing here knows a widget.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from console.model import cluster, configs, disk, quotas, topics
+from console.model import cluster, configs, disk, job_watch, quotas, topics
 from console.model.cluster import Cluster, Seen
 from console.model.expiry import Risk
+from console.model.failure import Failure
 from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
+from console.model.job_preview import Preview, Previews
 from console.model.link import Link, asking
 from console.model.local import Facts, Local
 from console.screens import lines
-from console.screens.places import GROUP, GROUPS, OVERVIEW, QUOTA, QUOTAS, TOPIC, TOPICS, Place
+from console.screens.places import (
+    GROUP,
+    GROUPS,
+    JOB,
+    JOBS,
+    OVERVIEW,
+    PREVIEW,
+    QUOTA,
+    QUOTAS,
+    TOPIC,
+    TOPICS,
+    Place,
+)
 from console.screens.sources import Source
+from spark_local.board import TOPIC as TOPIC_OF_JOBS
 
 T = TypeVar("T")
 _KEPT: Final = 20
+_NEVER_S: Final = float("inf")
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,7 +48,8 @@ class World:
     """The sources over one Link, which must be read-only. filter_groups: which names the view of
     groups shows, read when they are asked."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, jobs: str | None = None) -> None:
+        """jobs: the jobs folder that somebody named."""
         assert link.read_only, "the console changes nothing"
         self.link = link
         self.filter_groups: Callable[[str], bool] = lambda name: True
@@ -63,6 +80,13 @@ class World:
         self.quotas: Source[quotas.Seen] = Source(
             "quotas", command("penstock quota usage"), self._asking(quotas.look), every_s=1
         )
+        self._job_watch = job_watch.Watch(link, jobs)
+        self._jobs_named = jobs
+        self._job_details: dict[str, job_watch.Detail] = {}
+        self._previews = Previews()
+        self.jobs: Source[job_watch.Jobs] = Source(
+            "jobs", command("penstock job status"), self._asking(self._jobs), every_s=1
+        )
         self._details: dict[Place, Source[Any]] = {}
 
     @property
@@ -84,19 +108,24 @@ class World:
             found.append(self.folders)
         if here.kind in (OVERVIEW, GROUPS):
             found.append(self.risks)
-        if self.is_foreign and here.kind in (OVERVIEW, TOPICS):
+        if self.is_foreign and here.kind in (OVERVIEW, TOPICS, JOBS, JOB):
             found.append(self.topics)
+        knows_jobs = bool(self._jobs_named) or self._knows_topics
+        if here.kind in (OVERVIEW, JOBS, JOB) and knows_jobs:
+            found.append(self.jobs)
         if here.kind == GROUPS:
             found.append(self.groups)
         if here.kind in (QUOTAS, QUOTA):
             found.append(self.quotas)
-        if here.kind in (TOPIC, GROUP):
+        if here.kind in (TOPIC, GROUP) or (here.kind in (JOB, PREVIEW) and knows_jobs):
             found.append(self.detail(here))
         return found
 
     def main(self, here: Place) -> Source[Any]:
         """The source whose age is that of what is seen there."""
-        if here.kind in (TOPIC, GROUP):
+        if here.kind in (JOBS, JOB):
+            return self.jobs
+        if here.kind in self._asks:
             return self.detail(here)
         if here.kind == GROUPS:
             return self.groups
@@ -107,14 +136,17 @@ class World:
         return self.cluster
 
     def detail(self, here: Place) -> Source[Any]:
-        """Of one topic or group. The last few are kept, so that going back shows something at
+        """Of one topic, group or job. The last few are kept, so that going back shows something at
         once."""
         source = self._details.pop(here, None)
         if source is None:
-            ask = self._topic if here.kind == TOPIC else self._group
+            ask = self._asks[here.kind]
+            once = here.kind == PREVIEW
             source = Source(
                 f"{here.kind} {here.name}", lines.line(here, self.link.bootstrap, ""),
-                self._asking(lambda link: ask(here.name)), every_s=3,
+                self._asking(lambda link: ask(here.name)),
+                every_s=_NEVER_S if once else 1 if here.kind == JOB else 3,
+                retry_s=_NEVER_S if once else 1,
             )  # fmt: skip
         self._details[here] = source
         for old in list(self._details)[:-_KEPT]:
@@ -122,18 +154,43 @@ class World:
         return source
 
     def names(self) -> dict[str, list[str]]:
-        """Names that were seen: TOPIC, GROUP and QUOTA → names."""
-        facts, seen, known = (
-            self.facts.shown.value,
-            self.topics.shown.value,
-            self.groups.shown.value,
-        )
+        """Names that were seen: TOPIC, GROUP, QUOTA and JOB → names."""
+        known, jobs = self.groups.shown.value, self.jobs.shown.value
         used = self.quotas.shown.value
         return {
-            TOPIC: sorted(facts.topics if facts is not None else seen or ()),
+            TOPIC: sorted(self._topics),
             GROUP: [one.name for one in known.listed] if known is not None else [],
             QUOTA: quotas.clients(used) if used is not None else [],
+            JOB: list(jobs.jobs) if jobs is not None else [],
         }
+
+    def close(self) -> None:
+        """End what was started to answer."""
+        self._previews.close()
+
+    @property
+    def jobs_folder(self) -> str:
+        """Where jobs are; "" where that is not of this host, or not known."""
+        folder = self._job_watch.folder(self.data_dir)
+        return str(folder.path) if folder is not None else ""
+
+    @property
+    def _topics(self) -> Iterable[str]:
+        """Names of topics that were seen."""
+        facts = self.facts.shown.value
+        return facts.topics if facts is not None else self.topics.shown.value or ()
+
+    @property
+    def _knows_topics(self) -> bool:
+        """What topics there are was told: `names` is not empty only because nobody has asked."""
+        return (self.topics if self.is_foreign else self.facts).shown.value is not None
+
+    @property
+    def _asks(self) -> dict[str, Callable[[str], Any]]:
+        """What is asked of one thing, by its kind."""
+        return {
+            TOPIC: self._topic, GROUP: self._group, JOB: self._job, PREVIEW: self._preview,
+        }  # fmt: skip
 
     def _command(self, words: str) -> str:
         return lines.asking(words, self.link.bootstrap)
@@ -151,3 +208,21 @@ class World:
 
     def _group(self, name: str) -> GroupSeen:
         return self._watch.one(name)
+
+    def _jobs(self, link: Link) -> job_watch.Jobs:
+        has_topic = TOPIC_OF_JOBS in self._topics
+        return self._job_watch.look(self.data_dir, has_topic=has_topic)
+
+    def _job(self, name: str) -> job_watch.JobSeen:
+        folder = self._job_watch.folder(self.data_dir)
+        if folder is None:
+            raise Failure(
+                "its log and its last failure are on the host of its runner",
+                "penstock console --jobs DIR names the jobs folder there", name="NOT_LOCAL",
+            )  # fmt: skip
+        if name not in self._job_details:
+            self._job_details[name] = job_watch.Detail(folder, name)
+        return self._job_details[name].look()
+
+    def _preview(self, job: str) -> Preview:
+        return self._previews.ask(job, self.jobs_folder, self.link.bootstrap)

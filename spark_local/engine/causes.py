@@ -2,6 +2,8 @@
 help. Spark's own story stays in its log."""
 
 import re
+import traceback
+from pathlib import Path
 from typing import Final
 
 from spark_local.cause import JobError
@@ -15,7 +17,11 @@ _LOST: Final = re.compile(
 )
 _PLAN: Final = re.compile(r"^[\s:|]*(?:\+-|:-|~|'[A-Z]).*$", re.MULTILINE)
 """Lines of a plan. They quote settings and texts of the query, which say nothing of the failure."""
-_PYTHON: Final = re.compile(r"^(?!py4j)((?:\w+\.)*[A-Z]\w+(?:Exception|Error): .+)$", re.MULTILINE)
+_PYTHON: Final = re.compile(
+    r"^(?!py4j)((?:\w+\.)*[A-Z]\w+(?:Exception|Error)(?:: .+)?)$", re.MULTILINE
+)
+_TRACED: Final = "Traceback (most recent call last)"
+_SPARKS: Final = ("pyspark", "py4j", "spark_local")
 _CORRECT: Final = "correct the query and add the job again"
 _QUERY: Final = {"AnalysisException", "ParseException"}
 _PARTITION: Final = re.compile(r"\b([\w.-]+)-(\d+)(?:'s offset was changed| offset)")
@@ -61,7 +67,35 @@ def translate(problem: BaseException, job: str) -> JobError:
     if _STATE.search(text):
         remedy = f"penstock job reset {job} begins anew, or go back to the former query"
         return JobError(f"the kept state does not fit the query any more: {root}", remedy)
-    return JobError(root, f"penstock job logs {job} --runner has Spark's own story", final=False)
+    return JobError(
+        _in_python(problem) or root,
+        f"penstock job logs {job} --error has its trace, --runner Spark's own story", final=False,
+    )  # fmt: skip
+
+
+def trace(problem: BaseException) -> str:
+    """All that is known of a failure: Python's trace, then the JVM's with its causes."""
+    told = "".join(traceback.format_exception(problem))
+    jvm = "\n".join(dict.fromkeys(_stacks(problem)))
+    return told if jvm in told else f"{told}\n{jvm}"
+
+
+def _stacks(problem: BaseException) -> list[str]:
+    found = [str(getattr(problem, "_stackTrace", "") or "")]
+    causes = (getattr(problem, "_cause", None), problem.__cause__)
+    for cause in causes:
+        found += _stacks(cause) if isinstance(cause, BaseException) else []
+    return [one for one in found if one]
+
+
+def _in_python(problem: BaseException) -> str:
+    """What the job's own Python raised, with its kind and where; "" for what is Spark's."""
+    if type(problem).__module__.partition(".")[0] in _SPARKS or isinstance(problem, RuntimeError):
+        return ""
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = [one for one in frames if not {*Path(one.filename).parts} & {*_SPARKS}]
+    where = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+    return _one_line(f"{type(problem).__name__}: {problem}{where}")
 
 
 def away() -> JobError:
@@ -85,10 +119,12 @@ def _lost(text: str, job: str) -> JobError:
 def root_cause(text: str) -> str:
     """The innermost cause that a stack trace names, one line. What failed in Python below Spark is
     the last line of Python's own trace."""
-    causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
-    line = causes[-1] if causes else _first(text)
-    if "Python Proxy" in text:
-        line = _PYTHON.findall(text)[-1] if _PYTHON.search(text) else line
+    causes = list(re.finditer(r"^Caused by: (.+)$", text, re.MULTILINE))
+    line = causes[-1][1] if causes else _first(text)
+    below = text.rfind(_TRACED)
+    if below > (causes[-1].start() if causes else -1):
+        raised = _PYTHON.findall(text, below)
+        line = raised[-1] if raised else line
     elif line.startswith("An error occurred while calling"):
         called = re.search(r"^: (.+)$", text, re.MULTILINE)
         line = called[1] if called else line

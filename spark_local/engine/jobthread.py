@@ -12,7 +12,7 @@ from spark_local.board import Board, now_ms
 from spark_local.cause import JobError
 from spark_local.engine import session
 from spark_local.engine.attempt import Attempt
-from spark_local.engine.causes import translate
+from spark_local.engine.causes import trace, translate
 from spark_local.folder import JobFolder
 from spark_local.job import Job, Restart
 
@@ -98,7 +98,9 @@ class JobThread:
         if session.died(self._root):  # what failed is a call to it, which says nothing more
             return JobError("Spark's JVM died", "the runner starts another one", final=False)
         self._board.log("".join(traceback.format_exception_only(problem))[:4000])
-        return translate(problem, self._job.name)
+        cause = translate(problem, self._job.name)
+        self._board.broke(cause, trace(problem))
+        return cause
 
     def _again(self, problem: Exception, patience: Patience, ran_s: float) -> bool:
         """Wait for the next attempt: whether there is to be one."""

@@ -86,6 +86,7 @@ def account(job: Job, told: dict[str, Any], totals: Totals, now_ms: int) -> dict
         "rows_out": totals.rows_out,
         "rows_per_s": _rate(told.get("inputRowsPerSecond")),
         "processed_per_s": _rate(told.get("processedRowsPerSecond")),
+        "rows_out_per_s": _out_rate(told, rows_out),
         "batch_ms": phases.pop("triggerExecution", 0),
         "phases_ms": phases,
         "lag_records": lag(job, told),
@@ -126,6 +127,16 @@ def _lag_s(
 
 def _rate(told: Any) -> float | None:
     return round(float(told), 1) if isinstance(told, int | float) and told == told else None
+
+
+def _out_rate(told: dict[str, Any], rows_out: int) -> float | None:
+    """Derived rows per second, over the time that Spark's own rate of the batch is about: since the
+    batch before it began. Of a batch that read nothing, over its own time."""
+    rows_in, rate = int(told.get("numInputRows") or 0), _rate(told.get("inputRowsPerSecond"))
+    if rows_in and rate:
+        return round(rows_out * rate / rows_in, 1)
+    batch_ms = int((told.get("durationMs") or {}).get("triggerExecution") or 0)
+    return round(rows_out * 1000 / batch_ms, 1) if batch_ms else None
 
 
 def milliseconds(text: str) -> int:

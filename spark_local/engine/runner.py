@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spark_local.board import ENDED, Board
 from spark_local.cause import JobError
 from spark_local.engine import session
-from spark_local.engine.causes import translate
+from spark_local.engine.causes import trace, translate
 from spark_local.engine.clients import CLIENTS
 from spark_local.engine.jars import need_jars
 from spark_local.engine.java import need_java
@@ -119,7 +119,9 @@ class Runner:
             self._begin(place, wish, board)
         except Exception as problem:  # one job's trouble is its own
             self._done[place.name] = wish.number
-            board.set("failed", translate(problem, place.name))
+            cause = translate(problem, place.name)
+            board.broke(cause, trace(problem))
+            board.set("failed", cause)
 
     def _begin(self, place: JobFolder, wish: Wish, board: Board) -> None:
         job = place.job()

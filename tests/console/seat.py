@@ -87,12 +87,12 @@ def reading(bootstrap):
     return Link(bootstrap, {"reconnect.backoff.max.ms": "500"}, 10.0, read_only=True)
 
 
-def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None):
+def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None):
     """Open a console and let `act`, a coroutine function of a Seat, use it. prepare: is given the
-    app before it asks anything."""
+    app before it asks anything. jobs: the jobs folder."""
 
     async def play():
-        app = ConsoleApp(reading(bootstrap), first)
+        app = ConsoleApp(reading(bootstrap), first, jobs)
         if prepare is not None:
             prepare(app)
         async with app.run_test(size=size, notifications=True) as pilot:

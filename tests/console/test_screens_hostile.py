@@ -1,6 +1,7 @@
 """Names, settings and errors that want to paint the console's screen, or to break it: they are
 shown as text, whatever is in them."""
 
+from dataclasses import fields
 from itertools import cycle
 
 import pytest
@@ -12,12 +13,17 @@ from console.model.expiry import LOST, Risk
 from console.model.failure import Failure
 from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
 from console.model.groups import Group, Listed, Member
+from console.model.job_preview import Preview
+from console.model.job_watch import Jobs, JobSeen
+from console.model.job_watch import Sample as JobSample
+from console.model.jobs import Broke, Status
 from console.model.lag import Position
 from console.model.local import Facts, Sample
 from console.model.quota_rules import Client
 from console.model.quotas import Seen, Usage
 from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
+from console.model.tail import Line
 from console.model.topics import Partition, Topic
 from console.screens.places import LISTS, Place
 from console.screens.world import TopicSeen
@@ -63,6 +69,31 @@ def quotas_seen():
     return Seen(dict.fromkeys([*entities, (("client-id", None),)], values), tuple(usage))
 
 
+def job(name, n):
+    """As somebody else may have written it into the topic of states."""
+    words = ("state", "kind", "cause", "remedy", "note", "since", "checkpoint")
+    numbers = ("rows_in", "rows_out", "rows_per_s", "rows_out_per_s", "batch", "batch_ms")
+    numbers += ("lag_records", "lag_s", "state_rows", "state_bytes", "late_rows", "dead_letters")
+    told = {"wish": "running", "reads": [name, n], "writes": {name: n}, "watermark": [name]}
+    told |= {"phases_ms": {name: n, "x": name}, "delivery": n, "restarts": n, "next_attempt": n}
+    told |= dict.fromkeys(words, name) | dict.fromkeys(numbers, n)
+    return Status(**dict.fromkeys(field.name for field in fields(Status)) | told | {"job": name})
+
+
+def jobs_seen():
+    """Three sources of the console."""
+    found = {name: job(name, NUMBERS[at % 5]) for at, name in enumerate(HOSTILE)}
+    past = dict.fromkeys(found, (JobSample(1e30, 0.0, MOST, -1),) * 3)
+    log = tuple(Line(at, name) for at, name in enumerate(HOSTILE))
+    broke = Broke(-MOST, "[/", "[b", "\n".join(HOSTILE))
+    rows = [{one: one, "[/]": MOST, "": [one]} for one in HOSTILE]
+    return {
+        "jobs": Jobs(HOSTILE[1], None, found, past),
+        "job": JobSeen("[/red]", "[/", MOST, broke, log, log, "[/red]"),
+        "preview": Preview(rows, list(HOSTILE)),
+    }
+
+
 def answers():
     """Answers of a broker that has only such names and numbers."""
     setting = [
@@ -86,7 +117,7 @@ def answers():
         for name in HOSTILE
         for n, by in zip(NUMBERS, ("retention.ms", LOST, name) * 2, strict=False)
     )
-    return {
+    return jobs_seen() | {
         "facts": Facts(
             HOSTILE[0], 0, False,
             [ApiRate(one, MOST, 1e30, 1e30, 0.0, 1e30, 0.0, 1.0, {one: MOST}) for one in HOSTILE],
@@ -117,10 +148,12 @@ def told(answer):
 
     def prepare(app):
         world = app.world
-        for name in ("facts", "folders", "groups", "risks", "quotas"):
+        for name in ("facts", "folders", "groups", "risks", "quotas", "jobs"):
             getattr(world, name).ask = lambda name=name: answer[name]
         world._topic = lambda name: answer["topic"]
         world._group = lambda name: answer["group"]
+        world._job = lambda name: answer["job"]
+        world._preview = lambda name: answer["preview"]
 
     return prepare
 
@@ -129,6 +162,7 @@ PLACES = (
     Place("overview"), Place("topics"), Place("topic", "[/red]"), Place("groups"),
     Place("group", "[@click=app.quit]x[/]"), Place("group", "\x1b]0;\udcff"), Place("log"),
     Place("quotas"), Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
+    Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),
 )  # fmt: skip
 
 
@@ -141,11 +175,25 @@ def test_whatever_a_broker_says_is_shown_as_text(appliance, size):
             await seat.until(
                 lambda place=place: app.world.main(place).shown.value is not None, str(place)
             )
-            for key in ("j", "G", "s", "s", "s", "tab", "j", "G", "s", "y", "?", "escape", "g"):
+            for key in (
+                "j",
+                "G",
+                "s",
+                "s",
+                "s",
+                "tab",
+                "j",
+                "G",
+                "s",
+                "w",
+                "y",
+                "?",
+                "escape",
+                "g",
+            ):
                 await seat.press(key)
-                lines = seat.lines()
-                assert len(lines) == size[1]
-                assert all(char.isprintable() for line in lines for char in line)
+                await seat.until(lambda: len(seat.lines()) == size[1], "a whole screen")
+                assert all(char.isprintable() for line in seat.lines() for char in line)
             assert app.is_running
         assert app.here == PLACES[-1]
         await app.go(Place("groups"))
@@ -171,7 +219,7 @@ def test_whatever_an_error_says_is_shown_as_text(appliance, name):
 
     def prepare(app):
         world = app.world
-        for source in (world.cluster, world.facts, world.folders, world.quotas):
+        for source in (world.cluster, world.facts, world.folders, world.quotas, world.jobs):
             source.ask = fail
         world.groups.ask = fault
 
@@ -184,7 +232,7 @@ def test_whatever_an_error_says_is_shown_as_text(appliance, name):
         await seat.press("3")
         await seat.sees("groups: ValueError")
 
-    sit(appliance.bootstrap, act, prepare=prepare)
+    sit(appliance.bootstrap, act, prepare=prepare, jobs="/nowhere")
 
 
 def test_groups_of_such_names_are_shown_over_the_wire(run, appliance):

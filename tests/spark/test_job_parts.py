@@ -45,6 +45,68 @@ SQLSTATE: P0001
 """
 
 
+# What a function raises that runs in a Python worker, below two causes of the JVM.
+WORKER = """Query [id = 5] terminated with exception: Job aborted due to stage failure
+Caused by: org.apache.spark.SparkException: Task failed
+\tat org.apache.spark.X
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "hours.py", line 7, in hour
+    return row["hour"]
+KeyError: 'hour'
+
+\tat org.apache.spark.api.python.BasePythonRunner
+"""
+
+
+def test_what_the_jobs_own_python_raises_has_its_kind_and_place():
+    def derive():
+        return {}["hour"]
+
+    try:
+        derive()
+    except KeyError as problem:
+        found, whole = causes.translate(problem, "j"), causes.trace(problem)
+    assert found.problem.startswith("KeyError: 'hour' (test_job_parts.py, line ")
+    assert "job logs j --error" in found.remedy
+    assert 'return {}["hour"]' in whole
+
+
+def test_a_failure_is_kept_and_restarts_are_counted_until_a_reset(tmp_path):
+    (tmp_path / "events.toml").write_text(TEXT)
+    place = Folder(tmp_path / "jobs").add(load(tmp_path / "events.toml"))
+    assert place.error() == {}
+    board = Board(place, None, 1)
+    board.broke(JobError("it broke", "mend it"), "x" * 30_000)
+    for _ in range(2):
+        board.set("restarting", JobError("it broke", final=False))
+    board.progress({"rows_in": 3})
+    again = Board(place, None, 2)
+    again.set("running")
+    assert (place.state()["restarts"], place.state()["cause"]) == (2, None)
+    kept = place.error()
+    assert (kept["cause"], kept["remedy"], len(kept["trace"])) == ("it broke", "mend it", 20_000)
+    place.forget()
+    assert Board(place, None, 3).content["restarts"] == 0
+
+
+def test_a_folder_that_is_only_looked_at_refuses_changes(tmp_path):
+    (tmp_path / "events.toml").write_text(TEXT)
+    Folder(tmp_path / "jobs").add(load(tmp_path / "events.toml"))
+    seen = Folder(tmp_path / "jobs", read_only=True)
+    place = seen.get("events")
+    number = place.wish().number
+    for change in (
+        lambda: place.wish_for("stopped"),
+        place.forget,
+        lambda: seen.add(load(tmp_path / "events.toml")),
+        lambda: seen.drop("events"),
+        lambda: seen.jobs()[0].wish_for("running"),
+    ):
+        with pytest.raises(JobError, match="nothing can be changed here"):
+            change()
+    assert place.wish().number == number
+
+
 def test_waits_double_and_have_an_end():
     patience = Patience(Restart(first_ms=100, longest_ms=500, attempts=4, healthy_ms=1000))
     waits = [patience.failed(10, counted=True) for _ in range(5)]
@@ -77,6 +139,7 @@ def test_waits_double_and_have_an_end():
             False,
         ),
         (PROXY, "SparkRuntimeException: [USER_RAISED_EXCEPTION] too big", False),
+        (WORKER, "KeyError: 'hour'", False),
         (
             "x\nCaused by: org.x.KafkaIllegalStateException: [KAFKA_DATA_LOSS.START_OFFSET_RESET] "
             "Some data may have been lost because they are not available in Kafka any more. If you "
@@ -137,6 +200,10 @@ def test_lag_is_counted_and_aged():
     assert (found["rows_in"], found["rows_out"], found["late_rows"]) == (10, 7, 2)
     assert (found["batch_ms"], found["phases_ms"]) == (90, {"addBatch": 50})
     assert (found["rows_per_s"], found["processed_per_s"]) == (5.0, None)
+    assert found["rows_out_per_s"] == 3.5, "7 of 10 rows, at 5 a second"
+    told |= {"numInputRows": 0, "inputRowsPerSecond": 0.0}
+    alone = progress.account(job, told, totals, now_ms=3500)
+    assert alone["rows_out_per_s"] == 77.8, "7 rows in 90 ms, of a batch that read nothing"
     (span,) = progress.spans(job, told)
     assert (span.begin, span.end, span.bad) == ({"0": 5, "1": 0}, {"0": 10, "1": 5}, 2)
     assert json.dumps(found)

@@ -1,7 +1,5 @@
 """`penstock job reset` and `remove`: irrecoverable, so the name is typed."""
 
-from typing import Final
-
 import click
 
 from console.commands.job.wish import NO_RUNNER
@@ -11,13 +9,7 @@ from console.flags.output import formatted
 from console.model import jobs
 from console.model.failure import OK
 from console.show.output import Row, emit, say
-from spark_local.folder import RUNNING, STOPPED, Folder
-
-_MEANS: Final = {
-    "checkpoint": "how far it read, and its state (windows, counts, joins)",
-    "schemas.json": "the columns that were inferred",
-    "dead.json": "the count of dead letters",
-}
+from spark_local.folder import RUNNING, Folder
 
 
 @click.command("reset")
@@ -37,7 +29,7 @@ def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, o
     """
     place = folder.get(name)
     rows: list[Row] = [
-        {"forgets": _MEANS[kind], "name": kind, "bytes": size}
+        {"forgets": jobs.REMEMBERED[kind], "name": kind, "bytes": size}
         for kind, size in place.remembers().items()
     ]
     if dry_run or not rows:
@@ -47,14 +39,9 @@ def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, o
     for row in rows:
         say(f"  {row['forgets']}: {row['bytes']:,} bytes")
     confirm_names(f"Job {name} forgets this", [name], yes=yes)
-    runs = place.wish().state == RUNNING
-    if runs and jobs.has_runner(folder):
-        jobs.settle(folder, [(place, place.wish_for(STOPPED))], timeout, until=jobs.ENDED)
-    place.forget()
-    if runs:
-        if not jobs.has_runner(folder):
-            say(NO_RUNNER)
-        jobs.settle(folder, [(place, place.wish_for(RUNNING))], timeout)
+    if place.wish().state == RUNNING and not jobs.has_runner(folder):
+        say(NO_RUNNER)
+    jobs.reset(folder, place, timeout)
     emit(rows, output)
     return OK
 

@@ -2,15 +2,16 @@
 
 import sys
 import time
-from collections import deque
-from pathlib import Path
 
 import click
 
 from console.flags.jobs import in_folder
 from console.model.failure import OK
+from console.model.jobs import broke
+from console.model.tail import Tail
+from console.show.figures import age
 from console.show.output import plain, say
-from spark_local.folder import Folder
+from spark_local.folder import Folder, JobFolder
 
 
 @click.command("logs")
@@ -18,43 +19,45 @@ from spark_local.folder import Folder
 @click.option("-n", "--lines", type=click.IntRange(1), default=50, help="How many of the last.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as more comes, until Ctrl-C.")
 @click.option("--runner", is_flag=True, help="Spark's own log, which all jobs share.")
+@click.option("--error", is_flag=True, help="The last failure: its cause, then its whole trace.")
 @in_folder
-def command(folder: Folder, name: str, lines: int, follow: bool, runner: bool) -> int:
+def command(folder: Folder, name: str, lines: int, follow: bool, runner: bool, error: bool) -> int:
     """Show what happened to a job: states, failures with their causes, tables, dead letters.
 
     \b
     penstock job logs delays
     penstock job logs delays -f
+    penstock job logs delays --error
     """
     place = folder.get(name)
+    if error:
+        return _error(place)
     file = folder.runner / "spark.log" if runner else place.log_file
     if not file.exists():
         say(f"Nothing was written to {file} yet.")
         if not follow:
             return OK
-    at = _last(file, lines)
+    tail = Tail(file, lines)
+    _print(tail)
     while follow:
-        at = _since(file, at)
         sys.stdout.flush()
         time.sleep(0.3)
+        _print(tail)
     return OK
 
 
-def _last(file: Path, lines: int) -> int:
-    """Print the last lines: where the file ended."""
-    if not file.exists():
-        return 0
-    with file.open(errors="replace") as opened:
-        for line in deque(opened, lines):
-            print(plain(line.rstrip("\n")))
-        return opened.tell()
+def _error(place: JobFolder) -> int:
+    found = broke(place)
+    if found is None:
+        say(f"Job {place.name} has not failed.")
+        return OK
+    print(plain(found.cause))
+    say(f"That was {age(time.time() - found.at_ms / 1000)} ago. {found.remedy or ''}")
+    for line in found.trace.splitlines():
+        print(plain(line))
+    return OK
 
 
-def _since(file: Path, at: int) -> int:
-    if not file.exists() or file.stat().st_size < at:
-        return 0
-    with file.open("rb") as opened:
-        opened.seek(at)
-        for line in opened.read().decode(errors="replace").splitlines():
-            print(plain(line))
-        return opened.tell()
+def _print(tail: Tail) -> None:
+    for line in tail.look():
+        print(plain(line.text))

@@ -6,10 +6,11 @@ import click
 
 from console.flags.jobs import all_option, in_folder, named, timeout_option, wait_option
 from console.flags.output import formatted
+from console.model import jobs
 from console.model.failure import FAILED, OK
 from console.model.jobs import ENDED, SETTLED, has_runner, settle
 from console.show.output import emit, rows_of, say, telling
-from spark_local.folder import RUNNING, STOPPED, Folder, JobFolder, Wish
+from spark_local.folder import Folder, JobFolder, Wish
 
 NO_RUNNER = "No runner works here: penstock job serve starts one, and with it these jobs."
 
@@ -61,9 +62,7 @@ def start(place: JobFolder) -> Wish:
     penstock job start delays
     penstock job start --all
     """
-    wish = place.wish()
-    ended = place.state().get("state") in ("failed", "finished")
-    return wish if wish.state == RUNNING and not ended else place.wish_for(RUNNING)
+    return jobs.start(place)
 
 
 @_wishing("stop", to_end=True)
@@ -74,8 +73,7 @@ def stop(place: JobFolder) -> Wish:
     \b
     penstock job stop delays
     """
-    wish = place.wish()
-    return wish if wish.state == STOPPED else place.wish_for(STOPPED)
+    return jobs.stop(place)
 
 
 @_wishing("restart")
@@ -85,4 +83,4 @@ def restart(place: JobFolder) -> Wish:
     \b
     penstock job restart delays
     """
-    return place.wish_for(RUNNING)
+    return jobs.restart(place)

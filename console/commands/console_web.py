@@ -1,0 +1,91 @@
+"""`penstock console --web`: the same console in a browser of this host.
+
+Only the loopback address is listened to, and only who has the token of the printed address is
+answered: other users of the host, and pages of other sites, have not.
+"""
+
+import secrets
+import shlex
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, Final
+
+from console.model.failure import OK, usage
+from console.model.link import Link
+from console.show.output import say
+from penstock.local import OURSELVES
+
+_HOST: Final = "127.0.0.1"
+_COOKIE: Final = "penstock-console"
+_BACKSLASH: Final = "\\"
+
+
+def serve(link: Link, place: tuple[str, ...], jobs: str | None, port: int) -> int:
+    """Until Ctrl-C. Every browser that opens it has a console of its own. Raises Failure."""
+    if find_spec("textual_serve") is None:
+        raise usage("--web needs textual-serve", "pip install 'penstock[web]' brings it")
+    token = secrets.token_urlsafe(16)
+    with socket.socket() as door, _properties(link) as file:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind((_HOST, port))
+        except OSError as problem:
+            remedy = "choose another one with --port; 0 takes a free one"
+            raise usage(f"port {port}: {problem.strerror}", remedy) from None
+        port = door.getsockname()[1]
+        command = [*OURSELVES, "console", *place, "-b", link.bootstrap]
+        command += ["--command-config", file] if file else []
+        command += ["--jobs", jobs] if jobs else []
+
+        def ready(_: str) -> None:
+            say(f"http://{_HOST}:{port}/?token={token}")
+            say("Ctrl-C ends it.")
+
+        _run(shlex.join(command), door, token, ready)
+    return OK
+
+
+@contextmanager
+def _properties(link: Link) -> Iterator[str]:
+    """A file with what the link's clients are told beyond the address, passwords among it, which
+    nobody else may read; "" when that is nothing."""
+    told = {key: value for key, value in link.properties.items() if key != "bootstrap.servers"}
+    if not told:
+        yield ""
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:
+        for key, value in told.items():
+            file.write(f"{key}={value.replace(_BACKSLASH, 2 * _BACKSLASH)}\n")
+        file.flush()
+        yield file.name
+
+
+def _run(command: str, door: socket.socket, token: str, ready: Callable[[str], None]) -> None:
+    """textual-serve's pages behind a guard, which answers only who has the token: in the address
+    once, then in a cookie that no other site may send."""
+    from aiohttp import web
+    from textual_serve.server import Server
+
+    async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
+        shown = request.query.get("token") or request.cookies.get(_COOKIE) or ""
+        if not secrets.compare_digest(shown.encode(), token.encode()):
+            raise web.HTTPForbidden(text="open the address that penstock console --web has printed")
+        response: web.StreamResponse = await handler(request)
+        if not response.prepared:
+            response.set_cookie(_COOKIE, token, httponly=True, samesite="Strict")
+        return response
+
+    class Guarded(Server):  # type: ignore[misc]
+        async def on_startup(self, app: web.Application) -> None:
+            """Its own says hello."""
+
+    async def made() -> web.Application:
+        app: web.Application = await server._make_app()
+        app.middlewares.append(web.middleware(guard))
+        return app
+
+    server = Guarded(command, _HOST, door.getsockname()[1], "penstock console")
+    web.run_app(made(), sock=door, print=ready, access_log=None)

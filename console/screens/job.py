@@ -1,0 +1,206 @@
+"""One job: how it is, why it failed, what its batches spend their time on, and its log."""
+
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+
+from console.model.job_watch import JobSeen, age_s
+from console.model.jobs import Status
+from console.model.tail import Line
+from console.screens.actions import A_JOB, ONE_JOB, bindings
+from console.screens.jobs import INKS, STATES, about_job, state_of
+from console.screens.overview import Chart
+from console.screens.places import PREVIEW, Place
+from console.screens.rows import Column, Rows
+from console.screens.view import Part, View, Words
+from console.show.figures import age, in_bytes, meter, short, some, spark
+
+_BAR: Final = 16
+_SPARK: Final = 18
+_WIDE: Final = 100
+_PHASES: Final = {
+    "latestOffset": "asks where sources end",
+    "getBatch": "takes what is new",
+    "queryPlanning": "plans the query",
+    "walCommit": "notes what it takes",
+    "addBatch": "derives and writes",
+    "commitBatch": "notes that it is done",
+    "commitOffsets": "notes that it is done",
+}
+"""Spark's parts of a micro-batch, and what each is."""
+LOG, ERROR, SPARK = "its log", "its last failure", "Spark's own log"
+_TEXTS: Final = (LOG, ERROR, SPARK)
+
+
+class JobView(View):
+    """Facts, charts, and a log that is followed while the cursor is on its last line."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(A_JOB), *bindings(ONE_JOB)]
+    DEFAULT_CSS = """
+    JobView #facts { max-height: 8; padding: 0 1; }
+    JobView #where { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    JobView #charts { height: 5; }
+    JobView.tall #charts { height: 9; margin-top: 1; }
+    JobView #phases {
+        height: 1fr; width: 3fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    JobView #rates { width: 2fr; }
+    JobView #lines { border-top: solid $foreground 20%; min-height: 5; }
+    JobView #whole { max-height: 3; padding: 0 1; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Words(name="facts")
+        yield Words(name="where")
+        with Horizontal(id="charts"):
+            yield Words(name="phases")
+            with Horizontal(id="rates"):
+                yield Chart("Read", is_bytes=False, name="in")
+                yield Chart("Derived", is_bytes=False, name="out")
+        yield Rows((Column("", 0),), name="lines", opens=False)
+        yield Words(name="whole")
+
+    def on_mount(self) -> None:
+        """Its log is shown at first, and followed."""
+        self._text = LOG
+        self._follows = True
+        self._seen_to = 0
+        self._lines: dict[str, str] = {}
+        super().on_mount()
+
+    def on_resize(self) -> None:
+        """Higher charts where there is room."""
+        self.set_class(self.size.height >= 32, "tall")
+
+    @property
+    def chosen(self) -> str | None:
+        """The job that an action means."""
+        return self.place.name
+
+    def action_job_preview(self) -> None:
+        """What it would derive."""
+        self.post_message(self.Go(Place(PREVIEW, self.place.name)))
+
+    def action_log_follow(self) -> None:
+        """Follow the log, or let it stand still."""
+        self._follows = not self._follows and self._text != ERROR
+        self.paint()
+
+    def action_log_text(self) -> None:
+        """The next of its texts."""
+        self._text = _TEXTS[(_TEXTS.index(self._text) + 1) % len(_TEXTS)]
+        self._follows, self._seen_to = self._text != ERROR, 0
+        self.paint()
+        self.query_one(Rows).action_end(self._follows)
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Who goes up reads; who goes to the end follows."""
+        event.stop()
+        if self._text != ERROR:
+            self._follows = self.query_one(Rows).key == next(reversed(self._lines), None)
+        self._head()
+
+    def paint(self) -> None:
+        jobs = self.world.jobs.shown.value
+        one = jobs.jobs.get(self.place.name) if jobs is not None else None
+        seen = self.world.detail(self.place).shown.value
+        assert seen is None or isinstance(seen, JobSeen)
+        facts = self.query_one("#facts", Words)
+        if jobs is None or one is None:
+            facts.say(self.waiting() if jobs is None else f"there is no job {self.place.name}")
+        else:
+            facts.say(*_facts(one, seen))
+            self.query_one("#where", Words).say(("checkpoint ", "dim"), one.checkpoint or "-")
+            self.query_one("#charts").display = one.batch is not None
+            past = jobs.past.get(self.place.name, ())
+            self.query_one("#in", Chart).show([each.rows_per_s for each in past])
+            self.query_one("#out", Chart).show([each.rows_out_per_s for each in past])
+            batches = spark([each.batch_ms for each in past], _SPARK)
+            is_wide = self.size.width >= _WIDE
+            self.query_one("#phases", Words).say(*_phases(one, batches, is_wide=is_wide))
+        self._log(seen)
+
+    def _log(self, seen: JobSeen | None) -> None:
+        rows, problem = self.query_one(Rows), self.world.detail(self.place).shown.failure
+        self._lines = found = _text(self._text, seen)
+        empty = "it has not failed" if self._text == ERROR else "nothing was written yet"
+        if seen is None:
+            empty = problem.message if problem is not None else "asking …"
+        rows.show(list(found), lambda key: (found[key],), empty=empty)
+        if self._follows and found:
+            self._seen_to = max(map(int, found))
+            if rows.key != next(reversed(found)):
+                rows.action_end(True)
+        self._head()
+
+    def _head(self) -> None:
+        """What is shown, whether it is followed; and the line under the cursor where it is too long
+        for one."""
+        rows, told = self.query_one(Rows), "follows"
+        if self._text == ERROR:
+            told = "the cause first"
+        elif not self._follows:
+            new = sum(int(key) > self._seen_to for key in self._lines)
+            told = f"stands still, {new} new: G goes on"
+        title = f"{self._text[0].upper()}{self._text[1:]}: {told}   (w: another text)"
+        rows.set_columns((Column(title, 0),))
+        line = self._lines.get(rows.key or "", "")
+        self.query_one("#whole", Words).say((line if len(line) > rows.size.width else "", "dim"))
+
+
+def _text(which: str, seen: JobSeen | None) -> dict[str, str]:
+    """Lines by keys that stay theirs while more come."""
+    if seen is None:
+        return {}
+    if which == ERROR:
+        if seen.broke is None:
+            return {}
+        trace = [seen.broke.cause, *seen.broke.trace.splitlines()]
+        return {str(n): line for n, line in enumerate(trace)}
+    lines: tuple[Line, ...] = seen.log if which == LOG else seen.spark_log
+    return {str(one.at): one.text for one in lines}
+
+
+def _facts(one: Status, seen: JobSeen | None) -> list[Part]:
+    since = age_s(one.since)
+    restarts = f"  {some(one.restarts, 'restart')} after failures" if one.restarts else ""
+    parts: list[Part] = [
+        (one.job, "bold"), "  ", (state_of(one), INKS[STATES.get(state_of(one), "")]),
+        f" for {age(since)}" if since is not None else "",
+        f"  {one.kind}" if one.kind else "", restarts, "\n",
+    ]  # fmt: skip
+    parts += [*about_job(one), f"  {one.delivery}" if one.delivery else "", "\n"]
+    if seen is not None and seen.problem:
+        parts += [(f"! its file: {seen.problem}\n", "bold red")]
+    if seen is not None and seen.broke is not None and not one.cause:
+        ago = age(age_s(seen.broke.at_ms))
+        parts += [(f"It failed {ago} ago: {seen.broke.cause}\n", "yellow")]
+    behind = f", {age(one.lag_s)} behind" if one.lag_s else ""
+    parts += [
+        ("read ", "dim"), f"{short(one.rows_in)}  ", ("derived ", "dim"), f"{short(one.rows_out)}",
+        ("  lag ", "dim"), f"{short(one.lag_records)}{behind}",
+        ("  late ", "dim"), short(one.late_rows),
+        ("  dead letters ", "dim"), short(one.dead_letters), "\n",
+    ]  # fmt: skip
+    if one.state_rows:
+        size = in_bytes(one.state_bytes)
+        parts += [("remembers ", "dim"), f"{short(one.state_rows)} rows, {size}"]
+        parts += [("  watermark ", "dim"), f"{one.watermark}"] if one.watermark else []
+        parts += ["\n"]
+    return parts[:-1]
+
+
+def _phases(one: Status, batches: str, *, is_wide: bool) -> list[Part]:
+    """The parts of the last batch as bars, the longest first, and how long the last ones took."""
+    parts: list[Part] = [("Batch ", "bold"), f"{one.batch}  {short(one.batch_ms)} ms  "]
+    parts += [(batches, "cyan")]
+    told = one.phases_ms if isinstance(one.phases_ms, dict) else {}
+    known = {str(name): ms for name, ms in told.items() if isinstance(ms, int | float)}
+    whole = max(one.batch_ms or 0, *known.values(), 1) if known else 1
+    for name, ms in sorted(known.items(), key=lambda each: -each[1]):
+        share = meter(ms / whole, _BAR).rstrip("░")
+        parts += ["\n", f"{name[:13]:<13} {short(ms):>5} ", (f"{share:<{_BAR}}", "cyan")]
+        parts += [(f" {_PHASES.get(name, '')}", "dim")] if is_wide else []
+    return parts

@@ -1,0 +1,160 @@
+"""Jobs: every derived stream with its state, what goes in and out, how far it is behind, and what
+is wrong with it."""
+
+import time
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from console.model.job_watch import Jobs, Sample
+from console.model.jobs import Status
+from console.screens.actions import A_JOB, bindings
+from console.screens.places import JOB, PREVIEW, Place, keeps
+from console.screens.rows import Cell, Column, Rows
+from console.screens.view import Part, View, Words
+from console.show.figures import age, short, some, spark
+
+_SPARK: Final = 12
+_WIDE: Final = 110
+_MOST: Final = 500
+"""Characters of a sentence; a runner's are shorter."""
+_COLUMNS: Final = (
+    Column("JOB", 0),
+    Column("STATE", 10),
+    Column("IN/S", 6, right=True),
+    Column("", _SPARK, from_width=_WIDE),
+    Column("OUT/S", 6, right=True),
+    Column("", _SPARK, from_width=_WIDE),
+    Column("LAG", 6, right=True),
+    Column("BEHIND", 10, right=True),
+    Column("BATCH MS", 8, right=True),
+    Column("RESTARTS", 8, right=True, from_width=90),
+)
+STATES: Final = {
+    "running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn",
+    "restarting": "bad", "failed": "bad", "down": "bad", "finished": "dim", "stopped": "dim",
+}  # fmt: skip
+INKS: Final = {"good": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
+NONE_YET: Final = "no job yet: penstock job add FILE makes one (docs/jobs.md)"
+
+
+class JobsView(View):
+    """The list. Enter goes into a job."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(A_JOB)
+    DEFAULT_CSS = "JobsView #about { height: 4; padding: 0 1; }"
+    has_filter: ClassVar[bool] = True
+
+    def compose(self) -> ComposeResult:
+        yield Words(name="summary", classes="summary")
+        yield Rows(_COLUMNS, name="jobs")
+        yield Words(name="about")
+
+    def paint(self) -> None:
+        seen = self.world.jobs.shown.value
+        rows, about = self.query_one(Rows), self.query_one("#about", Words)
+        if seen is None:
+            rows.show([], lambda key: (key,), empty=self.waiting())
+            about.say("")
+            return
+        typed = self.filter_text
+        found = {name: one for name, one in sorted(seen.jobs.items()) if keeps(typed, name)}
+        self.query_one("#summary", Words).say(*told(seen, len(found), typed))
+        empty = "no job is called so" if seen.jobs else NONE_YET
+        rows.show(
+            list(found),
+            lambda key: _cells(found[key], seen.past.get(key, ())),
+            lambda key, n: _by(found[key], n),
+            empty=empty,
+        )
+        one = found.get(rows.key or "")
+        about.say(*(about_job(one) if one is not None else ("",)))
+
+    @property
+    def chosen(self) -> str | None:
+        """The job that an action means."""
+        return self.query_one(Rows).key
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Another job is under the cursor."""
+        event.stop()
+        self.paint()
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Into the job."""
+        event.stop()
+        self.post_message(self.Go(Place(JOB, event.key)))
+
+    def action_job_preview(self) -> None:
+        """What it would derive."""
+        if self.chosen is not None:
+            self.post_message(self.Go(Place(PREVIEW, self.chosen)))
+
+
+def told(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
+    """All jobs in one line: how many are how, and whether a runner works."""
+    said = some(len(seen.jobs), "job")
+    if typed:
+        said = f"{shown} of {some(len(seen.jobs), 'job')}: /{typed}  (Esc shows all)"
+    parts: list[Part] = [said]
+    counts: dict[str, int] = {}
+    for one in seen.jobs.values():
+        state = state_of(one)
+        counts[state] = counts.get(state, 0) + 1
+    for state, count in sorted(counts.items(), key=lambda each: -each[1]):
+        parts += [", ", (f"{count} {state}", INKS[STATES.get(state, "dim")])]
+    if not seen.folder:
+        parts.append(("; told by the topic of states, they are changed on their host", "dim"))
+    elif seen.runner is None and seen.jobs:
+        command = f"penstock job serve --jobs {seen.folder}"
+        parts += [("; no runner works: ", "yellow"), f"{command} starts one"]
+    return parts
+
+
+def about_job(one: Status) -> list[Part]:
+    """What it reads and writes; before that what is wrong with it, the cause first."""
+    parts: list[Part] = []
+    if one.cause:
+        parts += [(f"! {one.cause[:_MOST]}\n", INKS["bad" if one.sick else "warn"])]
+        parts += [f"→ {one.remedy[:_MOST]}\n"] if one.remedy else []
+    elif one.note:
+        parts += [(f"{one.note[:_MOST]}\n", "yellow")]
+    reads = ", ".join(map(str, one.reads)) if isinstance(one.reads, list) else "-"
+    parts += [("reads ", "dim"), reads[:_MOST]]
+    parts += [(" writes ", "dim"), str(one.writes or "-")[:_MOST]]
+    if isinstance(one.next_attempt, int) and one.state in ("waiting", "restarting"):
+        wait = one.next_attempt / 1000 - time.time()
+        parts += [(f"  tried again in {age(max(0.0, wait))}", "yellow")]
+    return parts
+
+
+def state_of(one: Status) -> str:
+    """One of those that there are: the topic of states may hold anything."""
+    return "not begun" if not one.state else one.state if one.state in STATES else "unknown"
+
+
+def _cells(one: Status, past: tuple[Sample, ...]) -> tuple[Cell, ...]:
+    return (
+        one.job,
+        (state_of(one), STATES.get(state_of(one), "dim")),
+        short(one.rows_per_s),
+        (spark([each.rows_per_s for each in past], _SPARK), "chart"),
+        short(one.rows_out_per_s),
+        (spark([each.rows_out_per_s for each in past], _SPARK), "chart"),
+        (short(one.lag_records), "warn") if one.lag_records else short(one.lag_records),
+        age(one.lag_s),
+        short(one.batch_ms),
+        (short(one.restarts), "warn") if one.restarts else short(one.restarts),
+    )
+
+
+def _by(one: Status, column: int) -> str | float:
+    if column < 2:
+        return (one.job, one.state or "")[column]
+    values = (
+        one.rows_per_s, one.rows_per_s, one.rows_out_per_s, one.rows_out_per_s, one.lag_records,
+        one.lag_s, one.batch_ms, one.restarts,
+    )  # fmt: skip
+    value = values[column - 2]
+    return -1.0 if value is None else value

@@ -1,0 +1,171 @@
+"""Jobs in the console, over a jobs folder in which a runner would have written; no Spark."""
+
+import json
+
+import pytest
+
+from console.model.failure import Failure
+from console.model.job_preview import Preview, read
+from console.screens.places import Place
+from console.screens.rows import Rows
+from spark_local.board import Board
+from spark_local.cause import JobError
+from spark_local.folder import Folder
+from spark_local.jobfile import load
+from tests.console.seat import LARGE, SMALL, sit, tab
+
+JOB = """
+description = "Who comes"
+sql = "SELECT who FROM events"
+[sources.events]
+topic = "events"
+schema = "who STRING"
+[sink]
+topic = "people"
+"""
+PROGRESS = {
+    "batch": 12, "rows_in": 5000, "rows_out": 40, "rows_per_s": 120.5, "rows_out_per_s": 7.5,
+    "batch_ms": 300, "phases_ms": {"addBatch": 200, "walCommit": 50, "newInSpark": 20},
+    "lag_records": 30, "lag_s": 4.0, "late_rows": 1, "dead_letters": 2, "state_rows": 9,
+    "state_bytes": 1000, "watermark": "2026-01-01T00:00:00.000Z",
+}  # fmt: skip
+TRACE = "Traceback (most recent call last):\n  File x\nValueError: no such hour"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three jobs: one that runs, one that failed, one that was never begun."""
+    folder = Folder(tmp_path / "jobs")
+    for name in ("busy", "broken", "fresh"):
+        file = tmp_path / f"{name}.toml"
+        file.write_text(JOB)
+        place = folder.add(load(file))
+        board = Board(place, None, place.wish().number)
+        board.describe(place.job(), "local[2]")
+        if name == "busy":
+            board.set("restarting", JobError("it stumbled", "wait", final=False))
+            board.set("running")
+            board.progress(PROGRESS)
+            board.tell()
+        if name == "broken":
+            cause = JobError("ValueError: no such hour", "mend it")
+            board.broke(cause, TRACE)
+            board.set("failed", cause)
+    return folder
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_jobs_are_seen_with_what_is_wrong_with_them(alone, folder, size):
+    async def act(seat):
+        await seat.sees("Jobs 3 jobs", "1 failed", "! job broken is failed: ValueError: no such")
+        await seat.press(tab("jobs"))
+        await seat.sees("busy", "running", "120", "7.5", "4 s", "failed", "not begun")
+        await seat.press("/")
+        await seat.type("bro")
+        await seat.misses("busy ")
+        await seat.press("enter")
+        await seat.sees("! ValueError: no such hour", "→ mend it", "reads topic events")
+        assert f"job status --jobs {str(folder.path)[:40]}" in seat.line("$ ")
+        await seat.press("enter")
+        await seat.sees("broken  failed for", "checkpoint", "failed: ValueError")
+        await seat.press("w")
+        await seat.sees("Its last failure: the cause first", "File x")
+        lines = seat.lines()
+        head = next(n for n, line in enumerate(lines) if "the cause first" in line)
+        assert lines[head + 1].strip() == "ValueError: no such hour", "the cause comes first"
+        assert lines[head + 2].startswith("Traceback")
+
+    with folder.locked():
+        sit(alone.bootstrap, act, size=size, jobs=str(folder.path))
+
+
+def test_one_job_with_its_phases_and_a_log_that_is_followed(alone, folder):
+    async def act(seat):
+        def add(*lines):
+            with folder.get("busy").log_file.open("a") as log:
+                log.write("".join(f"{line}\n" for line in lines))
+
+        await seat.sees("busy  running for", "1 restart after failures", "4 s behind", "lag 30")
+        await seat.sees("Batch 12  300 ms", "addBatch", "newInSpark")
+        await seat.sees("9 rows, 1.00 kB", "Its log: follows")
+        add("one more", "and another")
+        await seat.sees("and another")
+        await seat.press("shift+tab", "tab")
+        seat.app.view.query_one(Rows).focus()
+        await seat.press("k")
+        await seat.sees("stands still, 0 new")
+        add("unread")
+        await seat.sees("stands still, 1 new")
+        await seat.press("G")
+        await seat.sees("Its log: follows")
+        await seat.press("t")
+        await seat.sees("stands still")
+
+    with folder.locked():
+        sit(alone.bootstrap, act, first=Place("job", "busy"), jobs=str(folder.path))
+
+
+def test_without_a_runner_it_says_so(alone, folder):
+    async def act(seat):
+        await seat.sees("no runner works: ", "job serve --jobs", "down")
+
+    sit(alone.bootstrap, act, size=LARGE, first=Place("jobs"), jobs=str(folder.path))
+
+
+def test_jobs_of_another_host_are_told_by_their_topic(alone):
+    import penstock
+
+    link = penstock.connect(alone.bootstrap)
+    with link.producer() as producer:
+        for name, state in (("away", "running"), ("rests", "stopped")):
+            told = {"job": name, "state": state, "cause": "x", "rows_in": "[/red]"}
+            producer.produce("__penstock_jobs", json.dumps(told | {"progress": PROGRESS}), key=name)
+        producer.produce("__penstock_jobs", b"{nonsense", key="away")
+
+    async def act(seat):
+        await seat.sees("away", "rests", "stopped", "told by the topic of states")
+        assert [one.job for one in seat.app.world.jobs.shown.value.sick] == []
+        await seat.press("enter")
+        await seat.sees("its log and its last failure are on the host")
+
+    sit(alone.bootstrap, act, size=LARGE, first=Place("jobs"))
+
+
+def test_a_preview_is_a_command_beside_the_console(alone, folder):
+    wrong = folder.path.parent / "wrong.toml"
+    wrong.write_text(JOB.replace("topic", "topik"))
+
+    async def act(seat):
+        app = seat.app
+        await seat.sees("busy")
+        await seat.press(":")
+        await seat.type(f"preview {wrong}")
+        await seat.press("enter")
+        await seat.sees("topik", "docs/jobs.md says what a job file may say")
+        assert f"job preview {wrong} --jobs" in seat.line("$ ")
+        rows = [{"who": "a", "n": n, "none": None} for n in (1, 20, 3)]
+        app.world._previews.ask = lambda *_: Preview(rows, ["who STRING, n BIGINT"])
+        await seat.press("r")
+        await seat.sees("would derive 3 rows", "who STRING, n BIGINT")
+        await seat.press("s", "s")
+        await seat.sees("n↓")
+        assert [line.split()[1] for line in seat.lines() if line.startswith("a ")] == [
+            "20",
+            "3",
+            "1",
+        ]
+
+    sit(alone.bootstrap, act, size=LARGE, first=Place("jobs"), jobs=str(folder.path))
+
+
+def test_what_the_preview_command_says_is_understood():
+    told = read('[{"a": 1}]', "WARNING: of the JVM\na BIGINT\n", 0)
+    assert told == Preview([{"a": 1}], ["a BIGINT"])
+    refused = {"error": {"message": "no Java", "hint": "install it"}}
+    for out, err, said in (
+        (json.dumps(refused), "", "no Java"),
+        ("", "boom\n", "the preview failed: boom"),
+        ("{nonsense", "", "it ended with 1"),
+    ):
+        with pytest.raises(Failure, match=said):
+            read(out, err, 1)
