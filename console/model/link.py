@@ -68,11 +68,13 @@ class Link:
             raise _read_only(what)
 
     def producer(self, **settings: object) -> "Producer":
-        """Idempotent, acks=all, unless -X or `settings` (with `_` for `.`) say otherwise."""
+        """Idempotent, acks=all, a key in the partition where Java's clients put it, unless -X or
+        `settings` (with `_` for `.`) say otherwise."""
         from confluent_kafka import Producer
 
         self.allow("a producer", reads=False)
-        config = self._config(enable_idempotence=True, **settings)
+        usual = {"enable_idempotence": True, "partitioner": "murmur2_random"}
+        config = self._config(**usual | settings)
         if config.get("acks", "all") not in ("all", "-1", -1):
             config |= {"enable.idempotence": False}
         return Producer(config)

@@ -120,7 +120,7 @@ def words(one: Outgoing) -> tuple[str, ...]:
     if one.partition is not None:
         found += ["-p", str(one.partition)]
     if one.key is not None:
-        text, encoding = _argument(one.key)
+        text, encoding = typed(one.key)
         found += ["-k", text, *(["--key-encoding", encoding] if encoding != TEXT else [])]
     if one.headers:
         found += _header_words(one.headers)
@@ -129,20 +129,13 @@ def words(one: Outgoing) -> tuple[str, ...]:
     elif len(one.value) > MOST_TYPED:
         found.append(VALUE_FILE)
     else:
-        text, encoding = _argument(one.value)
+        text, encoding = typed(one.value)
         found += ["--value", text, *(["--encoding", encoding] if encoding != TEXT else [])]
     return tuple(found)
 
 
-def _argument(data: bytes) -> tuple[str, str]:
-    text, encoding = typed(data)
-    return (text, encoding) if "\n" not in text else (data.hex(), HEX)
-
-
 def _header_words(headers: Sequence[Header]) -> list[str]:
-    as_text = all(
-        value is None or (typed(value)[1] == TEXT and b"\n" not in value) for _, value in headers
-    )
+    as_text = all(value is None or typed(value)[1] == TEXT for _, value in headers)
     found = [] if as_text else ["--header-encoding", HEX]
     for name, value in headers:
         shown = None if value is None else value.decode() if as_text else value.hex()

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.coordinators.groups.records import OffsetCommitKey, OffsetCommitValue
+from appliance.coordinators.runtime.records import encode_key, encode_value
 from console.model.decoding import json_text
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.decoded import (
@@ -27,8 +28,8 @@ from console.model.decoding.message_pack import packed
 
 msgpack = pytest.importorskip("msgpack")
 
-OFFSETS_KEY = OffsetCommitKey(group="g", topic="t", partition=3).encode()
-OFFSETS_VALUE = OffsetCommitValue(offset=17, metadata="m", commit_timestamp=1).encode()
+OFFSETS_KEY = encode_key(OffsetCommitKey(group="g", topic="t", partition=3))
+OFFSETS_VALUE = encode_value(OffsetCommitValue(offset=17, metadata="m", commit_timestamp=1), 4)
 
 NESTED = st.recursive(
     st.none()

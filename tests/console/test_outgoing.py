@@ -7,7 +7,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.partitioner.default import murmur2
 
+import penstock
 from console.model.failure import Failure
 from console.model.outgoing import (
     MOST_TYPED,
@@ -110,6 +112,16 @@ def test_the_command_writes_the_same(appliance, run):
     found = typing(appliance.bootstrap)("consume", "producing.lines", "-e", "-J", "-p", "0").stdout
     rows = [json_line(line) for line in found.splitlines()]
     assert rows == [(one.key, one.value, list(one.headers)) for one in meant]
+
+
+def test_a_key_goes_where_javas_clients_put_it(appliance, run):
+    """Their murmur2, as kafka-python has it too."""
+    run("topic", "create", "outgoing.keys", "-p", "3")
+    run("produce", "outgoing.keys", "-K:", stdin="".join(f"k{n}:v\n" for n in range(6)))
+    read = penstock.connect(appliance.bootstrap).read("outgoing.keys")
+    found = {one.key(): one.partition() for one in read}
+    assert found == {key: (murmur2(key) & 0x7FFFFFFF) % 3 for key in found}
+    assert len(set(found.values())) > 1
 
 
 def json_line(line):

@@ -87,10 +87,11 @@ def _unpacked(data: bytes) -> Any:
         import msgpack
     except ImportError:
         raise Unfit(_MISSING) from None
+    parts = _Parts()
     try:
         return msgpack.unpackb(
-            data, use_list=False, strict_map_key=False, object_pairs_hook=Pairs,
-            ext_hook=_extension, unicode_errors="backslashreplace",
+            data, use_list=False, strict_map_key=False, object_pairs_hook=parts.pairs,
+            list_hook=parts.elements, ext_hook=parts.extension, unicode_errors="backslashreplace",
         )  # fmt: skip
     except msgpack.ExtraData as more:
         raise Unfit(f"{len(more.extra)} bytes follow its end") from None
@@ -100,8 +101,28 @@ def _unpacked(data: bytes) -> Any:
         raise Unfit("it has a byte that MessagePack does not use") from None
 
 
-def _extension(code: int, data: bytes) -> Any:
-    return {"ext": code, "data": data}
+class _Parts:
+    """What the library calls for each container: so many are made, and no more."""
+
+    def __init__(self) -> None:
+        self._left = PARTS_MOST
+
+    def _one(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise Unfit(f"it has more than {PARTS_MOST} parts")
+
+    def pairs(self, found: list[tuple[Any, Any]]) -> Pairs:
+        self._one()
+        return Pairs(found)
+
+    def elements(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
+        self._one()
+        return found
+
+    def extension(self, code: int, data: bytes) -> dict[str, Any]:
+        self._one()
+        return {"ext": code, "data": data}
 
 
 def _tell(stamp: Any) -> str:
