@@ -5,6 +5,7 @@
 Nothing here asks a broker, and no thread touches a widget.
 """
 
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -46,6 +47,8 @@ DARK, LIGHT = "textual-dark", "textual-light"
 SWITCH_S: Final = 0.0005
 """How long a thread that reads 10,000 topics may keep a key waiting, each time; Python's own 5 ms
 add up to what a person notices."""
+COLLECTED_AFTER: Final = (5_000, 5, 100)
+"""When Python looks for garbage: rarely among all objects, before the large answers are frozen."""
 _TICK_S: Final = 0.25
 _OLD_S: Final = 10.0
 _VIEWS_MOST: Final = 8
@@ -169,6 +172,8 @@ class ConsoleApp(App[None]):
     def on_console_app_told(self, event: Told) -> None:
         """A thread has handed over what it heard."""
         source, answer = event.source, event.answer
+        if self.world.is_large(source) and source.shown.value is None:
+            gc.freeze()  # it stays: looking through it for garbage holds up keys for 200 ms
         source.ended(time.monotonic(), answer)
         problem = answer.message if isinstance(answer, Failure) else ""
         self.journal.note(
@@ -364,9 +369,15 @@ class ConsoleApp(App[None]):
         self.push_screen(HelpScreen(told(live)))
 
 
+def prepare() -> None:
+    """Make this process one in which a key waits for nobody."""
+    sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(*COLLECTED_AFTER)
+
+
 def run(link: Link, first: Place, jobs: str | None = None) -> None:
     """The console until somebody leaves it."""
-    sys.setswitchinterval(SWITCH_S)
+    prepare()
     app = ConsoleApp(link, first, jobs)
     try:
         app.run()

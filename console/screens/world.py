@@ -164,6 +164,10 @@ class World:
             JOB: list(jobs.jobs) if jobs is not None else [],
         }
 
+    def is_large(self, source: Source[Any]) -> bool:
+        """Whether it tells of everything that there is, and keeps it."""
+        return source in (self.facts, self.topics, self.groups)
+
     def close(self) -> None:
         """End what was started to answer."""
         self._previews.close()

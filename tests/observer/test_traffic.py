@@ -10,6 +10,7 @@ from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import ROW_MASK, SERVED_COLUMNS, PartitionTable
 
 ROWS = 4 * BLOCK
+COUNT = len(range((BLOCK + 1) % 5, 3 * BLOCK, 5))
 
 
 @pytest.fixture
@@ -79,4 +80,4 @@ def test_what_rests_is_not_read_again(table):
     table.set(handles[BLOCK + 1], columns.BYTES_IN, 7)
     (topic,) = seen.look()
     assert watched.read[3:] == [(BLOCK, 2 * BLOCK)]
-    assert seen.topics[topic] == Sums(partitions=19, offline=19, bytes_in=7)
+    assert seen.topics[topic] == Sums(partitions=COUNT, offline=COUNT, bytes_in=7)
