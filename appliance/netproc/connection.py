@@ -331,6 +331,7 @@ class Connection:
             self._floor.clients.count(
                 self.row, sending.requests, sending.bytes_in, sending.bytes_sent,
                 sending.produced, sending.fetched, sending.last_api,
+                self._floor.now_ns // _MS_NS,
             )  # fmt: skip
 
     # The transport --------------------------------------------------------------------------------

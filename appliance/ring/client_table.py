@@ -39,7 +39,9 @@ PAUSE_KIND: Final = 10
 """Number of the kind of quota that the last pause was for."""
 PAUSED_MS: Final = 11
 PAUSES: Final = 12
-_LENGTHS: Final = 13
+TOLD: Final = 13
+"""When it was last told how much it has been."""
+_LENGTHS: Final = 14
 """Bytes of each text, eight bits each."""
 _TEXTS_AT: Final = 16
 
@@ -55,9 +57,9 @@ assert sum(_ROOMS) % 8 == 0 and max(_ROOMS) < 256 and _ROW % 8 == 0
 
 
 class Connected(NamedTuple):
-    """One connection. since_ms, paused_until_ms: monotonic. last_api: API key, -1 for none.
-    pause_kind: number of the kind of quota that it was paused for last. software, version: as
-    ApiVersions told (KIP-511), "" when it did not."""
+    """One connection. since_ms, paused_until_ms, told_ms (when its counts were written): monotonic.
+    last_api: API key, -1 for none. pause_kind: number of the kind of quota that it was paused for
+    last. software, version: as ApiVersions told (KIP-511), "" when it did not."""
 
     netproc: int
     row: int
@@ -73,6 +75,7 @@ class Connected(NamedTuple):
     pause_kind: int
     paused_ms: int
     pauses: int
+    told_ms: int
     address: str
     listener: str
     principal: str
@@ -158,6 +161,7 @@ class ClientRows:
         produced: int,
         fetched: int,
         last_api: int,
+        now_ms: int,
     ) -> None:
         """How much it has been until now."""
         if row != NO_ROW:
@@ -168,6 +172,7 @@ class ClientRows:
             words[at + FETCHED] = fetched
             words[at + LAST_API] = last_api + 1
             words[at + REQUESTS] = requests
+            words[at + TOLD] = now_ms
 
     def pause(self, row: int, kind: int, until_ms: int, pause_ms: int) -> None:
         """It was told to wait, for a quota of this kind."""
@@ -247,7 +252,7 @@ class ClientTable:
             names.append(texts[start : start + length].decode(errors="replace"))
             start += room
         last_api = told[LAST_API] - 1
-        counts = [*told[USE:LAST_API], last_api, *told[PAUSED_UNTIL : PAUSES + 1]]
+        counts = [*told[USE:LAST_API], last_api, *told[PAUSED_UNTIL : TOLD + 1]]
         return Connected._make((netproc, row, *counts, *names))
 
 

@@ -1,6 +1,6 @@
 """What needs somebody's attention, worst first. Rules over what was seen; nothing is asked here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +8,7 @@ from console.model.cluster import Seen
 from console.model.disk import LogFolder
 from console.model.expiry import LOST, Risk, cut, told
 from console.model.failure import Failure
+from console.model.forecast import SOON_S, Forecast
 from console.model.jobs import Status
 from console.model.local import Facts
 
@@ -19,17 +20,19 @@ _LATELY_S: Final = 300.0
 _NAMED: Final = 3
 _MOST: Final = 500  # characters of a cause
 _GB: Final = 10**9
+_ROOM: Final = "make room on it, or keep less: retention.ms, retention.bytes"
 _STORAGE: Final = "KAFKA_STORAGE_ERROR"
 
 
 @dataclass(slots=True, frozen=True)
 class Notice:
     """level: BAD, something does not work; WARN, it may soon not. remedy: what to do, a sentence or
-    a command."""
+    a command. place: what there is to look at: topics, groups, clients, log; "" for nothing."""
 
     level: str
     what: str
     remedy: str
+    place: str = ""
 
 
 def attention(
@@ -39,16 +42,20 @@ def attention(
     topics: dict[str, Seen],
     risks: Sequence[Risk] = (),
     jobs: Sequence[Status] = (),
+    forecasts: Mapping[int, Forecast] | None = None,
 ) -> list[Notice]:
     """lost: why the broker does not answer. facts: of an appliance of this host; topics: of any
     other. risks: what is about to be deleted before a group has read it. jobs: those that should
-    run and do not."""
+    run and do not. forecasts: of folders, by their number."""
     found = []
     if lost is not None:
         found.append(Notice(BAD, lost.message, lost.hint))
     found += _offline(facts, topics)
     found += [notice for one in folders for notice in _folder(one)]
     found += _jobs(jobs)
+    for number, forecast in (forecasts or {}).items():
+        if number < len(folders):
+            found += _filling(folders[number], forecast)
     if facts is not None:
         found += _processes(facts)
         refused = sum(one.errors.get(_STORAGE, 0) for one in facts.apis)
@@ -87,7 +94,7 @@ def _offline(facts: Facts | None, topics: dict[str, Seen]) -> list[Notice]:
     )
     count = sum(sick.values())
     what = f"{count} partition{'s' if count > 1 else ''} offline: {shown}"
-    return [Notice(BAD, what, "penstock topic describe says why")]
+    return [Notice(BAD, what, "penstock topic describe says why", "topics")]
 
 
 def _folder(one: LogFolder) -> list[Notice]:
@@ -98,7 +105,16 @@ def _folder(one: LogFolder) -> list[Notice]:
     level = BAD if one.free_bytes < one.total_bytes * _TOO_LITTLE else WARN
     share = one.free_bytes / one.total_bytes
     what = f"the disk of {one.path} has {share:.0%} free ({one.free_bytes / _GB:.1f} GB)"
-    return [Notice(level, what, "make room on it, or keep less: retention.ms, retention.bytes")]
+    return [Notice(level, what, _ROOM, "topics")]
+
+
+def _filling(one: LogFolder, forecast: Forecast) -> list[Notice]:
+    if forecast.full_s is None or forecast.full_s >= SOON_S or one.problem:
+        return []
+    hours, minutes = divmod(int(forecast.full_s) // 60, 60)
+    level = BAD if not hours else WARN
+    what = f"the disk of {one.path} is full in {hours} h {minutes} min at this rate"
+    return [Notice(level, what, _ROOM, "topics")]
 
 
 def _jobs(sick: Sequence[Status]) -> list[Notice]:

@@ -4,7 +4,7 @@ to wait for a quota: read from the appliance's memory (`appliance/ring/client_ta
 
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from appliance.observer.door import NotThere, Observer
 from appliance.quotas.limits import KINDS
@@ -13,8 +13,11 @@ from console.model.failure import UNREACHABLE, Failure
 from console.model.stats import api_name
 
 _NS_MS: Final = 1_000_000
-_LEAST_S: Final = 0.5
-"""An appliance counts once a second: over less than this nothing is said anew."""
+_LEAST_MS: Final = 500
+_QUIET_MS: Final = 1500
+"""Who did anything would have been told of by then."""
+
+_Key = tuple[int, int, int]
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,10 +52,14 @@ class Connection:
     paused_ms: int
 
 
-@dataclass(slots=True, frozen=True)
-class _Look:
-    at_ms: int
-    of: dict[tuple[int, int, int], Connected]
+class Rates(NamedTuple):
+    """Per second."""
+
+    requests: float = 0.0
+    bytes_in: float = 0.0
+    bytes_out: float = 0.0
+    produced: float = 0.0
+    fetched: float = 0.0
 
 
 class Connections:
@@ -60,63 +67,62 @@ class Connections:
 
     def __init__(self, table: ClientTable) -> None:
         self._table = table
-        self._before: _Look | None = None
-        self._now = self._look()
+        self._before: dict[_Key, Connected] = {}
+        self._rates: dict[_Key, Rates] = {}
 
     def look(self) -> tuple[Connection, ...]:
-        """Who is connected, the fastest first. Rates are about the time since the last look, or
-        since somebody connected when that was later, or when this is the first look."""
-        now = self._look()
-        if now.at_ms - self._now.at_ms >= _LEAST_S * 1000:
-            self._before = self._now
-        self._now = now
-        found = [self._told(key, one) for key, one in now.of.items()]
-        return tuple(sorted(found, key=lambda one: (-one.in_s - one.out_s, one.client_id)))
+        """Who is connected, the fastest first. Rates are of the time from what the appliance had
+        told at the look before to what it told last, which it does once a second; of the first look
+        since they connected."""
+        now_ms = time.monotonic_ns() // _NS_MS
+        found = {(one.netproc, one.row, one.use): one for one in self._table.connected()}
+        rates = {key: self._rate(key, one, now_ms) for key, one in found.items()}
+        self._before, self._rates = found, rates
+        told = [_told(key, one, rates[key], now_ms) for key, one in found.items()]
+        return tuple(sorted(told, key=lambda one: (-one.in_s - one.out_s, one.client_id)))
 
     @property
     def left_out(self) -> int:
         """Connections of which nothing is known, because there are too many."""
         return self._table.left_out
 
-    def _look(self) -> _Look:
-        now_ms = time.monotonic_ns() // _NS_MS
-        found = {(one.netproc, one.row, one.use): one for one in self._table.connected()}
-        return _Look(now_ms, found)
+    def _rate(self, key: _Key, one: Connected, now_ms: int) -> Rates:
+        before = self._before.get(key)
+        if before is not None and before.told_ms == one.told_ms:
+            lately = now_ms - one.told_ms < _QUIET_MS
+            return self._rates[key] if lately else Rates()
+        began_ms = one.since_ms if before is None else before.told_ms or before.since_ms
+        seconds = max(one.told_ms - began_ms, _LEAST_MS) / 1000
+        counts = [getattr(one, name) for name in Rates._fields]
+        past = [getattr(before, name) for name in Rates._fields] if before else [0] * len(counts)
+        return Rates(*((a - b) / seconds for a, b in zip(counts, past, strict=True)))
 
-    def _told(self, key: tuple[int, int, int], one: Connected) -> Connection:
-        now_ms, before = self._now.at_ms, self._before
-        past = before.of.get(key) if before is not None else None
-        began_ms = before.at_ms if before is not None and past is not None else one.since_ms
-        seconds = max((now_ms - began_ms) / 1000, 1.0 if past is None else 0.001)
 
-        def rate(name: str) -> float:
-            spent: int = getattr(one, name) - (getattr(past, name) if past is not None else 0)
-            return spent / seconds
-
-        wait_ms = max(one.paused_until_ms - now_ms, 0)
-        return Connection(
-            "-".join(map(str, key)),
-            one.client_id,
-            one.software,
-            one.version,
-            one.principal,
-            one.address,
-            one.listener,
-            max((now_ms - one.since_ms) / 1000, 0.0),
-            one.requests,
-            rate("requests"),
-            one.bytes_in,
-            rate("bytes_in"),
-            one.bytes_out,
-            rate("bytes_out"),
-            rate("produced"),
-            rate("fetched"),
-            api_name(one.last_api) if one.last_api >= 0 else "",
-            KINDS[one.pause_kind] if wait_ms and one.pause_kind < len(KINDS) else "",
-            wait_ms,
-            one.pauses,
-            one.paused_ms,
-        )
+def _told(key: _Key, one: Connected, rates: Rates, now_ms: int) -> Connection:
+    wait_ms = max(one.paused_until_ms - now_ms, 0)
+    return Connection(
+        "-".join(map(str, key)),
+        one.client_id,
+        one.software,
+        one.version,
+        one.principal,
+        one.address,
+        one.listener,
+        max((now_ms - one.since_ms) / 1000, 0.0),
+        one.requests,
+        rates.requests,
+        one.bytes_in,
+        rates.bytes_in,
+        one.bytes_out,
+        rates.bytes_out,
+        rates.produced,
+        rates.fetched,
+        api_name(one.last_api) if one.last_api >= 0 else "",
+        KINDS[one.pause_kind] if wait_ms and one.pause_kind < len(KINDS) else "",
+        wait_ms,
+        one.pauses,
+        one.paused_ms,
+    )
 
 
 def connections(data_dir: str, over_s: float) -> tuple[Connection, ...]:
@@ -129,7 +135,9 @@ def connections(data_dir: str, over_s: float) -> tuple[Connection, ...]:
             str(why), "--data names the folder of a running appliance",
             where=data_dir, code=UNREACHABLE, name="NOT_RUNNING",
         ) from None  # fmt: skip
-    found = Connections(observer.tables.clients)
+    every = Connections(observer.tables.clients)
+    found = every.look()
     if over_s:
         time.sleep(over_s)
-    return found.look()
+        found = every.look()
+    return found

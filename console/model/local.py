@@ -7,7 +7,7 @@ cluster, so that another host's folder of the same name is not taken for it.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +40,8 @@ class Facts:
     history: the last ten minutes by the second, the oldest first; of_topics: the last two minutes
     of each topic with traffic, as (in, out) in MB/s. replaced_s: process → seconds since another
     one took its place, of those that were seen. clients: who is connected, the fastest first;
-    clients_left_out: of whom nothing is known, because they are too many."""
+    clients_left_out: of whom nothing is known, because they are too many. readers: topic
+    → (groups that committed there, records that the last of them is behind), where it is told."""
 
     data_dir: str
     started_ms: int
@@ -53,6 +54,7 @@ class Facts:
     replaced_s: dict[str, float]
     clients: tuple[Connection, ...] = ()
     clients_left_out: int = 0
+    readers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Local:
@@ -99,6 +101,7 @@ class Local:
             replaced_s=self._watch(processes),
             clients=clients.look(),
             clients_left_out=clients.left_out,
+            readers=_readers(meter.lags()),
         )
 
     def _find(self) -> None:
@@ -125,6 +128,14 @@ class Local:
                 self._replaced[one.process] = now
                 self._pids[one.process] = one.pid
         return {name: now - at for name, at in self._replaced.items()}
+
+
+def _readers(lags: Mapping[tuple[str, str], int]) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for (_, topic), behind in lags.items():
+        groups, most = found.get(topic, (0, 0))
+        found[topic] = groups + 1, max(most, behind)
+    return found
 
 
 def _is_ours(folder: str) -> bool:

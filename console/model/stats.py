@@ -104,6 +104,10 @@ class Meter:
         """Who is connected."""
         return self._observer.tables.clients
 
+    def lags(self) -> dict[tuple[str, str], int]:
+        """(group, topic) → records behind, as the coordinators counted some seconds ago."""
+        return self._observer.tables.lags.read()[0]
+
     @property
     def started_ms(self) -> int:
         """When the appliance started, by the wall clock."""

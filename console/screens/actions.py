@@ -9,7 +9,7 @@ from typing import Final
 
 from textual.binding import Binding, BindingType
 
-from console.screens.places import GROUPS, JOBS, LISTS, LOG, OVERVIEW, QUOTAS, TOPICS
+from console.screens.places import CLIENTS, GROUPS, JOBS, LISTS, LOG, OVERVIEW, QUOTAS, TOPICS
 
 APP: Final = "everywhere"
 ROWS: Final = "in a table"
@@ -18,7 +18,8 @@ ALL_QUOTAS: Final = "in Quotas"
 ONE_CLIENT: Final = "in a client's quotas"
 A_JOB: Final = "among jobs"
 ONE_JOB: Final = "in a job"
-SCOPES: Final = (APP, ROWS, ONE_TOPIC, ALL_QUOTAS, ONE_CLIENT, A_JOB, ONE_JOB)
+PAST: Final = "on the overview"
+SCOPES: Final = (APP, ROWS, ONE_TOPIC, ALL_QUOTAS, ONE_CLIENT, A_JOB, ONE_JOB, PAST)
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,6 +43,7 @@ _SEEN: Final = {
     GROUPS: "Every consumer group with its lag.",
     QUOTAS: "Every quota with its use, and who is throttled.",
     JOBS: "Every derived stream with its rates, lag and failures.",
+    CLIENTS: "Who is connected, how fast, and who has to wait.",
     LOG: "What the console asked, as command lines.",
 }
 _SHOWN: Final = {
@@ -86,6 +88,8 @@ ACTIONS: Final = (
     Action("end(True)", ("G", "end"), "Last", "To the last row.", ROWS, palette=False),
     Action("sort", ("s",), "Sort", "By the next column; after the last one as at first.", ROWS,
            palette=False),
+    Action("wider", ("z",), "Zoom out", "Charts of ten minutes, an hour, a day, a minute.", PAST,
+           footer=True, palette=False),
     Action("changed", ("c",), "Changed", "Only settings with a value of the topic's own, or all.",
            ONE_TOPIC, footer=True, palette=False),
     *(

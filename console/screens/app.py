@@ -21,6 +21,7 @@ from console.model.failure import Failure
 from console.model.link import Link
 from console.screens import lines, places, sources
 from console.screens.actions import APP, bindings
+from console.screens.clients import ClientsView
 from console.screens.group import GroupView
 from console.screens.groups import GroupsView
 from console.screens.help import HelpScreen, told
@@ -63,6 +64,7 @@ _VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.JOBS: JobsView,
     places.JOB: JobView,
     places.PREVIEW: PreviewView,
+    places.CLIENTS: ClientsView,
 }
 
 

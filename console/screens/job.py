@@ -10,8 +10,8 @@ from console.model.job_watch import JobSeen, age_s
 from console.model.jobs import Status
 from console.model.tail import Line
 from console.screens.actions import A_JOB, ONE_JOB, bindings
+from console.screens.chart import Chart
 from console.screens.jobs import INKS, STATES, about_job, state_of
-from console.screens.overview import Chart
 from console.screens.places import PREVIEW, Place
 from console.screens.rows import Column, Rows
 from console.screens.view import Part, View, Words

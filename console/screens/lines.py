@@ -8,6 +8,7 @@ from console.called import typed
 from console.model.link import DEFAULT_BOOTSTRAP
 from console.model.quota_rules import client_of, flags
 from console.screens.places import (
+    CLIENTS,
     GROUP,
     GROUPS,
     JOB,
@@ -32,15 +33,22 @@ _LINES: Final = {
     JOB: "penstock job status {}",
     PREVIEW: "penstock job preview {}",
     LOG: "penstock console log",
+    CLIENTS: "penstock client list",
 }
+
+
+_READ: Final = {OVERVIEW: "penstock stats -w", CLIENTS: "penstock client list -w"}
+"""Of an appliance of this host, without asking it."""
 
 
 def line(place: Place, bootstrap: str, data_dir: str, jobs: str = "") -> str:
     """What to type. data_dir: of the appliance when it is one of this host, else ""; jobs: its jobs
     folder, likewise."""
+    if place.kind in _READ and data_dir:
+        return typed(f"{_READ[place.kind]} --data {quoted(data_dir)}")
+    if place.kind == CLIENTS:
+        return typed(_LINES[CLIENTS])
     if place.kind == OVERVIEW:
-        if data_dir:
-            return typed(f"penstock stats -w --data {quoted(data_dir)}")
         return asking("penstock topic list -o wide", bootstrap)
     if place.kind == QUOTA:
         who = " ".join(map(quoted, flags(client_of(place.name).entity)))

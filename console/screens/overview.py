@@ -2,25 +2,42 @@
 works, and how much room there is."""
 
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections import Counter
+from typing import ClassVar, Final
 
-from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.widget import Widget
 
 from console.model.attention import BAD, attention
 from console.model.disk import LogFolder
 from console.model.failure import UNREACHABLE
+from console.model.forecast import SOON_S, Forecast
+from console.model.history import Series
 from console.model.local import Facts
+from console.model.remembered import Remembered
 from console.model.stats import ApiRate, ProcessRate
 from console.screens import jobs as jobs_view
+from console.screens.actions import PAST, bindings
+from console.screens.chart import Chart
+from console.screens.clients import software, throttled
+from console.screens.places import CLIENTS, LISTS, Place
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import Part, View, Words
-from console.show.figures import age, bars, in_bytes, meter, short, some
+from console.screens.world import World
+from console.show.figures import age, buckets, in_bytes, meter, short, some
+from console.show.figures import spark as _spark
 
 _ATTENTION_MOST: Final = 4
+_KINDS_MOST: Final = 3
+_NAME_MOST: Final = 40
+_SPARK: Final = 12
+_SPANS: Final = (600.0, 3600.0, 86_400.0, 60.0)
+"""Seconds that the charts tell of, one after the other."""
+_CHARTS: Final = {"in": "bytes_in", "out": "bytes_out", "requests": "requests"}
+_NOT_OF_OTHERS: Final = (
+    "so there are no rates, latencies, processes, clients and forecasts of it here"
+)
 _METER: Final = 16
 _APIS: Final = (
     Column("API", 0),
@@ -30,7 +47,8 @@ _APIS: Final = (
     Column("MAX MS", 6, right=True, from_width=60),
     Column("IN/S", 8, right=True, from_width=60),
     Column("OUT/S", 8, right=True, from_width=60),
-    Column("ERRORS", 28, from_width=88),
+    Column("P99 PAST", _SPARK, from_width=76),
+    Column("ERRORS", 28, from_width=104),
 )
 _PROCESSES: Final = (
     Column("PROCESS", 0),
@@ -50,44 +68,10 @@ _BROKERS: Final = (
 )
 
 
-class Chart(Widget):
-    """The last values as bars, the newest at the right, with the newest and the greatest of them in
-    words."""
-
-    DEFAULT_CSS = """
-    Chart { height: 1fr; width: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    """
-
-    def __init__(self, title: str, *, is_bytes: bool, name: str) -> None:
-        super().__init__(id=name)
-        self._title = title
-        self._is_bytes = is_bytes
-        self._values: Sequence[float] = ()
-
-    def show(self, values: Sequence[float]) -> None:
-        """The oldest first; bytes per second or a count per second."""
-        self._values = values
-        self.refresh()
-
-    def render(self) -> Text:
-        """The title and as many lines of bars as there is room for."""
-        width, height = self.size
-        told = in_bytes if self._is_bytes else short
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(f"{self._title} ", "bold")
-        if not self._values:
-            text.append("-", "dim")
-            return text
-        text.append(f"{told(self._values[-1])}/s")
-        shown = self._values[-width:]
-        text.append(f"  ↑{told(max(shown))}/s", "dim")
-        for line in bars(shown, width, height - 1):
-            text.append(f"\n{line}", "cyan")
-        return text
-
-
 class OverviewView(View):
     """The first thing that is seen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(PAST)
 
     DEFAULT_CSS = """
     OverviewView #attention { max-height: 6; padding: 0 1; }
@@ -95,6 +79,8 @@ class OverviewView(View):
     OverviewView.tall #charts { height: 12; }
     OverviewView #disks { padding: 0 1; margin-top: 1; max-height: 5; }
     OverviewView #jobs { padding: 0 1; max-height: 2; }
+    OverviewView #clients { padding: 0 1; max-height: 3; }
+    OverviewView.foreign #clients { display: none; }
     OverviewView #tables { height: 1fr; margin-top: 1; }
     OverviewView #apis { width: 5fr; margin: 0 1; }
     OverviewView #processes { width: 4fr; margin-right: 1; }
@@ -103,6 +89,10 @@ class OverviewView(View):
     OverviewView.foreign #brokers { display: block; }
     """
 
+    def __init__(self, place: Place, world: World) -> None:
+        super().__init__(place, world)
+        self._span = 0  # which of _SPANS
+
     def compose(self) -> ComposeResult:
         yield Words(name="attention")
         with Horizontal(id="charts"):
@@ -110,6 +100,7 @@ class OverviewView(View):
             yield Chart("Read", is_bytes=True, name="out")
             yield Chart("Requests", is_bytes=False, name="requests")
         yield Words(name="disks")
+        yield Words(name="clients")
         yield Words(name="jobs")
         with Horizontal(id="tables"):
             yield Rows(_APIS, name="apis", opens=False)
@@ -125,14 +116,28 @@ class OverviewView(View):
         self.set_class(self.world.is_foreign, "foreign")
         self._brokers()
         self._attention(facts)
-        history = facts.history if facts is not None else ()
-        self.query_one("#in", Chart).show([one.in_mb_s * 1e6 for one in history])
-        self.query_one("#out", Chart).show([one.out_mb_s * 1e6 for one in history])
-        self.query_one("#requests", Chart).show([one.requests_s for one in history])
-        self._disks(facts)
+        self._charts()
+        self._disks()
+        self._clients(facts)
         self._jobs()
         self._apis(facts)
         self._processes(facts)
+
+    @property
+    def _past(self) -> Remembered | None:
+        return None if self.world.is_foreign else self.world.past.shown.value
+
+    def action_wider(self) -> None:
+        """Charts of a longer time, and after the longest one of the shortest."""
+        self._span = (self._span + 1) % len(_SPANS)
+        self.paint()
+
+    def _charts(self) -> None:
+        past, span_s = self._past, _SPANS[self._span]
+        for name, field in _CHARTS.items():
+            series = past.rates(field, span_s) if past is not None else Series()
+            until_s = past.at_s if past is not None else 0.0
+            self.query_one(f"#{name}", Chart).over(series, until_s, span_s)
 
     def _attention(self, facts: Facts | None) -> None:
         world = self.world
@@ -142,16 +147,18 @@ class OverviewView(View):
         if cluster is None and lost is None:
             words.say(f"asking {world.link.bootstrap} …")
             return
-        jobs = world.jobs.shown.value
+        jobs, risks, past = world.jobs.shown.value, world.risks.shown.value or (), self._past
         sick = jobs.sick if jobs is not None else ()
-        found = attention(lost, facts, folders, seen, world.risks.shown.value or (), sick)
+        forecasts = past.forecasts if past is not None else {}
+        found = attention(lost, facts, folders, seen, risks, sick, forecasts)
         if not found:
             words.say(("✓ Nothing needs attention", "green"), self._since(facts))
             return
         parts: list[list[Part]] = []
         for one in found[:_ATTENTION_MOST]:
             style = "bold red" if one.level == BAD else "yellow"
-            remedy = f"  → {one.remedy}" if one.remedy else ""
+            key = f"{LISTS.index(one.place) + 1}: " if one.place in LISTS else ""
+            remedy = f"  → {key}{one.remedy}" if one.remedy else ""
             parts.append([(f"! {one.what}", style), remedy])
         if found[_ATTENTION_MOST:]:
             parts.append([f"and {len(found) - _ATTENTION_MOST} more"])
@@ -170,15 +177,44 @@ class OverviewView(View):
         topics = some(len(facts.topics), "topic")
         return f"  {topics}, {some(partitions, 'partition')}, up for {up}"
 
-    def _disks(self, facts: Facts | None) -> None:
-        words = self.query_one("#disks", Words)
+    def _disks(self) -> None:
+        words, past = self.query_one("#disks", Words), self._past
         parts: list[list[Part]] = []
         if self.world.is_foreign:
             failure = self.world.facts.shown.failure
             assert failure is not None
             parts.append([(f"{failure.message}: {failure.hint}", "dim")])
-        parts += [_disk(one) for one in self.world.folders.shown.value or []]
+            parts.append([(_NOT_OF_OTHERS, "dim")])
+        forecasts = past.forecasts if past is not None else {}
+        for number, one in enumerate(self.world.folders.shown.value or []):
+            parts.append(_disk(one, forecasts.get(number), self.world.is_foreign))
         words.say(*_lines(parts))
+
+    def _clients(self, facts: Facts | None) -> None:
+        words = self.query_one("#clients", Words)
+        if facts is None:
+            words.say("")
+            return
+        every = facts.clients
+        parts: list[Part] = [
+            ("Clients ", "bold"), some(len(every) + facts.clients_left_out, "connection"),
+        ]  # fmt: skip
+        count = Counter(software(one) for one in every)
+        fast: Counter[str] = Counter()
+        for one in every:
+            fast[software(one)] += round(one.in_s + one.out_s)
+        for name, number in count.most_common(_KINDS_MOST):
+            parts.append(f"  {name} ×{number} {in_bytes(fast[name])}/s")
+        if count:
+            parts.append((f"  → {LISTS.index(CLIENTS) + 1}", "dim"))
+        waiting = sorted(
+            (one for one in every if one.throttled_by), key=lambda one: -one.throttled_ms
+        )
+        if waiting:
+            first = waiting[0]
+            who = first.client_id[:_NAME_MOST]
+            parts.append((f"\n! {len(waiting)} throttled: {who} {throttled(first)}", "yellow"))
+        words.say(*parts)
 
     def _jobs(self) -> None:
         seen = self.world.jobs.shown.value
@@ -197,8 +233,18 @@ class OverviewView(View):
 
     def _apis(self, facts: Facts | None) -> None:
         found = {one.api: one for one in facts.apis} if facts is not None else {}
+        past, span_s = self._past, _SPANS[self._span]
+
+        def spark(api: str) -> str:
+            if past is None:
+                return ""
+            series = past.p99(api, span_s)
+            return _spark(buckets(series.times, series.values, past.at_s, span_s, _SPARK), _SPARK)
+
         self.query_one("#apis", Rows).show(
-            list(found), lambda key: _api(found[key]), lambda key, n: _api_by(found[key], n),
+            list(found),
+            lambda key: _api(found[key], spark(key)),
+            lambda key, n: _api_by(found[key], n),
             empty="nobody asked anything in ten seconds" if facts is not None else "",
         )  # fmt: skip
 
@@ -216,29 +262,45 @@ def _lines(lines: list[list[Part]]) -> list[Part]:
     return [part for n, line in enumerate(lines) for part in (["\n"] if n else []) + line]
 
 
-def _disk(one: LogFolder) -> list[Part]:
+def _leads(forecast: Forecast | None) -> str:
+    """When it is full, in words."""
+    if forecast is None or not forecast.known_s:
+        return "too early to say when full"
+    told = f"(by {age(forecast.known_s)})"
+    if forecast.full_s is not None:
+        return f"full in {age(forecast.full_s)} {told}"
+    return f"never full at this rate {told}"
+
+
+def _disk(one: LogFolder, forecast: Forecast | None, is_foreign: bool) -> list[Part]:
     if one.problem:
         return [(f"{one.path} is offline: {one.problem}", "bold red")]
     if one.total_bytes <= 0:
         return [one.path]
     used = 1 - one.free_bytes / one.total_bytes
     style = "red" if used > 0.98 else "yellow" if used > 0.9 else "green"
-    free = f" {used:4.0%} used, {in_bytes(one.free_bytes)} free  "
-    return [("Disk ", "bold"), (meter(used, _METER), style), free, (one.path, "dim")]
+    free = f" {used:4.0%} used, {in_bytes(one.free_bytes)} free"
+    leads = "" if is_foreign else f", {_leads(forecast)}"
+    soon = forecast is not None and forecast.full_s is not None and forecast.full_s < SOON_S
+    return [
+        ("Disk ", "bold"), (meter(used, _METER), style), free, (leads, "yellow" if soon else ""),
+        (f"  {one.path}", "dim"),
+    ]  # fmt: skip
 
 
-def _api(one: ApiRate) -> tuple[Cell, ...]:
+def _api(one: ApiRate, spark: str) -> tuple[Cell, ...]:
     errors = ", ".join(f"{name} {count}" for name, count in one.errors.items())
     return (
         one.api, short(one.requests_s), short(one.p50_ms), short(one.p99_ms), short(one.max_ms),
-        in_bytes(one.in_mb_s * 1e6), in_bytes(one.out_mb_s * 1e6), (errors, "warn"),
+        in_bytes(one.in_mb_s * 1e6), in_bytes(one.out_mb_s * 1e6), (spark, "chart"),
+        (errors, "warn"),
     )  # fmt: skip
 
 
 def _api_by(one: ApiRate, column: int) -> str | float:
     values: tuple[str | float, ...] = (
         one.api, one.requests_s, one.p50_ms, one.p99_ms, one.max_ms, one.in_mb_s, one.out_mb_s,
-        sum(one.errors.values()),
+        one.p99_ms, sum(one.errors.values()),
     )  # fmt: skip
     return values[column]
 

@@ -16,9 +16,10 @@ QUOTA: Final = "quota"
 JOBS: Final = "jobs"
 JOB: Final = "job"
 PREVIEW: Final = "preview"
+CLIENTS: Final = "clients"
 LOG: Final = "log"
 
-LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, LOG)
+LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, LOG)
 """In the order of their tabs and of the keys 1, 2, …"""
 _ABOVE: Final = {TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS}
 _NAMED: Final = "topic NAME, group NAME, quota WHO, job NAME, preview JOB|FILE"

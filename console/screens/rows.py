@@ -136,7 +136,7 @@ class Rows(ScrollView, can_focus=True):
                 self._cursor = self._keys.index(key) if key is not None else 0
             except ValueError:  # it is gone
                 self._cursor = min(self._cursor, max(0, len(self._keys) - 1))
-        self.virtual_size = Size(self.size.width, len(self._keys) + 1)
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self._keys) + 1)
         self.refresh()
         if self.key != key:
             self._told(self.Moved)
@@ -201,14 +201,14 @@ class Rows(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """The row under the cursor stays in sight."""
-        self.virtual_size = Size(self.size.width, len(self._keys) + 1)
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self._keys) + 1)
         self._to(self._cursor)
 
     # What is seen -------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen: the titles, then rows from where it is scrolled to."""
-        width = self.size.width
+        width = self.scrollable_content_region.width
         base = self.rich_style
         if y == 0:
             head = base + self.get_component_rich_style("rows--head", partial=True)
@@ -232,7 +232,7 @@ class Rows(ScrollView, can_focus=True):
 
     def _seen(self) -> list[tuple[Column, int]]:
         """The columns that there is room for, with their widths."""
-        width = self.size.width
+        width = self.scrollable_content_region.width
         shown = [one for one in self._columns if width >= one.from_width]
         left = width - sum(one.width for one in shown) - _GAP * (len(shown) - 1)
         return [(one, one.width or max(4, left)) for one in shown]

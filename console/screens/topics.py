@@ -6,7 +6,6 @@ from textual.app import ComposeResult
 
 from console.model.cluster import Seen
 from console.model.local import Facts
-from console.model.stats import TopicRate
 from console.screens.places import TOPIC, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
@@ -14,6 +13,7 @@ from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
 
 _SPARK: Final = 12
 _WIDE: Final = 100
+_WIDER: Final = 116
 _COLUMNS: Final = (
     Column("TOPIC", 0),
     Column("PARTS", 6, right=True),
@@ -23,6 +23,8 @@ _COLUMNS: Final = (
     Column("", _SPARK, from_width=_WIDE),
     Column("OUT/S", 8, right=True),
     Column("", _SPARK, from_width=_WIDE),
+    Column("GROUPS", 6, right=True, from_width=_WIDER),
+    Column("LAG", 7, right=True, from_width=_WIDER),
     Column("REPLICAS", 8, right=True, from_width=_WIDE),
     Column("STATE", 9),
 )
@@ -42,7 +44,7 @@ class TopicsView(View):
         if facts is not None and not self.world.is_foreign:
             found = facts.topics
             self._paint(
-                list(found), lambda name: _local(name, facts), lambda n, c: _by(found[n], c)
+                list(found), lambda name: _local(name, facts), lambda n, c: _by(n, facts, c)
             )
             return
         seen = self.world.topics.shown.value
@@ -78,6 +80,7 @@ class TopicsView(View):
 def _local(name: str, facts: Facts) -> tuple[Cell, ...]:
     one = facts.topics[name]
     past = facts.of_topics.get(name, ())
+    groups, behind = _readers(name, facts)
     return (
         name,
         str(one.partitions),
@@ -87,6 +90,8 @@ def _local(name: str, facts: Facts) -> tuple[Cell, ...]:
         (spark([each[0] for each in past], _SPARK), "chart"),
         _rate(one.out_mb_s),
         (spark([each[1] for each in past], _SPARK), "chart"),
+        str(groups) if groups else ("0", "dim"),
+        (short(behind), "warn" if behind else "") if groups else (NOT_KNOWN, "dim"),
         ("1", "dim"),
         (f"{one.offline} offline", "bad") if one.offline else ("", ""),
     )
@@ -96,7 +101,8 @@ def _foreign(one: Seen) -> tuple[Cell, ...]:
     lost = (f"{one.leaderless} offline", "bad") if one.leaderless else ("", "")
     none: Cell = (NOT_KNOWN, "dim")
     return (
-        one.name, str(one.partitions), none, none, none, "", none, "", str(one.replicas), lost,
+        one.name, str(one.partitions), none, none, none, "", none, "", none, none,
+        str(one.replicas), lost,
     )  # fmt: skip
 
 
@@ -104,14 +110,20 @@ def _rate(mb_s: float) -> Cell:
     return in_bytes(mb_s * 1e6) if mb_s else ("0", "dim")
 
 
-def _by(one: TopicRate, column: int) -> str | float:
+def _readers(name: str, facts: Facts) -> tuple[int, int]:
+    """(how many groups have committed there, by how much the last one of them is behind)."""
+    return facts.readers.get(name, (0, 0))
+
+
+def _by(name: str, facts: Facts, column: int) -> str | float:
+    one = facts.topics[name]
     values: tuple[str | float, ...] = (
         one.topic, one.partitions, one.records, one.size_mb, one.in_mb_s, one.in_mb_s,
-        one.out_mb_s, one.out_mb_s, 1, one.offline,
+        one.out_mb_s, one.out_mb_s, *_readers(name, facts), 1, one.offline,
     )  # fmt: skip
     return values[column]
 
 
 def _of(one: Seen, column: int) -> str | float:
-    by: dict[int, str | float] = {0: one.name, 8: one.replicas, 9: one.leaderless}
+    by: dict[int, str | float] = {0: one.name, 10: one.replicas, 11: one.leaderless}
     return by.get(column, one.partitions)

@@ -14,8 +14,10 @@ from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
 from console.model.job_preview import Preview, Previews
 from console.model.link import Link, asking
 from console.model.local import Facts, Local
+from console.model.remembered import Memory, Remembered
 from console.screens import lines
 from console.screens.places import (
+    CLIENTS,
     GROUP,
     GROUPS,
     JOB,
@@ -87,6 +89,10 @@ class World:
         self.jobs: Source[job_watch.Jobs] = Source(
             "jobs", command("penstock job status"), self._asking(self._jobs), every_s=1
         )
+        memory = Memory()
+        self.past: Source[Remembered] = Source(
+            "history", "", self._asking(lambda _: memory.look(self.data_dir)), every_s=1, retry_s=2
+        )
         self._details: dict[Place, Source[Any]] = {}
 
     @property
@@ -106,6 +112,8 @@ class World:
         found: list[Source[Any]] = [self.cluster, self.facts]
         if here.kind == OVERVIEW:
             found.append(self.folders)
+            if self.data_dir:
+                found.append(self.past)
         if here.kind in (OVERVIEW, GROUPS):
             found.append(self.risks)
         if self.is_foreign and here.kind in (OVERVIEW, TOPICS, JOBS, JOB):
@@ -133,7 +141,7 @@ class World:
             return self.quotas
         if here.kind in (OVERVIEW, TOPICS):
             return self.topics if self.is_foreign else self.facts
-        return self.cluster
+        return self.facts if here.kind == CLIENTS else self.cluster
 
     def detail(self, here: Place) -> Source[Any]:
         """Of one topic, group or job. The last few are kept, so that going back shows something at

@@ -83,6 +83,27 @@ def bars(values: Sequence[float], width: int, height: int) -> list[str]:
     ]
 
 
+def buckets(
+    times: Sequence[float], values: Sequence[float], until: float, span: float, count: int
+) -> list[float]:
+    """The means of values in `count` equal parts of the time from until - span to until, the oldest
+    part first; 0.0 for a part in which there was none. times: rising, in the unit of span."""
+    if count < 1 or span <= 0:
+        return []
+    sums, there = [0.0] * count, [0] * count
+    for at, value in zip(times, values, strict=True):
+        part = int((at - until + span) / span * count)
+        if at > until - span:
+            part = min(max(part, 0), count - 1)
+            sums[part] += value
+            there[part] += 1
+    means = [total / n if n else 0.0 for total, n in zip(sums, there, strict=True)]
+    for n in range(1, count - 1):
+        if not there[n] and there[n - 1] and there[n + 1]:  # samples are longer than a part
+            means[n] = means[n + 1]
+    return means
+
+
 def _eighths(value: float, top: float, height: int) -> int:
     if value <= 0 or top <= 0:
         return 0

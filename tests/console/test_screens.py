@@ -14,11 +14,13 @@ from console.screens.actions import (
     ONE_CLIENT,
     ONE_JOB,
     ONE_TOPIC,
+    PAST,
     ROWS,
 )
 from console.screens.app import ConsoleApp
 from console.screens.job import JobView
 from console.screens.jobs import JobsView
+from console.screens.overview import OverviewView
 from console.screens.places import LISTS, Place
 from console.screens.quota import QuotaView
 from console.screens.quotas import QuotasView
@@ -306,7 +308,7 @@ def test_nothing_can_be_changed_through_its_link(filled):
 def test_every_action_is_there_once_and_has_its_method():
     owners = {
         APP: ConsoleApp, ROWS: Rows, ONE_TOPIC: TopicView, ALL_QUOTAS: QuotasView,
-        ONE_CLIENT: QuotaView, A_JOB: JobsView, ONE_JOB: JobView,
+        ONE_CLIENT: QuotaView, A_JOB: JobsView, ONE_JOB: JobView, PAST: OverviewView,
     }  # fmt: skip
     for one in ACTIONS:
         method = f"action_{one.call.partition('(')[0]}"

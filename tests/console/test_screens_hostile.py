@@ -6,13 +6,17 @@ from itertools import cycle
 
 import pytest
 
+from appliance.history.samples import Whole
 from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
+from console.model.clients import Connection
 from console.model.configs import Setting
 from console.model.disk import LogFolder
 from console.model.expiry import LOST, Risk
 from console.model.failure import Failure
+from console.model.forecast import Forecast
 from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
 from console.model.groups import Group, Listed, Member
+from console.model.history import Past, Series
 from console.model.job_preview import Preview
 from console.model.job_watch import Jobs, JobSeen
 from console.model.job_watch import Sample as JobSample
@@ -21,6 +25,7 @@ from console.model.lag import Position
 from console.model.local import Facts, Sample
 from console.model.quota_rules import Client
 from console.model.quotas import Seen, Usage
+from console.model.remembered import Remembered
 from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.tail import Line
@@ -94,6 +99,25 @@ def jobs_seen():
     }
 
 
+def connections():
+    """Clients of such names."""
+    return tuple(
+        Connection(
+            f"{number}-{n}", name, name, name, name, name, name, float(number), number, 1e30,
+            number, 1e-30, number, 1e30, 1.0, 1.0, name, name if n % 2 else "", number, n, number,
+        )
+        for number, name in enumerate(HOSTILE)
+        for n in NUMBERS
+    )  # fmt: skip
+
+
+PAST = Series((1e9 - 3, 1e9 - 2, 1e9, 1e12), (1e30, 0.0, float(MOST), -1.0))
+
+
+def told_past(at):
+    return Past((at - 5, at), (1.0, 0.001), (Whole(*[MOST] * 12), Whole(*[0] * 12)))
+
+
 def answers():
     """Answers of a broker that has only such names and numbers."""
     setting = [
@@ -124,6 +148,12 @@ def answers():
             [ProcessRate(one, MOST, one, 1e30, 1e30, 1e30, 1e30) for one in HOSTILE],
             topics, (Sample(1e30, 0.0, 1e30),) * 3,
             dict.fromkeys(HOSTILE, ((1e+30, 0.0),) * 3), dict.fromkeys(HOSTILE, 1.0),
+            connections(), MOST, dict.fromkeys(HOSTILE, (MOST, MOST)),
+        ),
+        "past": Remembered(
+            1e9, told_past(1e9), told_past(1e8), dict.fromkeys(HOSTILE, PAST),
+            dict.fromkeys(HOSTILE, PAST),
+            {n: Forecast(float(number), 1e30, 1e30) for n, number in enumerate(NUMBERS)},
         ),
         "folders": [LogFolder(one, MOST, n, n, "") for one in HOSTILE for n in NUMBERS]
         + [LogFolder(one, -1, -1, 0, one) for one in HOSTILE],
@@ -148,7 +178,7 @@ def told(answer):
 
     def prepare(app):
         world = app.world
-        for name in ("facts", "folders", "groups", "risks", "quotas", "jobs"):
+        for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past"):
             getattr(world, name).ask = lambda name=name: answer[name]
         world._topic = lambda name: answer["topic"]
         world._group = lambda name: answer["group"]
@@ -161,7 +191,8 @@ def told(answer):
 PLACES = (
     Place("overview"), Place("topics"), Place("topic", "[/red]"), Place("groups"),
     Place("group", "[@click=app.quit]x[/]"), Place("group", "\x1b]0;\udcff"), Place("log"),
-    Place("quotas"), Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
+    Place("clients"), Place("quotas"),
+    Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
     Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),
 )  # fmt: skip
 

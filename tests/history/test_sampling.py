@@ -166,13 +166,13 @@ def test_connections_of_one_client_count_together_and_each_count_once():
     a, b = rows[0].claim("127.0.0.1", "L", 5), rows[1].claim("127.0.0.1", "L", 6)
     for part, row in ((rows[0], a), (rows[1], b)):
         part.name(row, "alice", "loader")
-    rows[0].count(a, 3, 900, 90, 800, 0, 0)
+    rows[0].count(a, 3, 900, 90, 800, 0, 0, 0)
     (step,) = world.look()
     alice = Client("alice", "loader", "local")
     assert step.clients == {alice: Use(800, 0, 3, 0)}
     assert step.whole.connections == 2
-    rows[0].count(a, 4, 1000, 100, 850, 0, 0)
-    rows[1].count(b, 1, 50, 5000, 0, 4000, 1)
+    rows[0].count(a, 4, 1000, 100, 850, 0, 0, 0)
+    rows[1].count(b, 1, 50, 5000, 0, 4000, 1, 0)
     rows[0].pause(a, 0, world.ms + 5000, 4000)
     (step,) = world.look()
     assert step.clients == {alice: Use(50, 4000, 2, 4000)}
@@ -187,7 +187,7 @@ def test_what_a_connection_did_just_before_it_hung_up_is_told():
     for n in range(3):
         row = rows.claim("10.0.0.9", "L", n)
         rows.name(row, "bob", f"c{n}")
-        rows.count(row, 1, 10, 10, 7 + n, 0, 0)
+        rows.count(row, 1, 10, 10, 7 + n, 0, 0, 0)
         rows.release(row)
     (step,) = world.look()
     assert step.clients == {
@@ -202,10 +202,10 @@ def test_a_connection_that_says_another_name_counts_for_that_from_then_on():
     rows = world.tables.clients.rows[0]
     row = rows.claim("8.8.8.8", "L", 0)
     rows.name(row, "ANONYMOUS", "first")
-    rows.count(row, 1, 1, 1, 1, 0, 0)
+    rows.count(row, 1, 1, 1, 1, 0, 0, 0)
     world.look()
     rows.name(row, "ANONYMOUS", "second")
-    rows.count(row, 2, 2, 2, 3, 0, 0)
+    rows.count(row, 2, 2, 2, 3, 0, 0, 0)
     (step,) = world.look()
     assert step.clients == {Client("ANONYMOUS", "second", "public"): Use(2, 0, 1, 0)}
 
@@ -223,7 +223,7 @@ def test_rows_of_connections_are_given_again_and_those_without_one_are_counted()
     assert rows.claim("1.2.3.4", "L", 9) == NO_ROW and table.left_out == 1
     for say in (
         lambda: rows.name(NO_ROW, "a", "b"), lambda: rows.software(NO_ROW, "a", "b"),
-        lambda: rows.count(NO_ROW, 1, 1, 1, 1, 1, 1), lambda: rows.pause(NO_ROW, 1, 1, 1),
+        lambda: rows.count(NO_ROW, 1, 1, 1, 1, 1, 1, 0), lambda: rows.pause(NO_ROW, 1, 1, 1),
     ):  # fmt: skip
         say()
     assert [one.row for one in table.connected()] == given
