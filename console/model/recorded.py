@@ -30,19 +30,20 @@ def recorded(link: Link) -> Recorded:
     past = history.read(data_folder(link))
     try:
         found = past.clients()
-        last_s = max((one for one in past.whole(history.SECONDS, 1).times), default=0.0)
+        times = past.whole(history.SECONDS).times
     finally:
         past.close()
-    told = by_second(found.of, last_s)
-    seconds = max((len(amounts) for one in told for amounts in one.amounts.values()), default=0)
-    return Recorded(told, seconds, found.left_out)
+    if not times:
+        return Recorded((), 0)
+    seconds = min(_MOST_S, round(times[-1] - times[0]) + 1)
+    return Recorded(by_second(found.of, seconds, times[-1]), seconds, found.left_out)
 
 
-def by_second(clients: Mapping[Client, Past[Use]], last_s: float) -> tuple[Traffic, ...]:
-    """last_s: wall clock, where all of them end. Time in which the appliance did not run, or the
+def by_second(
+    clients: Mapping[Client, Past[Use]], seconds: int, last_s: float
+) -> tuple[Traffic, ...]:
+    """So many seconds until last_s, wall clock. Time in which the appliance did not run, or the
     client did nothing, is there with 0; kinds of addresses count together."""
-    first_s = min((one.times[0] for one in clients.values() if one.times), default=last_s)
-    seconds = min(_MOST_S, round(last_s - first_s) + 1)
     found: dict[tuple[str, str], dict[str, list[float]]] = {}
     for who, past in clients.items():
         amounts = found.setdefault(

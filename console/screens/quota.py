@@ -31,7 +31,7 @@ _ORDER: Final = (
     Column("PRODUCE", 10, right=True),
     Column("FETCH", 10, right=True),
     Column("REQUEST", 7, right=True),
-    Column("MUTATIONS", 9, right=True),
+    Column("MUTATION", 8, right=True),
 )
 _ORDER_OF_IP: Final = (*_ORDER[:2], Column("CONNECTIONS", 11, right=True))
 
@@ -84,7 +84,7 @@ class QuotaView(View):
     def on_rows_moved(self, event: Rows.Moved) -> None:
         """Another rule is under the cursor."""
         event.stop()
-        self.paint()
+        self._about()
 
     def action_describe(self) -> None:
         """Ask who the client is."""

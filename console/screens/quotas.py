@@ -61,6 +61,7 @@ class QuotasView(View):
     def on_mount(self) -> None:
         """Nothing is known yet."""
         self._rules: dict[str, tuple[Entity, str]] = {}
+        self._live: dict[str, Usage] = {}
 
     def paint(self) -> None:
         seen = self.world.quotas.shown.value
@@ -72,22 +73,21 @@ class QuotasView(View):
         self._summary(seen)
         self._paint_rules(seen, rules)
         self._paint_live(seen, live)
-        self._about(seen)
+        self._about()
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         """Another row is under the cursor."""
         event.stop()
-        self.paint()
+        self._about()
 
     def on_descendant_focus(self) -> None:
         """The cursor is in the other table."""
-        self.paint()
+        self._about()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
         """To the quotas of that client."""
         event.stop()
-        seen = self.world.quotas.shown.value
-        one = _live(seen).get(event.key) if seen is not None else None
+        one = self._live.get(event.key)
         if one is not None and (who := client(one)) is not None:
             self.post_message(self.Go(Place(QUOTA, who.text)))
 
@@ -138,30 +138,29 @@ class QuotasView(View):
         )  # fmt: skip
 
     def _paint_live(self, seen: Seen, rows: Rows) -> None:
-        found = {
-            key: one
-            for key, one in _live(seen).items()
-            if keeps(self.filter_text, f"{_who(one)} {one.quota} {one.set_for}")
-        }
+        order = sorted(seen.usage, key=lambda one: (not one.throttle_ms, -one.used))
+        keyed = {f"{_who(one)} {one.quota} {one.set_for}": one for one in order}
+        found = {key: one for key, one in keyed.items() if keeps(self.filter_text, key)}
+        self._live = found
         nobody = "nobody has used a quota since the broker started"
         rows.show(
             list(found), lambda key: _use(found[key]), lambda key, n: _use_by(found[key], n),
             empty=nobody if seen.untold is None else "",
         )  # fmt: skip
 
-    def _about(self, seen: Seen) -> None:
+    def _about(self) -> None:
         """What there is no room for in the row under the cursor."""
-        live = self.query_one("#live", Rows)
-        one = _live(seen).get(live.key or "") if live.has_focus else None
+        live, seen = self.query_one("#live", Rows), self.world.quotas.shown.value
+        one = self._live.get(live.key or "") if live.has_focus else None
         told = ""
         if one is not None:
             limit = f"{one.quota} {shown(one.quota, one.limit)} of {one.set_for}"
-            times = f", throttled {one.throttled} times" if one.throttled else ""
+            times = f", throttled {_times(one.throttled)}" if one.throttled else ""
             last = f"last pause {took(one.last_throttle_ms / 1000)}{times}" if times else ""
             told = f"held to {limit}\n{last}"
-        elif self.rule is not None:
+        elif self.rule is not None and seen is not None:
             entity, kind = self.rule
-            limit = shown(kind, seen.quotas[entity][kind]) or ""
+            limit = shown(kind, seen.quotas.get(entity, {}).get(kind)) or ""
             told = f"{kind} {limit} of {entity_text(entity)}\ncounted together: {together(entity)}"
         self.query_one("#about", Words).say(told)
 
@@ -171,10 +170,8 @@ def ask_whose(view: View) -> None:
     view.app.query_one(Prompt).open(JUMP, f"{QUOTA} ")
 
 
-def _live(seen: Seen) -> dict[str, Usage]:
-    """Who is throttled now comes first, then who is nearest to a limit."""
-    order = sorted(seen.usage, key=lambda one: (not one.throttle_ms, -one.used))
-    return {f"{_who(one)}\0{one.quota}\0{one.set_for}": one for one in order}
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _who(one: Usage) -> str:

@@ -53,6 +53,8 @@ def sentences(found: Sequence[Outcome], kinds: Collection[str], recorded_s: int)
 
 
 def _nobody(clients: int, recorded_s: int) -> str:
+    if not recorded_s:
+        return "Whom it would have throttled is not known: nothing is recorded yet."
     if not clients:
         return f"In the last {age(recorded_s)} nobody for whom it would hold sent or read anything."
     whom = some(clients, "client")

@@ -97,6 +97,7 @@ def test_it_is_told_in_sentences_and_what_is_not_known_is_said():
     assert calm == "In the last 1 min it would have throttled none of 1 client."
     [nobody] = sentences([], (PRODUCE,), 600)
     assert nobody == "In the last 10 min nobody for whom it would hold sent or read anything."
+    assert "nothing is recorded yet" in sentences([], (PRODUCE,), 0)[0]
     [_, limited] = sentences(
         outcomes(traffic[:1], after, {ANYONE: {PRODUCE: 500.0}}), (PRODUCE,), 60
     )
@@ -113,8 +114,8 @@ def test_traffic_is_laid_out_by_seconds_and_silence_is_nothing():
         Client("u", "c", "private"): past((1001.98, (2, 0)), (1003.0, (1, 9))),
         Client("", "d", "local"): past((300.0, (99, 0)), (1002.0, (0, 4))),
     }
-    by_who = {(one.user, one.client_id): one.amounts for one in by_second(clients, 1003.0)}
+    by_who = {(one.user, one.client_id): one.amounts for one in by_second(clients, 600, 1003.0)}
     assert by_who["u", "c"][PRODUCE][-5:] == [0, 5, 0, 2, 8]
     assert by_who["u", "c"][FETCH][-4:] == [1, 0, 0, 9]
     assert len(by_who["", "d"][PRODUCE]) == 600 and sum(by_who["", "d"][PRODUCE]) == 0
-    assert by_second({}, 5.0) == ()
+    assert by_second({}, 600, 5.0) == ()
