@@ -10,6 +10,11 @@ from hypothesis import strategies as st
 
 from appliance.coordinators.groups.records import OffsetCommitKey, OffsetCommitValue
 from appliance.coordinators.runtime.records import encode_key, encode_value
+from appliance.coordinators.transactions.records import (
+    PartitionsOfTopic,
+    TransactionLogKey,
+    TransactionLogValue,
+)
 from console.model.decoding import json_text
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.decoded import (
@@ -23,6 +28,7 @@ from console.model.decoding.decoded import (
     TEXT,
     VALUE,
 )
+from console.model.decoding.kafka_records import TOPICS
 from console.model.decoding.memory import Choice, Choices
 from console.model.decoding.message_pack import packed
 
@@ -226,12 +232,26 @@ def test_the_offsets_of_groups_can_be_read():
     assert both.value("t", OFFSETS_KEY, OFFSETS_VALUE).decoder == HEX
 
 
-@given(st.binary(max_size=40), st.none() | st.binary(max_size=40))
-def test_hostile_records_of_groups_raise_nothing(value, key):
+def test_the_state_of_transactions_can_be_read():
     both = Decoders(Choices(None, ""))
-    both.key("__consumer_offsets", key)
-    both.value("__consumer_offsets", key, value)
-    assert both.why("__consumer_offsets", VALUE, key, value)
+    key = encode_key(TransactionLogKey(transactional_id="t"))
+    value = TransactionLogValue(
+        producer_id=2**40, producer_epoch=1, transaction_timeout=7, transaction_status=0,
+        transaction_partitions=(PartitionsOfTopic(topic="a", partition_ids=(1, 2)),),
+        last_update_timestamp=-1, start_timestamp=-1,
+    )  # fmt: skip
+    read = both.value("__transaction_state", key, encode_value(value, 1)).tree
+    assert both.key("__transaction_state", key).tree["transactional_id"] == "t"
+    assert read["producer_id"] == 2**40
+    assert read["transaction_partitions"] == [{"topic": "a", "partition_ids": [1, 2]}]
+
+
+@given(st.sampled_from(sorted(TOPICS)), st.binary(max_size=40), st.none() | st.binary(max_size=40))
+def test_hostile_records_of_brokers_raise_nothing(topic, value, key):
+    both = Decoders(Choices(None, ""))
+    both.key(topic, key)
+    both.value(topic, key, value)
+    assert both.why(topic, VALUE, key, value)
 
 
 def test_a_topic_with_objects_has_numbers_of_the_same_kind():

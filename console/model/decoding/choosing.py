@@ -130,9 +130,9 @@ class Decoders:
             of_key = part == KEY
             found.append((
                 KAFKA,
-                lambda: kafka_records.kafka_key(data)
+                lambda: kafka_records.kafka_key(topic, data)
                 if of_key
-                else kafka_records.kafka_value(key, data),
+                else kafka_records.kafka_value(topic, key, data),
             ))  # fmt: skip
         if framed(data) is not None:
             found.append((REGISTRY, lambda: self._by_registry(data)))

@@ -1,4 +1,4 @@
-"""The brokers' own records: keys and values of `__consumer_offsets`, as JSON.
+"""The brokers' own records: keys and values of their internal topics, as JSON.
 
 The schemas are those that the appliance writes and replays by (`appliance.coordinators`), which are
 Kafka's. Caller: `choosing`; `log_files` shows records of the metadata log with `fields`.
@@ -16,35 +16,37 @@ from console.model.decoding import json_text
 from console.model.decoding.decoded import KAFKA, MOST, PARTS_MOST, Decoded, Unfit
 from console.model.decoding.plain_forms import too_long
 
-TOPICS: Final = frozenset((OFFSETS_TOPIC,))
-"""The topics whose records can be read."""
+TOPICS: Final = {
+    OFFSETS_TOPIC: ("groups.records", "groups.consumer_records"),
+    "__transaction_state": ("transactions.records",),
+}
+"""Topic → the modules of `appliance.coordinators` that declare its records, in the first one's
+RECORDS."""
 _CONSUMER: Final = "consumer"
 
 
-def kafka_key(key: bytes) -> Decoded:
-    """The key of an internal record. Raises Unfit."""
-    found, _ = _read(key, None)
+def kafka_key(topic: str, key: bytes) -> Decoded:
+    """The key of a record of one of TOPICS. Raises Unfit."""
+    found, _ = _read(topic, key, None)
     return _told(found, "Key", key)
 
 
-def kafka_value(key: bytes | None, value: bytes) -> Decoded:
+def kafka_value(topic: str, key: bytes | None, value: bytes) -> Decoded:
     """The value, which only its key explains. Raises Unfit."""
     if key is None:
         raise Unfit("its record has no key, which would say what it is")
-    _, found = _read(key, value)
+    _, found = _read(topic, key, value)
     assert found is not None, "a value was given"
     return _told(found, "Value", value)
 
 
-def _read(key: bytes, value: bytes | None) -> tuple[Any, Any]:
-    from appliance.coordinators.groups.records import RECORDS
-
-    import_module("appliance.coordinators.groups.consumer_records")  # it declares into RECORDS
+def _read(topic: str, key: bytes, value: bytes | None) -> tuple[Any, Any]:
+    first, *_ = [import_module(f"appliance.coordinators.{name}") for name in TOPICS[topic]]
     for part in (key, value or b""):
         if len(part) > MOST:
             raise too_long(part)
     try:
-        found = RECORDS.decode(key, value)
+        found: tuple[Any, Any] | None = first.RECORDS.decode(key, value)
     except PeerError as wrong:
         raise Unfit(wrong.message) from None
     if found is None:
