@@ -28,6 +28,7 @@ from console.model.link import Link
 from console.model.local import Local
 from console.model.stats import Meter
 from console.screens.app import ConsoleApp, prepare
+from console.screens.changes.dialog import READY
 from console.screens.places import Place
 from console.screens.world import GroupsSeen
 from penstock.local import Appliance
@@ -252,7 +253,13 @@ class _Traffic:
 
 
 async def _pictures(bootstrap, folder, seconds):
-    app = ConsoleApp(_link(bootstrap))
+    app = ConsoleApp(_link(bootstrap), changing=Link(bootstrap, {}, 30.0))
+
+    def photograph(name):
+        picture = app.export_screenshot(title="penstock console", simplify=True)
+        (folder / f"{name}.svg").write_text(picture)
+        print(folder / f"{name}.svg")
+
     async with app.run_test(size=SIZE) as pilot:
         world = app.world
         await _until(pilot, lambda: world.facts.shown.value is not None)
@@ -263,9 +270,12 @@ async def _pictures(bootstrap, folder, seconds):
             await app.go(place)
             await _until(pilot, lambda place=place: world.main(place).shown.value is not None)
             await pilot.pause(1.0)
-            picture = app.export_screenshot(title="penstock console", simplify=True)
-            (folder / f"{place.kind}.svg").write_text(picture)
-            print(folder / f"{place.kind}.svg")
+            photograph(place.kind)
+        await app.go(Place("topic", "flights"))
+        await pilot.press("D")
+        await _until(pilot, lambda: getattr(app.screen, "state", "") == READY)
+        await pilot.pause(0.5)
+        photograph("delete")
 
 
 if __name__ == "__main__":

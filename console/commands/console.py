@@ -25,19 +25,27 @@ _IN_BROWSER: Final = "TEXTUAL_DRIVER"
 @click.option("--demo", is_flag=True, help="Over the demo's data, its jobs running.")
 @click.option("--web", is_flag=True, help="In a browser of this host: prints the address.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8092, help="Of --web.")
+@click.option("--read-only", is_flag=True, help="Every request that changes something is refused.")
 @connected
 def command(
-    link: Link, place: tuple[str, ...], jobs: str | None, demo: bool, web: bool, port: int
+    link: Link,
+    place: tuple[str, ...],
+    jobs: str | None,
+    demo: bool,
+    web: bool,
+    port: int,
+    read_only: bool,
 ) -> int:
-    """Watch it on one screen: what needs attention, rates, topics, groups, jobs.
+    """See and change it on one screen: what needs attention, rates, topics, groups, jobs.
 
-    It only reads. Press ? for its keys. PLACE is where it begins: overview, topics, topic NAME,
-    groups, group NAME, jobs, job NAME, preview FILE or log. Rates and processes are shown of an
-    appliance of this host; without one it offers to start it.
+    Press ? for its keys. PLACE is where it begins: overview, topics, topic NAME, groups, group
+    NAME, jobs, job NAME, preview FILE or log. Rates and processes are shown of an appliance of this
+    host; without one it offers to start it.
 
     \b
     penstock console
     penstock console topic orders
+    penstock console --read-only
     penstock console -b kafka.example.org:9092
     penstock console --demo
     """
@@ -59,12 +67,14 @@ def command(
         if web:
             from console.commands.console_web import serve
 
-            return serve(link, place, named, port)
+            return serve(link, place, named, port, read_only=read_only)
         from console.screens.app import run
 
         quick = {"reconnect.backoff.max.ms": "1000"}  # what is back is shown at once
-        seen = Link(link.bootstrap, quick | link.properties, link.timeout_s, read_only=True)
-        run(seen, first, named)
+        properties = quick | link.properties
+        reading = Link(link.bootstrap, properties, link.timeout_s, read_only=True)
+        changing = None if read_only else Link(link.bootstrap, properties, link.timeout_s)
+        run(reading, first, named, changing)
     return OK
 
 

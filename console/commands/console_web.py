@@ -23,7 +23,9 @@ _COOKIE: Final = "penstock-console"
 _BACKSLASH: Final = "\\"
 
 
-def serve(link: Link, place: tuple[str, ...], jobs: str | None, port: int) -> int:
+def serve(
+    link: Link, place: tuple[str, ...], jobs: str | None, port: int, *, read_only: bool
+) -> int:
     """Until Ctrl-C. Every browser that opens it has a console of its own. Raises Failure."""
     if find_spec("textual_serve") is None:
         raise usage("--web needs textual-serve", "pip install 'penstock[web]' brings it")
@@ -39,6 +41,7 @@ def serve(link: Link, place: tuple[str, ...], jobs: str | None, port: int) -> in
         command = [*OURSELVES, "console", *place, "-b", link.bootstrap]
         command += ["--command-config", file] if file else []
         command += ["--jobs", jobs] if jobs else []
+        command += ["--read-only"] if read_only else []
 
         def ready(_: str) -> None:
             say(f"http://{_HOST}:{port}/?token={token}")

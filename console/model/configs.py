@@ -87,6 +87,11 @@ class Change:
     source: str | None
 
 
+def source_name(number: int) -> str:
+    """Where a value comes from, by its number on the wire."""
+    return _SOURCES.get(number, "unknown")
+
+
 def in_force(link: Link, target: Target | None) -> Target:
     """What is read when nothing is said: the broker. Raises Failure when there are several."""
     if target is not None:
@@ -182,15 +187,13 @@ def _setting(one: Any) -> Setting:
     return Setting(
         key=one.name,
         value=one.value,
-        source=_SOURCES.get(source, "unknown"),
+        source=source_name(source),
         default=one.value if source == _DEFAULT else default,
         doc=one.documentation,
         type=_TYPES[one.config_type] if 0 <= one.config_type < len(_TYPES) else "unknown",
         read_only=one.read_only,
         sensitive=one.is_sensitive,
-        places=tuple(
-            Place(name, value, _SOURCES.get(place, "unknown")) for name, value, place in places
-        ),
+        places=tuple(Place(name, value, source_name(place)) for name, value, place in places),
     )
 
 
@@ -230,7 +233,7 @@ def _told_by_client(link: Link, target: Target) -> list[Setting]:
         Setting(
             key=key,
             value=None if entry.is_sensitive else entry.value,
-            source=_SOURCES.get(int(getattr(entry.source, "value", entry.source)), "unknown"),
+            source=source_name(int(getattr(entry.source, "value", entry.source))),
             default=None,
             doc=None,
             type="unknown",

@@ -61,6 +61,20 @@ def log_folders(link: Link, *, used: bool = True) -> list[LogFolder]:
     ]
 
 
+def sizes(link: Link, topic: str, partitions: list[int]) -> dict[int, int]:
+    """Partition → bytes on the disks of the broker that is asked; nothing where it does not say."""
+    asked = {"topics": [{"topic": topic, "partitions": partitions}]}
+    found: dict[int, int] = {}
+    try:
+        for folder in ask(link, _DESCRIBE_LOG_DIRS, 4, asked).results:
+            for one in (part for each in folder.topics for part in each.partitions):
+                number = int(one.partition_index)
+                found[number] = found.get(number, 0) + int(one.partition_size)
+    except Failure:
+        return {}
+    return found
+
+
 def nearly_full(link: Link) -> str:
     """Which log folder's disk is nearly full, and how much more must be free; "" when none is."""
     try:

@@ -156,16 +156,23 @@ def _read_only(what: str) -> Failure:
 
 
 class _Reading:
-    """An admin client that can only be asked. It goes by the names of the methods: one that is new
-    is refused until it is known to read."""
+    """An admin client that can only be asked, also whether a change would be accepted. It goes by
+    the names of the methods: one that is new is refused until it is known to read."""
 
     def __init__(self, admin: "AdminClient") -> None:
         self._admin = admin
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith(("list_", "describe_")):
-            raise _read_only(name)
-        return getattr(self._admin, name)
+        method = getattr(self._admin, name)
+        if name.startswith(("list_", "describe_")):
+            return method
+
+        def checked(*args: Any, validate_only: bool = False, **given: Any) -> Any:
+            if validate_only is not True:
+                raise _read_only(name)
+            return method(*args, validate_only=True, **given)
+
+        return checked
 
 
 def reach(bootstrap: str) -> None:

@@ -8,15 +8,16 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from console.model import configs
 from console.model.failure import Failure, unknown_topic, usage
 from console.model.link import Link
-from console.model.offsets import Bounds, Lost, bounds
+from console.model.offsets import Bounds, Lost, bounds, parse, partitions_of, resolve
+from console.model.plain_request import ask
+from console.model.refusals import check
 
-if TYPE_CHECKING:
-    pass
-
+_CREATE: Final = (19, 7)
 PARTITIONS_MOST: Final = 100_000
 """How many partitions a topic may be asked to have: librdkafka's limit."""
 _UNDELETE: Final = "penstock.undelete"
@@ -73,6 +74,27 @@ class Deleted:
     records: int
     bytes: int
     id: str
+
+
+@dataclass(slots=True, frozen=True)
+class Resolved:
+    """What a topic would be. partitions, replicas: None where the broker does not say. settings:
+    key, value and source of each, none where it does not say."""
+
+    partitions: int | None
+    replicas: int | None
+    settings: list[configs.Place]
+
+
+@dataclass(slots=True, frozen=True)
+class Trimmed:
+    """What trimming would do to one partition. start, end: first and next offset."""
+
+    partition: int
+    start: int
+    new_start: int
+    end: int
+    deleted: int
 
 
 def listed(link: Link) -> dict[str, Listed]:
@@ -216,6 +238,40 @@ def create(
     return {name: link.refused(answer) for name, answer in answers.items()}
 
 
+def resolved(
+    link: Link,
+    name: str,
+    partitions: int | None,
+    replicas: int | None,
+    given: Mapping[str, str],
+) -> Resolved:
+    """What a new topic would be, as the broker resolves it: CreateTopics v7, validate_only. Over
+    TLS or SASL it is checked, and only what is given is known. Raises Failure."""
+    if not link.is_plain:
+        outcome = create(
+            link, [name], partitions=partitions, replicas=replicas, settings=given, dry_run=True
+        )[name]
+        if outcome is not None:
+            raise outcome
+        return Resolved(partitions, replicas, [])
+    topic = {
+        "name": name, "num_partitions": partitions or -1, "replication_factor": replicas or -1,
+        "assignments": [],
+        "configs": [{"name": key, "value": value} for key, value in given.items()],
+    }  # fmt: skip
+    asked = {"topics": [topic], "timeout": round(link.timeout_s * 1000), "validate_only": True}
+    (found,) = ask(link, *_CREATE, asked).topics
+    check(int(found.error_code), found.error_message, name)
+    return Resolved(
+        found.num_partitions if found.num_partitions > 0 else None,
+        found.replication_factor if found.replication_factor > 0 else None,
+        [
+            configs.Place(one.name, one.value, configs.source_name(int(one.config_source)))
+            for one in sorted(found.configs or (), key=lambda one: str(one.name))
+        ],
+    )
+
+
 def delete(link: Link, names: list[str]) -> Outcomes:
     """Delete topics with all of their records."""
     answers = link.admin().delete_topics(names, request_timeout=link.timeout_s)
@@ -280,6 +336,30 @@ def add_partitions(link: Link, name: str, total: int, *, dry_run: bool) -> None:
         [NewPartitions(name, total)], request_timeout=link.timeout_s, validate_only=dry_run
     )
     link.wait(answers[name], name)
+
+
+def trimmed(
+    link: Link, name: str, offset: str, partitions: tuple[int, ...], now_ms: int
+) -> list[Trimmed]:
+    """What `trim` would do where records before an offset (of the grammar of `-o`) go, in these
+    partitions or all. Raises Failure."""
+    place, stop = parse(offset, now_ms)
+    if stop:
+        raise usage("-o e@TIME says where to stop, which has no meaning here")
+    places = partitions_of(link, [name], partitions)
+    known = bounds(link, places)
+    plan = []
+    for key, target in resolve(link, places, place, known).items():
+        edge = known[key]
+        if target > edge.high:
+            raise Failure(
+                f"{name} partition {key[1]} ends at {edge.high}, before {target}",
+                name="OFFSET_OUT_OF_RANGE",
+                kafka_code=1,
+            )
+        first = max(target, edge.low)
+        plan.append(Trimmed(key[1], edge.low, first, edge.high, first - edge.low))
+    return plan
 
 
 def trim(link: Link, name: str, starts: Mapping[int, int]) -> dict[int, int]:

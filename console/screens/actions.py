@@ -1,7 +1,7 @@
 """Everything that can be done in the console, once: keys, footer, command palette, help, the table
 in docs/console.md and a test are made of this list.
 
-None of them changes anything in the broker.
+An action with a tier changes something in the broker: through the door (`changes/`) alone.
 """
 
 from dataclasses import dataclass
@@ -9,24 +9,46 @@ from typing import Final
 
 from textual.binding import Binding, BindingType
 
-from console.screens.places import CLIENTS, GROUPS, JOBS, LISTS, LOG, OVERVIEW, QUOTAS, TOPICS
+from console.model.change import Tier
+from console.screens.places import (
+    CLIENTS,
+    GROUPS,
+    JOB,
+    JOBS,
+    LISTS,
+    LOG,
+    OVERVIEW,
+    QUOTA,
+    QUOTAS,
+    TOPIC,
+    TOPICS,
+    TRASH,
+)
 
 APP: Final = "everywhere"
 ROWS: Final = "in a table"
+ALL_TOPICS: Final = "in Topics"
 ONE_TOPIC: Final = "in a topic"
+IN_TRASH: Final = "in deleted topics"
 ALL_QUOTAS: Final = "in Quotas"
 ONE_CLIENT: Final = "in a client's quotas"
 A_JOB: Final = "among jobs"
 ONE_JOB: Final = "in a job"
 PAST: Final = "on the overview"
-SCOPES: Final = (APP, ROWS, ONE_TOPIC, ALL_QUOTAS, ONE_CLIENT, A_JOB, ONE_JOB, PAST)
+KINDS: Final = {
+    ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA,
+    A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
+}  # fmt: skip
+"""Scope of a view → the kind of place where it is."""
+SCOPES: Final = (APP, ROWS, *KINDS)
 
 
 @dataclass(slots=True, frozen=True)
 class Action:
     """call: Textual's name of the action: `action_…` of the App for APP, of the table for ROWS, of
     the view else. keys: the first one is shown. about: a sentence. footer: shown there. palette:
-    can be found there; moving about cannot."""
+    can be found there; moving about cannot. tier: of the
+    change that it is, None when it changes nothing."""
 
     call: str
     keys: tuple[str, ...]
@@ -35,6 +57,7 @@ class Action:
     scope: str = APP
     footer: bool = False
     palette: bool = True
+    tier: Tier | None = None
 
 
 _SEEN: Final = {
@@ -44,7 +67,7 @@ _SEEN: Final = {
     QUOTAS: "Every quota with its use, and who is throttled.",
     JOBS: "Every derived stream with its rates, lag and failures.",
     CLIENTS: "Who is connected, how fast, and who has to wait.",
-    LOG: "What the console asked, as command lines.",
+    LOG: "What the console did, as command lines.",
 }
 _SHOWN: Final = {
     "enter": "Enter", "escape": "Esc", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home",
@@ -70,6 +93,7 @@ ACTIONS: Final = (
         "copy", ("y",), "Copy", "Copy the command line that shows the same (OSC 52).", footer=True,
     ),
     Action("refresh", ("r",), "Refresh", "Ask again now."),
+    Action("undo", ("u",), "Undo", "Take the last change back, where that can be done."),
     Action("pause", ("P",), "Pause", "Stop asking; once more goes on.", footer=True),
     Action("theme", ("T",), "Light or dark", "Change between a light and a dark picture."),
     Action("command_palette", ("ctrl+p",), "Palette", "Find an action, a topic or a group by name.",
@@ -103,7 +127,29 @@ ACTIONS: Final = (
            footer=True, palette=False),
     Action("log_text", ("w",), "Other text", "Its log, its last failure, Spark's own log.",
            ONE_JOB, footer=True, palette=False),
+    Action("new", ("n",), "New topic", "Create a topic; what it would be is shown first.",
+           ALL_TOPICS, footer=True, tier=Tier.PLAN),
+    Action("trash", ("U",), "Undelete", "The deleted topics that can be brought back.",
+           ALL_TOPICS),
+    *(
+        Action("delete", ("D",), "Delete topic", "With its records; its name is typed.", scope,
+               footer=True, tier=Tier.NAME)
+        for scope in (ALL_TOPICS, ONE_TOPIC)
+    ),
+    Action("edit", ("e",), "Edit setting", "Give the setting under the cursor another value.",
+           ONE_TOPIC, footer=True, tier=Tier.UNDO),
+    Action("edit_all", ("E",), "Edit settings", "All settings of the topic, as lines.",
+           ONE_TOPIC, tier=Tier.PLAN),
+    Action("add_partitions", ("+",), "Add partitions", "More of them, and what that does to keys.",
+           ONE_TOPIC, tier=Tier.PLAN),
+    Action("trim", ("X",), "Trim", "Delete the oldest records; the topic's name is typed.",
+           ONE_TOPIC, tier=Tier.NAME),
+    Action("undelete", ("U",), "Undelete", "Bring the topic under the cursor back.", IN_TRASH,
+           footer=True, tier=Tier.UNDO),
 )  # fmt: skip
+
+CHANGES: Final = {key: one for one in ACTIONS if one.tier is not None for key in one.keys}
+"""Key → the change that it is somewhere."""
 
 
 def bindings(scope: str) -> list[BindingType]:

@@ -11,16 +11,19 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
+from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from console.model.failure import Failure
 from console.model.link import Link
 from console.screens import lines, places, sources
-from console.screens.actions import APP, bindings
+from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings
+from console.screens.changes.door import Door
 from console.screens.clients import ClientsView
 from console.screens.group import GroupView
 from console.screens.groups import GroupsView
@@ -40,6 +43,7 @@ from console.screens.rows import Rows
 from console.screens.sources import Source
 from console.screens.topic import TopicView
 from console.screens.topics import TopicsView
+from console.screens.trash import TrashView
 from console.screens.view import View, Words
 from console.screens.world import World
 from console.show.figures import age
@@ -50,6 +54,7 @@ SWITCH_S: Final = 0.0005
 add up to what a person notices."""
 COLLECTED_AFTER: Final = (5_000, 5, 100)
 """When Python looks for garbage: rarely among all objects, before the large answers are frozen."""
+_OURS: Final = frozenset(one.call.partition("(")[0] for one in ACTIONS if one.scope == APP)
 _TICK_S: Final = 0.25
 _OLD_S: Final = 10.0
 _VIEWS_MOST: Final = 8
@@ -57,6 +62,7 @@ _VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.OVERVIEW: OverviewView,
     places.TOPICS: TopicsView,
     places.TOPIC: TopicView,
+    places.TRASH: TrashView,
     places.GROUPS: GroupsView,
     places.GROUP: GroupView,
     places.QUOTAS: QuotasView,
@@ -113,11 +119,20 @@ class ConsoleApp(App[None]):
             self.source = source
             self.answer = answer
 
-    def __init__(self, link: Link, first: Place = HOME, jobs: str | None = None) -> None:
-        """link: read-only. jobs: the jobs folder that somebody named."""
+    def __init__(
+        self,
+        link: Link,
+        first: Place = HOME,
+        jobs: str | None = None,
+        *,
+        changing: Link | None = None,
+    ) -> None:
+        """link: read-only. jobs: the jobs folder that somebody named. changing: what changes go
+        over; without it there are none."""
         super().__init__()
         self.world = World(link, jobs)
         self.journal = Journal()
+        self.door = Door(self, link, changing or link, self.journal, self._changed)
         self.history = History(first)
         self.is_paused = False
         self._shown: dict[Place, View] = {}
@@ -157,13 +172,18 @@ class ConsoleApp(App[None]):
     @property
     def _is_there(self) -> bool:
         """Its parts are there: not yet, or not any more, while it begins or ends."""
-        return bool(self.query("#line")) and self.here in self._shown
+        return bool(self.screen_stack and self._ground.query("#line")) and self.here in self._shown
+
+    @property
+    def _ground(self) -> Screen[Any]:
+        """The screen of the places, below dialogs."""
+        return self.screen_stack[0]
 
     def _tick(self) -> None:
         if not self._is_there:
             return
         now = time.monotonic()
-        if not self.is_paused:
+        if not self.is_paused and not self.door.in_flight:
             for source in self.world.asked(self.here):
                 if source.due(now):
                     sources.run(
@@ -193,22 +213,24 @@ class ConsoleApp(App[None]):
         """What stands around the view."""
         link, cluster = self.world.link, self.world.cluster.shown
         name = cluster.value.id if cluster.value is not None else ""
-        self.query_one("#title", Words).say(
-            ("penstock console", "bold"), "  ", (" READ-ONLY ", "reverse"), f"  {link.bootstrap}",
+        self._ground.query_one("#title", Words).say(
+            ("penstock console", "bold"), "  ",
+            (" READ-ONLY " if self.door.read_only else "", "reverse"),
+            f"{'  ' if self.door.read_only else ''}{link.bootstrap}",
             (f"  {name}" if self.size.width >= 100 else "", "dim"),
         )  # fmt: skip
         self._age(now)
-        for tab in self.query(Tab):
+        for tab in self._ground.query(Tab):
             tab.set_class(tab.kind == self.here.tab, "here")
         main = self.world.main(self.here).shown
         failure = cluster.failure or main.failure
         if failure is not None and failure.name == "NOT_LOCAL":
             failure = None
-        trouble = self.query_one("#trouble", Words)
+        trouble = self._ground.query_one("#trouble", Words)
         trouble.set_class(failure is not None and self.here != HOME, "there")
         if failure is not None:
             trouble.say(f"! {failure.message}" + (f"  → {failure.hint}" if failure.hint else ""))
-        self.query_one("#line", Words).say(f"$ {self._line()}")
+        self._ground.query_one("#line", Words).say(f"$ {self._line()}")
 
     def _age(self, now: float) -> None:
         shown = self.world.main(self.here).shown
@@ -222,7 +244,7 @@ class ConsoleApp(App[None]):
             words, style = "✗ no answer", "bold red"
         if self.is_paused:
             words, style = f"paused  {words}", "bold yellow"
-        self.query_one("#age", Words).say((words, style))
+        self._ground.query_one("#age", Words).say((words, style))
 
     def _line(self) -> str:
         view = self.view
@@ -254,7 +276,7 @@ class ConsoleApp(App[None]):
                 gone.append(self._shown.pop(place))
         view.display = True
         if made:
-            await self.query_one("#body", Vertical).mount(view)
+            await self._ground.query_one("#body", Vertical).mount(view)
         for other in gone:
             await other.remove()
         if self.here == here:
@@ -286,7 +308,7 @@ class ConsoleApp(App[None]):
 
     async def action_up(self) -> None:
         """Out of what is being typed, out of a filter, or up."""
-        prompt, view = self.query_one(Prompt), self.view
+        prompt, view = self._ground.query_one(Prompt), self.view
         if prompt.is_open or view.filter_text:
             if prompt.kind != JUMP:
                 view.filter_text = ""
@@ -297,8 +319,10 @@ class ConsoleApp(App[None]):
     # What is typed ------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What is typed into the prompt opens no other one."""
+        """What is typed into the prompt opens no other one; beside a dialog one can only leave."""
         if action in ("jump", "filter") and isinstance(self.focused, Input):
+            return False
+        if action in _OURS and len(self.screen_stack) > 1 and action != "quit":
             return False
         return super().check_action(action, parameters)
 
@@ -315,14 +339,14 @@ class ConsoleApp(App[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """A filter works while it is typed."""
-        prompt = self.query_one(Prompt)
+        prompt = self._ground.query_one(Prompt)
         if prompt.kind == FILTER and event.value != self.view.filter_text:
             self.view.filter_text = event.value
             self._paint()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go there, or keep the filter."""
-        if self.query_one(Prompt).kind == JUMP:
+        if self._ground.query_one(Prompt).kind == JUMP:
             try:
                 place = places.jump(event.value)
             except NoPlace as wrong:
@@ -334,9 +358,48 @@ class ConsoleApp(App[None]):
             self.world.groups.want()
 
     def _typed(self) -> None:
-        self.query_one(Prompt).close()
+        self._ground.query_one(Prompt).close()
         self.view.query(Rows).first().focus()
         self._paint()
+
+    # Changes ------------------------------------------------------------------------------------
+
+    def on_view_wants(self, event: View.Wants) -> None:
+        """A view proposes a change."""
+        self.door.open(event.wanted)
+
+    def action_undo(self) -> None:
+        """Take the last change back."""
+        self.door.undo()
+
+    async def _changed(self, is_gone: bool) -> None:
+        """Something was changed, or tried: everything is asked anew. is_gone: what is seen here is
+        not there any more."""
+        self.world.want()
+        if is_gone:
+            await self.go(self.here.above)
+        self._tick()
+
+    def on_key(self, event: events.Key) -> None:
+        """A change that cannot be made here says where it can."""
+        change = CHANGES.get(event.character or "")
+        is_typing = len(self.screen_stack) > 1 or isinstance(self.focused, Input)
+        if change is not None and not is_typing and event.key not in self.screen.active_bindings:
+            self.notify(f"{change.title} works {change.scope}", markup=False)
+
+    async def act(self, action: Action) -> None:
+        """What the palette offers: at the list that it belongs to; of one thing where somebody is
+        at one, else it is said where it works."""
+        kind = KINDS.get(action.scope)
+        if kind is None:
+            await self.run_action(action.call)
+            return
+        if kind != self.here.kind and not Place(kind).needs_name:
+            await self.go(Place(kind))
+        if kind == self.here.kind:
+            await self.run_action(action.call, self.view)
+        else:
+            self.notify(f"{action.title} works {action.scope}: go to one first", markup=False)
 
     # Everything else ----------------------------------------------------------------------------
 
@@ -377,10 +440,10 @@ def prepare() -> None:
     gc.set_threshold(*COLLECTED_AFTER)
 
 
-def run(link: Link, first: Place, jobs: str | None = None) -> None:
-    """The console until somebody leaves it."""
+def run(link: Link, first: Place, jobs: str | None, changing: Link | None) -> None:
+    """The console until somebody leaves it; its arguments are ConsoleApp's."""
     prepare()
-    app = ConsoleApp(link, first, jobs)
+    app = ConsoleApp(link, first, jobs, changing=changing)
     try:
         app.run()
     finally:

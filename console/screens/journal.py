@@ -11,7 +11,8 @@ MOST: Final = 500
 class Entry:
     """what: in a few words. line: the command that does the same, "" where there is none. times:
     how often it was so in a row. first_s, last_s: wall clock. took_s: the last time. problem: what
-    went wrong, "" when nothing did."""
+    went wrong, "" when nothing did. outcome: of a change, what happened. is_change: whether it was
+    one; each of them is an entry of its own."""
 
     what: str
     line: str
@@ -20,6 +21,8 @@ class Entry:
     last_s: float
     times: int
     took_s: float
+    outcome: str = ""
+    is_change: bool = False
 
 
 class Journal:
@@ -31,18 +34,27 @@ class Journal:
         self._number = 0
 
     def note(
-        self, what: str, now_s: float, *, line: str = "", took_s: float = 0.0, problem: str = ""
+        self,
+        what: str,
+        now_s: float,
+        *,
+        line: str = "",
+        took_s: float = 0.0,
+        problem: str = "",
+        outcome: str = "",
+        is_change: bool = False,
     ) -> None:
         """Something was done. now_s: wall clock."""
-        same = self._open.get((what, line))
+        same = None if is_change else self._open.get((what, line))
         entry = self._entries.pop(same, None) if same is not None else None
         if same is None or entry is None or entry.problem != problem:
             if same is not None and entry is not None:
                 self._entries[same] = entry
             self._number += 1
             same = str(self._number)
-            entry = Entry(what, line, problem, now_s, now_s, 0, 0.0)
-            self._open[what, line] = same
+            entry = Entry(what, line, problem, now_s, now_s, 0, 0.0, outcome, is_change)
+            if not is_change:
+                self._open[what, line] = same
         self._entries[same] = replace(entry, last_s=now_s, times=entry.times + 1, took_s=took_s)
         while len(self._entries) > MOST:
             gone = self._entries.pop(next(iter(self._entries)))

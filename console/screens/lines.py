@@ -20,6 +20,7 @@ from console.screens.places import (
     QUOTAS,
     TOPIC,
     TOPICS,
+    TRASH,
     Place,
 )
 
@@ -34,6 +35,7 @@ _LINES: Final = {
     PREVIEW: "penstock job preview {}",
     LOG: "penstock console log",
     CLIENTS: "penstock client list",
+    TRASH: "penstock topic list --deleted",
 }
 
 
@@ -68,6 +70,11 @@ def asking(words: str, bootstrap: str) -> str:
     another one."""
     there = os.environ.get("PENSTOCK_BOOTSTRAP") or DEFAULT_BOOTSTRAP
     return typed(words if bootstrap == there else f"{words} -b {quoted(bootstrap)}")
+
+
+def of_words(words: tuple[str, ...], bootstrap: str) -> str:
+    """A command by its words behind `penstock`, as it is typed."""
+    return asking(" ".join(("penstock", *map(quoted, words))), bootstrap)
 
 
 def quoted(text: str) -> str:

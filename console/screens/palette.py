@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from console.screens.actions import ACTIONS, Action, shown
+from console.screens.actions import ACTIONS, KINDS, Action, shown
 from console.screens.places import Place
 from console.show.output import plain
 
@@ -47,9 +47,12 @@ class Everything(Provider):
         return cast("ConsoleApp", self.app)
 
     def _actions(self) -> Iterator[tuple[Action, Callable[[], object]]]:
-        for action in ACTIONS:
-            if action.palette:
-                yield action, partial(self.app.run_action, action.call)
+        here = self._console.here.kind
+        told = set()
+        for action in sorted(ACTIONS, key=lambda one: KINDS.get(one.scope) != here):
+            if action.palette and action.title not in told:  # what works here comes first
+                told.add(action.title)
+                yield action, partial(self._console.act, action)
 
 
 def _help(action: Action) -> str:

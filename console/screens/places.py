@@ -18,10 +18,17 @@ JOB: Final = "job"
 PREVIEW: Final = "preview"
 CLIENTS: Final = "clients"
 LOG: Final = "log"
+TRASH: Final = "deleted"
 
 LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, LOG)
 """In the order of their tabs and of the keys 1, 2, …"""
-_ABOVE: Final = {TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS}
+_ABOVE: Final = {
+    TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS, TRASH: TOPICS,
+}  # fmt: skip
+_OF: Final = {TOPICS: TOPIC, GROUPS: GROUP, QUOTAS: QUOTA, JOBS: JOB}
+"""The list → one of what it lists."""
+_MORE: Final = (TRASH,)
+"""Places without a name and without a tab."""
 _NAMED: Final = "topic NAME, group NAME, quota WHO, job NAME, preview JOB|FILE"
 _MOST: Final = 100
 
@@ -38,6 +45,11 @@ class Place:
     def above(self) -> "Place":
         """Where Escape leads: from a topic to the topics, from a list to the overview."""
         return Place(_ABOVE.get(self.kind, OVERVIEW))
+
+    @property
+    def needs_name(self) -> bool:
+        """Whether it is one of several of its kind."""
+        return self.kind in _OF.values()
 
     @property
     def tab(self) -> str:
@@ -94,15 +106,15 @@ def jump(text: str) -> Place:
     name = name.strip()
     if word == PREVIEW and name:
         return Place(PREVIEW, name)
-    kinds = [kind for kind in LISTS if word and kind.startswith(word)]
+    kinds = [kind for kind in (*LISTS, *_MORE) if word and kind.startswith(word)]
     if not kinds:
-        raise NoPlace(f"there is no {word!r}: {', '.join(LISTS)}, {_NAMED}")
+        raise NoPlace(f"there is no {word!r}: {', '.join((*LISTS, *_MORE))}, {_NAMED}")
     kind = kinds[0]
     if not name:
         return Place(kind)
-    for one, above in _ABOVE.items():
-        if above == kind:
-            return Place(one, _client(name) if one == QUOTA else name)
+    if kind in _OF:
+        one = _OF[kind]
+        return Place(one, _client(name) if one == QUOTA else name)
     raise NoPlace(f"{kind} takes no name: these do: {_NAMED}")
 
 

@@ -131,6 +131,7 @@ class Rows(ScrollView, can_focus=True):
         self._keys = sorted(self._given, key=lambda key: by(key, column), reverse=numbers)
 
     def _stay_on(self, key: str | None) -> None:
+        was = self._cursor
         if self._cursor >= len(self._keys) or self._keys[self._cursor] != key:
             try:
                 self._cursor = self._keys.index(key) if key is not None else 0
@@ -138,6 +139,8 @@ class Rows(ScrollView, can_focus=True):
                 self._cursor = min(self._cursor, max(0, len(self._keys) - 1))
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._keys) + 1)
         self.refresh()
+        if self._cursor != was and self._is_seen(was):
+            self.call_after_refresh(self._in_sight)
         if self.key != key:
             self._told(self.Moved)
 
@@ -181,14 +184,20 @@ class Rows(ScrollView, can_focus=True):
     def _to(self, row: int) -> None:
         before = self._cursor
         self._cursor = min(max(0, row), max(0, len(self._keys) - 1))
-        seen = max(1, self.size.height - 1)
-        top = self.scroll_offset.y
-        if not top <= self._cursor < top + seen:
-            to = self._cursor if self._cursor < top else self._cursor - seen + 1
-            self.scroll_to(y=to, animate=False, immediate=True)
+        self._in_sight()
         self.refresh()
         if self._cursor != before:
             self._told(self.Moved)
+
+    def _is_seen(self, row: int) -> bool:
+        top = self.scroll_offset.y
+        return top <= row < top + max(1, self.size.height - 1)
+
+    def _in_sight(self) -> None:
+        if not self._is_seen(self._cursor):
+            above = self._cursor < self.scroll_offset.y
+            to = self._cursor if above else self._cursor - max(1, self.size.height - 1) + 1
+            self.scroll_to(y=to, animate=False, immediate=True)
 
     def on_click(self, event: events.Click) -> None:
         """A click goes to a row, one on the row where the cursor is goes into it."""

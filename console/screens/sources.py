@@ -89,20 +89,21 @@ def run(source: Source[Any], hand_over: Callable[[Source[Any], Any], object]) ->
     source.began(time.monotonic())
 
     def work() -> None:
-        answer = _answer(source)
+        answer = answered(source.name, source.ask)
         with suppress(RuntimeError):
             hand_over(source, answer)
 
     threading.Thread(target=work, name=f"ask {source.name}", daemon=True).start()
 
 
-def _answer(source: Source[Any]) -> Any:
+def answered(name: str, ask: Callable[[], T]) -> T | Failure:
+    """What comes of asking, in this thread: nothing is raised. name: of what is asked."""
     try:
-        return source.ask()
+        return ask()
     except Failure as failure:
         return failure
     except Exception as fault:  # whatever it is, the screen must say it
         return Failure(
-            f"{source.name}: {type(fault).__name__}: {fault}", "this is a fault of the console",
+            f"{name}: {type(fault).__name__}: {fault}", "this is a fault of the console",
             name="FAULT",
         )  # fmt: skip

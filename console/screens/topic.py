@@ -1,6 +1,5 @@
 """One topic: its traffic, its partitions, and its settings with what each is for."""
 
-import re
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -8,6 +7,7 @@ from textual.binding import BindingType
 
 from console.model.configs import Setting
 from console.model.topics import Partition
+from console.screens import topic_forms
 from console.screens.actions import ONE_TOPIC, bindings
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
@@ -16,7 +16,6 @@ from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
 
 _WIDE: Final = 100
 _OWN: Final = "topic"
-_TAG: Final = re.compile(r"</?[a-z][^<>]*>")  # Apache Kafka writes its documentation for browsers
 _PARTITIONS: Final = (
     Column("PARTITION", 9, right=True),
     Column("START", 19, right=True),
@@ -48,7 +47,7 @@ class TopicView(View):
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
         yield Rows(_PARTITIONS, name="partitions", opens=False)
-        yield Rows(_SETTINGS, name="settings", opens=False)
+        yield Rows(_SETTINGS, name="settings")
         yield Words(name="about")
 
     def on_mount(self) -> None:
@@ -59,6 +58,43 @@ class TopicView(View):
         """Only what was set for this topic, or everything."""
         self._only_own = not self._only_own
         self.paint()
+
+    def action_delete(self) -> None:
+        """With all that is in it."""
+        self.propose(topic_forms.delete(self.place.name, leaves=True))
+
+    def action_trim(self) -> None:
+        """Its oldest records."""
+        self.propose(topic_forms.trim(self.place.name))
+
+    def action_add_partitions(self) -> None:
+        """More of them."""
+        if (seen := self._seen()) is not None:
+            count = seen.topic.partition_count
+            self.propose(topic_forms.add_partitions(self.place.name, count))
+
+    def action_edit(self) -> None:
+        """The setting under the cursor."""
+        seen, key = self._seen(), self.query_one("#settings", Rows).key
+        for one in seen.settings if seen is not None else ():
+            if one.key == key:
+                self.propose(topic_forms.edit_setting(self.place.name, one))
+
+    def action_edit_all(self) -> None:
+        """All that was set for this topic."""
+        if (seen := self._seen()) is not None:
+            self.propose(topic_forms.edit_settings(self.place.name, seen.settings))
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Into a setting."""
+        event.stop()
+        self.action_edit()
+
+    def _seen(self) -> TopicSeen | None:
+        seen = self.world.main(self.place).shown.value
+        if seen is None:
+            self.notify("nothing is known of this topic yet", markup=False)
+        return seen
 
     def paint(self) -> None:
         seen = self.world.main(self.place).shown.value
@@ -108,10 +144,7 @@ class TopicView(View):
             about.say("")
             return
         default = f"  default {one.default}" if one.default is not None else ""
-        doc = one.doc or "What it is for is not told over TLS or SASL."
-        about.say(
-            (one.key, "bold"), f"  {one.type}{default}\n", " ".join(_TAG.sub("", doc).split())
-        )
+        about.say((one.key, "bold"), f"  {one.type}{default}\n", topic_forms.meaning(one))
 
 
 def _partition(one: Partition) -> tuple[Cell, ...]:

@@ -3,10 +3,13 @@
 from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
+from textual.binding import BindingType
 
 from console.model.cluster import Seen
 from console.model.local import Facts
-from console.screens.places import TOPIC, Place, keeps
+from console.screens import topic_forms
+from console.screens.actions import ALL_TOPICS, bindings
+from console.screens.places import TOPIC, TRASH, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
 from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
@@ -33,6 +36,7 @@ _COLUMNS: Final = (
 class TopicsView(View):
     """The list. Enter goes into a topic."""
 
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_TOPICS)
     has_filter: ClassVar[bool] = True
 
     def compose(self) -> ComposeResult:
@@ -68,13 +72,29 @@ class TopicsView(View):
         if self.world.is_foreign:
             said += "; sizes and rates are known of an appliance of this host only"
         self.query_one(Words).say((said, "dim"))
-        empty = "no topic is called so" if typed else "no topic yet: penstock topic create NAME"
+        empty = "no topic is called so" if typed else "no topic yet: n makes one"
         self.query_one(Rows).show(shown, cells, by, empty=empty)
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
         """Into the topic."""
         event.stop()
         self.post_message(self.Go(Place(TOPIC, event.key)))
+
+    def action_new(self) -> None:
+        """Ask what it is to be."""
+        self.propose(topic_forms.new_topic())
+
+    def action_delete(self) -> None:
+        """The topic under the cursor."""
+        key = self.query_one(Rows).key
+        if key is None:
+            self.notify("there is no topic under the cursor", markup=False)
+        else:
+            self.propose(topic_forms.delete(key, leaves=False))
+
+    def action_trash(self) -> None:
+        """To what can be brought back."""
+        self.post_message(self.Go(Place(TRASH)))
 
 
 def _local(name: str, facts: Facts) -> tuple[Cell, ...]:

@@ -8,6 +8,8 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Static
 
+from console.model.change import Proposal
+from console.screens.changes.form import Form
 from console.screens.places import Place
 from console.screens.world import World
 from console.show.output import plain
@@ -31,6 +33,13 @@ class View(Vertical):
             super().__init__()
             self.place = place
 
+    class Wants(Message):
+        """Somebody wants to change something."""
+
+        def __init__(self, wanted: Proposal | Form) -> None:
+            super().__init__()
+            self.wanted = wanted
+
     def __init__(self, place: Place, world: World) -> None:
         super().__init__()
         self.place = place
@@ -44,6 +53,10 @@ class View(Vertical):
 
     def paint(self) -> None:
         """Show what is known now."""
+
+    def propose(self, wanted: Proposal | Form) -> None:
+        """Ask for a change, or for what it needs first."""
+        self.post_message(self.Wants(wanted))
 
     def waiting(self) -> str:
         """What stands where nothing is known yet."""

@@ -28,6 +28,7 @@ from console.screens.places import (
     QUOTAS,
     TOPIC,
     TOPICS,
+    TRASH,
     Place,
 )
 from console.screens.sources import Source
@@ -52,7 +53,7 @@ class World:
 
     def __init__(self, link: Link, jobs: str | None = None) -> None:
         """jobs: the jobs folder that somebody named."""
-        assert link.read_only, "the console changes nothing"
+        assert link.read_only, "what changes something goes through the door"
         self.link = link
         self.filter_groups: Callable[[str], bool] = lambda name: True
         local = Local(link)
@@ -93,6 +94,10 @@ class World:
         self.past: Source[Remembered] = Source(
             "history", "", self._asking(lambda _: memory.look(self.data_dir)), every_s=1, retry_s=2
         )
+        self.trash: Source[list[topics.Deleted]] = Source(
+            "deleted topics", command("penstock topic list --deleted"),
+            self._asking(topics.deleted), every_s=5,
+        )  # fmt: skip
         self._details: dict[Place, Source[Any]] = {}
 
     @property
@@ -125,9 +130,17 @@ class World:
             found.append(self.groups)
         if here.kind in (QUOTAS, QUOTA):
             found.append(self.quotas)
+        if here.kind == TRASH:
+            found.append(self.trash)
         if here.kind in (TOPIC, GROUP) or (here.kind in (JOB, PREVIEW) and knows_jobs):
             found.append(self.detail(here))
         return found
+
+    def want(self) -> None:
+        """Newer answers of everything, when it is asked next: something was changed."""
+        for one in (*vars(self).values(), *self._details.values()):
+            if isinstance(one, Source):
+                one.want()
 
     def main(self, here: Place) -> Source[Any]:
         """The source whose age is that of what is seen there."""
@@ -139,6 +152,8 @@ class World:
             return self.groups
         if here.kind in (QUOTAS, QUOTA):
             return self.quotas
+        if here.kind == TRASH:
+            return self.trash
         if here.kind in (OVERVIEW, TOPICS):
             return self.topics if self.is_foreign else self.facts
         return self.facts if here.kind == CLIENTS else self.cluster

@@ -6,6 +6,7 @@ from textual.color import Color
 
 from console.model.link import Link
 from console.screens.app import ConsoleApp
+from console.screens.changes.dialog import READY
 from console.screens.places import HOME, LISTS
 
 SMALL, LARGE = (80, 24), (200, 50)
@@ -55,9 +56,22 @@ class Seat:
         for one in words:
             await self.until(lambda one=one: one in self.text(), one)
 
+    async def hears(self, words):
+        """Wait until a toast says this, however its lines are broken."""
+        toasts = self.app._notifications
+        await self.until(lambda: any(words in one.message for one in toasts), words)
+
     async def misses(self, words):
         """Wait until this is not on the screen any more."""
         await self.until(lambda: words not in self.text(), f"a screen without {words!r}")
+
+    async def plan(self):
+        """Wait until a dialog shows what a change would do."""
+        await self.until(lambda: getattr(self.app.screen, "state", "") == READY, "a plan")
+
+    async def back(self):
+        """Wait until nothing is above the place any more."""
+        await self.until(lambda: len(self.app.screen_stack) == 1, "the place alone")
 
     async def type(self, text):
         await self.press(*text)
@@ -87,12 +101,18 @@ def reading(bootstrap):
     return Link(bootstrap, {"reconnect.backoff.max.ms": "500"}, 10.0, read_only=True)
 
 
-def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None):
+def writing(bootstrap):
+    """The Link for changes, as the command makes it."""
+    return Link(bootstrap, {"reconnect.backoff.max.ms": "500"}, 10.0)
+
+
+def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None, read_only=False):
     """Open a console and let `act`, a coroutine function of a Seat, use it. prepare: is given the
     app before it asks anything. jobs: the jobs folder."""
 
     async def play():
-        app = ConsoleApp(reading(bootstrap), first, jobs)
+        changing = None if read_only else writing(bootstrap)
+        app = ConsoleApp(reading(bootstrap), first, jobs, changing=changing)
         if prepare is not None:
             prepare(app)
         async with app.run_test(size=size, notifications=True) as pilot:

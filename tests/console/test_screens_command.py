@@ -79,7 +79,7 @@ class Terminal:
 @pytest.mark.parametrize("key", ["q", "\x11"])
 def test_somebody_opens_it_looks_and_leaves(alone, key):
     typing(alone.bootstrap)("topic", "create", "--if-not-exists", "console.seen")
-    terminal = Terminal("topics", PENSTOCK_BOOTSTRAP=alone.bootstrap)
+    terminal = Terminal("topics", "--read-only", PENSTOCK_BOOTSTRAP=alone.bootstrap)
     try:
         terminal.until("READ-ONLY")
         terminal.until("console.seen")

@@ -8,6 +8,7 @@ import pytest
 
 from appliance.history.samples import Whole
 from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
+from console.model.change import Change, Fact, Proposal, Tier
 from console.model.clients import Connection
 from console.model.configs import Setting
 from console.model.disk import LogFolder
@@ -29,7 +30,8 @@ from console.model.remembered import Remembered
 from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.tail import Line
-from console.model.topics import Partition, Topic
+from console.model.topics import Deleted, Partition, Topic
+from console.screens.changes.form import LINES, TEXT, Field, Form
 from console.screens.places import LISTS, Place
 from console.screens.world import TopicSeen
 from tests.console.seat import LARGE, SMALL, sit, tab
@@ -163,6 +165,9 @@ def answers():
         ),
         "risks": risks,
         "quotas": quotas_seen(),
+        "trash": [
+            Deleted(one, one, one, MOST, MOST, MOST, f"{n}{one}") for n, one in enumerate(HOSTILE)
+        ],
         "topic": TopicSeen(Topic("[/red]", "[/]", True, MOST, MOST, MOST, partitions), setting),
         "group": GroupSeen(
             Group("[/red]", "\x1b[2J", "[/]", "[b", MOST, members),
@@ -178,7 +183,7 @@ def told(answer):
 
     def prepare(app):
         world = app.world
-        for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past"):
+        for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past", "trash"):
             getattr(world, name).ask = lambda name=name: answer[name]
         world._topic = lambda name: answer["topic"]
         world._group = lambda name: answer["group"]
@@ -194,6 +199,7 @@ PLACES = (
     Place("clients"), Place("quotas"),
     Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
     Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),
+    Place("deleted"),
 )  # fmt: skip
 
 
@@ -264,6 +270,39 @@ def test_whatever_an_error_says_is_shown_as_text(appliance, name):
         await seat.sees("groups: ValueError")
 
     sit(appliance.bootstrap, act, prepare=prepare, jobs="/nowhere")
+
+
+def test_plans_and_forms_of_such_names_are_shown_as_text(appliance):
+    everything = "\n".join(one for one in HOSTILE if len(one) < 1000)
+    change = Change(
+        "[/red]", HOSTILE[:-3], lambda link: everything, None, HOSTILE[:-3],
+        tuple(Fact(one, one) for one in HOSTILE[:10]) + tuple(Fact("n", n) for n in NUMBERS),
+        ("[/red]", "before"), tuple((one, n) for one in HOSTILE for n in NUMBERS),
+    )  # fmt: skip
+    fields = tuple(
+        Field(one, one, one, about=one, kind=kind, check=lambda text: text and HOSTILE[3])
+        for kind, one in zip((TEXT, LINES) * 6, HOSTILE, strict=False)
+    )
+
+    async def act(seat):
+        app = seat.app
+        for one in (HOSTILE[3], HOSTILE[7], HOSTILE[-3]):
+            app.door.open(Proposal(one, Tier.NAME, lambda link: change, (one,)))
+            await seat.plan()
+            await seat.press("tab", "tab", "G", "y")
+            assert all(char.isprintable() for line in seat.lines() for char in line)
+            await seat.press("escape")
+        app.door.open(Proposal("do", Tier.UNDO, lambda link: change))
+        await seat.hears("do: [/red]")
+        form = Form("[/red]", fields, lambda values: None, preview=lambda values: HOSTILE[6])
+        app.door.open(form)
+        await seat.sees("[@click=app.quit]x[/]", r"\x1b[31mred")
+        await seat.press("enter")
+        for _ in fields[:5]:
+            await seat.press("tab")
+            assert all(char.isprintable() for line in seat.lines() for char in line)
+
+    sit(appliance.bootstrap, act)
 
 
 def test_groups_of_such_names_are_shown_over_the_wire(run, appliance):

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from benchmarks import kafka
-from console.model import groups
+from console.model import configs, groups, topics
 from console.model.link import Link
 from console.screens.places import Place
-from tests.console.seat import LARGE, SMALL, sit
+from tests.console.seat import LARGE, SMALL, reading, sit
 from tests.console_process import typing
 
 
@@ -67,3 +67,63 @@ def _share(link, name):
     }  # fmt: skip
     told = ask(link, 76, 1, asked)
     assert int(told.error_code) == 0, told
+
+
+def test_topics_of_apache_kafka_are_changed(node):
+    link = reading(node.bootstrap)
+
+    async def act(seat):
+        await seat.press("2")
+        await seat.sees("far")
+        await seat.press("n")
+        await seat.type("near")
+        await seat.press("tab", "2", "enter")
+        await seat.plan()
+        await seat.sees("cleanup.policy", "min.insync.replicas")
+        await seat.press("right", "enter")
+        await seat.back()
+        await seat.until(lambda: "near" in topics.listed(link))
+        await seat.app.go(Place("topic", "near"))
+        await seat.sees("2 partitions")
+        await seat.press("+", "5", "enter")
+        await seat.plan()
+        await seat.press("right", "enter")
+        await seat.back()
+        await seat.sees("5 partitions")
+        await seat.press("E")
+        await seat.type("retention.ms=2d")
+        await seat.press("ctrl+s")
+        await seat.plan()
+        await seat.sees("172800000", "604800000 (default)")
+        await seat.press("right", "enter")
+        await seat.back()
+        target = configs.Target(configs.TOPIC, "near")
+        (kept,) = configs.settings(link, target, ("retention.ms",))
+        assert (kept.value, kept.source) == ("172800000", "topic")
+        await seat.press("D")
+        await seat.plan()
+        await seat.sees("this cluster keeps no deleted topics")
+        await seat.type("near")
+        await seat.press("enter")
+        await seat.back()
+        await seat.until(lambda: "near" not in topics.listed(link))
+        await seat.app.go(Place("deleted"))
+        await seat.sees("this broker keeps no deleted topics")
+
+    sit(node.bootstrap, act)
+
+
+def test_topics_of_apache_kafka_are_trimmed(node):
+    async def act(seat):
+        await seat.sees("50")
+        await seat.press("X")
+        await seat.type("end")
+        await seat.press("enter")
+        await seat.plan()
+        await seat.type("far")
+        await seat.press("enter")
+        await seat.back()
+        (found,) = topics.described(reading(node.bootstrap), ["far"])
+        assert found.partitions[1].start == 50
+
+    sit(node.bootstrap, act, first=Place("topic", "far"))

@@ -9,10 +9,9 @@ from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import long_formatted
 from console.model import topics
-from console.model.failure import OK, Failure, usage
+from console.model.failure import OK
 from console.model.link import Link
-from console.model.offsets import bounds, parse, partitions_of, resolve
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, rows_of, say
 
 
 @click.command("trim")
@@ -44,8 +43,11 @@ def command(
     penstock topic trim orders -p 0 -o 4711
     penstock topic trim orders -o end --yes
     """
-    plan = _plan(link, name, offset, partitions)
-    deleted = sum(row["deleted"] for row in plan)
+    found = topics.trimmed(link, name, offset, partitions, time.time_ns() // 1_000_000)
+    deleted = sum(one.deleted for one in found)
+    plan: list[Row] = [
+        {name: value for name, value in row.items() if name != "end"} for row in rows_of(found)
+    ]
     if dry_run or not deleted:
         say(f"{deleted} records would be deleted" if dry_run else "there is nothing to delete")
         emit(plan, output, name="partition")
@@ -54,24 +56,3 @@ def command(
     starts = topics.trim(link, name, {row["partition"]: row["new_start"] for row in plan})
     emit([row | {"new_start": starts[row["partition"]]} for row in plan], output, name="partition")
     return OK
-
-
-def _plan(link: Link, name: str, offset: str, partitions: tuple[int, ...]) -> list[Row]:
-    place, stop = parse(offset, time.time_ns() // 1_000_000)
-    if stop:
-        raise usage("-o e@TIME says where to stop, which has no meaning here")
-    places = partitions_of(link, [name], partitions)
-    known = bounds(link, places)
-    plan: list[Row] = []
-    for key, target in resolve(link, places, place, known).items():
-        edge = known[key]
-        if target > edge.high:
-            raise Failure(
-                f"{name} partition {key[1]} ends at {edge.high}, before {target}",
-                name="OFFSET_OUT_OF_RANGE",
-                kafka_code=1,
-            )
-        last = max(target, edge.low)
-        row: Row = {"partition": key[1], "start": edge.low, "new_start": last}
-        plan.append(row | {"deleted": last - edge.low})
-    return plan

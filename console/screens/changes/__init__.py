@@ -1,0 +1,1 @@
+"""Changes: the one door through which the console changes something."""
