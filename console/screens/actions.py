@@ -146,6 +146,14 @@ ACTIONS: Final = (
            ONE_TOPIC, tier=Tier.NAME),
     Action("undelete", ("U",), "Undelete", "Bring the topic under the cursor back.", IN_TRASH,
            footer=True, tier=Tier.UNDO),
+    Action("job_switch", ("S",), "Start or stop job", "Stop it after its batch, or start it.",
+           A_JOB, footer=True, tier=Tier.PLAN),
+    Action("job_restart", ("R",), "Restart job", "Stop it after its batch, and start it again.",
+           A_JOB, tier=Tier.PLAN),
+    Action("job_reset", ("o",), "Reset job", "It forgets how far it came; its name is typed.",
+           A_JOB, tier=Tier.NAME),
+    Action("job_remove", ("D",), "Remove job", "With how far it came; its name is typed.",
+           A_JOB, tier=Tier.NAME),
 )  # fmt: skip
 
 CHANGES: Final = {key: one for one in ACTIONS if one.tier is not None for key in one.keys}

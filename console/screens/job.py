@@ -9,12 +9,11 @@ from textual.containers import Horizontal
 from console.model.job_watch import JobSeen, age_s
 from console.model.jobs import Status
 from console.model.tail import Line
-from console.screens.actions import A_JOB, ONE_JOB, bindings
+from console.screens.actions import ONE_JOB, bindings
 from console.screens.chart import Chart
-from console.screens.jobs import INKS, STATES, about_job, state_of
-from console.screens.places import PREVIEW, Place
+from console.screens.jobs import INKS, STATES, JobActions, about_job, state_of
 from console.screens.rows import Column, Rows
-from console.screens.view import Part, View, Words
+from console.screens.view import Part, Words
 from console.show.figures import age, in_bytes, meter, short, some, spark
 
 _BAR: Final = 16
@@ -34,10 +33,10 @@ LOG, ERROR, SPARK = "its log", "its last failure", "Spark's own log"
 _TEXTS: Final = (LOG, ERROR, SPARK)
 
 
-class JobView(View):
+class JobView(JobActions):
     """Facts, charts, and a log that is followed while the cursor is on its last line."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(A_JOB), *bindings(ONE_JOB)]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ONE_JOB)
     DEFAULT_CSS = """
     JobView #facts { max-height: 8; padding: 0 1; }
     JobView #where { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -76,12 +75,8 @@ class JobView(View):
 
     @property
     def chosen(self) -> str | None:
-        """The job that an action means."""
+        """This one."""
         return self.place.name
-
-    def action_job_preview(self) -> None:
-        """What it would derive."""
-        self.post_message(self.Go(Place(PREVIEW, self.place.name)))
 
     def action_log_follow(self) -> None:
         """Follow the log, or let it stand still."""

@@ -2,18 +2,22 @@
 is wrong with it."""
 
 import time
+from collections.abc import Callable
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from console.model import job_changes
+from console.model.change import Proposal
 from console.model.job_watch import Jobs, Sample
-from console.model.jobs import Status
+from console.model.jobs import ENDED, Status
 from console.screens.actions import A_JOB, bindings
 from console.screens.places import JOB, PREVIEW, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import Part, View, Words
 from console.show.figures import age, short, some, spark
+from spark_local.folder import RUNNING
 
 _SPARK: Final = 12
 _WIDE: Final = 110
@@ -39,10 +43,54 @@ INKS: Final = {"good": "green", "warn": "yellow", "bad": "bold red", "dim": "dim
 NONE_YET: Final = "no job yet: penstock job add FILE makes one (docs/jobs.md)"
 
 
-class JobsView(View):
-    """The list. Enter goes into a job."""
+class JobActions(View):
+    """What can be done with one job, in the list and at its own place."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(A_JOB)
+
+    @property
+    def chosen(self) -> str | None:
+        """The job that is meant: the one under the cursor, None when there is none."""
+        return self.query_one(Rows).key
+
+    def action_job_preview(self) -> None:
+        """What it would derive."""
+        if self.chosen is not None:
+            self.post_message(self.Go(Place(PREVIEW, self.chosen)))
+
+    def action_job_switch(self) -> None:
+        """Stop it when it should run, else start it."""
+        jobs = self.world.jobs.shown.value
+        one = jobs.jobs.get(self.chosen or "") if jobs is not None else None
+        if one is not None:
+            runs = one.wish == RUNNING and one.state not in ENDED
+            self._propose(job_changes.stop if runs else job_changes.start)
+
+    def action_job_restart(self) -> None:
+        """Stop and start."""
+        self._propose(job_changes.restart)
+
+    def action_job_reset(self) -> None:
+        """Let it forget how far it came."""
+        self._propose(job_changes.reset)
+
+    def action_job_remove(self) -> None:
+        """Delete it."""
+        self._propose(job_changes.remove)
+
+    def _propose(self, change: Callable[[str, str], Proposal]) -> None:
+        folder = self.world.jobs_folder
+        if self.chosen is None:
+            return
+        if folder:
+            self.propose(change(folder, self.chosen))
+        else:
+            self.notify("jobs of another host are changed there", severity="error", markup=False)
+
+
+class JobsView(JobActions):
+    """The list. Enter goes into a job."""
+
     DEFAULT_CSS = "JobsView #about { height: 4; padding: 0 1; }"
     has_filter: ClassVar[bool] = True
 
@@ -71,11 +119,6 @@ class JobsView(View):
         one = found.get(rows.key or "")
         about.say(*(about_job(one) if one is not None else ("",)))
 
-    @property
-    def chosen(self) -> str | None:
-        """The job that an action means."""
-        return self.query_one(Rows).key
-
     def on_rows_moved(self, event: Rows.Moved) -> None:
         """Another job is under the cursor."""
         event.stop()
@@ -85,11 +128,6 @@ class JobsView(View):
         """Into the job."""
         event.stop()
         self.post_message(self.Go(Place(JOB, event.key)))
-
-    def action_job_preview(self) -> None:
-        """What it would derive."""
-        if self.chosen is not None:
-            self.post_message(self.Go(Place(PREVIEW, self.chosen)))
 
 
 def told(seen: Jobs, shown: int, typed: str = "") -> list[Part]:

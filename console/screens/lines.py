@@ -74,7 +74,8 @@ def asking(words: str, bootstrap: str) -> str:
 
 def of_words(words: tuple[str, ...], bootstrap: str) -> str:
     """A command by its words behind `penstock`, as it is typed."""
-    return asking(" ".join(("penstock", *map(quoted, words))), bootstrap)
+    line = " ".join(("penstock", *map(quoted, words)))
+    return typed(line) if words[0] == "job" else asking(line, bootstrap)  # --jobs says it all
 
 
 def quoted(text: str) -> str:

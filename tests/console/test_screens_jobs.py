@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from console.model import job_changes
 from console.model.failure import Failure
 from console.model.job_preview import Preview, read
 from console.screens.places import Place
@@ -12,7 +13,7 @@ from spark_local.board import Board
 from spark_local.cause import JobError
 from spark_local.folder import Folder
 from spark_local.jobfile import load
-from tests.console.seat import LARGE, SMALL, sit, tab
+from tests.console.seat import LARGE, SMALL, reading, sit, tab
 
 JOB = """
 description = "Who comes"
@@ -169,3 +170,74 @@ def test_what_the_preview_command_says_is_understood():
     ):
         with pytest.raises(Failure, match=said):
             read(out, err, 1)
+
+
+def wish(folder, name):
+    return folder.get(name).wish()
+
+
+def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
+    busy = folder.get("busy")
+    busy.checkpoint.mkdir()
+    (busy.checkpoint / "offsets").write_text("0123456789")
+    before = wish(folder, "busy").number
+
+    async def act(seat):
+        await seat.sees("busy")
+        await seat.press("j", "S")
+        await seat.plan()
+        await seat.sees("Stop job busy", "stopped", "The batch that is being written is finished")
+        assert "job stop busy --jobs" in seat.text()
+        await seat.press("enter")
+        await seat.back()
+        assert wish(folder, "busy").number == before, "Cancel is the default"
+        await seat.press("S")
+        await seat.plan()
+        await seat.press("right", "enter")
+        await seat.back()
+        await seat.until(lambda: wish(folder, "busy").state == "stopped")
+        await seat.until(lambda: seat.app.world.jobs.shown.value.jobs["busy"].wish == "stopped")
+        await seat.press("S")
+        await seat.plan()
+        await seat.sees("Start job busy", "It goes on from where it came to")
+        await seat.press("right", "enter")
+        await seat.back()
+        assert wish(folder, "busy").state == "running"
+        await seat.press("o")
+        await seat.plan()
+        await seat.sees("Reset job busy", "how far it read", "10 B", "Topics stay as they are")
+        await seat.type("bus")
+        await seat.press("enter")
+        assert busy.checkpoint.exists(), "the whole name is typed"
+        await seat.type("y")
+        await seat.press("enter")
+        await seat.back()
+        assert not busy.checkpoint.exists()
+        assert wish(folder, "busy").state == "running", "it ran, so it is to run again"
+        await seat.press("D")
+        await seat.plan()
+        await seat.type("busy")
+        await seat.press("enter")
+        await seat.back()
+        assert [one.name for one in folder.jobs()] == ["broken", "fresh"]
+
+    sit(alone.bootstrap, act, size=LARGE, first=Place("jobs"), jobs=str(folder.path))
+
+
+def test_with_read_only_no_job_is_changed(alone, folder):
+    numbers = [one.wish().number for one in folder.jobs()]
+
+    async def act(seat):
+        await seat.sees("busy", "READ-ONLY")
+        for key in ("S", "R", "o", "D"):
+            await seat.press(key)
+            await seat.hears("nothing can be changed")
+        proposal = job_changes.stop(str(folder.path), "busy")
+        link = reading(alone.bootstrap)
+        with pytest.raises(Failure, match="nothing can be changed here"):
+            proposal.plan(link).apply(link)
+
+    sit(
+        alone.bootstrap, act, size=LARGE, first=Place("jobs"), jobs=str(folder.path), read_only=True
+    )
+    assert [one.wish().number for one in folder.jobs()] == numbers

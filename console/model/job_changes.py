@@ -1,0 +1,118 @@
+"""Changes of jobs as proposals: start, stop, restart, reset and remove, as the commands do them.
+
+A plan looks into a folder that only reads; what is applied writes there as far as its Link may.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from console.model import jobs
+from console.model.change import BYTES, Change, Fact, Proposal, Tier
+from console.model.jobs import failing
+from console.model.link import Link
+from spark_local.folder import Folder, JobFolder, Wish
+
+_LIMIT_S: Final = 120.0
+_NO_RUNNER: Final = "No runner works: penstock job serve starts one, and with it the jobs."
+_AGAIN: Final = "It begins again where its file says, and derives from there on once more."
+_STAYS: Final = "Topics stay as they are: what it has written, and what it writes again."
+
+
+def start(path: str, name: str) -> Proposal:
+    """path: the jobs folder."""
+    return _wished(path, name, "Start", jobs.start)
+
+
+def stop(path: str, name: str) -> Proposal:
+    """After the batch that is being written."""
+    return _wished(path, name, "Stop", jobs.stop)
+
+
+def restart(path: str, name: str) -> Proposal:
+    """Stop and start."""
+    return _wished(path, name, "Restart", jobs.restart)
+
+
+def _wished(path: str, name: str, verb: str, wish: Callable[[JobFolder], Wish]) -> Proposal:
+    ends = wish is jobs.stop
+
+    def plan(link: Link) -> Change:
+        folder = Folder(path, read_only=True)
+        with failing(folder):
+            place = folder.get(name)
+            before = jobs.state_of(folder, place)
+        return Change(
+            verb, ("job", verb.lower(), name, "--jobs", path), apply,
+            says=_says(verb, folder, place), columns=("", "before", "after"),
+            rows=(("state", before or "not begun", "stopped" if ends else "running"),),
+        )  # fmt: skip
+
+    def apply(link: Link) -> str:
+        folder = Folder(path, read_only=link.read_only)
+        with failing(folder):
+            place = folder.get(name)
+            until = jobs.ENDED if ends else jobs.SETTLED
+            (told,) = jobs.settle(folder, [(place, wish(place))], _LIMIT_S, until=until)
+        return told.state or f"{told.wish} is wished; no runner works"
+
+    return Proposal(f"{verb} job {name}", Tier.PLAN, plan)
+
+
+def _says(verb: str, folder: Folder, place: JobFolder) -> tuple[str, ...]:
+    says = [] if jobs.has_runner(folder) else [_NO_RUNNER]
+    if verb != "Start":
+        says.append("The batch that is being written is finished first.")
+    if verb == "Stop":
+        says.append("What comes meanwhile waits in its sources, as long as they keep it.")
+    elif place.checkpoint.exists():
+        says.append("It goes on from where it came to.")
+    else:
+        says.append("It begins where its file says.")
+    return tuple(says)
+
+
+def reset(path: str, name: str) -> Proposal:
+    """Irrecoverable: what it remembers is lost."""
+
+    def plan(link: Link) -> Change:
+        folder = Folder(path, read_only=True)
+        with failing(folder):
+            lost = folder.get(name).remembers()
+        return Change(
+            "Reset", ("job", "reset", name, "--yes", "--jobs", path), apply,
+            says=(_AGAIN, _STAYS), facts=_facts(lost),
+        )  # fmt: skip
+
+    def apply(link: Link) -> str:
+        folder = Folder(path, read_only=link.read_only)
+        with failing(folder):
+            jobs.reset(folder, folder.get(name), _LIMIT_S)
+        return "it has forgotten how far it came"
+
+    return Proposal(f"Reset job {name}", Tier.NAME, plan, names=(name,))
+
+
+def remove(path: str, name: str) -> Proposal:
+    """Irrecoverable: the copy of its file and all that it remembers are deleted."""
+
+    def plan(link: Link) -> Change:
+        folder = Folder(path, read_only=True)
+        with failing(folder):
+            lost = folder.get(name).remembers()
+        return Change(
+            "Remove", ("job", "remove", name, "--yes", "--jobs", path), apply,
+            says=("Its file, how far it came and its logs are deleted.", "What it wrote stays."),
+            facts=_facts(lost),
+        )  # fmt: skip
+
+    def apply(link: Link) -> str:
+        folder = Folder(path, read_only=link.read_only)
+        with failing(folder):
+            jobs.remove(folder, [folder.get(name)], _LIMIT_S)
+        return "removed"
+
+    return Proposal(f"Remove job {name}", Tier.NAME, plan, names=(name,), leaves=True)
+
+
+def _facts(lost: dict[str, int]) -> tuple[Fact, ...]:
+    return tuple(Fact(jobs.REMEMBERED[kind], size, BYTES) for kind, size in lost.items())
