@@ -136,6 +136,11 @@ ACTIONS: Final = (
                footer=True, tier=Tier.NAME)
         for scope in (ALL_TOPICS, ONE_TOPIC)
     ),
+    *(
+        Action("produce", ("p",), "Produce", "Write a record: key, value, headers.", scope,
+               footer=scope == ONE_TOPIC, tier=Tier.PLAN)
+        for scope in (ALL_TOPICS, ONE_TOPIC)
+    ),
     Action("edit", ("e",), "Edit setting", "Give the setting under the cursor another value.",
            ONE_TOPIC, footer=True, tier=Tier.UNDO),
     Action("edit_all", ("E",), "Edit settings", "All settings of the topic, as lines.",

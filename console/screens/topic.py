@@ -7,7 +7,7 @@ from textual.binding import BindingType
 
 from console.model.configs import Setting
 from console.model.topics import Partition
-from console.screens import topic_forms
+from console.screens import record_forms, topic_forms
 from console.screens.actions import ONE_TOPIC, bindings
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
@@ -58,6 +58,10 @@ class TopicView(View):
         """Only what was set for this topic, or everything."""
         self._only_own = not self._only_own
         self.paint()
+
+    def action_produce(self) -> None:
+        """A record for it."""
+        self.propose(record_forms.produce(self.place.name, self.world.link.bootstrap))
 
     def action_delete(self) -> None:
         """With all that is in it."""

@@ -7,7 +7,7 @@ from textual.binding import BindingType
 
 from console.model.cluster import Seen
 from console.model.local import Facts
-from console.screens import topic_forms
+from console.screens import record_forms, topic_forms
 from console.screens.actions import ALL_TOPICS, bindings
 from console.screens.places import TOPIC, TRASH, Place, keeps
 from console.screens.rows import Cell, Column, Rows
@@ -86,11 +86,19 @@ class TopicsView(View):
 
     def action_delete(self) -> None:
         """The topic under the cursor."""
-        key = self.query_one(Rows).key
-        if key is None:
+        if (name := self._under_cursor()) is not None:
+            self.propose(topic_forms.delete(name, leaves=False))
+
+    def action_produce(self) -> None:
+        """A record for the topic under the cursor."""
+        if (name := self._under_cursor()) is not None:
+            self.propose(record_forms.produce(name, self.world.link.bootstrap))
+
+    def _under_cursor(self) -> str | None:
+        name = self.query_one(Rows).key
+        if name is None:
             self.notify("there is no topic under the cursor", markup=False)
-        else:
-            self.propose(topic_forms.delete(key, leaves=False))
+        return name
 
     def action_trash(self) -> None:
         """To what can be brought back."""

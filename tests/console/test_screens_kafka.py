@@ -5,9 +5,12 @@ import re
 
 import pytest
 
+import penstock
 from benchmarks import kafka
 from console.model import configs, groups, topics
 from console.model.link import Link
+from console.model.reading import Record
+from console.screens import record_forms
 from console.screens.places import Place
 from tests.console.seat import LARGE, SMALL, reading, sit
 from tests.console_process import typing
@@ -127,3 +130,27 @@ def test_topics_of_apache_kafka_are_trimmed(node):
         assert found.partitions[1].start == 50
 
     sit(node.bootstrap, act, first=Place("topic", "far"))
+
+
+def test_a_record_is_written_to_apache_kafka_and_sent_again(node):
+    record = Record("far", 1, 0, None, b"\xff", None, [("h", b"1"), ("h", b"\xfe")])
+
+    async def act(seat):
+        await seat.sees("PARTITION")
+        await seat.press("p", *"kk", "tab", "tab", *"vv", "ctrl+s")
+        await seat.plan()
+        await seat.press("right", "enter")
+        await seat.back()
+        await seat.sees("Produce to far: partition")
+        seat.app.door.open(record_forms.resend(record, node.bootstrap))
+        await seat.sees("Send far 1:0 again")
+        await seat.press("ctrl+s")
+        await seat.plan()
+        await seat.sees("far is not compacted", "deletes nothing")
+        await seat.press("right", "enter")
+        await seat.back()
+
+    sit(node.bootstrap, act, first=Place("topic", "far"))
+    found = penstock.connect(node.bootstrap).read("far")
+    mine = [(one.key(), one.value(), one.headers() or []) for one in found if one.key()]
+    assert sorted(mine) == [(b"kk", b"vv", []), (b"\xff", None, record.headers)]

@@ -28,7 +28,8 @@ def _right(text: str) -> str:
 class Field:
     """key: in Values. value: what stands there at first. hint: stands where nothing is typed.
     about: a sentence for who is in it. kind: TEXT, LINES (several lines) or FLAG. choices: what may
-    be typed, where that is a list. check: a sentence about what is wrong, "" when nothing is."""
+    be typed, where that is a list. lines: how many of LINES are seen. check: a sentence about what
+    is wrong, "" when nothing is."""
 
     key: str
     title: str
@@ -37,6 +38,7 @@ class Field:
     about: str = ""
     kind: str = TEXT
     choices: tuple[str, ...] = ()
+    lines: int = 8
     check: Callable[[str], str] = _right
 
     def wrong(self, text: str) -> str:

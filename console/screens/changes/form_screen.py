@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from console.screens.changes.door import Door
 
 _LABEL: Final = 18
+_TALLEST: Final = 22
+_AROUND: Final = 15
+"""Lines of the frame, the heading, the buttons and what is said."""
 
 
 class FormScreen(Box):
@@ -33,12 +36,12 @@ class FormScreen(Box):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "go", "Go on", priority=True)]
     DEFAULT_CSS = f"""
-    FormScreen #fields {{ height: auto; max-height: 50vh; }}
+    FormScreen #fields {{ height: auto; }}
     FormScreen .field {{ height: auto; }}
     FormScreen .label {{ width: {_LABEL}; height: 1; }}
     FormScreen .wrong {{ color: $text-error; padding-left: {_LABEL}; display: none; }}
     FormScreen .wrong.there {{ display: block; }}
-    FormScreen TextArea {{ border: none; height: 8; padding: 0; width: 1fr; }}
+    FormScreen TextArea {{ border: none; padding: 0; width: 1fr; }}
     FormScreen Checkbox {{ border: none; height: 1; padding: 0; }}
     FormScreen #about {{ color: $text-muted; height: 2; margin-top: 1; }}
     FormScreen #preview {{ display: none; margin-top: 1; max-height: 6; }}
@@ -82,6 +85,10 @@ class FormScreen(Box):
             self.query_one(f"#label-{n}", Words).say(one.title)
         self._field(0).focus()
         self._preview()
+
+    def on_resize(self) -> None:
+        """What stands around the fields is always seen."""
+        self.query_one("#fields").styles.max_height = min(_TALLEST, self.size.height - _AROUND)
 
     def _field(self, number: int) -> Widget:
         return self.query_one(f"#field-{number}")
@@ -209,7 +216,9 @@ def _input(field: Field, value: str, id_: str) -> Widget:
     if field.kind == FLAG:
         return Checkbox("yes", value == YES, id=id_, compact=True)
     if field.kind == LINES:
-        return TextArea(shown, id=id_, compact=True, tab_behavior="focus")
+        area = TextArea(shown, id=id_, compact=True, tab_behavior="focus")
+        area.styles.height = field.lines
+        return area
     choices = [one for one in field.choices if one.isprintable()]
     suggester = SuggestFromList(choices) if choices else None
     hint = plain(field.hint or " | ".join(choices))
