@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from typing import Final
 
 import click
 
@@ -15,10 +16,12 @@ from console.flags.decoding import decoded
 from console.model.decoding.choosing import Decoders
 from console.model.failure import usage
 from console.model.link import Link
-from console.model.offsets import Place, parse
 from console.model.reading import Reading, Record, read, read_as_member
+from console.model.records.filters import Filter
+from console.model.records.seeking import Seek, parse_seek
 from console.model.topics import choose, listed
 from console.root import OUTPUT_KEY
+from console.show import record_csv as csv
 from console.show.output import say
 from console.show.record_format import printer
 from console.show.record_json import decoded as decoded_line
@@ -33,7 +36,13 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
     return value
 
 
-@click.command("consume")
+_FILTERS: Final = """--filter: all of its words must hold, those with ! must not. A word is looked
+for whatever its case in key, value and headers, "words" as they are, /expression/ (RE2) too, /…/i
+in any case; key: value: header: header.NAME: partition: say where. $.a.b[0] = 5 compares what JSON
+has there, with = != < <= > >= and ~ (is in the text); [*] is any element. key:null is no key."""
+
+
+@click.command("consume", epilog=_FILTERS)
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=topic_names)
 @click.option("-r", "--regex", metavar="PATTERN", help="The topics that this expression finds.")
 @click.option(
@@ -42,8 +51,13 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 )  # fmt: skip
 @click.option(
     "-o", "--offset", "offsets", multiple=True, metavar="OFFSET",
-    help="In each partition: start, end, 47, +2, -3, @TIME, 2h; e@TIME says where to stop."
-    "  [default: start]",
+    help="In each partition: start, end, 47, +2, -3, @TIME, 2h; e@TIME or FROM..TO says where to"
+    " stop; 0:47 is about partition 0.  [default: start]",
+)  # fmt: skip
+@click.option(
+    "--filter", "filter_text", default="", metavar="F",
+    help="""Only records with this in them: word, "Word", /regex/, key:…, header.NAME:…, $.a = 5,"""
+    " !…; see above.",
 )  # fmt: skip
 @click.option("-n", "-c", "--num", "count", type=click.IntRange(0), metavar="N", help="Only N.")
 @click.option(
@@ -53,6 +67,9 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 @click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop when all has been read.")
 @click.option("-J", "--json", "as_json", is_flag=True, is_eager=True, callback=_json,
               help="A line of JSON for each record.")  # fmt: skip
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="CSV with titles; bytes that are no text in base64."
+)
 @click.option("--meta-only", is_flag=True, help="JSON without key, value and headers.")
 @connected
 @decoded
@@ -62,11 +79,13 @@ def command(
     regex: str | None,
     group: str | None,
     offsets: tuple[str, ...],
+    filter_text: str,
     count: int | None,
     partitions: tuple[int, ...],
     record_format: str | None,
     exit_at_end: bool,
     as_json: bool,
+    as_csv: bool,
     meta_only: bool,
     decoders: Decoders | None,
 ) -> None:
@@ -82,28 +101,29 @@ def command(
     penstock consume orders -e
     penstock consume orders -o -10 -e -f '%p %o %k=%v\\n'
     penstock consume orders -o @2013-01-31T12:00:00Z -o e@2013-02-01 -J
+    penstock consume orders -o '0:100..200 1:-10' -J
+    penstock consume orders -e --filter 'key:eu- $.total >= 100 !"test order"'
     penstock consume orders -g billing -n 100
     penstock consume -r '^orders' -o end
     penstock consume orders -e --decode auto
     penstock consume orders -e --decode avro --schema order.avsc
     """
-    if (as_json or meta_only) and record_format:
-        raise usage("-f and -J: one of the two")
+    if (as_json or meta_only) + as_csv + (record_format is not None) > 1:
+        raise usage("-f, -J and --csv: one of them")
     chosen = _topics(link, topics, regex)
-    first, last = _places(offsets, group)
+    seek, keep = _seek(offsets, group), Filter(filter_text)
     unread = _Unread()
-    show: Show = meta if meta_only else whole
-    if not (as_json or meta_only):
-        show = printer(record_format if record_format is not None else "%v\\n")
+    show = _shown(record_format, as_json, as_csv, meta_only)
     if decoders is not None and not meta_only:
         show = _decoding(decoders, None if as_json else show, unread)
     if group is None:
-        found = read(link, chosen, partitions, first, last, exit_at_end=exit_at_end, count=count)
-    elif partitions or last is not None:
-        raise usage("-g goes with neither -p nor -o e@TIME: the group says what is read")
+        found = read(link, chosen, partitions, seek, keep, exit_at_end=exit_at_end, count=count)
+    elif partitions or filter_text or seek.rest is None or seek.named or seek.has_stop:
+        raise usage("-g goes with -o start and -o end alone: the group says what is read")
     else:
+        first = seek.rest.first
         found = read_as_member(link, group, chosen, first, exit_at_end=exit_at_end, count=count)
-    shown = _print(found, show)
+    shown = _print(found, show, csv.TITLES if as_csv else b"")
     say(f"{shown} record{'s'[: shown != 1]}{unread}")
 
 
@@ -136,9 +156,20 @@ def _decoding(decoders: Decoders, show: Show | None, unread: _Unread) -> Show:
     return decode
 
 
-def _print(found: Reading, show: Show) -> int:
+def _shown(record_format: str | None, as_json: bool, as_csv: bool, meta_only: bool) -> Show:
+    if meta_only:
+        return meta
+    if as_json:
+        return whole
+    if as_csv:
+        return csv.line
+    return printer(record_format if record_format is not None else "%v\\n")
+
+
+def _print(found: Reading, show: Show, head: bytes) -> int:
     """How many records were printed."""
     out, shown = sys.stdout.buffer, 0
+    out.write(head)
     with closing(found):
         for records in found:
             out.write(b"".join(map(show, records)))
@@ -158,17 +189,7 @@ def _topics(link: Link, topics: tuple[str, ...], regex: str | None) -> list[str]
     return found
 
 
-def _places(offsets: tuple[str, ...], group: str | None) -> tuple[Place, Place | None]:
-    now_ms = time.time_ns() // 1_000_000
-    first = last = None
-    for text in offsets:
-        if text == "stored" and group is not None:
-            continue  # that is what a group does
-        place, stop = parse(text, now_ms)
-        if stop and last is None:
-            last = place
-        elif not stop and first is None:
-            first = place
-        else:
-            raise usage("-o: one place to begin and one e@TIME to stop at most")
-    return first or Place("start"), last
+def _seek(offsets: tuple[str, ...], group: str | None) -> Seek:
+    # `stored` is what a group does, and nothing without one.
+    said = [one for one in offsets if one != "stored" or group is None]
+    return parse_seek(" ".join(said), time.time_ns() // 1_000_000)

@@ -7,13 +7,13 @@
     2h  1h30m  7d                             that long ago
 
 TIME: ms (13 digits) or s since 1970, 2013-01-31, 2013-01-31T12:00:00Z (local time without a
-zone), or a duration.
+zone), 12:00 (the last one that was), or a duration.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from console.model.failure import UNREACHABLE, Failure, unknown_topic, usage
@@ -36,6 +36,7 @@ UNITS_MS: Final = {
 }  # fmt: skip
 _DURATION: Final = re.compile(r"(?:\d+(?:ms|s|m|h|d|w))+")
 _DURATION_PART: Final = re.compile(r"(\d+)(ms|s|m|h|d|w)")
+_CLOCK: Final = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
 _GRAMMAR: Final = "start, end, 47, +2, -3, @2013-01-31T12:00:00Z, @1357038000000, 2h"
 
 
@@ -90,6 +91,8 @@ def duration_ms(text: str) -> int:
 def _time(text: str, now_ms: int) -> int:
     if _DURATION.fullmatch(text.removeprefix("-")):
         return now_ms - duration_ms(text)
+    if _CLOCK.fullmatch(text):
+        return _last(text, now_ms)
     if text.isdigit():
         return int(text) if len(text) > 11 else int(text) * 1000
     try:
@@ -98,6 +101,14 @@ def _time(text: str, now_ms: int) -> int:
         raise usage(
             f"{text!r} is not a time", "for example @2013-01-31T12:00:00Z, @1357038000000, @2h"
         ) from None
+
+
+def _last(clock: str, now_ms: int) -> int:
+    """When a clock here showed that last."""
+    now = datetime.fromtimestamp(now_ms / 1000).astimezone()
+    hour, minute, second = map(int, [*clock.split(":"), "0"][:3])
+    then = now.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    return round((then if then <= now else then - timedelta(days=1)).timestamp() * 1000)
 
 
 def partitions_of(

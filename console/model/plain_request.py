@@ -14,8 +14,9 @@ from console.model.link import Link, reach
 
 _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = 1
-_READS: Final = frozenset((3, 15, 16, 32, 35, 48, 60, 69, 75))
-"""Metadata and the requests whose names begin with List and Describe: those that change nothing."""
+_READS: Final = frozenset((1, 3, 15, 16, 32, 35, 48, 60, 69, 75))
+"""Fetch, Metadata and the requests whose names begin with List and Describe: those that change
+nothing."""
 _MOST: Final = 64 << 20
 _NAME: Final = b"penstock"
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from console.model.failure import Failure, usage
 from console.model.link import Link
-from console.model.offsets import END, START, Place, bounds, partitions_of, resolve
+from console.model.offsets import END, START, Place, partitions_of
+from console.model.records.fetching import damaged
+from console.model.records.filters import Filter
+from console.model.records.scan import headers_of
+from console.model.records.seeking import Key, Seek, known_partitions, places
 from console.model.refusals import failure_of
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+    from confluent_kafka import Consumer, Message, TopicPartition
 
 _AT_ONCE: Final = 1000
 _WAIT_S: Final = 0.2
-
-Key = tuple[str, int]
-"""A topic and a partition."""
 
 
 @dataclass(slots=True)
@@ -43,18 +44,18 @@ def read(
     link: Link,
     topics: list[str],
     partitions: tuple[int, ...],
-    first: Place,
-    last: Place | None,
+    seek: Seek,
+    keep: Filter,
     *,
     exit_at_end: bool,
     count: int | None,
 ) -> Reading:
-    """Records of each partition from `first` on. last: before which to stop. count: how many at
-    most. Without an end it never ends. Raises Failure."""
-    assigned, stops = _assignment(link, topics, partitions, first, last)
+    """Records that a filter keeps, from where `seek` says on. count: how many at most. Without an
+    end it never ends. Raises Failure."""
+    assigned, stops = _assignment(link, topics, partitions, seek, keep)
     if count == 0 or not assigned:
         return
-    ends = exit_at_end or last is not None
+    ends = exit_at_end or seek.has_stop
     # The end of a partition is told by an empty answer, which the broker holds back for so long.
     patience_ms = 20 if exit_at_end else 500
     consumer = link.consumer(enable_partition_eof=True, fetch_wait_max_ms=patience_ms)
@@ -68,21 +69,27 @@ def read(
                 if isinstance(message, Failure):
                     yield wanted
                     raise message
-                if message is None:
-                    if ends and key not in stops:
+                stop = stops.get(key)
+                if isinstance(message, int):
+                    # Marks of transactions, and what compaction left, may lie before the end.
+                    if exit_at_end or (ends if stop is None else message >= stop):
                         unread.discard(key)
                     continue
-                stop = stops.get(key)
-                if stop is None or message.offset < stop:
+                if (stop is None or message.offset < stop) and _keeps(keep, message):
                     wanted.append(message)
                     shown += 1
                 if stop is not None and message.offset >= stop - 1:
                     unread.discard(key)
                 if shown == count:
                     unread.clear()
+                    break
             yield wanted
     finally:
         consumer.close()
+
+
+def _keeps(keep: Filter, one: Record) -> bool:
+    return not keep or keep.keeps(one.key, one.value, one.headers)
 
 
 def read_as_member(
@@ -118,7 +125,7 @@ def read_as_member(
                     yield wanted
                     _used(consumer, share, wanted)
                     raise message
-                if message is None:
+                if isinstance(message, int):
                     share.read.add(key)
                     continue
                 share.read.discard(key)
@@ -167,19 +174,14 @@ class Share:
 
 
 def _assignment(
-    link: Link,
-    topics: list[str],
-    wanted: tuple[int, ...],
-    first: Place,
-    last: Place | None,
+    link: Link, topics: list[str], wanted: tuple[int, ...], seek: Seek, keep: Filter
 ) -> "tuple[list[TopicPartition], dict[Key, int]]":
     """(partitions with the offset to begin at, the offset before which to stop in each)"""
-    places = partitions_of(link, topics, wanted)
-    known = bounds(link, places)
-    starts = resolve(link, places, first, known)
-    stops = resolve(link, places, last, known) if last else {}
+    found = known_partitions(link, topics, wanted, seek)
+    found = [one for one in found if keep.partition(one.partition)]
+    starts, stops, known = places(link, found, seek)
     chosen = []
-    for one in places:
+    for one in found:
         key = one.topic, one.partition
         if not known[key].low <= starts[key] <= known[key].high:
             raise Failure(
@@ -196,9 +198,9 @@ def _assignment(
 
 def _arrived(
     consumer: "Consumer", count: int | None, shown: int
-) -> "Iterator[tuple[Key, Record | Failure | None]]":
-    """Records as they come, None for the end of a partition, a Failure as the last; at least one
-    unless nothing arrives for a while."""
+) -> "Iterator[tuple[Key, Record | int | Failure]]":
+    """Records as they come, the next offset at the end of a partition, a Failure as the last; at
+    least one unless nothing arrives for a while."""
     from confluent_kafka import KafkaError
 
     for message in _next(consumer, min(_AT_ONCE, (count or _AT_ONCE + shown) - shown)):
@@ -207,9 +209,9 @@ def _arrived(
         if error is None:
             yield key, _record(key, message)
         elif error.code() == KafkaError._PARTITION_EOF:
-            yield key, None
+            yield key, int(message.offset() or 0)
         elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
-            yield key, _failure(error, message)
+            yield key, damaged(failure_of(error), message)
             return
 
 
@@ -221,21 +223,8 @@ def _record(key: Key, message: Any) -> Record:
         timestamp if kind else None,
         message.key(),
         message.value(),
-        message.headers() or [],
+        headers_of(message),
     )
-
-
-def _failure(error: "KafkaError", message: "Message") -> Failure:
-    from confluent_kafka import KafkaError
-
-    failure = failure_of(error)
-    if error.code() == KafkaError._BAD_MSG:
-        failure.message = f"{message.topic()} partition {message.partition()}: {failure.message}"
-        failure.hint = (
-            "the batch is damaged: -o OFFSET goes on behind it, -X check.crcs=false shows it as it"
-            " is, penstock log dump FOLDER which one it is"
-        )
-    return failure
 
 
 def _next(consumer: "Consumer", most: int) -> "list[Message]":

@@ -20,6 +20,8 @@ from console.screens.places import (
     OVERVIEW,
     QUOTA,
     QUOTAS,
+    RECORD,
+    RECORDS,
     TOPIC,
     TOPICS,
     TRASH,
@@ -35,9 +37,11 @@ ONE_CLIENT: Final = "in a client's quotas"
 A_JOB: Final = "among jobs"
 ONE_JOB: Final = "in a job"
 PAST: Final = "on the overview"
+IN_RECORDS: Final = "in records"
+IN_RECORD: Final = "in a record"
 KINDS: Final = {
     ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA,
-    A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
+    A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW, IN_RECORDS: RECORDS, IN_RECORD: RECORD,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
 SCOPES: Final = (APP, ROWS, *KINDS)
@@ -159,6 +163,28 @@ ACTIONS: Final = (
            A_JOB, tier=Tier.NAME),
     Action("job_remove", ("D",), "Remove job", "With how far it came; its name is typed.",
            A_JOB, tier=Tier.NAME),
+    *(
+        Action("browse", ("b",), "Browse", "The topic's records: seek, filter, export.", scope,
+               footer=scope != IN_RECORDS, palette=False)
+        for scope in (ALL_TOPICS, ONE_TOPIC, IN_RECORDS, IN_RECORD)
+    ),
+    *(
+        Action("tail", ("t",), "Tail", "The topic's records as they come.", scope,
+               footer=True, palette=False)
+        for scope in (ALL_TOPICS, ONE_TOPIC)
+    ),
+    Action("tail", ("t",), "Tail", "Records as they come; of a paused tail: at the end now.",
+           IN_RECORDS, palette=False),
+    Action("seek", ("o",), "From", "Type where to look: offsets, times, partitions.", IN_RECORDS,
+           footer=True, palette=False),
+    Action("more", ("m",), "Go on", "Search on from where it has stopped.", IN_RECORDS,
+           footer=True, palette=False),
+    Action("export", ("x",), "Export", "Write what is found, or all, into a file.", IN_RECORDS,
+           footer=True, palette=False),
+    Action("form", ("v",), "Bytes", "Key and value as bytes, or decoded again.", IN_RECORD,
+           footer=True, palette=False),
+    Action("wrap", ("w",), "Wrap", "Long lines go on below, or are cut.", IN_RECORD,
+           footer=True, palette=False),
 )  # fmt: skip
 
 CHANGES: Final = {key: one for one in ACTIONS if one.tier is not None for key in one.keys}

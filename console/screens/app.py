@@ -39,6 +39,8 @@ from console.screens.preview import PreviewView
 from console.screens.prompt import FILTER, JUMP, Prompt
 from console.screens.quota import QuotaView
 from console.screens.quotas import QuotasView
+from console.screens.records.browse import RecordsView
+from console.screens.records.record import RecordView
 from console.screens.rows import Rows
 from console.screens.sources import Source
 from console.screens.topic import TopicView
@@ -71,6 +73,9 @@ _VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.JOB: JobView,
     places.PREVIEW: PreviewView,
     places.CLIENTS: ClientsView,
+    places.RECORDS: RecordsView,
+    places.TAIL: RecordsView,
+    places.RECORD: RecordView,
 }
 
 
@@ -248,8 +253,8 @@ class ConsoleApp(App[None]):
 
     def _line(self) -> str:
         view = self.view
-        if isinstance(view, LogView) and view.is_ready:
-            return view.line() or lines.line(self.here, self.world.link.bootstrap, "")
+        if view.is_ready and (line := view.line()):
+            return line
         world = self.world
         return lines.line(self.here, world.link.bootstrap, world.data_dir, world.jobs_folder)
 
@@ -309,6 +314,8 @@ class ConsoleApp(App[None]):
     async def action_up(self) -> None:
         """Out of what is being typed, out of a filter, or up."""
         prompt, view = self._ground.query_one(Prompt), self.view
+        if not prompt.is_open and view.escape():
+            return
         if prompt.is_open or view.filter_text:
             if prompt.kind != JUMP:
                 view.filter_text = ""
@@ -332,7 +339,9 @@ class ConsoleApp(App[None]):
 
     def action_filter(self) -> None:
         """Ask what to keep."""
-        if self.view.has_filter:
+        if (box := self.view.filter_box()) is not None:
+            box.focus()
+        elif self.view.has_filter:
             self.query_one(Prompt).open(FILTER, self.view.filter_text)
         else:
             self.notify("there is nothing to filter here", markup=False)
@@ -420,6 +429,8 @@ class ConsoleApp(App[None]):
 
     def action_pause(self) -> None:
         """Ask no more, or again."""
+        if self.view.pause():
+            return
         self.is_paused = not self.is_paused
         self._tick()
 

@@ -18,10 +18,14 @@ from console.screens.places import (
     PREVIEW,
     QUOTA,
     QUOTAS,
+    RECORD,
+    RECORDS,
+    TAIL,
     TOPIC,
     TOPICS,
     TRASH,
     Place,
+    record_of,
 )
 
 _LINES: Final = {
@@ -36,6 +40,8 @@ _LINES: Final = {
     LOG: "penstock console log",
     CLIENTS: "penstock client list",
     TRASH: "penstock topic list --deleted",
+    RECORDS: "penstock consume {} -e",
+    TAIL: "penstock consume {} -o end",
 }
 
 
@@ -57,6 +63,10 @@ def line(place: Place, bootstrap: str, data_dir: str, jobs: str = "") -> str:
         return asking(f"penstock quota explain {who}", bootstrap)
     if place.kind == QUOTAS and data_dir:
         return asking("penstock quota usage -w", bootstrap)
+    if place.kind == RECORD:
+        topic, partition, offset = record_of(place)
+        where = f"{partition}:{offset}..{offset + 1}"
+        return asking(f"penstock consume {quoted(topic)} -o {where} -J", bootstrap)
     words = _LINES[place.kind].format(quoted(place.name))
     if place.kind in (JOBS, JOB, PREVIEW) and jobs:
         words += f" --jobs {quoted(jobs)}"

@@ -20,16 +20,25 @@ CLIENTS: Final = "clients"
 LOG: Final = "log"
 TRASH: Final = "deleted"
 
+RECORDS: Final = "records"
+TAIL: Final = "tail"
+RECORD: Final = "record"
+"""Of a name `TOPIC PARTITION:OFFSET`; of the other two the name is a topic's."""
+
 LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, LOG)
 """In the order of their tabs and of the keys 1, 2, …"""
+_OF_TOPIC: Final = (RECORDS, TAIL)
 _ABOVE: Final = {
     TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS, TRASH: TOPICS,
+    **dict.fromkeys((*_OF_TOPIC, RECORD), TOPICS),
 }  # fmt: skip
 _OF: Final = {TOPICS: TOPIC, GROUPS: GROUP, QUOTAS: QUOTA, JOBS: JOB}
 """The list → one of what it lists."""
 _MORE: Final = (TRASH,)
 """Places without a name and without a tab."""
-_NAMED: Final = "topic NAME, group NAME, quota WHO, job NAME, preview JOB|FILE"
+_NAMED: Final = (
+    "topic NAME, records TOPIC, tail TOPIC, group NAME, quota WHO, job NAME, preview JOB|FILE"
+)
 _MOST: Final = 100
 
 
@@ -44,12 +53,16 @@ class Place:
     @property
     def above(self) -> "Place":
         """Where Escape leads: from a topic to the topics, from a list to the overview."""
+        if self.kind in _OF_TOPIC:
+            return Place(TOPIC, self.name)
+        if self.kind == RECORD:
+            return Place(RECORDS, record_of(self)[0])
         return Place(_ABOVE.get(self.kind, OVERVIEW))
 
     @property
     def needs_name(self) -> bool:
         """Whether it is one of several of its kind."""
-        return self.kind in _OF.values()
+        return self.kind in (*_OF.values(), *_OF_TOPIC, RECORD)
 
     @property
     def tab(self) -> str:
@@ -80,6 +93,11 @@ class History:
             del self._places[:-_MOST]
             self._at = len(self._places) - 1
 
+    @property
+    def before(self) -> Place | None:
+        """Where they were before."""
+        return self._places[self._at - 1] if self._at else None
+
     def back(self) -> bool:
         """One back; False when there is nothing."""
         if not self._at:
@@ -95,6 +113,15 @@ class History:
         return True
 
 
+def record_of(place: Place) -> tuple[str, int, int]:
+    """(topic, partition, offset) of a RECORD. Raises NoPlace when its name is none."""
+    topic, _, where = place.name.rpartition(" ")
+    partition, colon, offset = where.partition(":")
+    if not (topic and colon and partition.isdecimal() and offset.isdecimal()):
+        raise NoPlace(f"{place.name!r} is no record: TOPIC PARTITION:OFFSET")
+    return topic, int(partition), int(offset)
+
+
 class NoPlace(ValueError):
     """There is no such place; the text says which there are."""
 
@@ -106,6 +133,9 @@ def jump(text: str) -> Place:
     name = name.strip()
     if word == PREVIEW and name:
         return Place(PREVIEW, name)
+    for kind in _OF_TOPIC:
+        if len(word) > 1 and kind.startswith(word):
+            return _of_topic(kind, name)
     kinds = [kind for kind in (*LISTS, *_MORE) if word and kind.startswith(word)]
     if not kinds:
         raise NoPlace(f"there is no {word!r}: {', '.join((*LISTS, *_MORE))}, {_NAMED}")
@@ -123,6 +153,16 @@ def _client(text: str) -> str:
         return client_of(text).text
     except Failure as wrong:
         raise NoPlace(f"{wrong.message}: {wrong.hint}" if wrong.hint else wrong.message) from None
+
+
+def _of_topic(kind: str, name: str) -> Place:
+    if not name:
+        raise NoPlace(f"{kind} of which topic? For example {kind} orders")
+    if " " in name:  # which no topic has in its name
+        place = Place(RECORD, name)
+        record_of(place)
+        return place
+    return Place(kind, name)
 
 
 def keeps(filter_text: str, name: str) -> bool:

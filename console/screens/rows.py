@@ -122,6 +122,11 @@ class Rows(ScrollView, can_focus=True):
         """How many rows there are."""
         return len(self._keys)
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the cursor is on the last row; so where there is none."""
+        return self._cursor >= len(self._keys) - 1
+
     def _order(self) -> None:
         column, by = self._sorted, self._by
         if column is None or by is None:

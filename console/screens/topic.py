@@ -9,6 +9,7 @@ from console.model.configs import Setting
 from console.model.topics import Partition
 from console.screens import record_forms, topic_forms
 from console.screens.actions import ONE_TOPIC, bindings
+from console.screens.places import RECORDS, TAIL, Place
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
 from console.screens.world import TopicSeen
@@ -99,6 +100,14 @@ class TopicView(View):
         if seen is None:
             self.notify("nothing is known of this topic yet", markup=False)
         return seen
+
+    def action_browse(self) -> None:
+        """Its records."""
+        self.post_message(self.Go(Place(RECORDS, self.place.name)))
+
+    def action_tail(self) -> None:
+        """Its end."""
+        self.post_message(self.Go(Place(TAIL, self.place.name)))
 
     def paint(self) -> None:
         seen = self.world.main(self.place).shown.value

@@ -9,7 +9,7 @@ from console.model.cluster import Seen
 from console.model.local import Facts
 from console.screens import record_forms, topic_forms
 from console.screens.actions import ALL_TOPICS, bindings
-from console.screens.places import TOPIC, TRASH, Place, keeps
+from console.screens.places import RECORDS, TAIL, TOPIC, TRASH, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
 from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
@@ -74,6 +74,19 @@ class TopicsView(View):
         self.query_one(Words).say((said, "dim"))
         empty = "no topic is called so" if typed else "no topic yet: n makes one"
         self.query_one(Rows).show(shown, cells, by, empty=empty)
+
+    def action_browse(self) -> None:
+        """The records of the topic under the cursor."""
+        self._go(RECORDS)
+
+    def action_tail(self) -> None:
+        """Its end."""
+        self._go(TAIL)
+
+    def _go(self, kind: str) -> None:
+        name = self.query_one(Rows).key
+        if name is not None:
+            self.post_message(self.Go(Place(kind, name)))
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
         """Into the topic."""

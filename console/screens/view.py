@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from console.model.change import Proposal
 from console.screens.changes.form import Form
@@ -57,6 +57,22 @@ class View(Vertical):
     def propose(self, wanted: Proposal | Form) -> None:
         """Ask for a change, or for what it needs first."""
         self.post_message(self.Wants(wanted))
+
+    def line(self) -> str:
+        """The command that shows what is seen, where that is not the same for every such place."""
+        return ""
+
+    def escape(self) -> bool:
+        """Escape is pressed: whether there was something here to leave or to end."""
+        return False
+
+    def pause(self) -> bool:
+        """P is pressed: whether something here stands still now, or goes on."""
+        return False
+
+    def filter_box(self) -> Input | None:
+        """Where a filter is typed, when that is here."""
+        return None
 
     def waiting(self) -> str:
         """What stands where nothing is known yet."""

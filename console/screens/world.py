@@ -2,18 +2,25 @@
 is. Nothing here knows a widget.
 """
 
+import os
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from console.model import cluster, configs, disk, job_watch, quotas, topics
 from console.model.cluster import Cluster, Seen
+from console.model.decoding.choosing import Decoders
+from console.model.decoding.memory import Choices, usual
+from console.model.decoding.registry import Registry
 from console.model.expiry import Risk
 from console.model.failure import Failure
 from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
 from console.model.job_preview import Preview, Previews
 from console.model.link import Link, asking
 from console.model.local import Facts, Local
+from console.model.records import leaf
+from console.model.records.one import one as one_record
 from console.model.remembered import Memory, Remembered
 from console.screens import lines
 from console.screens.places import (
@@ -26,12 +33,16 @@ from console.screens.places import (
     PREVIEW,
     QUOTA,
     QUOTAS,
+    RECORD,
     TOPIC,
     TOPICS,
     TRASH,
     Place,
+    record_of,
 )
+from console.screens.records.asked import Asked
 from console.screens.sources import Source
+from console.show.output import plain
 from spark_local.board import TOPIC as TOPIC_OF_JOBS
 
 T = TypeVar("T")
@@ -49,7 +60,8 @@ class TopicSeen:
 
 class World:
     """The sources over one Link, which must be read-only. filter_groups: which names the view of
-    groups shows, read when they are asked."""
+    groups shows, read when they are asked. asked_records: topic → what was typed to find some.
+    decoders: those that wait for nobody, for the loop."""
 
     def __init__(self, link: Link, jobs: str | None = None) -> None:
         """jobs: the jobs folder that somebody named."""
@@ -98,6 +110,12 @@ class World:
             "deleted topics", command("penstock topic list --deleted"),
             self._asking(topics.deleted), every_s=5,
         )  # fmt: skip
+        choices = Choices(usual(), link.bootstrap)
+        url = os.environ.get("PENSTOCK_REGISTRY")
+        self.decoders = Decoders(choices)
+        self._patient = Decoders(choices, Registry(url) if url else None)
+        self._decoding = threading.Lock()
+        self.asked_records: dict[str, Asked] = {}
         self._details: dict[Place, Source[Any]] = {}
 
     @property
@@ -132,7 +150,7 @@ class World:
             found.append(self.quotas)
         if here.kind == TRASH:
             found.append(self.trash)
-        if here.kind in (TOPIC, GROUP) or (here.kind in (JOB, PREVIEW) and knows_jobs):
+        if here.kind in self._asks and (here.kind not in (JOB, PREVIEW) or knows_jobs):
             found.append(self.detail(here))
         return found
 
@@ -164,7 +182,7 @@ class World:
         source = self._details.pop(here, None)
         if source is None:
             ask = self._asks[here.kind]
-            once = here.kind == PREVIEW
+            once = here.kind in (PREVIEW, RECORD)
             source = Source(
                 f"{here.kind} {here.name}", lines.line(here, self.link.bootstrap, ""),
                 self._asking(lambda link: ask(here.name)),
@@ -217,6 +235,7 @@ class World:
         """What is asked of one thing, by its kind."""
         return {
             TOPIC: self._topic, GROUP: self._group, JOB: self._job, PREVIEW: self._preview,
+            RECORD: self._record,
         }  # fmt: skip
 
     def _command(self, words: str) -> str:
@@ -253,3 +272,9 @@ class World:
 
     def _preview(self, job: str) -> Preview:
         return self._previews.ask(job, self.jobs_folder, self.link.bootstrap)
+
+    def _record(self, name: str) -> leaf.Leaf:
+        topic, partition, offset = record_of(Place(RECORD, name))
+        found = one_record(self.link, topic, partition, offset)
+        with self._decoding:
+            return leaf.leaf(found, self._patient, plain)

@@ -1,9 +1,22 @@
 """`run`: commands against the session's appliance."""
 
+import os
+
 import pytest
 
 from penstock.local import Appliance
 from tests.console_process import typing
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory):
+    """What a console remembers is not the user's."""
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    yield
+    os.environ.pop("XDG_STATE_HOME")
+    if before is not None:
+        os.environ["XDG_STATE_HOME"] = before
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ from console.model import configs, disk, groups, lag, names, quotas, reading, to
 from console.model.failure import UNREACHABLE, Failure
 from console.model.link import Link, asking
 from console.model.offsets import END, START, Place
+from console.model.records.filters import Filter
+from console.model.records.seeking import Range, Seek
 from console.model.seek import Move, move, plan, read_to
 
 MODULES = sorted(path.stem for path in Path(reading.__file__).parent.glob("*.py"))
@@ -125,8 +127,8 @@ def test_a_group_is_where_it_was_moved_and_has_its_lag(link, topic):
 
 
 def test_records_are_read_from_a_place_and_as_a_member(link, topic):
-    first, name = Place(START, 1), f"model.group.{next(_numbers)}"
-    found = reading.read(link, [topic], (), first, None, exit_at_end=True, count=None)
+    seek, name = Seek(Range(Place(START, 1))), f"model.group.{next(_numbers)}"
+    found = reading.read(link, [topic], (), seek, Filter(), exit_at_end=True, count=None)
     records = [one for some in found for one in some]
     assert [(one.offset, one.value, one.key) for one in records] == [
         (n, b"%d" % n, b"k") for n in range(1, 6)

@@ -11,6 +11,8 @@ from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
 from console.model.change import Change, Fact, Proposal, Tier
 from console.model.clients import Connection
 from console.model.configs import Setting
+from console.model.decoding.choosing import Decoders
+from console.model.decoding.memory import Choices
 from console.model.disk import LogFolder
 from console.model.expiry import LOST, Risk
 from console.model.failure import Failure
@@ -26,6 +28,10 @@ from console.model.lag import Position
 from console.model.local import Facts, Sample
 from console.model.quota_rules import Client
 from console.model.quotas import Seen, Usage
+from console.model.reading import Record
+from console.model.records.leaf import leaf
+from console.model.records.one import Batch
+from console.model.records.one import Whole as WholeRecord
 from console.model.remembered import Remembered
 from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
@@ -34,6 +40,7 @@ from console.model.topics import Deleted, Partition, Topic
 from console.screens.changes.form import LINES, TEXT, Field, Form
 from console.screens.places import LISTS, Place
 from console.screens.world import TopicSeen
+from console.show.output import plain
 from tests.console.seat import LARGE, SMALL, sit, tab
 
 MOST = (1 << 63) - 1
@@ -120,6 +127,12 @@ def told_past(at):
     return Past((at - 5, at), (1.0, 0.001), (Whole(*[MOST] * 12), Whole(*[0] * 12)))
 
 
+def whole_record():
+    headers = [(name, name.encode(errors="surrogateescape")) for name in HOSTILE]
+    record = Record("[/red]", MOST, MOST, MOST, headers[2][1], headers[7][1], headers)
+    return WholeRecord(record, "[/]", MOST, Batch(MOST, MOST, MOST, "[b", MOST, MOST, True))
+
+
 def answers():
     """Answers of a broker that has only such names and numbers."""
     setting = [
@@ -169,6 +182,7 @@ def answers():
             Deleted(one, one, one, MOST, MOST, MOST, f"{n}{one}") for n, one in enumerate(HOSTILE)
         ],
         "topic": TopicSeen(Topic("[/red]", "[/]", True, MOST, MOST, MOST, partitions), setting),
+        "record": leaf(whole_record(), Decoders(Choices(None, "")), plain),
         "group": GroupSeen(
             Group("[/red]", "\x1b[2J", "[/]", "[b", MOST, members),
             [position(one, n) for one in HOSTILE for n in NUMBERS],
@@ -189,13 +203,16 @@ def told(answer):
         world._group = lambda name: answer["group"]
         world._job = lambda name: answer["job"]
         world._preview = lambda name: answer["preview"]
+        world._record = lambda name: answer["record"]
 
     return prepare
 
 
 PLACES = (
     Place("overview"), Place("topics"), Place("topic", "[/red]"), Place("groups"),
-    Place("group", "[@click=app.quit]x[/]"), Place("group", "\x1b]0;\udcff"), Place("log"),
+    Place("group", "[@click=app.quit]x[/]"), Place("group", "\x1b]0;\udcff"),
+    Place("records", "[/red]"), Place("tail", "[@click=app.quit]x[/]"),
+    Place("record", "[/red] 0:1"), Place("log"),
     Place("clients"), Place("quotas"),
     Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
     Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),

@@ -2,8 +2,10 @@
 cannot. Skipped without its jars."""
 
 import re
+import time
 
 import pytest
+from confluent_kafka import Producer
 
 import penstock
 from benchmarks import kafka
@@ -23,9 +25,38 @@ def node(tmp_path_factory):
     with kafka.Kafka(tmp_path_factory.mktemp("kafka") / "data", heap="512m") as running:
         run = typing(running.bootstrap)
         run("topic", "create", "far", "-p", "2")
+        run("topic", "create", "far.moves", "-p", "1")
         run("produce", "far", "-p", "1", stdin="".join(f"{n}\n" for n in range(50)))
         run("consume", "far", "-g", "far.readers", "-n", "20")
         yield running
+
+
+def test_records_of_transactions_are_found_and_what_is_held_back_is_told(node):
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "far.moves"})
+    producer.init_transactions(30)
+    ends = (producer.commit_transaction, producer.abort_transaction, lambda: None)
+    for begin, end in zip((0, 10, 20), ends, strict=True):
+        producer.begin_transaction()
+        for n in range(begin, begin + 10):
+            producer.produce("far.moves", b"%d" % n)
+        producer.flush(30)
+        end()
+
+    async def act(seat):
+        await seat.sees("all looked at", "found 10 in", "10 offsets lie behind")
+        await seat.press("G", "enter")
+        await seat.sees("CreateTime", "of a transaction", "Producer", "epoch 0")
+        producer.abort_transaction()
+        await seat.press("escape", "o", "ctrl+u")
+        await seat.type("start")
+        await seat.press("enter")
+        await seat.sees("all looked at", "found 10 in")
+        await seat.misses("offsets lie behind")
+
+    sit(node.bootstrap, act, first=Place("records", "far.moves"))
+    later = f"e@{time.time_ns() // 10**6 + 10**6}"
+    done = typing(node.bootstrap)("consume", "far.moves", "-o", later)
+    assert done.stdout.split() == [str(n) for n in range(10)], "marks at the end are no records"
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -40,6 +71,10 @@ def test_apache_kafka_is_shown_with_what_it_can_answer(node, size):
         await seat.sees("retention policy to use on log segments", "cleanup.policy")
         await seat.until(lambda: re.search(r" 1 +0 +50 +50 +1", seat.text()), "its offsets")
         assert "<a href" not in seat.text()
+        await seat.press("b")
+        await seat.sees("all looked at", "found 50 in 50 records")
+        await seat.press("enter")
+        await seat.sees("CreateTime", "Batch", "compression none")
         await seat.press("3", "enter")
         await seat.sees("far.readers", "lag 30")
 

@@ -1,0 +1,1 @@
+"""Records: browse, tail, one record, export."""

@@ -1,0 +1,273 @@
+"""Records of a topic: a search that runs by itself, or the tail; one box says where, one what."""
+
+import time
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.widgets import Input
+
+from console.model.failure import Failure
+from console.model.records.export import Export
+from console.model.records.filter_text import GRAMMAR as FILTERS
+from console.model.records.found import Found
+from console.model.records.running import DONE, FAILED, PLANNING, STOPPED, Running
+from console.model.records.seeking import GRAMMAR as SEEKS
+from console.model.records.seeking import parse_seek
+from console.screens import lines
+from console.screens.actions import IN_RECORDS, bindings
+from console.screens.places import RECORD, RECORDS, TAIL, Place
+from console.screens.records.asked import Asked
+from console.screens.records.cells import COLUMNS, by, cells
+from console.screens.records.export_screen import ExportScreen
+from console.screens.records.progress import exported, searched, tailed
+from console.screens.rows import Rows
+from console.screens.view import Part, View, Words
+
+_LOOK_S: Final = 0.1
+_KEPT: Final = 10_000
+_TAIL_KEPT: Final = 2_000
+"""Records that are listed at most; older ones leave the list, and that is said."""
+
+
+class Box(Input):
+    """Where a seek or a filter is typed; Enter searches."""
+
+    DEFAULT_CSS = """
+    Box { border: none; height: 1; padding: 0; background: $surface; }
+    """
+
+
+class RecordsView(View):
+    """The search, or the tail. What was typed is kept for the topic as long as the console runs."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(IN_RECORDS)
+    DEFAULT_CSS = """
+    RecordsView .boxes { height: 1; padding: 0 1; }
+    RecordsView .boxes Words { width: auto; color: $text-muted; }
+    RecordsView #seek { width: 1fr; }
+    RecordsView #keep { width: 2fr; }
+    RecordsView .told { height: auto; max-height: 3; padding: 0 1; }
+    """
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(classes="boxes"):
+            yield Words(name="from")
+            yield Box(id="seek", compact=True, placeholder=SEEKS, disabled=self._follows)
+            yield Words(name="only")
+            yield Box(id="keep", compact=True, placeholder=FILTERS)
+        yield Words(name="progress", classes="told")
+        yield Rows(COLUMNS, name="records", empty="")
+
+    def on_mount(self) -> None:
+        """Begin with what was typed the last time."""
+        self._rows: list[Found] = []
+        self._dropped = 0
+        self._wrong: Failure | None = None
+        self._export: Export | None = None
+        self._at_work: Running | None = None
+        self._seen: object = None
+        asked = self._asked
+        self.query_one("#from", Words).say("tail " if self._follows else "o From ")
+        self.query_one("#only", Words).say("  / Filter ")
+        self.query_one("#seek", Box).value = "end" if self._follows else asked.seek
+        self.query_one("#keep", Box).value = asked.keep
+        self._search()
+        self.set_interval(_LOOK_S, self._look)
+
+    def on_unmount(self) -> None:
+        """Nobody waits for it any more."""
+        self._stop()
+
+    @property
+    def _follows(self) -> bool:
+        return self.place.kind == TAIL
+
+    @property
+    def _asked(self) -> Asked:
+        return self.world.asked_records.setdefault(self.place.name, Asked())
+
+    # Searching ----------------------------------------------------------------------------------
+
+    def _search(self) -> None:
+        seek, keep = self.query_one("#seek", Box).value, self.query_one("#keep", Box).value
+        self._stop()
+        try:
+            parse_seek(seek, time.time_ns() // 1_000_000)
+            running = Running(self.world.link, self.place.name, seek, keep, follows=self._follows)
+        except Failure as wrong:
+            self._wrong = wrong
+            self.paint()
+            return
+        self._wrong = None
+        before = self._asked
+        self.world.asked_records[self.place.name] = Asked(
+            before.seek if self._follows else seek, keep
+        )
+        self._rows, self._dropped = [], 0
+        self._at_work = running
+        running.start()
+        self.paint()
+
+    def _stop(self) -> None:
+        if self._at_work is not None:
+            self._at_work.stop()
+
+    def _look(self) -> None:
+        """What has come since the last look."""
+        running, export = self._at_work, self._export
+        if running is None or not self.is_ready:
+            return
+        found = running.take()
+        if found:
+            self._rows += found
+            if not self._follows:
+                self._rows.sort(key=lambda one: one.order)
+            gone = len(self._rows) - (_TAIL_KEPT if self._follows else _KEPT)
+            if gone > 0:
+                del self._rows[:gone]
+                self._dropped += gone
+        seen = (
+            running.state, running.progress, running.skipped, running.passed,
+            export.progress if export is not None else None,
+            export.is_over if export is not None else None,
+            running.is_running and int(time.monotonic()),
+        )  # fmt: skip
+        if (found or seen != self._seen) and self.display:
+            self._seen = seen
+            self.paint()
+
+    def paint(self) -> None:
+        running = self._at_work
+        if not self.is_ready or (running is None and self._wrong is None):
+            return
+        self.query_one("#progress", Words).say(*self._told())
+        rows = self.query_one("#records", Rows)
+        follows = self._follows and rows.at_end
+        known = {one.name: one for one in self._rows}
+        decoders = self.world.decoders
+        rows.show(
+            list(known), lambda key: cells(known[key], decoders), lambda key, n: by(known[key], n),
+            empty=self._empty(),
+        )  # fmt: skip
+        if follows:
+            rows.action_end(True)
+
+    def _told(self) -> list[Part]:
+        if self._wrong is not None:
+            return [(f"✗ {self._wrong.message}", "bold red"), f"  → {self._wrong.hint}"]
+        running = self._at_work
+        assert running is not None
+        if self._export is not None and not self._export.is_over:
+            return exported(self._export)
+        parts = tailed(running) if self._follows else searched(running)
+        if self._dropped:
+            parts.append((f"  the first {self._dropped:,} have left the list", "yellow"))
+        return parts + (exported(self._export) if self._export is not None else [])
+
+    def _empty(self) -> str:
+        running = self._at_work
+        if self._wrong is not None or running is None or running.state in (PLANNING, FAILED):
+            return ""
+        if self._follows:
+            return "nothing has come yet"
+        return (
+            "nothing is there"
+            if running.state == DONE and not running.filter.text
+            else (
+                "nothing was found" if running.state in (DONE, STOPPED) else "nothing was found yet"
+            )
+        )
+
+    # Keys ---------------------------------------------------------------------------------------
+
+    def filter_box(self) -> Input | None:
+        return self.query_one("#keep", Box)
+
+    def action_seek(self) -> None:
+        """Type where to look; a tail is at its end."""
+        box = self.query_one("#keep" if self._follows else "#seek", Box)
+        box.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Nothing is searched while it is typed."""
+        event.stop()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Search for what was typed, from the beginning."""
+        event.stop()
+        self._search()
+        if self._wrong is None:
+            self.query_one("#records", Rows).focus()
+
+    def escape(self) -> bool:
+        """Out of a box, else an export or a search ends; with nothing of it there is nothing to
+        do."""
+        if isinstance(self.app.focused, Box):
+            self.query_one("#records", Rows).focus()
+        elif self._export is not None and not self._export.is_over:
+            self._export.cancel()
+        elif self._at_work is not None and self._at_work.is_running and not self._follows:
+            self._at_work.stop()
+        else:
+            return False
+        return True
+
+    def pause(self) -> bool:
+        """A search or a tail stands still, or goes on where it was."""
+        if self._at_work is not None:
+            if self._at_work.is_running:
+                self._at_work.stop()
+            else:
+                self._at_work.start()
+        return True
+
+    def action_more(self) -> None:
+        """Go on from where the search has stopped."""
+        if self._at_work is not None:
+            self._at_work.start()
+        self.paint()
+
+    def action_tail(self) -> None:
+        """The end of the topic: of a paused tail, what has come meanwhile is passed over."""
+        if not self._follows:
+            self.post_message(self.Go(Place(TAIL, self.place.name)))
+        elif self._at_work is not None and not self._at_work.is_running:
+            self._at_work.go_to_the_end()
+            self._at_work.start()
+
+    def action_browse(self) -> None:
+        """Look at what is there already."""
+        self.post_message(self.Go(Place(RECORDS, self.place.name)))
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """One record, whole."""
+        event.stop()
+        self.post_message(self.Go(Place(RECORD, f"{self.place.name} {event.key}")))
+
+    # Export -------------------------------------------------------------------------------------
+
+    def action_export(self) -> None:
+        """Say to which file."""
+        running = self._at_work
+        if running is None or not running.spans():
+            self.notify("there is nothing to export yet", markup=False)
+        elif self._export is not None and not self._export.is_over:
+            self.notify("an export is running: Esc ends it", markup=False)
+        else:
+            self.app.push_screen(ExportScreen(running, self.world.link), self._begin)
+
+    def _begin(self, export: Export | None) -> None:
+        if export is not None:
+            self._export = export
+            export.start()
+
+    def line(self) -> str:
+        topic, asked = lines.quoted(self.place.name), self._asked
+        where = "end" if self._follows else asked.seek
+        words = f"penstock consume {topic} -o {lines.quoted(where or 'start')}"
+        words += "" if self._follows else " -e"
+        if asked.keep:
+            words += f" --filter {lines.quoted(asked.keep)}"
+        return lines.asking(words, self.world.link.bootstrap)

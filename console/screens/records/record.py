@@ -1,0 +1,94 @@
+"""One record, whole: what is known of it, key, headers and value, decoded or as bytes."""
+
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from console.model.records.leaf import Leaf
+from console.screens.actions import IN_RECORD, bindings
+from console.screens.places import RECORDS, TAIL, Place, record_of
+from console.screens.rows import Cell, Column, Rows
+from console.screens.view import View, Words
+
+if TYPE_CHECKING:
+    from console.screens.app import ConsoleApp
+
+_COLUMNS: Final = (Column("", 0),)
+
+
+class RecordView(View):
+    """Lines of a record; only those that are seen are drawn."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(IN_RECORD)
+
+    def compose(self) -> ComposeResult:
+        yield Words(name="summary", classes="summary")
+        yield Rows(_COLUMNS, name="record", opens=False)
+
+    def on_mount(self) -> None:
+        """Decoded at first, long lines wrapped."""
+        self._digits = False
+        self._wraps = True
+        self._painted: object = None
+
+    def action_form(self) -> None:
+        """Decoded, or as bytes."""
+        self._digits = not self._digits
+        self.paint()
+
+    def action_wrap(self) -> None:
+        """Long lines go on below, or are cut."""
+        self._wraps = not self._wraps
+        self.paint()
+
+    def on_resize(self) -> None:
+        """Lines are as wide as the screen is."""
+        if self.is_ready:
+            self.paint()
+
+    def paint(self) -> None:
+        leaf = self.world.main(self.place).shown.value
+        rows = self.query_one("#record", Rows)
+        if leaf is None:
+            rows.show([], lambda key: (key,), empty=self.waiting())
+            return
+        assert isinstance(leaf, Leaf)
+        width = max(8, rows.size.width - 1)
+        painted = (leaf, self._digits, self._wraps, width)
+        if painted == self._painted:
+            return
+        self._painted = painted
+        form = "bytes" if self._digits else "decoded"
+        self.query_one("#summary", Words).say(
+            (self.place.name, "bold"), (f"  {form}: v changes it, w wraps", "dim")
+        )
+        told = _lines(leaf, self._digits, width, wraps=self._wraps)
+        rows.show(list(map(str, range(len(told)))), lambda key: (told[int(key)],))
+
+    def escape(self) -> bool:
+        """To the list, or the tail, that led here."""
+        console = cast("ConsoleApp", self.app)
+        came = console.history.before
+        if came is None or came.kind not in (RECORDS, TAIL):
+            return False
+        console.call_later(console.action_back)
+        return True
+
+    def action_browse(self) -> None:
+        """The records around it."""
+        self.post_message(self.Go(Place(RECORDS, record_of(self.place)[0])))
+
+
+def _lines(leaf: Leaf, digits: bool, width: int, *, wraps: bool) -> list[Cell]:
+    found: list[Cell] = [(f"{name:<13} {what}", "dim") for name, what in leaf.facts]
+    for part in leaf.digits if digits else leaf.decoded:
+        found += ["", (part.title, "chart")]
+        for line in part.lines:
+            if not wraps or len(line) <= width // 2:
+                found.append(line[: width * 2])  # the table cuts it where it ends, and says so
+                continue
+            # A letter may be two cells wide: who has such letters wraps at half of the width.
+            size = width if line.isascii() else width // 2
+            found += [line[at : at + size] for at in range(0, len(line), size)]
+    return found

@@ -1,0 +1,51 @@
+"""`penstock consume` with places, ranges and filters, as scripts use it."""
+
+import csv
+import io
+import json
+
+import pytest
+
+MOST = (1 << 63) - 1
+
+
+@pytest.fixture(scope="module")
+def topic(run):
+    run("topic", "create", "filtered", "-p", "2")
+    for partition in (0, 1):
+        lines = "".join(f'k{n},{{"n": {n}, "big": {MOST - n}}}\n' for n in range(10))
+        run("produce", "filtered", "-p", str(partition), "-f", "%k,%v\\n", stdin=lines)
+    return "filtered"
+
+
+def test_ranges_and_filters_say_what_is_printed(run, topic):
+    def numbers(*words):
+        done = run("consume", topic, "-e", *words)
+        return sorted(json.loads(line)["n"] for line in done.stdout.splitlines())
+
+    assert numbers("-o", "0:2..5 1:-2") == [2, 3, 4, 8, 9]
+    assert numbers("--filter", f"$.big = {MOST - 3} partition:1") == [3]
+    assert numbers("--filter", "key:/^k[78]$/ !$.n = 8") == [7, 7]
+    assert numbers("-p", "0", "-o", "..2") == [0, 1]
+    assert numbers("-n", "1", "--filter", "$.n >= 4 partition:0") == [4]
+
+
+def test_csv_loses_nothing(run, topic):
+    run("produce", topic, "-k", "bin", "-p", "0", stdin='a "quoted", one\n')
+    done = run("consume", topic, "-e", "--csv", "--filter", "key:bin")
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert (row["key"], row["key_form"], row["value_form"]) == ("bin", "text", "text")
+    assert row["value"] == 'a "quoted", one'
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-o", "5 6"), "'6' is not a place to look at"),
+        (("--filter", "bob /(/"), "the filter, character 5: not an expression of RE2"),
+        (("-f", "%v", "--csv"), "one of them"),
+        (("-g", "g", "--filter", "x"), "the group says what is read"),
+    ],
+)  # fmt: skip
+def test_what_is_no_place_or_filter_is_refused(run, topic, words, told):
+    assert told in run("consume", topic, "-e", *words, code=2).stderr
