@@ -66,4 +66,4 @@ def _shard(group):
     found = 0
     for letter in group:
         found = (31 * found + ord(letter)) & 0xFFFFFFFF
-    return (found & 0x7FFFFFFF) % 50
+    return min(found, (1 << 32) - found) % 50

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.base.errors import MalformedRequest
+from appliance.coordinators.groups.offset_records import key_bytes, value_bytes
 from appliance.coordinators.groups.records import (
     RECORDS,
     OffsetCommitKey,
@@ -198,9 +199,9 @@ def test_a_commit_is_recorded_as_its_schema_says(
         offset=offset, leader_epoch=epoch, metadata=metadata, commit_timestamp=time,
         topic_id=topic_id,
     )  # fmt: skip
-    assert key.encode() == encode_key(key)
-    assert value.encode() == encode_value(value, 4)
-    assert RECORDS.decode(key.encode(), value.encode()) == (key, value)
+    assert key_bytes(key) == encode_key(key)
+    assert value_bytes(value) == encode_value(value, 4)
+    assert RECORDS.decode(key_bytes(key), value_bytes(value)) == (key, value)
 
 
 LENGTHS = st.sampled_from([0, 1, 62, 63, 64, 127, 128, 8191, 8192, 9000])

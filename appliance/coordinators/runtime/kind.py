@@ -7,13 +7,15 @@ FindCoordinator and the I/O process (which topic, which requests, which shard).
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import InternalTopic
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.shard import Shard, Values
 from appliance.metadata.image import MetadataImage
+
+_LARGEST: Final = (1 << 31) - 1
 
 Part = tuple[int, bytes]
 """A partition, and the encoded body of what it is asked."""
@@ -57,9 +59,12 @@ class Kind(ABC):
 
 @lru_cache(maxsize=1 << 11)  # clients choose the keys, of up to 32 KB each
 def partition_of(key: str, partitions: int) -> int:
-    """Kafka's rule: the 31 low bits of Java's String.hashCode (UTF-16 units) modulo the count."""
+    """Kafka's rule: Java's String.hashCode (of UTF-16 units) without its sign, modulo the count; of
+    the one that has no positive counterpart 0."""
     value = 0
     encoded = key.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(encoded), 2):
         value = (value * 31 + (encoded[at] << 8 | encoded[at + 1])) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % partitions
+    if value > _LARGEST:
+        value = -value & _LARGEST
+    return value % partitions

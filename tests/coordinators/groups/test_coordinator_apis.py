@@ -250,9 +250,13 @@ def test_groups_are_spread_as_kafka_spreads_them(group: str, hashed: int) -> Non
     assert partition_of(group, 50) == hashed % 50
 
 
-def test_a_negative_hash_loses_its_sign_bit() -> None:
-    """Java: "polygenelubricants".hashCode() is -2147483648."""
+def test_a_negative_hash_loses_its_sign() -> None:
+    """Java: "polygenelubricants".hashCode() is -2147483648, which Kafka takes as 0; "second", with
+    -906279820, was in partition 20 of 50 of Apache Kafka 4.3.1."""
     assert partition_of("polygenelubricants", 50) == 0
+    assert partition_of("polygenelubricants", 7) == 0
+    assert partition_of("second", 1 << 31) == 906_279_820
+    assert partition_of("second", 50) == 20
 
 
 def request(api: int, version: int, **fields):
