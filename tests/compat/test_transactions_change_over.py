@@ -1,5 +1,5 @@
 """Readers with READ_COMMITTED get from us what they got from Apache Kafka, of a folder that Kafka
-wrote."""
+wrote, and groups the offsets that they had."""
 
 import shutil
 
@@ -32,11 +32,13 @@ def test_aborted_and_open_transactions_are_not_seen(tmp_path):
     with node:
         write(node.bootstrap)
         theirs = read_all(node.bootstrap)
+        offsets = committed(node.bootstrap)
     assert theirs["crossed", "read_uncommitted"] != theirs["crossed", "read_committed"]
     assert theirs["open", "read_committed"] == ([0], 2)
     shutil.copytree(tmp_path / "kafka" / "logs", tmp_path / "ours")
     with Broker(tmp_path / "ours") as broker:
         assert read_all(broker.bootstrap) == theirs
+        assert committed(broker.bootstrap) == offsets == [5, 6, -1001]
 
     assert transactions(tmp_path / "kafka" / "logs") == {
         "0": ("CompleteCommit", frozenset()),
@@ -111,6 +113,7 @@ def write(bootstrap):
     ]
     for producer in producers:
         producer.init_transactions(LIMIT_S)
+    write_offsets(bootstrap, producers[0])
     left = producers.pop()
     for turn in range(2):
         left.begin_transaction()
@@ -127,6 +130,34 @@ def write(bootstrap):
             producer.flush(LIMIT_S)
             end = producer.commit_transaction if (turn + number) % 3 else producer.abort_transaction
             end(LIMIT_S)
+
+
+def write_offsets(bootstrap, producer):
+    """Of three groups: one whose second transaction is aborted, one that commits plainly after
+    its transaction, one that has nothing but an aborted transaction."""
+    for group, offset, end in (
+        ("first", 5, producer.commit_transaction),
+        ("first", 9, producer.abort_transaction),
+        ("second", 9, producer.commit_transaction),
+        ("third", 9, producer.abort_transaction),
+    ):
+        with_group = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+        producer.begin_transaction()
+        place = [TopicPartition("crossed", 0, offset)]
+        producer.send_offsets_to_transaction(place, with_group.consumer_group_metadata(), LIMIT_S)
+        end(LIMIT_S)
+        if group == "second":
+            with_group.commit(offsets=[TopicPartition("crossed", 0, 6)], asynchronous=False)
+        with_group.close()
+
+
+def committed(bootstrap):
+    found = []
+    for group in ("first", "second", "third"):
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+        found += consumer.committed([TopicPartition("crossed", 0)], LIMIT_S)
+        consumer.close()
+    return [one.offset for one in found]
 
 
 def read(bootstrap, topic, level):

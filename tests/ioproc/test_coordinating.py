@@ -27,6 +27,8 @@ from appliance.ring.messages import COORDINATE, Message
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
 from appliance.shell.log import INFO
 from appliance.wire import kraft_records as kraft
+from appliance.wire import markers
+from appliance.wire.batch import NewRecord, build_batch, iter_records, read_header
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request
 from tests.callers import caller
@@ -246,6 +248,62 @@ def test_a_restart_finds_what_was_committed(tmp_path):
     again = Groups(tmp_path, open_log=True)
     again.load()
     assert [again.committed(f"g{n}") for n in range(3)] == [[297], [298], [299]]
+
+
+def test_offsets_of_a_transaction_count_when_it_is_committed(tmp_path):
+    """As a folder has them that Apache Kafka wrote."""
+    world = Groups(tmp_path)
+    world.commit(7, group="a")
+    world.turn()
+    key, value = next(iter_records(stored_of(world)))[2:4]
+
+    def put(producer, group, offset):
+        moved = value.replace((7).to_bytes(8, "big"), offset.to_bytes(8, "big"), 1)
+        named = key.replace(b"\0\1a", b"\0\1" + group.encode(), 1)
+        own(world, [NewRecord(0, named, moved)], producer)
+
+    def end(producer, *, committed):
+        append(world, markers.build(producer, 0, markers.Marker(committed, 0), 0))
+
+    put(1, "a", 8)
+    put(2, "b", 9)
+    end(2, committed=True)
+    end(1, committed=False)
+    put(1, "b", 10)  # its marker never comes
+    put(2, "c", 11)
+    put(3, "c", 12)
+    end(3, committed=True)
+    end(2, committed=True)
+    world.log.sync_now()
+    world.log.close()
+    again = Groups(tmp_path, open_log=True)
+    again.load()
+    assert [again.committed(group) for group in "abc"] == [[7], [9], [12]]
+
+
+def stored_of(world):
+    world.threads.run_all()
+    world.turn()
+    segment, position, length, _ = world.log.locate(0, 1 << 20, 1 << 20)
+    file = world.disk.open(f"{world.log.path}/{segment:020d}.log")
+    data = file.pread(length, position)
+    file.close()
+    return data
+
+
+def own(world, records, producer):
+    append(
+        world,
+        build_batch(
+            records, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True
+        ),
+    )
+
+
+def append(world, batch):
+    data = bytearray(batch)
+    world.log.stage(memoryview(data), read_header(data), 0, NOW_MS)
+    world.log.commit()
 
 
 @pytest.mark.interpreted("sets a constant of host.py")

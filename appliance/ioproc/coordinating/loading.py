@@ -1,7 +1,8 @@
 """Read a coordinator's partition from its beginning, in slices, while others are served.
 
-Invariant: every record up to the high watermark comes once and in order; the generator ends when
-that is the log end. Called by `host`, a slice a turn.
+Invariant: every record up to the high watermark comes once and in order, those of a transaction
+with the marker that commits it; the generator ends when that is the log end. Called by `host`, a
+slice a turn.
 """
 
 from collections import deque
@@ -11,10 +12,12 @@ from typing import Final, NamedTuple
 
 from appliance.base.disk import File
 from appliance.base.errors import PeerError, StorageFailed
+from appliance.coordinators.runtime.pending import Found, Pending
 from appliance.ioproc.coordinating.led import Led
 from appliance.ioproc.partition import Partition
 from appliance.logstore.files import LOG, stem
-from appliance.wire.batch_header import HEADER_SIZE, read_header
+from appliance.wire import markers
+from appliance.wire.batch_header import HEADER_SIZE, BatchHeader, read_header
 from appliance.wire.records import iter_records
 
 CHUNK: Final = 256 << 10
@@ -29,6 +32,7 @@ def load(partition: Partition, replay: Replay) -> Iterator[None]:
     Raises StorageFailed, and PeerError for a batch that cannot be opened.
     """
     log = partition.log
+    replayed = _Replayed(replay)
     offset = log.log_start_offset
     at, file = (-1, -1), None
     try:
@@ -42,7 +46,7 @@ def load(partition: Partition, replay: Replay) -> Iterator[None]:
                 if file is not None:
                     file.close()
                 at, file = (segment, log.layout), log.disk.open(stem(log.path, segment) + LOG)
-            for after in _batches(file, position, length, replay):
+            for after in _batches(file, position, length, replayed):
                 offset = after
                 yield
     finally:
@@ -50,7 +54,36 @@ def load(partition: Partition, replay: Replay) -> Iterator[None]:
             file.close()
 
 
-def _batches(file: File, position: int, length: int, replay: Replay) -> Iterator[int]:
+class _Replayed:
+    """What counts of the batches that come. An open transaction waits for its marker."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._pending = Pending()
+
+    def take(self, header: BatchHeader, batch: memoryview) -> None:
+        """The next batch."""
+        if header.is_control:
+            marker = markers.read(batch)
+            if marker is not None:
+                ended = self._pending.end(header.producer_id, committed=marker.committed)
+                for record in ended:
+                    self._one(record)
+            return
+        for offset, _, key, value, _ in iter_records(batch):
+            if header.is_transactional:
+                self._pending.hold(header.producer_id, (offset, key, value))
+            else:
+                if self._pending:
+                    self._pending.counts(offset, key)
+                self._one((offset, key, value))
+
+    def _one(self, record: Found) -> None:
+        offset, key, value = record
+        self._replay(key, value, offset)
+
+
+def _batches(file: File, position: int, length: int, replayed: _Replayed) -> Iterator[int]:
     """Replay the whole batches of a piece of a segment; gives the offset behind each of them."""
     data = memoryview(file.pread(length, position))
     at = 0
@@ -58,9 +91,7 @@ def _batches(file: File, position: int, length: int, replay: Replay) -> Iterator
         header = read_header(data, at)
         if at + header.size > len(data):
             break
-        if not header.is_control:
-            for record in iter_records(data[at : at + header.size]):
-                replay(record.key, record.value, record.offset)
+        replayed.take(header, data[at : at + header.size])
         at += header.size
         yield header.last_offset + 1
     assert at, "the first batch of a range is whole"
