@@ -27,6 +27,11 @@ from appliance.ring.process_table import ProcessTable
 
 _MINUTE_MS: Final = MINUTE * 1000
 _NOTHING: Final = (0,) * histogram.BUCKETS
+_NEVER: Final = -1
+_BLOCK: Final = 32  # rows that are compared at once
+_FEW: Final = 4096
+"""Of so many partitions sizes are summed up with each second in which one has changed, of more with
+each minute."""
 
 Counts = tuple[int, ...]
 
@@ -66,52 +71,82 @@ class Flow(NamedTuple):
 
 
 class Flows:
-    """What went through each topic since the look before."""
+    """What went through each topic since the look before. moved: whether any row was written."""
 
     def __init__(self, table: PartitionTable) -> None:
         self._table = table
-        self._holders: list[int] = []
+        self._given = -1
         self._topics: list[TopicId] = []
-        self._before: list[list[int]] = [[] for _ in Flow._fields]
+        self._holders: list[int] = []
+        self._versions: list[int] = []
+        self._served = [b"" for _ in table.served]
+        self._before: dict[int, Flow] = {}  # rows that ever had any
+        self.moved = False
         self.look()
 
     def look(self) -> dict[TopicId, Flow]:
-        """Those with any traffic."""
+        """Those with any traffic. A row's version moves with each write of its home, so the others
+        are not read."""
         table = self._table
-        self._follow(table.holders())
-        now = [
-            table.column(columns.BYTES_IN),
-            table.served_column(columns.BYTES_OUT),
-            table.column(columns.RECORDS_IN),
-            table.column(columns.BATCHES_IN),
-            table.served_column(columns.FETCHES),
-        ]
-        before, self._before = self._before, now
+        if table.given != self._given:
+            self._follow()
+        versions = table.column(columns.VERSION)
+        written = _differ(self._versions, versions)
+        self._versions, self.moved = versions, bool(written)
         found: dict[TopicId, Flow] = {}
-        if now == before:
-            return found
-        moved = {row for old, new in zip(before, now, strict=True) for row in _differ(old, new)}
-        for row in moved:
-            flow = Flow(*(new[row] - old[row] for old, new in zip(before, now, strict=True)))
-            topic_id = self._topics[row]
-            known = found.get(topic_id)
-            found[topic_id] = flow if known is None else known.plus(flow)
+        for row in set(written).union(self._read()):
+            now = self._row(row)
+            before = self._before.get(row, Flow())
+            if now != before:
+                self._before[row] = now
+                flow = Flow(*(new - old for new, old in zip(now, before, strict=True)))
+                topic_id = self._topics[row]
+                known = found.get(topic_id)
+                found[topic_id] = flow if known is None else known.plus(flow)
         return found
 
-    def _follow(self, holders: list[int]) -> None:
+    def _row(self, row: int) -> Flow:
+        table = self._table
+        at = row * columns.COLUMNS
+        state = table.state
+        fetches, bytes_out = table.served_of(row)
+        return Flow(
+            state[at + columns.BYTES_IN],
+            bytes_out,
+            state[at + columns.RECORDS_IN],
+            state[at + columns.BATCHES_IN],
+            fetches,
+        )
+
+    def _read(self) -> set[int]:
+        """Rows of which somebody was given something, and perhaps their neighbours."""
+        found: set[int] = set()
+        rows, width = len(self._versions), columns.SERVED_COLUMNS * 8
+        for netproc, part in enumerate(self._table.served):
+            old, new = self._served[netproc], part[: rows * columns.SERVED_COLUMNS].tobytes()
+            self._served[netproc] = new
+            if old != new:
+                for first in range(0, rows, _BLOCK):
+                    last = min(first + _BLOCK, rows)
+                    if old[first * width : last * width] != new[first * width : last * width]:
+                        found.update(range(first, last))
+        return found
+
+    def _follow(self) -> None:
         """Rows that were given to other partitions count from zero on."""
-        if holders == self._holders:
-            return
+        table = self._table
+        self._given = table.given
+        holders = table.holders()
         known = len(self._holders)
-        fresh = _differ(self._holders, holders[:known])
+        same = zip(self._holders, holders[:known], strict=True)
+        fresh = [row for row, (old, new) in enumerate(same) if old | 1 != new | 1]
         fresh += range(known, len(holders))
-        for column in self._before:
-            column += [0] * (len(holders) - known)
         self._topics += [TopicId(b"")] * (len(holders) - known)
+        self._versions += [_NEVER] * (len(holders) - known)
         for row in fresh:
-            self._topics[row] = self._table.topic_of(row)
-            for column in self._before:
-                column[row] = 0
+            self._topics[row] = table.topic_of(row)
+            self._versions[row] = _NEVER
+            self._before.pop(row, None)
         self._holders = holders
 
 
@@ -185,8 +220,8 @@ class Sampler:
         self._clients = ClientWatch(tables.clients)
         self._second = _Since(SECOND, tables, now_ms)
         self._minute = _Since(MINUTE, tables, now_ms)
-        self._sizes: list[list[int]] = []
         self._logs: list[int] = []  # bytes of those in each folder
+        self._summed = False
         self._in_minute = at_ms // _MINUTE_MS
         for since in (self._second, self._minute):
             self._processes(since, 1000)
@@ -222,7 +257,7 @@ class Sampler:
     ) -> Step:
         span_ms = max(now_ms - since.began_ms, 1)
         apis = since.answers.look()
-        size_bytes, disks = self._disks()
+        size_bytes, disks = self._disks(since.step == MINUTE)
         whole = Flow()
         topics: defaultdict[str, Traffic] = defaultdict(Traffic)
         for topic_id, flow in since.flows.items():
@@ -278,18 +313,20 @@ class Sampler:
             )
         return found
 
-    def _disks(self) -> tuple[int, list[Disk]]:
+    def _disks(self, minute: bool) -> tuple[int, list[Disk]]:
         """(bytes of all logs, each folder)."""
         table = self._tables.partitions
         outside = self._outside.disks()
-        sizes = [
-            table.column(columns.SIZE_BYTES), table.column(columns.DIRECTORY), table.holders(),
-        ]  # fmt: skip
-        if sizes != self._sizes or len(outside) != len(self._logs):
-            self._sizes, self._logs = sizes, [0] * len(outside)
-            for size, folder, used in zip(*sizes, strict=True):
-                if size and used & 1 and folder < len(outside):
-                    self._logs[folder] += size
+        if self._flows.moved:
+            self._summed = False
+        few = minute or table.row_count <= _FEW
+        if (few and not self._summed) or len(outside) != len(self._logs):
+            logs = [0] * len(outside)
+            sizes, folders = table.column(columns.SIZE_BYTES), table.column(columns.DIRECTORY)
+            for size, folder, used in zip(sizes, folders, table.holders(), strict=True):
+                if size and used & 1 and folder < len(logs):
+                    logs[folder] += size
+            self._logs, self._summed = logs, True
         logs = self._logs
         found = [
             Disk(n, total, free, used)

@@ -278,12 +278,6 @@ class PartitionTable:
         rows: list[int] = self.state[column : self.row_count * COLUMNS : COLUMNS].tolist()
         return rows
 
-    def served_column(self, column: int) -> list[int]:
-        """FETCHES or BYTES_OUT of every row below `row_count`, of all netprocs together."""
-        end = self.row_count * SERVED_COLUMNS
-        parts = [part[column:end:SERVED_COLUMNS].tolist() for part in self.served]
-        return parts[0] if len(parts) == 1 else [sum(each) for each in zip(*parts, strict=True)]
-
     def holders(self) -> list[int]:
         """Of every row below `row_count`: which partition has it, as a number that is another one
         for another partition; odd while one has it."""

@@ -44,11 +44,13 @@ class World:
 
     def append(self, handle, size, records=1):
         table = self.tables.partitions
+        table.begin(handle)
         for column, more in (
             (columns.BYTES_IN, size), (columns.RECORDS_IN, records), (columns.BATCHES_IN, 1),
             (columns.SIZE_BYTES, size),
         ):  # fmt: skip
             table.set(handle, column, table.get(handle, column) + more)
+        table.end(handle)
 
     def serve(self, netproc, handle, size):
         row = (handle & columns.ROW_MASK) * columns.SERVED_COLUMNS
