@@ -76,7 +76,7 @@ def _unread(risks: Sequence[Risk]) -> list[Notice]:
         if one.members or one.by != LOST:
             first.setdefault(one.group, one)
     return [
-        Notice(BAD if one.by == LOST else WARN, told(one), f":group {cut(one.group)}")
+        Notice(BAD if one.by == LOST else WARN, told(one), f":group {cut(one.group)}", "groups")
         for one in first.values()
     ]
 
@@ -121,10 +121,12 @@ def _jobs(sick: Sequence[Status]) -> list[Notice]:
     told = [one for one in sick if one.cause]
     if len(told) <= _NAMED:
         what = [f"job {one.job} is {one.state}: {(one.cause or '')[:_MOST]}" for one in told]
-        return [Notice(BAD, one, by.remedy or "") for one, by in zip(what, told, strict=True)]
+        return [
+            Notice(BAD, one, by.remedy or "", "jobs") for one, by in zip(what, told, strict=True)
+        ]
     names = ", ".join(one.job for one in told[:_NAMED])
     what_all = f"{len(told)} jobs do not run: {names} and {len(told) - _NAMED} more"
-    return [Notice(BAD, what_all, told[0].remedy or "")]
+    return [Notice(BAD, what_all, told[0].remedy or "", "jobs")]
 
 
 def _processes(facts: Facts) -> list[Notice]:

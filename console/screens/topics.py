@@ -1,5 +1,7 @@
 """Topics: every topic with its size and its traffic of the last minute."""
 
+import time
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -12,11 +14,12 @@ from console.screens.actions import ALL_TOPICS, bindings
 from console.screens.places import RECORDS, TAIL, TOPIC, TRASH, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
-from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
+from console.show.figures import NOT_KNOWN, age, in_bytes, short, some, spark
 
 _SPARK: Final = 12
 _WIDE: Final = 100
 _WIDER: Final = 116
+_UNKNOWN: Final = 2**62  # a time after all others, in ms
 _COLUMNS: Final = (
     Column("TOPIC", 0),
     Column("PARTS", 6, right=True),
@@ -26,6 +29,7 @@ _COLUMNS: Final = (
     Column("", _SPARK, from_width=_WIDE),
     Column("OUT/S", 8, right=True),
     Column("", _SPARK, from_width=_WIDE),
+    Column("OLDEST", 9, right=True, from_width=_WIDER),
     Column("GROUPS", 6, right=True, from_width=_WIDER),
     Column("LAG", 7, right=True, from_width=_WIDER),
     Column("REPLICAS", 8, right=True, from_width=_WIDE),
@@ -46,9 +50,11 @@ class TopicsView(View):
     def paint(self) -> None:
         facts = self.world.facts.shown.value
         if facts is not None and not self.world.is_foreign:
-            found = facts.topics
+            found, oldest = facts.topics, self.world.oldest.shown.value or {}
             self._paint(
-                list(found), lambda name: _local(name, facts), lambda n, c: _by(n, facts, c)
+                list(found),
+                lambda name: _local(name, facts, oldest),
+                lambda n, c: _by(n, facts, oldest, c),
             )
             return
         seen = self.world.topics.shown.value
@@ -118,7 +124,7 @@ class TopicsView(View):
         self.post_message(self.Go(Place(TRASH)))
 
 
-def _local(name: str, facts: Facts) -> tuple[Cell, ...]:
+def _local(name: str, facts: Facts, oldest: Mapping[str, int]) -> tuple[Cell, ...]:
     one = facts.topics[name]
     past = facts.of_topics.get(name, ())
     groups, behind = _readers(name, facts)
@@ -131,6 +137,7 @@ def _local(name: str, facts: Facts) -> tuple[Cell, ...]:
         (spark([each[0] for each in past], _SPARK), "chart"),
         _rate(one.out_mb_s),
         (spark([each[1] for each in past], _SPARK), "chart"),
+        _age(oldest.get(name)),
         str(groups) if groups else ("0", "dim"),
         (short(behind), "warn" if behind else "") if groups else (NOT_KNOWN, "dim"),
         ("1", "dim"),
@@ -142,9 +149,13 @@ def _foreign(one: Seen) -> tuple[Cell, ...]:
     lost = (f"{one.leaderless} offline", "bad") if one.leaderless else ("", "")
     none: Cell = (NOT_KNOWN, "dim")
     return (
-        one.name, str(one.partitions), none, none, none, "", none, "", none, none,
+        one.name, str(one.partitions), none, none, none, "", none, "", none, none, none,
         str(one.replicas), lost,
     )  # fmt: skip
+
+
+def _age(stamp_ms: int | None) -> Cell:
+    return (NOT_KNOWN, "dim") if stamp_ms is None else age(time.time() - stamp_ms / 1000)
 
 
 def _rate(mb_s: float) -> Cell:
@@ -156,15 +167,16 @@ def _readers(name: str, facts: Facts) -> tuple[int, int]:
     return facts.readers.get(name, (0, 0))
 
 
-def _by(name: str, facts: Facts, column: int) -> str | float:
+def _by(name: str, facts: Facts, oldest: Mapping[str, int], column: int) -> str | float:
     one = facts.topics[name]
     values: tuple[str | float, ...] = (
         one.topic, one.partitions, one.records, one.size_mb, one.in_mb_s, one.in_mb_s,
-        one.out_mb_s, one.out_mb_s, *_readers(name, facts), 1, one.offline,
+        one.out_mb_s, one.out_mb_s, _UNKNOWN - oldest.get(name, _UNKNOWN),
+        *_readers(name, facts), 1, one.offline,
     )  # fmt: skip
     return values[column]
 
 
 def _of(one: Seen, column: int) -> str | float:
-    by: dict[int, str | float] = {0: one.name, 10: one.replicas, 11: one.leaderless}
+    by: dict[int, str | float] = {0: one.name, 11: one.replicas, 12: one.leaderless}
     return by.get(column, one.partitions)

@@ -19,6 +19,7 @@ from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
 from console.model.job_preview import Preview, Previews
 from console.model.link import Link, asking
 from console.model.local import Facts, Local
+from console.model.oldest import oldest_ms
 from console.model.records import leaf
 from console.model.records.one import one as one_record
 from console.model.remembered import Memory, Remembered
@@ -102,6 +103,9 @@ class World:
         self.jobs: Source[job_watch.Jobs] = Source(
             "jobs", command("penstock job status"), self._asking(self._jobs), every_s=1
         )
+        self.oldest: Source[dict[str, int]] = Source(
+            "oldest records", "", self._asking(self._oldest), every_s=15, retry_s=15
+        )
         memory = Memory()
         self.past: Source[Remembered] = Source(
             "history", "", self._asking(lambda _: memory.look(self.data_dir)), every_s=1, retry_s=2
@@ -141,6 +145,8 @@ class World:
             found.append(self.risks)
         if self.is_foreign and here.kind in (OVERVIEW, TOPICS, JOBS, JOB):
             found.append(self.topics)
+        if here.kind == TOPICS and self.data_dir:
+            found.append(self.oldest)
         knows_jobs = bool(self._jobs_named) or self._knows_topics
         if here.kind in (OVERVIEW, JOBS, JOB) and knows_jobs:
             found.append(self.jobs)
@@ -247,6 +253,15 @@ class World:
                 return ask(self.link)
 
         return asked
+
+    def _oldest(self, link: Link) -> dict[str, int]:
+        facts = self.facts.shown.value
+        told = facts.topics.items() if facts is not None else ()
+        wanted = {
+            name: one.partitions for name, one in told if one.records and not name.startswith("__")
+        }
+        folders = disk.log_folders(link, used=False)
+        return oldest_ms([one.path for one in folders if not one.problem], wanted)
 
     def _topic(self, name: str) -> TopicSeen:
         (found,) = topics.described(self.link, [name])

@@ -1,5 +1,7 @@
 """What a console shows of an appliance's past and of who is connected: of a real one, with keys."""
 
+import time
+
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -9,6 +11,7 @@ from console.model.attention import BAD, WARN, attention
 from console.model.disk import LogFolder
 from console.model.forecast import forecast
 from console.model.history import Past, Series
+from console.model.oldest import MOST, oldest_ms
 from console.model.remembered import Remembered
 from console.screens.places import CLIENTS, LISTS, OVERVIEW, Place
 from console.show.figures import buckets
@@ -139,3 +142,17 @@ def test_a_column_is_the_mean_of_its_time():
 
 def test_places_of_the_past_are_known():
     assert Place(CLIENTS).above == Place(OVERVIEW)
+
+
+def test_the_age_of_a_topic_is_that_of_its_oldest_record(alone, wrote, tmp_path):
+    folders = [str(tmp_path), str(alone.data_dir)]
+    began_ms = (time.time() - 600) * 1000
+    found = oldest_ms(folders, {"orders": 1, "nobody": 3})
+    assert found.keys() == {"orders"} and began_ms < found["orders"] <= time.time() * 1000
+    (tmp_path / "old-1").mkdir()
+    assert oldest_ms(folders, {"old": 2}) == {}
+    (tmp_path / "old-1" / "00000000000000000000.log").write_bytes(b"")
+    head = bytes(16) + b"\2" + bytes(10) + (123).to_bytes(8, "big")
+    (tmp_path / "old-1" / "00000000000000000007.log").write_bytes(head + b"rest")
+    assert oldest_ms(folders, {"old": 2, "orders": 1})["old"] == 123
+    assert oldest_ms(folders, {"orders": 1, "old": MOST}).keys() == {"orders"}
