@@ -5,7 +5,16 @@ from random import Random
 
 import pytest
 from sim.disk import SimDisk
-from twin import TOPIC_ID, header_of, small_batch, stage, stored
+from twin import (
+    TOPIC_ID,
+    aborted,
+    header_of,
+    marker,
+    small_batch,
+    stage,
+    stored,
+    transactional,
+)
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
@@ -316,3 +325,28 @@ def test_a_refused_writeback_is_final(monkeypatch):
     for _ in range(2):
         with pytest.raises(StorageFailed):
             append(log, size=8192)
+
+
+def test_what_is_dropped_takes_its_aborted_transactions_with_it():
+    log = Log.create(
+        SimDisk(), "/t-0", TOPIC_ID, LogConfig(segment_bytes=400, retention_bytes=500), now_ms=0
+    )
+    for n in range(8):
+        stage(log, transactional(small_batch(Random(n), 0, (9, 0, n), most=1)), 0, 0)
+        stage(log, marker(9, 0, committed=n % 2 == 0), 0, 0)
+        log.commit()
+    stage(log, transactional(small_batch(Random(1), 0, (10, 0, 0), most=1)), 0, 0)
+    log.commit()
+    log.sync_now()
+    assert [one[2] for one in aborted(log)] == [3, 7, 11, 15]
+    for removal in log.retain(0, log.end_offset):
+        removal.run(log.disk)
+    assert log.log_start_offset > 3
+    left = [one for one in (3, 7, 11, 15) if one >= log.log_start_offset]
+    assert [one[2] for one in aborted(log)] == left
+    assert log.producers.open == {10: 16}
+    log.recovery_point = 0
+    log.begin_anew(100)
+    assert aborted(log) == []
+    assert log.producers.open == {}
+    assert not [name for name in log.disk.listdir("/t-0") if name.endswith(".txnindex")]
