@@ -25,7 +25,6 @@ def node(tmp_path_factory):
     with kafka.Kafka(tmp_path_factory.mktemp("kafka") / "data", heap="512m") as running:
         run = typing(running.bootstrap)
         run("topic", "create", "far", "-p", "2")
-        run("topic", "create", "far.moves", "-p", "1")
         run("produce", "far", "-p", "1", stdin="".join(f"{n}\n" for n in range(50)))
         run("consume", "far", "-g", "far.readers", "-n", "20")
         yield running
@@ -45,7 +44,7 @@ def test_records_of_transactions_are_found_and_what_is_held_back_is_told(node):
     async def act(seat):
         await seat.sees("all looked at", "found 10 in", "10 offsets lie behind")
         await seat.press("G", "enter")
-        await seat.sees("CreateTime", "of a transaction", "Producer", "epoch 0")
+        await seat.sees("CreateTime", "in a transaction", "Producer", "epoch 0")
         producer.abort_transaction()
         await seat.press("escape", "o", "ctrl+u")
         await seat.type("start")

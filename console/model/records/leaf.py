@@ -93,16 +93,16 @@ def _facts(whole: Whole) -> Iterable[tuple[str, str]]:
     if batch is None:
         yield "Batch", "not known: it is asked of a broker's leader over a plain connection"
         return
-    kind = "  of a transaction" if batch.is_transactional else ""
     yield (
         "Batch",
         (
             f"offset {batch.first} on, {batch.records} record{'s'[: batch.records != 1]},"
-            f" {batch.size:,} bytes, compression {batch.compression}{kind}"
+            f" {batch.size:,} bytes, compression {batch.compression}"
         ),
     )
     if batch.producer_id is not None:
-        yield "Producer", f"id {batch.producer_id}  epoch {batch.producer_epoch}"
+        kind = "  in a transaction" if batch.is_transactional else ""
+        yield "Producer", f"id {batch.producer_id}  epoch {batch.producer_epoch}{kind}"
 
 
 def _moment(timestamp: int) -> str:
