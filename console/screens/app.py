@@ -17,7 +17,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from console.model.failure import Failure
 from console.model.link import Link
@@ -28,9 +28,11 @@ from console.screens.clients import ClientsView
 from console.screens.group import GroupView
 from console.screens.groups import GroupsView
 from console.screens.help import HelpScreen, told
+from console.screens.inks import LIGHT as LIGHT_INKS
 from console.screens.job import JobView
 from console.screens.jobs import JobsView
 from console.screens.journal import Journal
+from console.screens.keys import Keys
 from console.screens.log import LogView
 from console.screens.overview import OverviewView
 from console.screens.palette import Everything
@@ -163,11 +165,12 @@ class ConsoleApp(App[None]):
         yield Vertical(id="body")
         yield Prompt(self.world.names)
         yield Words(name="line")
-        yield Footer(show_command_palette=False)
+        yield Keys(show_command_palette=False)
 
     async def on_mount(self) -> None:
         """Begin to ask."""
         self.theme = DARK
+        self.ansi_theme_light = LIGHT_INKS
         await self._show()
         self.set_interval(_TICK_S, self._tick)
         self._tick()

@@ -8,7 +8,7 @@ from console.model.clients import Connection
 from console.screens.places import keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
-from console.show.figures import age, in_bytes, short, some
+from console.show.figures import age, in_bytes, short, some, took
 
 FOREIGN: Final = "who is connected is known of an appliance of this host only"
 _SHORT: Final = {
@@ -77,7 +77,7 @@ def throttled(one: Connection) -> str:
     if not one.throttled_by:
         return ""
     kind = _SHORT.get(one.throttled_by, one.throttled_by)
-    return f"{one.throttled_ms / 1000:.1f} s, {kind}"
+    return f"{took(one.throttled_ms / 1000)}, {kind}"
 
 
 def _told(one: Connection) -> str:

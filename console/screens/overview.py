@@ -266,10 +266,10 @@ def _leads(forecast: Forecast | None) -> str:
     """When it is full, in words."""
     if forecast is None or not forecast.known_s:
         return "too early to say when full"
-    told = f"(by {age(forecast.known_s)})"
+    rate = f"at the rate of the last {age(forecast.known_s)}"
     if forecast.full_s is not None:
-        return f"full in {age(forecast.full_s)} {told}"
-    return f"never full at this rate {told}"
+        return f"full in {age(forecast.full_s)} {rate}"
+    return f"never full {rate}"
 
 
 def _disk(one: LogFolder, forecast: Forecast | None, is_foreign: bool) -> list[Part]:

@@ -73,6 +73,10 @@ class Seat:
         """Wait until nothing is above the place any more."""
         await self.until(lambda: len(self.app.screen_stack) == 1, "the place alone")
 
+    async def settled(self):
+        """Wait until every message that is on its way has been handled."""
+        await self._pilot.pause()
+
     async def type(self, text):
         await self.press(*text)
 

@@ -2,6 +2,7 @@
 
 import shlex
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.screens import actions, lines, places
 from console.screens.group import _spans
 from console.screens.journal import MOST, Journal
+from console.screens.keys import fitting
 from console.screens.places import HOME, History, NoPlace, Place, jump, keeps
 from console.screens.sources import Source
 from console.show import figures
@@ -293,3 +295,20 @@ def test_the_page_of_keys_is_the_registry():
 
     page = (Path(__file__).parents[2] / "docs" / "console.md").read_text()
     assert "\n".join(actions.table()) in page, "python -m console.screens.pictures docs"
+
+
+@pytest.mark.parametrize(
+    ("room", "left"),
+    [
+        (58, "open new jump help quit"),
+        (57, "open new help quit"),
+        (36, "open help quit"),
+        (1, "help quit"),
+    ],
+)
+def test_keys_that_do_not_fit_are_left_out_whole(room, left):
+    keys = [
+        SimpleNamespace(action=name, key_display="x", description=name.title() * 2)
+        for name in ("open", "new", "jump", "help", "quit")
+    ]
+    assert " ".join(one.action for one in fitting(keys, room)) == left

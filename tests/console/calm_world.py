@@ -1,0 +1,180 @@
+"""What a small shop's appliance says at one fixed moment: the same pictures every time."""
+
+from appliance.history.samples import Whole
+from appliance.quotas.limits import PRODUCE, entity_text
+from console.model.clients import Connection
+from console.model.cluster import Cluster
+from console.model.configs import Setting
+from console.model.disk import LogFolder
+from console.model.expiry import Risk
+from console.model.forecast import Forecast
+from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
+from console.model.groups import Group, Listed, Member
+from console.model.history import Past, Series
+from console.model.job_watch import Jobs, JobSeen
+from console.model.job_watch import Sample as JobSample
+from console.model.jobs import Status
+from console.model.lag import Position
+from console.model.local import Facts, Sample
+from console.model.quotas import Seen, Usage
+from console.model.remembered import Remembered
+from console.model.retention import Expiry
+from console.model.stats import ApiRate, ProcessRate, TopicRate
+from console.model.tail import Line
+from console.model.topics import Deleted, Partition, Topic
+from console.screens.world import TopicSeen
+
+NOW_S = 1_790_000_000.0
+NOW_MS = int(NOW_S * 1000)
+WAVE = (0.2, 0.5, 0.9, 1.4, 1.1, 0.6, 0.3, 0.8)
+
+
+def series(of):
+    """Ten minutes of values, one a second."""
+    times = tuple(NOW_S - 599 + n for n in range(600))
+    return Series(times, tuple(of * WAVE[n // 20 % 8] for n in range(600)))
+
+
+def whole(scale):
+    return Whole(
+        bytes_in=int(2e6 * scale), bytes_out=int(6e6 * scale), records_in=int(9e3 * scale),
+        batches_in=int(300 * scale), fetches=int(120 * scale), requests=int(520 * scale),
+        received=int(2.1e6 * scale), sent=int(6.1e6 * scale), errors=0, connections=3,
+        throttled=1, size_bytes=7_400_000_000,
+    )  # fmt: skip
+
+
+def past(step):
+    """600 samples, one each `step` seconds."""
+    times = tuple(NOW_S - (599 - n) * step for n in range(600))
+    told = tuple(whole(WAVE[n // 20 % 8] * step) for n in range(600))
+    return Past(times, (float(step),) * 600, told)
+
+
+def topic_rate(name, partitions, rate, size_mb):
+    return TopicRate(name, partitions, rate / 10, rate, rate / 5e3, rate / 50, rate / 2e3,
+                     size_mb, int(size_mb * 5e3), 0)  # fmt: skip
+
+
+def connection(key, client_id, software, rate, **more):
+    return Connection(
+        key=key, client_id=client_id, software=software, version="2.6.1", user="ANONYMOUS",
+        address="127.0.0.1", listener="PLAINTEXT", connected_s=NOW_S - 5400, requests=81_000,
+        requests_s=rate, in_bytes=10**9, in_s=rate * 4e3, out_bytes=10**8, out_s=rate * 1e3,
+        produced_s=rate * 4e3, fetched_s=0.0, last_api="Produce",
+        throttled_by=more.get("by", ""), throttled_ms=more.get("ms", 0),
+        pauses=more.get("ms", 0), paused_ms=more.get("ms", 0) * 10,
+    )  # fmt: skip
+
+
+def facts():
+    topics = [
+        topic_rate("orders", 3, 6000.0, 5200.0), topic_rate("payments", 1, 2400.0, 1900.0),
+        topic_rate("returns", 1, 0.0, 310.0), topic_rate("revenue-by-minute", 1, 12.0, 4.5),
+    ]  # fmt: skip
+    apis = [
+        ApiRate("Produce", 1_240_000, 300.0, 2.0, 0.1, 0.4, 1.9, 14.0, {}),
+        ApiRate("Fetch", 650_000, 120.0, 0.1, 6.0, 0.3, 1.2, 9.0, {"OFFSET_OUT_OF_RANGE": 2}),
+        ApiRate("OffsetCommit", 64_000, 10.0, 0.01, 0.01, 0.5, 2.2, 8.0, {}),
+    ]
+    processes = [
+        ProcessRate("control", 401, "ready", 11.0, 2.0, 0.2, 21.0),
+        ProcessRate("ioproc-0", 402, "ready", 410.0, 3.1, 24.0, 33.0),
+        ProcessRate("netproc-0", 403, "ready", 640.0, 1.7, 31.0, 29.0),
+    ]
+    wave = tuple((2.0 * one, 6.0 * one) for one in WAVE * 3)
+    clients = (
+        connection("0-1", "shop", "librdkafka", 240.0),
+        connection("0-2", "loader", "apache-kafka-java", 60.0, by="produce client-id=loader", ms=9),
+        connection("0-3", "reports", "aiokafka", 3.0),
+    )
+    return Facts(
+        data_dir="/var/lib/penstock", started_ms=NOW_MS - 7_500_000, since_start=False,
+        apis=apis, processes=processes, topics={one.topic: one for one in topics},
+        history=tuple(Sample(2.0 * one, 6.0 * one, 520.0 * one) for one in WAVE * 8),
+        of_topics={"orders": wave, "payments": wave[4:]}, replaced_s={}, clients=clients,
+        clients_left_out=0, readers={"orders": (2, 1200), "payments": (1, 0)},
+    )  # fmt: skip
+
+
+def quotas():
+    loader = (("client-id", "loader"),)
+    usage = Usage(PRODUCE, None, "loader", None, 1e6, 1.04e6, 1.04, 40, 9, 9, 60_000,
+                  entity_text(loader))  # fmt: skip
+    default = (("client-id", None),)
+    return Seen({loader: {PRODUCE: 1e6}, default: {PRODUCE: 5e7}}, (usage,))
+
+
+def job():
+    status = dict.fromkeys(Status.__dataclass_fields__)
+    return Status(**{**status,
+        "job": "revenue", "wish": "run", "state": "running", "kind": "sql", "reads": ["orders"],
+        "writes": "revenue-by-minute", "delivery": "at-least-once", "rows_in": 180_000,
+        "rows_out": 1_440, "rows_per_s": 6000.0, "processed_per_s": 9000.0, "rows_out_per_s": 12.0,
+        "batch": 412, "batch_ms": 640, "lag_records": 310, "lag_s": 0.4, "restarts": 0,
+        "phases_ms": {"latestOffset": 20, "queryPlanning": 60, "addBatch": 500, "walCommit": 60},
+        "checkpoint": "/var/lib/penstock/jobs/revenue/checkpoint", "attempt": 1
+    })  # fmt: skip
+
+
+def jobs():
+    samples = tuple(JobSample(6000.0 * one, 12.0 * one, int(300 * one), 640) for one in WAVE)
+    return Jobs("/var/lib/penstock/jobs", 512, {"revenue": job()}, {"revenue": samples})
+
+
+def group():
+    member = Member("reports-1-6f", None, "reports", "/127.0.0.1", (("orders", 0), ("orders", 1)))
+    positions = [
+        Position("orders", 0, 90_000, 0, 90_900, 900, 1.5, "reports-1-6f", "reports", "/127.0.0.1"),
+        Position("orders", 1, 88_000, 0, 88_300, 300, 0.5, "reports-1-6f", "reports", "/127.0.0.1"),
+        Position("orders", 2, None, 0, 87_100, None, None, None, None, None),
+    ]
+    lag = tuple((NOW_S - 590 + 10 * n, 4800 - 60 * n) for n in range(60))
+    seen = LagPast(NOW_S - 590, lag, {"orders": lag}, {("orders", 0): NOW_S - 4}, kept=True)
+    return GroupSeen(
+        Group("reports", "Stable", "consumer", "uniform", 1, (member,), None), positions, seen,
+        Expiry((Risk("reports", "orders", (0, 1), 1200, 2400.0, "retention.ms", True, 1),), ()),
+    )  # fmt: skip
+
+
+def topic():
+    partitions = [Partition(n, 1, [1], [1], 0, 90_000 - n, 90_000 - n, None) for n in range(3)]
+    settings = [
+        Setting("cleanup.policy", "delete", "default", "delete",
+                "What happens to old segments.", "list", False, False, ()),
+        Setting("retention.ms", "86400000", "topic", "604800000",
+                "How long records are kept, in ms; -1 for ever.", "long", False, False, ()),
+    ]  # fmt: skip
+    return TopicSeen(
+        Topic("orders", "kXhM5wHzR1-8T3mV0qYb2A", False, 3, 1, 269_997, partitions), settings
+    )
+
+
+def answers():
+    """By source, as `test_screens_hostile.told` takes them."""
+    minutes = past(60)
+    return {
+        "cluster": Cluster("u8dH3vKpQyW1nZc0sT7xBg", 1, {1: "127.0.0.1:9092"}),
+        "facts": facts(),
+        "past": Remembered(
+            NOW_S, past(1), minutes, {"Produce": series(1.9), "Fetch": series(1.2)},
+            {"Produce": series(2.5)}, {0: Forecast(3.2 * 86_400, 2.0e6, 86_000.0)},
+        ),
+        "folders": [LogFolder("/var/lib/penstock", 10**12, 4 * 10**11, 6 * 10**11, "")],
+        "groups": GroupsSeen(
+            [Listed("reports", "Stable", "consumer", False), Listed("audit", "Empty", "classic",
+                                                                    True)],
+            {"reports": GroupCount(1, 1, 1200, 1.5, ((NOW_S - 60, 4800), (NOW_S, 1200))),
+             "audit": GroupCount(0, 1, 0, 0.0, ((NOW_S, 0),))},
+        ),
+        "risks": group().expiry.risks,
+        "quotas": quotas(),
+        "jobs": jobs(),
+        "job": JobSeen("Revenue of each minute.", "SELECT …", 1000, None,
+                       (Line(NOW_MS - 3000, "batch 412 took 640 ms"),), (), ""),
+        "trash": [Deleted("old-orders", "2026-09-21 10:00", "2026-09-22 10:00", 3, 5000, 10**6,
+                          "kXhM5wHzR1-8T3mV0qYb2B")],
+        "topic": topic(),
+        "group": group(),
+        "preview": None,
+    }  # fmt: skip

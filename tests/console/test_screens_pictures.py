@@ -1,0 +1,98 @@
+"""Every place as a picture, in both sizes and both themes, of an appliance whose answers never
+change. `NEW_PICTURES=1 pytest tests/console/test_screens_pictures.py` draws them again: look at
+what changed in `git diff`.
+
+The pictures are text, since that can be read in a diff; what the themes do to it, colours, is held
+to the contrast that WCAG asks for.
+"""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from console.screens.places import Place
+from tests.console import calm_world
+from tests.console.seat import LARGE, SMALL, sit
+from tests.console.test_screens_hostile import told
+
+PICTURES = Path(__file__).parent / "pictures"
+PLACES = (
+    Place("overview"), Place("topics"), Place("topic", "orders"), Place("groups"),
+    Place("group", "reports"), Place("quotas"), Place("jobs"), Place("job", "revenue"),
+    Place("clients"), Place("deleted"),
+)  # fmt: skip
+LEAST = 2.4
+"""Contrast of the faintest words, which are hints; 1 is invisible."""
+AGE = re.compile(r"[●○◌] +\S+ \S+ *$")
+
+
+@pytest.fixture
+def still(monkeypatch):
+    """The clock on the wall stands, in a zone that all agree on."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.setattr(time, "time", lambda: calm_world.NOW_S)
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def prepared(app):
+    told(calm_world.answers())(app)
+    app.world.cluster.ask = lambda: calm_world.answers()["cluster"]
+
+
+def looked(lines, address):
+    """A screen without what differs from run to run: how old it is, and where the broker is."""
+    kept = [AGE.sub("● now", line) for line in lines[:1]] + lines[1:]
+    return "\n".join(line.replace(address, "localhost:9092").rstrip() for line in kept) + "\n"
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "200x50"])
+def test_every_place_looks_as_it_did(alone, still, size):
+    wrong = []
+
+    async def act(seat):
+        app = seat.app
+        for place in PLACES:
+            await app.go(place)
+            await seat.until(
+                lambda place=place: app.world.main(place).shown.value is not None, str(place)
+            )
+            await seat.until(lambda: app.world.facts.shown.value is not None)
+            await seat.settled()
+            drawn = looked(seat.lines(), alone.bootstrap)
+            path = PICTURES / f"{place.kind}-{size[0]}x{size[1]}.txt"
+            if os.environ.get("NEW_PICTURES"):
+                path.write_text(drawn)
+            elif path.read_text() != drawn:
+                wrong.append(f"{path.name} is now\n{drawn}")
+
+    sit(alone.bootstrap, act, size=size, prepare=prepared)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+def test_every_word_can_be_read_in_both_themes(alone, still, theme):
+    faint = []
+
+    async def act(seat):
+        app = seat.app
+        app.theme = theme
+        for place in PLACES:
+            await app.go(place)
+            await seat.until(
+                lambda place=place: app.world.main(place).shown.value is not None, str(place)
+            )
+            await seat.settled()
+            faint.extend(
+                (place.kind, text.strip(), round(contrast, 1))
+                for text, contrast in seat.shades()
+                if contrast < LEAST
+            )
+
+    sit(alone.bootstrap, act, prepare=prepared)
+    assert not faint
