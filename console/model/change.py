@@ -93,8 +93,10 @@ _LOST: Final = frozenset(
 
 
 def is_lost(failure: Failure) -> bool:
-    """Whether it may be done although it failed: no answer, or one that says to try again."""
-    return failure.code == UNREACHABLE or failure.name in _LOST
+    """Whether it may be done although it failed: no answer (what begins with `_` is librdkafka's
+    and not a broker's), or one that says to try again."""
+    no_answer = failure.code == UNREACHABLE or failure.name.startswith("_")
+    return no_answer or failure.name in _LOST
 
 
 def carry_out(

@@ -11,6 +11,7 @@ _UNREACHABLE_NAMES: Final = frozenset(
     (
         "_TRANSPORT",
         "_ALL_BROKERS_DOWN",
+        "_DESTROY_BROKER",
         "_TIMED_OUT",
         "_RESOLVE",
         "_MSG_TIMED_OUT",

@@ -376,10 +376,6 @@ class ConsoleApp(App[None]):
 
     # Changes ------------------------------------------------------------------------------------
 
-    def on_view_wants(self, event: View.Wants) -> None:
-        """A view proposes a change."""
-        self.door.open(event.wanted)
-
     def action_undo(self) -> None:
         """Take the last change back."""
         self.door.undo()

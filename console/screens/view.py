@@ -1,6 +1,6 @@
 """What all views share: a place, the world they read, and being painted when it has changed."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.text import Text
 from textual.binding import BindingType
@@ -13,6 +13,9 @@ from console.screens.changes.form import Form
 from console.screens.places import Place
 from console.screens.world import World
 from console.show.output import plain
+
+if TYPE_CHECKING:
+    from console.screens.app import ConsoleApp
 
 Part = str | tuple[str, str]
 """Words, or words with a style of rich."""
@@ -33,13 +36,6 @@ class View(Vertical):
             super().__init__()
             self.place = place
 
-    class Wants(Message):
-        """Somebody wants to change something."""
-
-        def __init__(self, wanted: Proposal | Form) -> None:
-            super().__init__()
-            self.wanted = wanted
-
     def __init__(self, place: Place, world: World) -> None:
         super().__init__()
         self.place = place
@@ -55,8 +51,9 @@ class View(Vertical):
         """Show what is known now."""
 
     def propose(self, wanted: Proposal | Form) -> None:
-        """Ask for a change, or for what it needs first."""
-        self.post_message(self.Wants(wanted))
+        """Ask for a change, or for what it needs first. At once and not by a message: the next key
+        belongs to what is asked."""
+        cast("ConsoleApp", self.app).door.open(wanted)
 
     def line(self) -> str:
         """The command that shows what is seen, where that is not the same for every such place."""

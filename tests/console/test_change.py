@@ -61,7 +61,7 @@ def test_what_is_refused_is_not_tried_again():
     assert broker.done == 0
 
 
-@pytest.mark.parametrize("answer", ["dropped", "NOT_CONTROLLER", "COORDINATOR_NOT_AVAILABLE"])
+@pytest.mark.parametrize("answer", ["dropped", "NOT_CONTROLLER", "_DESTROY_BROKER"])
 def test_what_was_lost_and_is_not_there_is_sent_again(answer):
     broker = Broker(answer, answer, "done")
     assert broker.carry_out() == "it is done"

@@ -116,7 +116,7 @@ def test_topics_of_apache_kafka_are_changed(node):
         await seat.type("near")
         await seat.press("tab", "2", "enter")
         await seat.plan()
-        await seat.sees("cleanup.policy", "min.insync.replicas")
+        await seat.sees("cleanup.policy", "compression.type")
         await seat.press("right", "enter")
         await seat.back()
         await seat.until(lambda: "near" in topics.listed(link))

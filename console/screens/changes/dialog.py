@@ -77,9 +77,9 @@ class PlanDialog(Box):
         if names:
             what = names[0] if len(names) == 1 else f"how many these are ({len(names)})"
             self.query_one("#question", Words).say("Type ", (what, "bold"), " to go on:")
-            self.query_one("#typed").focus()
+            self.set_focus(self.query_one("#typed"))
         else:
-            self.button(CANCEL).focus()
+            self.set_focus(self.button(CANCEL))
         self.button(GO).disabled = True
         if self._given is not None:
             self.call_later(self._planned, self._given)

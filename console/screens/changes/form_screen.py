@@ -79,11 +79,11 @@ class FormScreen(Box):
     def on_mount(self) -> None:
         """The first field has the cursor."""
         self.query_one("#heading", Words).say(self._form.title)
-        self.query_one("#keys", Words).say("Tab  Enter goes on  Esc keeps it for later")
+        self.query_one("#keys", Words).say("Tab  Enter  Esc keeps it")
         self.query_one("#fields").can_focus = False
         for n, one in enumerate(self._form.fields):
             self.query_one(f"#label-{n}", Words).say(one.title)
-        self._field(0).focus()
+        self.set_focus(self._field(0))
         self._preview()
 
     def on_resize(self) -> None:
@@ -117,6 +117,7 @@ class FormScreen(Box):
     def on_checkbox_changed(self, event: Checkbox.Changed) -> None:
         """The same, of a yes or no."""
         event.stop()
+        _mark(event.checkbox)
         self._typed()
 
     def _typed(self) -> None:
@@ -214,7 +215,9 @@ class FormScreen(Box):
 def _input(field: Field, value: str, id_: str) -> Widget:
     shown = _shown(value, field.kind)
     if field.kind == FLAG:
-        return Checkbox("yes", value == YES, id=id_, compact=True)
+        box = Checkbox("yes", value == YES, id=id_, compact=True)
+        _mark(box)
+        return box
     if field.kind == LINES:
         area = TextArea(shown, id=id_, compact=True, tab_behavior="focus")
         area.styles.height = field.lines
@@ -223,6 +226,12 @@ def _input(field: Field, value: str, id_: str) -> Widget:
     suggester = SuggestFromList(choices) if choices else None
     hint = plain(field.hint or " | ".join(choices))
     return Input(shown, hint, id=id_, compact=True, suggester=suggester, select_on_focus=False)
+
+
+def _mark(box: Checkbox) -> None:
+    """Textual tells yes from no by colour alone, which not everybody sees."""
+    box.BUTTON_INNER = "X" if box.value else " "
+    box.refresh(layout=True)
 
 
 def _shown(value: str, kind: str) -> str:
