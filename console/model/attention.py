@@ -76,7 +76,7 @@ def _unread(risks: Sequence[Risk]) -> list[Notice]:
         if one.members or one.by != LOST:
             first.setdefault(one.group, one)
     return [
-        Notice(BAD if one.by == LOST else WARN, told(one), f":group {cut(one.group)}", "groups")
+        Notice(BAD if one.by == LOST else WARN, told(one), f"or :group {cut(one.group)}", "groups")
         for one in first.values()
     ]
 

@@ -14,6 +14,9 @@ from console.model.failure import UNREACHABLE, Failure
 from console.model.link import Link, asking
 
 BYTES: Final = "bytes"
+STALE: Final = "PLAN_CHANGED"
+"""Name of the Failure of `apply` that says that its plan does not hold any more: nothing was done,
+and the plan is made and shown again."""
 Cell = str | int | None
 
 

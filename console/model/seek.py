@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from console.model.change import STALE
 from console.model.failure import Failure, unknown_topic, usage
 from console.model.groups import Place, commit, committed, described, edges, existing, refuse_live
 from console.model.link import Link
@@ -20,8 +21,6 @@ from console.model.offsets import AT, END, START, Bounds, no_partition, parse, r
 from console.model.offsets import Place as Where
 from console.model.topics import missing
 
-PLAN_CHANGED: Final = "PLAN_CHANGED"
-"""The name of the Failure of a plan that does not hold any more."""
 _SHIFT: Final = "shift"
 
 
@@ -107,7 +106,7 @@ def _within(link: Link, topics: tuple[str, ...], given: dict[Place, int]) -> dic
 
 def move(link: Link, name: str, moves: list[Move]) -> None:
     """Commit the plan. Raises Failure, also when somebody has begun to read meanwhile;
-    PLAN_CHANGED when a committed offset is not any more what the plan says it was: it is made and
+    STALE when a committed offset is not any more what the plan says it was: it is made and
     shown again then."""
     now = committed(link, [name])[name]
     other = [one for one in moves if now.get((one.topic, one.partition)) != one.before]
@@ -118,7 +117,7 @@ def move(link: Link, name: str, moves: list[Move]) -> None:
             f"{name} has moved since the plan was made: {first.topic} partition {first.partition}"
             f" was at {_offset(first.before)} and is at {_offset(at)}",
             "look at the plan again",
-            name=PLAN_CHANGED,
+            name=STALE,
         )
     try:
         commit(link, name, {(one.topic, one.partition): one.after for one in moves})

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from console.model.change import Tier
 from console.screens.places import (
     CLIENTS,
+    GROUP,
     GROUPS,
     JOB,
     JOBS,
@@ -32,6 +33,8 @@ ROWS: Final = "in a table"
 ALL_TOPICS: Final = "in Topics"
 ONE_TOPIC: Final = "in a topic"
 IN_TRASH: Final = "in deleted topics"
+ALL_GROUPS: Final = "in Groups"
+ONE_GROUP: Final = "in a group"
 ALL_QUOTAS: Final = "in Quotas"
 ONE_CLIENT: Final = "in a client's quotas"
 A_JOB: Final = "among jobs"
@@ -40,8 +43,9 @@ PAST: Final = "on the overview"
 IN_RECORDS: Final = "in records"
 IN_RECORD: Final = "in a record"
 KINDS: Final = {
-    ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA,
-    A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW, IN_RECORDS: RECORDS, IN_RECORD: RECORD,
+    ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_GROUPS: GROUPS, ONE_GROUP: GROUP,
+    ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA, A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
+    IN_RECORDS: RECORDS, IN_RECORD: RECORD,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
 SCOPES: Final = (APP, ROWS, *KINDS)
@@ -185,10 +189,24 @@ ACTIONS: Final = (
            footer=True, palette=False),
     Action("wrap", ("w",), "Wrap", "Long lines go on below, or are cut.", IN_RECORD,
            footer=True, palette=False),
+    Action("offsets", ("o",), "Move offsets", "Somewhere else; what they would be is shown first.",
+           ONE_GROUP, footer=True, tier=Tier.PLAN),
+    *(
+        Action("delete", ("D",), "Delete group", "With its offsets; its name is typed.", scope,
+               footer=True, tier=Tier.NAME)
+        for scope in (ALL_GROUPS, ONE_GROUP)
+    ),
+    Action("forget", ("F",), "Delete offsets", "Of the topic under the cursor; a name is typed.",
+           ONE_GROUP, footer=True, tier=Tier.NAME),
+    Action("remove", ("M",), "Remove member", "Put the member under the cursor out.",
+           ONE_GROUP, footer=True, tier=Tier.PLAN),
 )  # fmt: skip
 
-CHANGES: Final = {key: one for one in ACTIONS if one.tier is not None for key in one.keys}
-"""Key → the change that it is somewhere."""
+CHANGES: Final = {
+    key: [one for one in ACTIONS if one.tier is not None and key in one.keys]
+    for key in dict.fromkeys(key for one in ACTIONS if one.tier is not None for key in one.keys)
+}
+"""Key → the changes that it is somewhere."""
 
 
 def bindings(scope: str) -> list[BindingType]:

@@ -390,10 +390,11 @@ class ConsoleApp(App[None]):
 
     def on_key(self, event: events.Key) -> None:
         """A change that cannot be made here says where it can."""
-        change = CHANGES.get(event.character or "")
+        changes = CHANGES.get(event.character or "")
         is_typing = len(self.screen_stack) > 1 or isinstance(self.focused, Input)
-        if change is not None and not is_typing and event.key not in self.screen.active_bindings:
-            self.notify(f"{change.title} works {change.scope}", markup=False)
+        if changes and not is_typing and event.key not in self.screen.active_bindings:
+            works = "; ".join(f"{one.title} works {one.scope}" for one in changes)
+            self.notify(works, markup=False)
 
     async def act(self, action: Action) -> None:
         """What the palette offers: at the list that it belongs to; of one thing where somebody is

@@ -4,15 +4,19 @@ partition."""
 import time
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Final
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal
 
+from console.model import group_changes
 from console.model.expiry import cut, told
 from console.model.group_watch import GroupSeen, LagPast
 from console.model.groups import OTHER_KINDS, Member
 from console.model.lag import Position, total
+from console.screens.actions import ONE_GROUP, bindings
+from console.screens.group_forms import seek_form
 from console.screens.lag_chart import LagChart
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import Part, View, Words
@@ -25,7 +29,8 @@ _MEMBERS: Final = (
     Column("HOST", 15),
     Column("STANDS", 9, right=True),
     Column("READS", 0),
-    Column("ID", 48, from_width=140),
+    Column("SOFTWARE", 24, from_width=_WIDE),
+    Column("ID", 48, from_width=160),
 )
 _POSITIONS: Final = (
     Column("TOPIC", 0),
@@ -42,6 +47,7 @@ _POSITIONS: Final = (
 class GroupView(View):
     """Two tables, Tab goes from one to the other."""
 
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ONE_GROUP)
     DEFAULT_CSS = """
     GroupView #warnings { display: none; max-height: 3; padding: 0 1; }
     GroupView #warnings.there { display: block; }
@@ -78,9 +84,10 @@ class GroupView(View):
         now_s, past = time.time(), seen.past
         known = {one.member_id: one for one in seen.group.members}
         stand = {key: _stands(one, seen, now_s) for key, one in known.items()}
+        software = self._software()
         members.show(
-            list(known), lambda key: _member(known[key], stand[key]),
-            lambda key, n: _member_by(known[key], stand[key], n),
+            list(known), lambda key: _member(known[key], stand[key], software),
+            lambda key, n: _member_by(known[key], stand[key], software, n),
             empty="nobody reads with it now",
         )  # fmt: skip
         places = {f"{one.topic} {one.partition}": one for one in seen.positions}
@@ -102,6 +109,15 @@ class GroupView(View):
         event.stop()
         self.paint()
 
+    def _software(self) -> dict[tuple[str, str], str]:
+        """(client id, host) → what it is, as an appliance of this host heard it."""
+        facts = self.world.facts.shown.value
+        return {
+            (one.client_id, one.address): f"{one.software} {one.version}"
+            for one in (facts.clients if facts is not None else ())
+            if one.software
+        }
+
     def _summary(self, seen: GroupSeen) -> None:
         group = seen.group
         lag, seconds = total(seen.positions)
@@ -109,8 +125,8 @@ class GroupView(View):
         assignor = f"  assignor {group.assignor}" if group.assignor else ""
         self.query_one("#summary", Words).say(
             (group.name, "bold"),
-            f"  {group.state}  {group.kind} protocol{assignor}",
-            f"  {some(len(group.members), 'member')}  lag {short(lag)}{behind}",
+            f"  {group.state}  {some(len(group.members), 'member')}  lag {short(lag)}{behind}",
+            (f"  {group.kind} protocol{assignor}", "dim"),
         )
 
     def _warnings(self, seen: GroupSeen) -> None:
@@ -129,11 +145,39 @@ class GroupView(View):
     def _charts(self, seen: GroupSeen, here: Position | None, now_s: float) -> None:
         past = seen.past
         self.query_one("#all", LagChart).show("Lag", past.samples, past, now_s)
-        several = len({one.topic for one in seen.positions}) > 1
+        several = len({one.topic for one in seen.positions}) > 1 and self.size.width >= _WIDE
         chart = self.query_one("#topic", LagChart)
         chart.set_class(several and here is not None, "there")
         if here is not None:
             chart.show(here.topic, past.topics.get(here.topic, ()), past, now_s)
+
+    # Changes ------------------------------------------------------------------------------------
+
+    def action_offsets(self) -> None:
+        """Where they shall go is asked."""
+        seen = self._seen
+        self.propose(seek_form(self.place.name, seen.positions if seen is not None else ()))
+
+    def action_delete(self) -> None:
+        """The whole group."""
+        self.propose(group_changes.delete(self.place.name))
+
+    def action_forget(self) -> None:
+        """What it committed of the topic under the cursor."""
+        key = self.query_one("#positions", Rows).key
+        if key is None:
+            self.notify("it has committed nothing that could be deleted", markup=False)
+        else:
+            topic = key.rpartition(" ")[0]
+            self.propose(group_changes.forget(self.place.name, topic))
+
+    def action_remove(self) -> None:
+        """The member under the cursor."""
+        key = self.query_one("#members", Rows).key
+        if key is None:
+            self.notify("nobody reads with it now", markup=False)
+        else:
+            self.propose(group_changes.remove(self.place.name, key))
 
 
 def _nothing(seen: GroupSeen) -> str:
@@ -160,16 +204,21 @@ def _since(seconds: float | None) -> Cell:
     return age(seconds) if seconds > 0 else (f"> {age(-seconds)}", "dim")
 
 
-def _member(one: Member, stands: float | None) -> tuple[Cell, ...]:
-    name = one.instance_id or one.client_id
-    host = one.host.lstrip("/")
-    return name, host, _since(stands), _reads(one.places), (one.member_id, "dim")
+def _member(
+    one: Member, stands: float | None, software: dict[tuple[str, str], str]
+) -> tuple[Cell, ...]:
+    name, host = one.instance_id or one.client_id, one.host.lstrip("/")
+    told = software.get((one.client_id, host), NOT_KNOWN)
+    return name, host, _since(stands), _reads(one.places), (told, "dim"), (one.member_id, "dim")
 
 
-def _member_by(one: Member, stands: float | None, column: int) -> str | float:
+def _member_by(
+    one: Member, stands: float | None, software: dict[tuple[str, str], str], column: int
+) -> str | float:
     if column in (2, 3):
         return len(one.places) if column == 3 else abs(stands or 0.0)
-    return (one.instance_id or one.client_id, one.host, "", "", one.member_id)[column]
+    name, host = one.instance_id or one.client_id, one.host.lstrip("/")
+    return (name, host, "", "", software.get((one.client_id, host), ""), one.member_id)[column]
 
 
 def _reads(places: Sequence[tuple[str, int]]) -> str:

@@ -5,10 +5,13 @@ import time
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
+from textual.binding import BindingType
 
+from console.model import group_changes
 from console.model.group_watch import MOST_COUNTED, GroupCount
 from console.model.groups import Listed
 from console.model.trend import columns, trend
+from console.screens.actions import ALL_GROUPS, bindings
 from console.screens.places import GROUP, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
@@ -34,6 +37,7 @@ _STATES: Final = {"stable": "good", "empty": "dim", "dead": "dim"}
 class GroupsView(View):
     """The list. Enter goes into a group."""
 
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_GROUPS)
     has_filter: ClassVar[bool] = True
 
     def compose(self) -> ComposeResult:
@@ -71,6 +75,12 @@ class GroupsView(View):
         """Into the group."""
         event.stop()
         self.post_message(self.Go(Place(GROUP, event.key)))
+
+    def action_delete(self) -> None:
+        """The group under the cursor."""
+        key = self.query_one(Rows).key
+        if key is not None:
+            self.propose(group_changes.delete(key))
 
 
 def _cells(one: Listed, count: GroupCount | None, at_risk: bool, now_s: float) -> tuple[Cell, ...]:

@@ -6,7 +6,7 @@ from struct import Struct
 
 import pytest
 
-from console.model import expiry, members, segments, trend
+from console.model import expiry, group_changes, members, segments, trend
 from console.model.attention import BAD, WARN, attention
 from console.model.expiry import BY_SIZE, BY_TIME, LOST, Fate, Keep, Log, Risk
 from console.model.failure import Failure
@@ -16,6 +16,7 @@ from console.model.history import Series
 from console.model.lag import Position
 from console.model.segments import Segment
 from console.model.trend import Past
+from console.screens.group_forms import seek_form
 from console.show.leads import leads
 
 NOW_MS = 1_700_000_000_000
@@ -192,7 +193,10 @@ def test_what_expires_needs_attention_once_for_each_group():
         None, None, [], {},
         [risk("x", BY_TIME, 0), risk("x", BY_SIZE, 0), risk("live", LOST, 1), risk("old", LOST, 0)],
     )  # fmt: skip
-    assert [(one.level, one.remedy) for one in found] == [(BAD, ":group live"), (WARN, ":group x")]
+    assert [(one.level, one.remedy, one.place) for one in found] == [
+        (BAD, "or :group live", "groups"),
+        (WARN, "or :group x", "groups"),
+    ]
 
 
 def test_segments_are_read_from_a_folder(tmp_path):
@@ -234,3 +238,18 @@ def test_members_are_found_by_any_of_their_names():
     for name in ("c", "nobody"):
         with pytest.raises(Failure, match=r"has (several members|no member) called"):
             members.named(group, [name])
+
+
+def test_where_to_is_checked_while_it_is_typed():
+    form = seek_form("g", [position("t", 0, 1, 2)])
+    values = dict.fromkeys((one.key for one in form.fields), "")
+    for right in ("start", "+5", "-5", "47", "end-5", "@2013-01-31", "2h", ""):
+        assert form.wrong(values | {"to": right}) == {}
+    for wrong in ("later", "+", "[/red]", "e@2h", "\x1b[2J"):
+        assert set(form.wrong(values | {"to": wrong})) == {"to"}
+    for several in ({}, {"to": "start", "group": "x"}, {"group": "x", "file": "y"}):
+        with pytest.raises(Failure, match="one of the three"):
+            form.propose(values | several)
+    with pytest.raises(Failure, match="nothing is read from the terminal"):
+        form.propose(values | {"file": "-"})
+    assert group_changes.move("g", to="-5", topics=("a", "b:0")).title == "Move offsets of g"

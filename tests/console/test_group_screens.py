@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer
 from console.model import groups
 from console.model.failure import Failure
 from console.model.link import Link
+from console.screens.places import Place
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console_process import rows, typing
 
@@ -78,11 +79,97 @@ def test_lag_is_seen_in_records_and_seconds(filled, link, size):
         await seat.press("enter")
         await seat.sees("lag 100, 1 h behind", "nobody reads with it now", "Lag 100")
         assert re.search(rf"{TOPIC} +0 +10 +100 +90 +1 h", seat.text())
-        await seat.sees(f"{TOPIC} 93")
-        await seat.press("tab", "G")
-        await seat.sees(f"{OTHER} 7")
+        if size == LARGE:  # there is room for the topic under the cursor, too
+            await seat.sees(f"{TOPIC} 93")
+            await seat.press("tab", "G")
+            await seat.sees(f"{OTHER} 7")
 
     sit(filled.bootstrap, act, size=size)
+
+
+def test_offsets_are_moved_by_a_plan(filled, link):
+    name = "lagging.moved"
+    groups.commit(link, name, {(TOPIC, 0): 10, (TOPIC, 1): 20, (OTHER, 0): 3})
+
+    async def act(seat):
+        await seat.sees("Lag")
+        await seat.press("o")
+        await seat.sees(f"Move offsets of {name}", "Where to")
+        await seat.type("later")
+        await seat.press("enter")
+        await seat.sees("for example start, end, 47")
+        await seat.press(*["backspace"] * 5)
+        await seat.type("-5")
+        await seat.press("tab", "tab", "tab")
+        await seat.type(TOPIC)
+        await seat.press("enter")
+        await seat.plan()
+        await seat.sees("BEFORE", "AFTER", "DELTA", "read again", "10 records")
+        await seat.sees(f"group seek {name} --to=-5 -t {TOPIC}")
+        assert committed(link, name)[TOPIC, 0] == 10, "nothing is moved before somebody says so"
+        await seat.press("escape", "escape")
+        assert committed(link, name)[TOPIC, 0] == 10
+        await seat.press("o")
+        await seat.sees("-5")  # what was typed is still there
+        await seat.press("enter")
+        await seat.plan()
+        await seat.press("right", "enter")
+        await seat.hears("2 offsets moved")
+
+    sit(filled.bootstrap, act, size=LARGE, first=Place("group", name))
+    assert committed(link, name) == {(TOPIC, 0): 5, (TOPIC, 1): 15, (OTHER, 0): 3}
+
+
+def test_a_plan_that_does_not_hold_any_more_is_shown_again(filled, link):
+    name = "lagging.stale"
+    groups.commit(link, name, {(TOPIC, 0): 10})
+
+    async def act(seat):
+        await seat.sees("Lag")
+        await seat.press("o")
+        await seat.sees("Where to")
+        await seat.type("+5")
+        await seat.press("enter")
+        await seat.plan()
+        groups.commit(link, name, {(TOPIC, 0): 40})
+        await seat.press("right", "enter")
+        await seat.sees("has moved since the plan was made", "is at 40", "45")
+        await seat.plan()
+        assert committed(link, name) == {(TOPIC, 0): 40}, "nothing was done blindly"
+        await seat.press("right", "enter")
+        await seat.hears("1 offset moved")
+
+    sit(filled.bootstrap, act, size=LARGE, first=Place("group", name))
+    assert committed(link, name) == {(TOPIC, 0): 45}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_who_holds_a_live_group_is_said_and_nothing_moves(filled, link, protocol):
+    name = f"lagging.live.{protocol}"
+    settings = {"client_id": "billing-7", "group_protocol": protocol}
+    with reading(filled.bootstrap, name, **settings) as consumer:
+        consumer.commit(offsets=_at(TOPIC, 7), asynchronous=False)
+
+        async def act(seat):
+            await seat.sees("billing-7", f"{protocol} protocol", "1 member", "confluent-kafka-")
+            await seat.press("o")
+            await seat.sees("Where to")
+            await seat.type("start")
+            await seat.press("enter")
+            await seat.sees("cannot be moved while it has members: billing-7", "127.0.0.1  →")
+            await seat.press("escape", "D")
+            await seat.sees("cannot be deleted while it has")
+            await seat.press("escape", "tab", "F")
+            await seat.sees("cannot be deleted while it has")
+
+        sit(filled.bootstrap, act, size=LARGE, first=Place("group", name))
+        assert committed(link, name) == {(TOPIC, 0): 7}
+
+
+def _at(topic, offset):
+    from confluent_kafka import TopicPartition
+
+    return [TopicPartition(topic, 0, offset)]
 
 
 def test_a_plan_is_refused_when_somebody_began_to_read_meanwhile(filled, link):
@@ -97,6 +184,68 @@ def test_a_plan_is_refused_when_somebody_began_to_read_meanwhile(filled, link):
     ):
         seek.move(link, name, moves)
     assert committed(link, name) == {(TOPIC, 0): 10}
+
+
+HOSTILE = "[@click=app.quit]x[/]"
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "two\nlines \x1b[2J"])
+def test_a_group_is_deleted_once_its_name_is_typed(filled, link, name):
+    groups.commit(link, name, {(TOPIC, 0): 10, (OTHER, 0): 3})
+
+    async def act(seat):
+        await seat.sees("Lag")
+        await seat.press("D")
+        await seat.plan()
+        await seat.sees("committed offsets", "not read yet", "97 records", "group delete")
+        await seat.type("something")
+        await seat.press("enter")
+        await seat.sees("that is not what is to be typed")
+        assert there(link, name)
+        await seat.press(*["backspace"] * 9)
+        await seat.type(name.replace("\n", "\\n").replace("\x1b", "\\x1b"))
+        await seat.press("enter")
+        await seat.hears("deleted, with 2 committed offsets")
+        await seat.until(lambda: seat.app.here == Place("groups"), "the list above")
+
+    sit(filled.bootstrap, act, size=LARGE, first=Place("group", name))
+    assert not there(link, name)
+
+
+def test_offsets_of_one_topic_are_forgotten(filled, link):
+    name = "lagging.forgets"
+    groups.commit(link, name, {(TOPIC, 0): 10, (TOPIC, 1): 3, (OTHER, 0): 3})
+
+    async def act(seat):
+        await seat.sees("Lag", OTHER)
+        await seat.press("tab", "g", "F")
+        await seat.plan()
+        await seat.sees(f"never read {TOPIC}", f"delete-offsets {name} -t {TOPIC}")
+        await seat.type(name)
+        await seat.press("enter")
+        await seat.hears(f"2 committed offsets of {TOPIC} deleted")
+
+    sit(filled.bootstrap, act, size=LARGE, first=Place("group", name))
+    assert committed(link, name) == {(OTHER, 0): 3}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_is_put_out(filled, link, protocol):
+    name = f"lagging.static.{protocol}"
+    settings = {"group_instance_id": "host-7", "group_protocol": protocol}
+    with reading(filled.bootstrap, name, **settings):
+
+        async def act(seat):
+            await seat.sees("host-7", "1 member")
+            await seat.press("M")
+            await seat.plan()
+            await seat.sees("joins again at its next heartbeat", f"remove-member {name} host-7")
+            await seat.press("right", "enter")
+            await seat.hears("host-7 is put out")
+
+        sit(filled.bootstrap, act, size=LARGE, first=Place("group", name))
+        (group,) = groups.described(link, [name])
+        assert group.members == ()
 
 
 def test_what_expires_unread_is_said_everywhere(filled, link):

@@ -80,6 +80,32 @@ def test_apache_kafka_is_shown_with_what_it_can_answer(node, size):
     sit(node.bootstrap, act, size=size)
 
 
+def test_offsets_of_apache_kafka_are_moved_by_a_plan_and_a_group_deleted(node):
+    link = Link(node.bootstrap, {}, 20.0)
+    groups.commit(link, "far.moved", {("far", 1): 20})
+
+    async def act(seat):
+        await seat.sees("Lag 30", "nobody reads with it now")
+        await seat.press("o")
+        await seat.sees("Where to")
+        await seat.type("start+3")
+        await seat.press("enter")
+        await seat.plan()
+        await seat.sees("BEFORE", "-17")
+        await seat.press("right", "enter")
+        await seat.hears("1 offset moved")
+        assert groups.committed(link, ["far.moved"])["far.moved"] == {("far", 1): 3}
+        await seat.press("D")
+        await seat.plan()
+        await seat.sees("47 records")
+        await seat.type("far.moved")
+        await seat.press("enter")
+        await seat.hears("deleted, with 1 committed offset")
+
+    sit(node.bootstrap, act, size=LARGE, first=Place("group", "far.moved"))
+    assert "far.moved" not in [one.name for one in groups.listed(link)]
+
+
 def test_what_is_not_the_consumers_is_shown_by_its_type(node):
     """A share group, made by what its members would send first."""
     link = Link(node.bootstrap, {}, 20.0)

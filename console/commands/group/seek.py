@@ -8,10 +8,10 @@ from console.flags.complete import group_names, topic_names
 from console.flags.confirm import at_terminal, confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
+from console.model.change import STALE
 from console.model.failure import OK, Failure, usage
 from console.model.link import Link
 from console.model.seek import (
-    PLAN_CHANGED,
     Move,
     move,
     plan,
@@ -104,7 +104,7 @@ def _moved(
         try:
             move(link, name, moves)
         except Failure as failure:
-            if failure.name != PLAN_CHANGED:
+            if failure.name != STALE:
                 raise
             say(failure.message)
             moves = planned()

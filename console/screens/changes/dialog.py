@@ -1,7 +1,8 @@
 """The dialog of one change: what it would do, the command that does the same, and whether to.
 
     ASKING ─ plan came ─> READY ─ go ─> AT_WORK ─ it failed ─> READY, or OVER when nobody knows
-       └──── it failed ──> OVER             └── done: it closes
+       └──── it failed ──> OVER             ├── the plan does not hold any more ─> ASKING
+                                            └── done: it closes
 
 Cancel has the focus; for what cannot be taken back its name is typed first.
 """
@@ -14,7 +15,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input
 
-from console.model.change import BYTES, Cell, Change, Fact, Proposal, Tier
+from console.model.change import BYTES, STALE, Cell, Change, Fact, Proposal, Tier
 from console.model.failure import Failure
 from console.screens.changes.box import CANCEL, GO, Box
 from console.screens.rows import Column, Rows
@@ -29,7 +30,7 @@ ASKING, READY, AT_WORK, OVER = "asking", "ready", "at work", "over"
 _MOVES: Final = {
     ASKING: (READY, OVER),
     READY: (AT_WORK,),
-    AT_WORK: (READY, OVER),
+    AT_WORK: (READY, ASKING, OVER),
     OVER: (),
 }
 _WIDEST: Final = 34
@@ -55,6 +56,7 @@ class PlanDialog(Box):
         self._given = change
         self._change: Change | None = None
         self._is_unsure = False
+        self._stale = ""
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -103,6 +105,7 @@ class PlanDialog(Box):
         self.query_one("#facts", Words).say(*_about(answer))
         self.query_one("#command", Words).say(f"$ {self._door.line(answer)}")
         self.button(GO).label = Content(plain(answer.verb))
+        await self.query("#plan").remove()
         if answer.rows:
             columns = _columns(answer)
             table = Rows(columns, name="plan", opens=False)
@@ -111,8 +114,10 @@ class PlanDialog(Box):
             pad = ("",) * (len(columns) - len(answer.columns))
             rows = {str(n): (*map(_cell, row), *pad) for n, row in enumerate(answer.rows)}
             table.show(list(rows), rows.__getitem__)
-        self.say("")
+        self.say(self._stale)
         self._move(READY)
+        if self._stale:
+            self.set_focus(self.button(CANCEL))
 
     def _enable(self) -> None:
         self.button(GO).disabled = self.state != READY or not self._is_named()
@@ -155,6 +160,9 @@ class PlanDialog(Box):
         if not isinstance(answer, Failure):
             self.dismiss(True)
             return
+        if answer.name == STALE:
+            self._again(answer)
+            return
         self._is_unsure = answer.name == "NOT_KNOWN"
         assert self._change is not None, "what was not planned was not tried"
         lost = self._is_unsure and self._change.seen is None
@@ -162,6 +170,14 @@ class PlanDialog(Box):
         if self._is_unsure and not lost:
             self.button(GO).label = "Ask and go on"
         self.say(told(answer))
+
+    def _again(self, why: Failure) -> None:
+        """Something happened between the plan and the yes to it: it is made and shown again, and
+        Cancel is the default again."""
+        self._stale = told(why)
+        self._move(ASKING)
+        self.say(self._stale)
+        self._door.plan(self._proposal, self._planned)
 
     def action_leave(self) -> None:
         """Leave it; what is on its way is waited for no longer than for an answer."""
