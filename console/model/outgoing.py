@@ -13,6 +13,7 @@ from console.model.decoding import json_text
 from console.model.decoding.message_pack import packed
 from console.model.failure import usage
 from console.model.reading import Record
+from console.model.records.scan import UNREADABLE
 
 TEXT, JSON, HEX, BASE64, MSGPACK = ENCODINGS = ("text", "json", "hex", "base64", "msgpack")
 """How bytes are typed. json: text that is checked; msgpack: JSON that is written as MessagePack."""
@@ -144,6 +145,9 @@ def _header_words(headers: Sequence[Header]) -> list[str]:
 
 
 def again(record: Record) -> Outgoing:
-    """The same record once more, in its partition."""
+    """The same record once more, in its partition. Raises Failure for headers that cannot be
+    read."""
     headers = tuple(record.headers)
+    if headers == (UNREADABLE,):
+        raise usage("its headers have names that are not UTF-8: they would be lost")
     return Outgoing(record.topic, record.key, record.value, headers, record.partition)

@@ -11,7 +11,8 @@ from console.model.configs import Target
 from console.model.failure import FAILED, UNREACHABLE, Failure, usage
 from console.model.link import Link, reach
 from console.model.offsets import partitions_of
-from console.model.outgoing import MOST_TYPED, VALUE_FILE, Outgoing, words
+from console.model.outgoing import MOST_TYPED, VALUE_FILE, Outgoing, tombstone, words
+from console.model.records.one import one as read_one
 from console.model.writing import write
 
 _COMPACT: Final = "compact"
@@ -48,6 +49,12 @@ def producing(link: Link, one: Outgoing) -> Change:
             Fact("headers", len(one.headers)),
         ),
     )
+
+
+def burying(link: Link, topic: str, partition: int, offset: int) -> Change:
+    """Write a tombstone for the key of the record at an offset. Raises Failure when there is none,
+    or it has no key."""
+    return producing(link, tombstone(read_one(link, topic, partition, offset).record))
 
 
 def _size(data: bytes | None) -> str:

@@ -147,7 +147,7 @@ ACTIONS: Final = (
     *(
         Action("produce", ("p",), "Produce", "Write a record: key, value, headers.", scope,
                footer=scope == ONE_TOPIC, tier=Tier.PLAN)
-        for scope in (ALL_TOPICS, ONE_TOPIC)
+        for scope in (ALL_TOPICS, ONE_TOPIC, IN_RECORDS, IN_RECORD)
     ),
     Action("edit", ("e",), "Edit setting", "Give the setting under the cursor another value.",
            ONE_TOPIC, footer=True, tier=Tier.UNDO),
@@ -187,6 +187,16 @@ ACTIONS: Final = (
            footer=True, palette=False),
     Action("form", ("v",), "Bytes", "Key and value as bytes, or decoded again.", IN_RECORD,
            footer=True, palette=False),
+    *(
+        Action("resend", ("e",), "Send again", "Edit the record and send it once more.", scope,
+               footer=scope == IN_RECORD, tier=Tier.PLAN)
+        for scope in (IN_RECORDS, IN_RECORD)
+    ),
+    *(
+        Action("tombstone", ("D",), "Tombstone", "Say that the record's key is gone.", scope,
+               footer=scope == IN_RECORD, tier=Tier.PLAN)
+        for scope in (IN_RECORDS, IN_RECORD)
+    ),
     Action("wrap", ("w",), "Wrap", "Long lines go on below, or are cut.", IN_RECORD,
            footer=True, palette=False),
     Action("offsets", ("o",), "Move offsets", "Somewhere else; what they would be is shown first.",

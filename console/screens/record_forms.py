@@ -25,11 +25,10 @@ def resend(record: Record, bootstrap: str) -> Form:
     return _form(title, outgoing.again(record), bootstrap)
 
 
-def tombstone(record: Record) -> Proposal:
-    """The key of a record is gone. Raises Failure for a record without one."""
-    one = outgoing.tombstone(record)
-    title = f"Tombstone for the key of {record.topic} {record.partition}:{record.offset}"
-    return Proposal(title, Tier.PLAN, partial(producing.producing, one=one))
+def tombstone(topic: str, partition: int, offset: int) -> Proposal:
+    """The key of a record is gone."""
+    plan = partial(producing.burying, topic=topic, partition=partition, offset=offset)
+    return Proposal(f"Tombstone for the key of {topic} {partition}:{offset}", Tier.PLAN, plan)
 
 
 def _form(title: str, before: Outgoing, bootstrap: str) -> Form:

@@ -18,6 +18,8 @@ T = TypeVar("T")
 ENDLESS: Final = (1 << 63) - 1
 """Where a span ends that follows the end of its partition."""
 _SAMPLES: Final = 50
+UNREADABLE: Final = ("(names that are not UTF-8)", None)
+"""Stands for all headers of a record."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -48,7 +50,7 @@ def headers_of(message: Any) -> list[tuple[str, bytes | None]]:
     try:
         return message.headers() or []
     except UnicodeDecodeError:
-        return [("(names that are not UTF-8)", None)]
+        return [UNREADABLE]
 
 
 class _Part:

@@ -22,8 +22,9 @@ from console.screens.records.asked import Asked
 from console.screens.records.cells import COLUMNS, by, cells
 from console.screens.records.export_screen import ExportScreen
 from console.screens.records.progress import exported, searched, tailed
+from console.screens.records.sending import Sending
 from console.screens.rows import Rows
-from console.screens.view import Part, View, Words
+from console.screens.view import Part, Words
 
 _LOOK_S: Final = 0.1
 _KEPT: Final = 10_000
@@ -39,7 +40,7 @@ class Box(Input):
     """
 
 
-class RecordsView(View):
+class RecordsView(Sending):
     """The search, or the tail. What was typed is kept for the topic as long as the console runs."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(IN_RECORDS)
@@ -79,6 +80,19 @@ class RecordsView(View):
     def on_unmount(self) -> None:
         """Nobody waits for it any more."""
         self._stop()
+
+    @property
+    def topic(self) -> str:
+        """Whose records are looked for."""
+        return self.place.name
+
+    def under_cursor(self) -> tuple[int, int] | None:
+        """Its row is called so."""
+        key = self.query_one("#records", Rows).key
+        if key is None:
+            return None
+        partition, _, offset = key.partition(":")
+        return int(partition), int(offset)
 
     @property
     def _follows(self) -> bool:

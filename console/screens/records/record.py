@@ -8,8 +8,9 @@ from textual.binding import BindingType
 from console.model.records.leaf import Leaf
 from console.screens.actions import IN_RECORD, bindings
 from console.screens.places import RECORDS, TAIL, Place, record_of
+from console.screens.records.sending import Sending
 from console.screens.rows import Cell, Column, Rows
-from console.screens.view import View, Words
+from console.screens.view import Words
 
 if TYPE_CHECKING:
     from console.screens.app import ConsoleApp
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _COLUMNS: Final = (Column("", 0),)
 
 
-class RecordView(View):
+class RecordView(Sending):
     """Lines of a record; only those that are seen are drawn."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(IN_RECORD)
@@ -31,6 +32,16 @@ class RecordView(View):
         self._digits = False
         self._wraps = True
         self._painted: object = None
+
+    @property
+    def topic(self) -> str:
+        """Of this record."""
+        return record_of(self.place)[0]
+
+    def under_cursor(self) -> tuple[int, int] | None:
+        """It is the only one here."""
+        _, partition, offset = record_of(self.place)
+        return partition, offset
 
     def action_form(self) -> None:
         """Decoded, or as bytes."""
