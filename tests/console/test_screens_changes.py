@@ -90,7 +90,7 @@ def test_a_topic_is_made_as_the_broker_showed_it(filled):
         await seat.press("y")
         assert f"topic create {name} -p 7" in seat.app.clipboard
 
-    sit(filled.bootstrap, act, size=LARGE)
+    sit(filled.bootstrap, act)
 
 
 def test_what_the_broker_refuses_leaves_what_was_typed_and_so_does_escape(filled):

@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input
+from textual.widgets.button import ButtonVariant
 
 from console.screens.view import Words
 
@@ -41,11 +42,11 @@ class Box(ModalScreen[bool]):
     Box #keys { width: 1fr; text-align: right; color: $text-muted; }
     """
 
-    def buttons(self, verb: str) -> Iterator[Widget]:
+    def buttons(self, verb: str, variant: ButtonVariant = "primary") -> Iterator[Widget]:
         """Cancel first: it is the default."""
         with Horizontal(id="buttons"):
             yield Button("Cancel", id=CANCEL, compact=True)
-            yield Button(Content(verb), id=GO, compact=True, variant="primary")
+            yield Button(Content(verb), id=GO, compact=True, variant=variant)
             yield Words(name="keys")
 
     def say(self, words: str) -> None:

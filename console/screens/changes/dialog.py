@@ -68,7 +68,7 @@ class PlanDialog(Box):
                 yield Words(name="question")
                 yield Input(compact=True, id="typed")
             yield Words(name="status")
-            yield from self.buttons("…")
+            yield from self.buttons("…", "error" if self._proposal.names else "primary")
 
     def on_mount(self) -> None:
         """Ask what it would do, unless that is known."""
@@ -102,7 +102,9 @@ class PlanDialog(Box):
             self.say(told(answer))
             return
         self._change = answer
-        self.query_one("#facts", Words).say(*_about(answer))
+        about = _about(answer)
+        self.query_one("#about").display = bool(about)
+        self.query_one("#facts", Words).say(*about)
         self.query_one("#command", Words).say(f"$ {self._door.line(answer)}")
         self.button(GO).label = Content(plain(answer.verb))
         await self.query("#plan").remove()
