@@ -77,6 +77,15 @@ class Seat:
         """Wait until every message that is on its way has been handled."""
         await self._pilot.pause()
 
+    async def still_picture(self, draw):
+        """What `draw` gives once it has given the same for two seconds."""
+        last, same = draw(), 0
+        while same < 2.0 / _LOOK_S:
+            await self._pilot.pause(_LOOK_S)
+            before, last = last, draw()
+            same = same + 1 if last == before else 0
+        return last
+
     async def type(self, text):
         await self.press(*text)
 
