@@ -53,7 +53,7 @@ class Chart(Widget):
         peak = max(values if self._span_s else shown)
         if width >= _WITH_PEAK or not self._span_s:
             text.append(f"  ↑{told(peak)}/s", "dim")
-        text.append(f"  {age(self._span_s)}" if self._span_s else "", "dim")
+        text.append(f" {age(self._span_s)}" if self._span_s else "", "dim")
         for line in bars(shown, width, height - 1):
             text.append(f"\n{line}", "cyan")
         return text

@@ -15,7 +15,7 @@ from console.model.oldest import MOST, oldest_ms
 from console.model.remembered import Remembered
 from console.screens.places import CLIENTS, LISTS, OVERVIEW, Place
 from console.show.figures import buckets
-from tests.console.seat import LARGE, SMALL, sit
+from tests.console.seat import LARGE, sit
 
 HOUR, DAY, GB = 3600, 86_400, 10**9
 
@@ -37,8 +37,7 @@ def wrote(alone):
     producer.flush()
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_the_past_is_charted_and_z_makes_it_longer(alone, wrote, size):
+def test_the_past_is_charted_and_z_makes_it_longer(alone, wrote):
     async def act(seat):
         await seat.until(
             lambda: (
@@ -62,11 +61,10 @@ def test_the_past_is_charted_and_z_makes_it_longer(alone, wrote, size):
         await seat.sees("loader [/]")
         await seat.press("2")
         await seat.sees("orders")
-        if size == LARGE:
-            await seat.until(lambda: "▁" in seat.line("orders") or "█" in seat.line("orders"),
-                             "the topic's past")  # fmt: skip
+        await seat.until(lambda: "▁" in seat.line("orders") or "█" in seat.line("orders"),
+                         "the topic's past")  # fmt: skip
 
-    sit(alone.bootstrap, act, size=size)
+    sit(alone.bootstrap, act, size=LARGE)
 
 
 # Forecasts ------------------------------------------------------------------------------------
