@@ -109,8 +109,8 @@ class _Made:
 
     def feed(self, app):
         """The sources of the console are told what these tables hold."""
-        local = Local(app.world.link)
-        local._meter = _MadeMeter(self)
+        local = Local(app.world.link, app.world.hush.breathe)
+        local._meter = _MadeMeter(self, app.world.hush.breathe)
         quiet = SimpleNamespace(look=tuple, whole=[], of_topics={}, left_out=0)
         local._recent = local._clients = quiet
         app.world.facts.ask = local.look
@@ -128,9 +128,9 @@ class _Made:
 
 
 class _MadeMeter(Meter):
-    def __init__(self, made):
+    def __init__(self, made, breathe):
         self._made = made
-        super().__init__("")
+        super().__init__("", breathe)
 
     def _open(self, data_dir):
         tables = self._made.tables
@@ -140,7 +140,7 @@ class _MadeMeter(Meter):
             snapshot=lambda: take(tables, time.monotonic_ns(), lambda peer: 0.0),
         )  # fmt: skip
         image = SimpleNamespace(topics_by_id=self._made.named)
-        return observer, SimpleNamespace(catch_up=lambda offset: None, image=image)
+        return observer, SimpleNamespace(catch_up=lambda *_: None, image=image)
 
 
 async def _keys(bootstrap, presses, made):

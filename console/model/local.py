@@ -6,7 +6,7 @@ cluster, so that another host's folder of the same name is not taken for it.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -60,8 +60,10 @@ class Facts:
 class Local:
     """Looks at the appliance of a Link. One thread at a time."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, breathe: Callable[[], None] = lambda: None) -> None:
+        """breathe: called now and then while much is read."""
         self._link = link
+        self._breathe = breathe
         self._meter: Meter | None = None
         self._data_dir = ""
         self._looked = False
@@ -106,7 +108,7 @@ class Local:
 
     def _find(self) -> None:
         self._data_dir = folder = self._folder()
-        self._meter = meter = Meter(folder)
+        self._meter = meter = Meter(folder, self._breathe)
         self._recent = Recent(folder)
         self._clients = Connections(meter.clients)
         self._looked = False

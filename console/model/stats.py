@@ -7,6 +7,7 @@ started, each later one about the time since the one before.
 
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,8 @@ from appliance.ring.client_table import ClientTable
 from console.model.failure import UNREACHABLE, Failure
 
 _MB: Final = 1_000_000
+_BREATH: Final = 50
+"""Topics: 0.5 ms."""
 _NS: Final = 1e9
 _LONGEST_NS: Final = 10 * 10**9  # how far back requests are remembered
 
@@ -75,8 +78,9 @@ class TopicRate:
 class Meter:
     """Rates of the appliance in a data folder, since its start or since the last look."""
 
-    def __init__(self, data_dir: str) -> None:
-        """Raises Failure."""
+    def __init__(self, data_dir: str, breathe: Callable[[], None] = lambda: None) -> None:
+        """breathe: called now and then while much is read. Raises Failure."""
+        self._breathe = breathe
         try:
             self._observer, self._follower = self._open(data_dir)
         except NotThere as why:
@@ -91,7 +95,7 @@ class Meter:
         self._topics: dict[TopicId, TopicRate] = {}
         self._by_name: dict[str, TopicRate] = {}
         self._past: dict[TopicId, Sums] = {}  # at the look before
-        self._moved = self._observer.traffic.look()
+        self._moved = self._observer.traffic.look(breathe)
         self._stale = set(self._moved)  # to be worked out anew
 
     def _open(self, data_dir: str) -> tuple[Observer, Follower]:
@@ -121,7 +125,7 @@ class Meter:
         self._seconds = max((self._now.at_ns - self._before.at_ns) / _NS, 1e-3)
         traffic = self._observer.traffic
         self._past = dict(traffic.topics)
-        before, self._moved = self._moved, traffic.look()
+        before, self._moved = self._moved, traffic.look(self._breathe)
         self._stale |= before | self._moved  # also what rests since
         self._asked.append((self._now.at_ns, self._now.apis))
         while len(self._asked) > 2 and self._now.at_ns - self._asked[1][0] >= _LONGEST_NS:
@@ -175,11 +179,13 @@ class Meter:
     def topics_by_name(self) -> dict[str, TopicRate]:
         """Every topic, in the order of their names. What rests costs nothing: of 10,000 topics only
         those are worked out anew that have changed since the look before."""
-        self._follower.catch_up(self._observer.tables.processes.metadata_offset)
+        self._follower.catch_up(self._observer.tables.processes.metadata_offset, self._breathe)
         named, traffic = self._follower.image.topics_by_id, self._observer.traffic
         grew = False
         stale, self._stale = self._stale, set()
-        for topic_id in stale:
+        for number, topic_id in enumerate(stale):
+            if not number % _BREATH:
+                self._breathe()
             sums = traffic.topics.get(topic_id)
             before = self._topics.pop(topic_id, None)
             is_gone = sums is None or topic_id not in named

@@ -177,6 +177,13 @@ class ConsoleApp(App[None]):
 
     # Sources ------------------------------------------------------------------------------------
 
+    async def on_event(self, event: events.Event) -> None:
+        """Nobody computes while a key is answered."""
+        if isinstance(event, events.Key):
+            self.world.hush.begin()
+            self.call_after_refresh(self.world.hush.end)
+        await super().on_event(event)
+
     @property
     def _is_there(self) -> bool:
         """Its parts are there: not yet, or not any more, while it begins or ends."""

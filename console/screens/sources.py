@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from console.model.failure import Failure
 
 T = TypeVar("T")
+_HUSH_S: Final = 0.1
 _REST: Final = 4
 """After an answer that took a second a source rests for at least so many: a broker with 100,000
 partitions is not asked all the time."""
@@ -80,6 +81,27 @@ class Source(Generic[T]):
             self.shown = Shown(answer, now_s)
             rest = self._every_s if first else max(self._every_s, self.took_s * _REST)
         self._due_s = min(self._due_s, now_s + rest)  # 0 when more was wanted meanwhile
+
+
+class Hush:
+    """Threads that read much stand back while the loop answers a key: Python runs one of them at a
+    time, and would share it fairly."""
+
+    def __init__(self) -> None:
+        self._free = threading.Event()
+        self._free.set()
+
+    def begin(self) -> None:
+        """A key was pressed."""
+        self._free.clear()
+
+    def end(self) -> None:
+        """What it did is seen."""
+        self._free.set()
+
+    def breathe(self) -> None:
+        """For the threads: go on when nobody is waiting, or has been for long enough."""
+        self._free.wait(_HUSH_S)
 
 
 def run(source: Source[Any], hand_over: Callable[[Source[Any], Any], object]) -> None:

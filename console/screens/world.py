@@ -42,7 +42,7 @@ from console.screens.places import (
     record_of,
 )
 from console.screens.records.asked import Asked
-from console.screens.sources import Source
+from console.screens.sources import Hush, Source
 from console.show.output import plain
 from spark_local.board import TOPIC as TOPIC_OF_JOBS
 
@@ -69,7 +69,8 @@ class World:
         assert link.read_only, "what changes something goes through the door"
         self.link = link
         self.filter_groups: Callable[[str], bool] = lambda name: True
-        local = Local(link)
+        self.hush = Hush()
+        local = Local(link, self.hush.breathe)
         self._watch = GroupWatch(link, lambda: self.data_dir)
         command = self._command
         self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)

@@ -2,6 +2,7 @@
 
 import shlex
 import subprocess
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,7 @@ from console.screens.group import _spans
 from console.screens.journal import MOST, Journal
 from console.screens.keys import fitting
 from console.screens.places import HOME, History, NoPlace, Place, jump, keeps
-from console.screens.sources import Source
+from console.screens.sources import Hush, Source
 from console.show import figures
 
 MOST_64 = (1 << 63) - 1
@@ -312,3 +313,22 @@ def test_keys_that_do_not_fit_are_left_out_whole(room, left):
         for name in ("open", "new", "jump", "help", "quit")
     ]
     assert " ".join(one.action for one in fitting(keys, room)) == left
+
+
+def test_threads_stand_back_while_a_key_is_answered():
+    hush, went = Hush(), []
+
+    def work():
+        for number in range(3):
+            hush.breathe()
+            went.append(number)
+
+    hush.breathe()  # nobody waits
+    hush.begin()
+    thread = threading.Thread(target=work)
+    thread.start()
+    hush.end()
+    thread.join(30)
+    assert went == [0, 1, 2]
+    hush.begin()
+    hush.breathe()  # not for ever, whatever became of the key
