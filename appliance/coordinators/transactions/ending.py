@@ -131,11 +131,12 @@ def _nothing_open(found: Transaction) -> PeerError:
 
 def fence(turn: Turn, known: Known) -> None:
     """Abort an open transaction without its producer, who is of an older epoch from now on."""
-    fenced = known.transaction.fenced(turn.now_ms)
-    decided = fenced.decided(
-        commit=False, version=turn.state.version, next_id=NO_ID, now_ms=turn.now_ms
+    version, before = turn.state.version, known.transaction
+    decided = before.fenced(turn.now_ms).decided(
+        commit=False, version=version, next_id=NO_ID, now_ms=turn.now_ms
     )
-    known.last_epoch = NO_EPOCH
+    # As after an end by the producer itself: it may go on, if nobody has taken the id over.
+    known.last_epoch = before.epoch if version >= EPOCH_RISES else NO_EPOCH
     _prepare(turn, known, decided)
 
 
