@@ -68,10 +68,13 @@ class _Unread:
 
 class Retention:
     """Looks at groups of one Link. Settings of topics and where folders are, are kept for a minute.
-    One thread at a time."""
+    One thread at a time. find: the log folders of its broker that can be looked into here."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(
+        self, link: Link, find: Callable[[Link], list[str]] = segments.folders_here
+    ) -> None:
         self._link = link
+        self._find = find
         self._keeps: dict[str, tuple[float, Keep]] = {}
         self._folders: tuple[float, list[str]] | None = None
 
@@ -119,7 +122,7 @@ class Retention:
         if not unread:
             return {}
         if self._folders is None or now - self._folders[0] > _FRESH_S:
-            self._folders = now, segments.folders_here(self._link)
+            self._folders = now, self._find(self._link)
         folders = self._folders[1]
         if not folders:
             return {}

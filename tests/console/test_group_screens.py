@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from console.model import groups
+from console.model import groups, lag
 from console.model.failure import Failure
 from console.model.link import Link
+from console.model.retention import Retention
 from console.screens.places import Place
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console_process import rows, typing
@@ -273,6 +274,12 @@ def test_what_expires_unread_is_said_everywhere(filled, link):
         await seat.sees(f"! {words}", "retention.ms")
 
     sit(filled.bootstrap, act, size=LARGE)
+    run("topic", "config", "set", topic, "retention.bytes=1GB")
+    there = groups.described(link, [name])
+    far = Retention(link, lambda _: []).look(there, lag.places(link, there))
+    (risk,) = far.risks
+    assert (risk.records, risk.exact) == (20, False), "what any Kafka can say"
+    assert far.unknown == (topic,), "and what it cannot"
     groups.commit(link, name, {(topic, 0): 30})
     (told,) = rows(run("group", "describe", name, "-o", "json"))
     assert told["expiring"] == []
