@@ -126,7 +126,7 @@ ACTIONS: Final = (
            ONE_TOPIC, footer=True, palette=False),
     *(
         Action("describe", ("d",), "Whose quota", "Which quotas hold for a client: type who.",
-               scope, footer=True, palette=False)
+               scope, footer=True, palette=scope == ALL_QUOTAS)
         for scope in (ALL_QUOTAS, ONE_CLIENT)
     ),
     Action("job_preview", ("v",), "Preview", "What it would derive now; nothing is written.", A_JOB,
@@ -210,6 +210,16 @@ ACTIONS: Final = (
            ONE_GROUP, footer=True, tier=Tier.NAME),
     Action("remove", ("M",), "Remove member", "Put the member under the cursor out.",
            ONE_GROUP, footer=True, tier=Tier.PLAN),
+    *(
+        Action(call, (key,), title, about, scope, footer=True, palette=scope == ALL_QUOTAS,
+               tier=Tier.PLAN)
+        for scope in (ALL_QUOTAS, ONE_CLIENT)
+        for call, key, title, about in (
+            ("new_quota", "n", "New quota", "Of a user, a client id, both, an address, or all."),
+            ("edit_quota", "e", "Edit quota", "Other values for what is under the cursor."),
+            ("delete_quota", "D", "Take quota away", "What a weaker rule says holds then."),
+        )
+    ),
 )  # fmt: skip
 
 CHANGES: Final = {

@@ -6,14 +6,17 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from appliance.quotas.limits import Entity, entity_text
+from console.model.quota_change import proposal
 from console.model.quota_rules import Rule, client_of, explained, together
 from console.model.quota_values import KINDS, brief, shown
 from console.model.quotas import Seen, Usage, usage_of
+from console.screens import quota_form
 from console.screens.actions import ONE_CLIENT, bindings
 from console.screens.quotas import ask_whose, share, throttled
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
 from console.show.figures import NOT_KNOWN
+from console.show.what_if import what_if
 
 _HOLDS: Final = (
     Column("QUOTA", 11),
@@ -89,6 +92,25 @@ class QuotaView(View):
     def action_describe(self) -> None:
         """Ask who the client is."""
         ask_whose(self)
+
+    def action_new_quota(self) -> None:
+        """Quotas of this client and nobody else, or of whom is typed instead."""
+        self.propose(quota_form.new(self._client.entity))
+
+    def action_edit_quota(self) -> None:
+        """The quotas of the rule under the cursor, whether it has any or not."""
+        seen = self.world.quotas.shown.value
+        if self.entity is not None and seen is not None:
+            self.propose(quota_form.edit(self.entity, seen.quotas.get(self.entity, {}), ""))
+
+    def action_delete_quota(self) -> None:
+        """Take all quotas of the rule under the cursor away."""
+        seen = self.world.quotas.shown.value
+        own = seen.quotas.get(self.entity or (), {}) if seen is not None else {}
+        if self.entity is None or not own:
+            self.notify("the rule under the cursor has no quotas", markup=False)
+            return
+        self.propose(proposal(self.entity, dict.fromkeys(own), what_if))
 
     @property
     def entity(self) -> Entity | None:

@@ -6,18 +6,22 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from appliance.quotas.limits import Entity, entity_text
+from console.model.quota_change import proposal
 from console.model.quota_rules import together
 from console.model.quota_values import brief, shown
 from console.model.quotas import Seen, Usage, client
+from console.screens import quota_form
 from console.screens.actions import ALL_QUOTAS, bindings
 from console.screens.places import QUOTA, Place, keeps
 from console.screens.prompt import JUMP, Prompt
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
 from console.show.figures import NOT_KNOWN, age, some, took
+from console.show.what_if import what_if
 
 _FULL, _NEAR = 1.0, 0.8
 _WIDE: Final = 110
+_NO_QUOTA: Final = "there is no quota under the cursor"
 _RULES: Final = (
     Column("QUOTAS OF", 0),
     Column("QUOTA", 11),
@@ -94,6 +98,30 @@ class QuotasView(View):
     def action_describe(self) -> None:
         """Ask who the client is."""
         ask_whose(self)
+
+    def action_new_quota(self) -> None:
+        """Ask whose, and how much. What is typed first is the client under the cursor."""
+        live = self.query_one("#live", Rows)
+        one = self._live.get(live.key or "") if live.has_focus else None
+        who = client(one) if one is not None else None
+        self.propose(quota_form.new(who.entity if who is not None else ()))
+
+    def action_edit_quota(self) -> None:
+        """The quotas of whoever has the one under the cursor."""
+        seen = self.world.quotas.shown.value
+        if self.rule is None or seen is None:
+            self.notify(_NO_QUOTA, markup=False)
+            return
+        entity, kind = self.rule
+        self.propose(quota_form.edit(entity, seen.quotas.get(entity, {}), kind))
+
+    def action_delete_quota(self) -> None:
+        """Take the quota under the cursor away."""
+        if self.rule is None:
+            self.notify(_NO_QUOTA, markup=False)
+            return
+        entity, kind = self.rule
+        self.propose(proposal(entity, {kind: None}, what_if))
 
     @property
     def rule(self) -> tuple[Entity, str] | None:

@@ -1,6 +1,7 @@
 """Somebody who sits at the console: presses keys, waits for what must be seen, reads the screen."""
 
 import asyncio
+import gc
 
 from textual.color import Color
 
@@ -131,4 +132,7 @@ def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None, read
         async with app.run_test(size=size, notifications=True) as pilot:
             await act(Seat(app, pilot))
 
-    asyncio.run(play())
+    try:
+        asyncio.run(play())
+    finally:
+        gc.unfreeze()  # a console keeps what it has until the program ends; here others follow

@@ -8,9 +8,11 @@ import pytest
 from confluent_kafka import Producer
 
 import penstock
+from appliance.quotas.limits import CLIENT_ID, PRODUCE, USER
 from benchmarks import kafka
 from console.model import configs, groups, topics
 from console.model.link import Link
+from console.model.quotas import all_quotas
 from console.model.reading import Record
 from console.screens import record_forms
 from console.screens.places import Place
@@ -214,3 +216,30 @@ def test_a_record_is_written_to_apache_kafka_and_sent_again(node):
     found = penstock.connect(node.bootstrap).read("far")
     mine = [(one.key(), one.value(), one.headers() or []) for one in found if one.key()]
     assert sorted(mine) == [(b"kk", b"vv", []), (b"\xff", None, record.headers)]
+
+
+def test_quotas_of_apache_kafka_are_listed_and_changed(node):
+    link = Link(node.bootstrap, {}, 10.0)
+    whose = ((CLIENT_ID, None), (USER, "alice"))
+
+    async def act(seat):
+        await seat.sees("no quota is set", "does not tell how much of a quota is used", "JMX")
+        await seat.press("n")
+        for typed in ("alice", "<default>", "", "3MB/s"):
+            await seat.type(typed)
+            await seat.press("tab")
+        await seat.press("enter")
+        await seat.sees("BEFORE", "3 MB/s", "no appliance of this host answers there")
+        await seat.press("right", "enter")
+        await seat.until(lambda: all_quotas(link) == {whose: {PRODUCE: 3e6}}, "it in the broker")
+        await seat.sees("client-id=<default> user=ali")
+        await seat.press("d")
+        await seat.type("user=alice client-id=any")
+        await seat.press("enter")
+        await seat.sees("2  client-id=<default> user=alice")
+        await seat.press("[", "D")
+        await seat.sees("quota unset --default client-id --user alice producer_byte_rate")
+        await seat.press("right", "enter")
+        await seat.until(lambda: all_quotas(link) == {}, "none in the broker")
+
+    sit(node.bootstrap, act, first=Place("quotas"), size=LARGE)

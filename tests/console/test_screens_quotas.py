@@ -2,12 +2,13 @@
 
 import pytest
 
-from appliance.quotas.limits import PRODUCE
+from appliance.quotas.limits import CLIENT_ID, FETCH, PRODUCE, USER
 from console.model.link import Link
 from console.model.quotas import all_quotas, change
 from console.screens.places import Place
 from tests.console.seat import LARGE, SMALL, sit, tab
 
+LOADER = ((CLIENT_ID, "loader"),)
 ANYONE = (("client-id", None),)
 MODEST = (("client-id", "modest"),)
 
@@ -38,6 +39,80 @@ def held(alone, quotas):
     produce("modest", 1_000)
 
 
+async def fill(seat, *values):
+    """Type into the fields of a form, one after the other; None leaves one as it is."""
+    for value in values:
+        if value is not None:
+            await seat.type(value)
+        await seat.press("tab")
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_quota_is_set_changed_and_taken_away(alone, quotas, size):
+    async def act(seat):
+        await seat.press(tab("quotas"))
+        await seat.sees("no quota is set: n sets the first one")
+        await seat.press("n")
+        await seat.sees("New quotas")
+        await fill(seat, None, "loader", None, "10MB/s")
+        await seat.sees("Counted together: client id loader of all users")
+        await seat.press("enter")
+        await seat.sees("BEFORE", "AFTER", "none", "10 MB/s", "quota set --client-id loader")
+        await seat.press("enter")  # Cancel
+        await seat.misses("BEFORE")
+        assert quotas() == {}
+        await seat.sees("loader", "10MB/s")  # nothing typed is lost
+        await seat.press("enter")
+        await seat.sees("BEFORE")
+        await seat.press("right", "enter")
+        await seat.until(lambda: quotas() == {LOADER: {PRODUCE: 10e6}}, "the quota in the broker")
+        await seat.sees("client-id=loader", "10 MB/s")
+        await seat.press("e")
+        await seat.sees("Quotas of client-id=loader")
+        await seat.press("ctrl+u")
+        await fill(seat, "2500000", "1MiB/s")
+        await seat.press("enter")
+        await seat.sees("2.5 MB/s", "1.049 MB/s")
+        await seat.press("right", "enter")
+        changed = {LOADER: {PRODUCE: 2.5e6, FETCH: 1048576.0}}
+        await seat.until(lambda: quotas() == changed, "both in the broker")
+        await seat.press("g")
+        await seat.sees("consumer_byte_rate 1.049 MB/s")
+        await seat.press("D")
+        await seat.sees("quota unset --client-id loader consumer_byte_rate")
+        await seat.press("right", "enter")
+        await seat.until(lambda: quotas() == {LOADER: {PRODUCE: 2.5e6}}, "one in the broker")
+        await seat.press("u")  # and back
+        await seat.sees("BEFORE", "1.049 MB/s")
+        await seat.press("right", "enter")
+        await seat.until(lambda: quotas() == changed, "both again")
+
+    sit(alone.bootstrap, act, size=size)
+
+
+def test_what_is_mistyped_is_said_beside_it_and_nothing_is_sent(alone, quotas):
+    async def act(seat):
+        await seat.press(tab("quotas"), "n")
+        await fill(seat, "<default>", None, None, "fast")
+        await seat.press("enter")
+        await seat.sees("that is not a value of it")
+        await seat.press("shift+tab")
+        await seat.type("10.0.0.7")
+        await seat.sees("an address stands alone")
+        assert quotas() == {}
+
+    sit(alone.bootstrap, act)
+
+
+def test_nothing_is_changed_where_it_is_only_read(alone, quotas):
+    async def act(seat):
+        await seat.press(tab("quotas"), "n")
+        await seat.sees("nothing can be changed")
+        assert quotas() == {}
+
+    sit(alone.bootstrap, act, read_only=True)
+
+
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_who_is_throttled_by_which_rule_and_for_how_long_is_seen(alone, quotas, held, size):
 
@@ -61,3 +136,26 @@ def test_who_is_throttled_by_which_rule_and_for_how_long_is_seen(alone, quotas, 
         assert seat.app.here == Place("quota", "client-id=modest")
 
     sit(alone.bootstrap, act, size=size)
+
+
+def test_quotas_of_a_client_are_set_where_its_rules_are_seen(alone, quotas):
+    async def act(seat):
+        await seat.sees("user=alice", "RULE, THE STRONGEST FIRST")
+        await seat.press("tab", "e")
+        await seat.sees("Quotas of client-id=loader user=alice")
+        await seat.type("5MB/s")
+        await seat.press("enter")
+        await seat.sees("BEFORE")
+        await seat.press("right", "enter")
+        both = ((CLIENT_ID, "loader"), (USER, "alice"))
+        await seat.until(lambda: quotas() == {both: {PRODUCE: 5e6}}, "the quota in the broker")
+        await seat.until(
+            lambda: "5 MB/s" in seat.line("1  client-id=loader user=alice"), "it holds"
+        )
+        await seat.press("D")
+        await seat.sees("quota unset --client-id loader --user alice")
+        await seat.press("right", "enter")
+        await seat.until(lambda: quotas() == {}, "none in the broker")
+
+    first = Place("quota", "user=alice client-id=loader")
+    sit(alone.bootstrap, act, first=first, size=LARGE)
