@@ -5,6 +5,7 @@ By DescribeLogDirs (v4, KIP-827) and the broker's own limit; nothing is said whe
 not tell, because it is another one or wants TLS.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,15 +62,17 @@ def log_folders(link: Link, *, used: bool = True) -> list[LogFolder]:
     ]
 
 
-def sizes(link: Link, topic: str, partitions: list[int]) -> dict[int, int]:
-    """Partition → bytes on the disks of the broker that is asked; nothing where it does not say."""
-    asked = {"topics": [{"topic": topic, "partitions": partitions}]}
-    found: dict[int, int] = {}
+def sizes(link: Link, wanted: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
+    """Topic and partition → bytes on the disks of the broker that is asked; nothing where it does
+    not say. wanted: topic → partitions."""
+    asked = [{"topic": name, "partitions": list(numbers)} for name, numbers in wanted.items()]
+    found: dict[tuple[str, int], int] = {}
     try:
-        for folder in ask(link, _DESCRIBE_LOG_DIRS, 4, asked).results:
-            for one in (part for each in folder.topics for part in each.partitions):
-                number = int(one.partition_index)
-                found[number] = found.get(number, 0) + int(one.partition_size)
+        for folder in ask(link, _DESCRIBE_LOG_DIRS, 4, {"topics": asked}).results:
+            for topic in folder.topics:
+                for one in topic.partitions:
+                    key = topic.name, int(one.partition_index)
+                    found[key] = found.get(key, 0) + int(one.partition_size)
     except Failure:
         return {}
     return found

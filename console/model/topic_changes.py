@@ -4,7 +4,7 @@ done already when an answer was lost. Every function asks over a Link that only 
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,8 @@ from console.model.offsets import bounds, partitions_of
 MOST_GROUPS: Final = 300
 """Of so many groups it is found out whether they read a topic."""
 _OWN: Final = "topic"
+_FOR_A_WHILE: Final = "For a while it can be brought back, from the deleted topics."
+_FOR_EVER: Final = "This cannot be undone: this cluster keeps no deleted topics."
 
 
 # Create -------------------------------------------------------------------------------------------
@@ -70,12 +72,7 @@ def deleting(link: Link, name: str) -> Change:
     """Delete a topic: its partitions, records and bytes, and who reads it now."""
     (topic,) = topics.described(link, [name])
     keeps = _keeps_deleted(link)
-    says = (
-        "For a while it can be brought back, from the deleted topics."
-        if keeps
-        else "This cannot be undone: this cluster keeps no deleted topics."
-    )
-    sizes = disk.sizes(link, name, [one.partition for one in topic.partitions])
+    sizes = disk.sizes(link, {name: range(topic.partition_count)})
 
     def apply(link: Link) -> str:
         _raised(topics.delete(link, [name]))
@@ -89,19 +86,52 @@ def deleting(link: Link, name: str) -> Change:
 
     return Change(
         "Delete", ("topic", "delete", name), apply, seen,
-        says=(says,),
+        says=(_FOR_A_WHILE if keeps else _FOR_EVER,),
         facts=(
             Fact("partitions", topic.partition_count),
             Fact("records", topic.records),
             Fact("size", sum(sizes.values()) if sizes else None, BYTES),
-            _readers(link, name),
+            _readers(link, [name]),
         ),
         undo=undeletion(name, topic.id) if keeps else None,
     )  # fmt: skip
 
 
-def _readers(link: Link, name: str) -> Fact:
-    """The groups that read it now."""
+def deleting_all(link: Link, names: tuple[str, ...]) -> Change:
+    """Delete several topics; those that are made anew meanwhile are left."""
+    found = topics.described(link, list(names))
+    sizes = disk.sizes(link, {one.name: range(one.partition_count) for one in found})
+    rows = [
+        (one.name, one.partition_count, one.records,
+         sum(size for (name, _), size in sizes.items() if name == one.name) if sizes else None)
+        for one in found
+    ]  # fmt: skip
+    records = sum(one.records for one in found)
+
+    def left(link: Link) -> list[str]:
+        there, ids = topics.listed(link), {one.id for one in found}
+        known = [name for name in names if name in there]
+        return [one.name for one in topics.described(link, known) if one.id in ids] if known else []
+
+    def apply(link: Link) -> str:
+        _raised(topics.delete(link, left(link)))
+        return f"deleted, with {records} records"
+
+    return Change(
+        "Delete", ("topic", "delete", *names), apply,
+        lambda link: None if left(link) else "deleted",
+        says=(_FOR_A_WHILE if _keeps_deleted(link) else _FOR_EVER,),
+        facts=(
+            Fact("records", records),
+            Fact("size", sum(sizes.values()) if sizes else None, BYTES),
+            _readers(link, names),
+        ),
+        columns=("topic", "partitions", "records", "bytes"), rows=tuple(rows),
+    )  # fmt: skip
+
+
+def _readers(link: Link, names: Sequence[str]) -> Fact:
+    """The groups that read one of them now."""
     found = groups.listed(link)
     if len(found) > MOST_GROUPS:
         return Fact("read by", f"not looked for in {len(found)} groups")
@@ -115,7 +145,7 @@ def _readers(link: Link, name: str) -> Fact:
     readers = [
         f"{one.name} ({len(one.members)} live)"
         for one in described
-        if any(topic == name for member in one.members for topic, _ in member.places)
+        if any(topic in names for member in one.members for topic, _ in member.places)
     ]
     return Fact("read by", ", ".join(readers) or "nobody now")
 
@@ -303,8 +333,8 @@ def trimming(link: Link, name: str, offset: str, partitions: tuple[int, ...] = (
         says=("These records are gone then: this cannot be undone.",),
         facts=(
             Fact("records", gone),
-            Fact("size, about", _share(disk.sizes(link, name, list(starts)), plan), BYTES),
-            _readers(link, name),
+            Fact("size, about", _share(name, disk.sizes(link, {name: starts}), plan), BYTES),
+            _readers(link, [name]),
         ),
         columns=("partition", "start", "new start", "end", "deleted"),
         rows=tuple((one.partition, one.start, one.new_start, one.end, one.deleted)
@@ -312,12 +342,15 @@ def trimming(link: Link, name: str, offset: str, partitions: tuple[int, ...] = (
     )  # fmt: skip
 
 
-def _share(sizes: Mapping[int, int], plan: "list[topics.Trimmed]") -> int | None:
+def _share(
+    topic: str, sizes: Mapping[tuple[str, int], int], plan: "list[topics.Trimmed]"
+) -> int | None:
     """The bytes of what goes, when records were of one size; None when sizes are not known."""
     if not sizes:
         return None
     return sum(
-        sizes.get(one.partition, 0) * one.deleted // max(1, one.end - one.start) for one in plan
+        sizes.get((topic, one.partition), 0) * one.deleted // max(1, one.end - one.start)
+        for one in plan
     )
 
 

@@ -79,7 +79,7 @@ _SEEN: Final = {
 }
 _SHOWN: Final = {
     "enter": "Enter", "escape": "Esc", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home",
-    "end": "End", "up": "↑", "down": "↓", "f1": "F1",
+    "end": "End", "space": "Space", "up": "↑", "down": "↓", "f1": "F1",
 }  # fmt: skip
 
 ACTIONS: Final = (
@@ -119,6 +119,8 @@ ACTIONS: Final = (
     Action("end(False)", ("g", "home"), "First", "To the first row.", ROWS, palette=False),
     Action("end(True)", ("G", "end"), "Last", "To the last row.", ROWS, palette=False),
     Action("sort", ("s",), "Sort", "By the next column; after the last one as at first.", ROWS,
+           palette=False),
+    Action("mark", ("space",), "Mark", "This row too: D takes all that are marked.", ROWS,
            palette=False),
     Action("wider", ("z",), "Zoom out", "Charts of ten minutes, an hour, a day, a minute.", PAST,
            footer=True, palette=False),

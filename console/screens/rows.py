@@ -73,14 +73,22 @@ class Rows(ScrollView, can_focus=True):
         """The cursor is on another row."""
 
     def __init__(
-        self, columns: Sequence[Column], *, name: str, empty: str = "", opens: bool = True
+        self,
+        columns: Sequence[Column],
+        *,
+        name: str,
+        empty: str = "",
+        opens: bool = True,
+        marks: bool = False,
     ) -> None:
         """empty: the sentence that stands there when there is no row. opens: whether somebody can
-        go into a row."""
+        go into a row. marks: whether rows can be marked."""
         super().__init__(id=name)
         self._columns = tuple(columns)
         self._empty = empty
         self._opens = opens
+        self._marks = marks
+        self._marked: set[str] = set()
         self._given: Sequence[str] = ()
         self._keys: Sequence[str] = ()
         self._cells: Callable[[str], Sequence[Cell]] = lambda key: (key,)
@@ -121,6 +129,11 @@ class Rows(ScrollView, can_focus=True):
     def count(self) -> int:
         """How many rows there are."""
         return len(self._keys)
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The marked ones of the rows that there are, in their order."""
+        return tuple(key for key in self._keys if key in self._marked) if self._marked else ()
 
     @property
     def at_end(self) -> bool:
@@ -169,11 +182,19 @@ class Rows(ScrollView, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what can be done is offered."""
+        if action == "mark":
+            return self._marks
         return self._opens if action == "open" else super().check_action(action, parameters)
 
     def action_open(self) -> None:
         """Into the row under the cursor."""
         self._told(self.Opened)
+
+    def action_mark(self) -> None:
+        """The row under the cursor, or not any more; and on to the next one."""
+        if self.key is not None:
+            self._marked ^= {self.key}
+            self._to(self._cursor + 1)
 
     def action_sort(self) -> None:
         """By the next of the columns that are seen."""
@@ -235,6 +256,8 @@ class Rows(ScrollView, can_focus=True):
         numbers = [n for n, one in enumerate(self._columns) if width >= one.from_width]
         given = self._cells(self._keys[row])
         cells = [given[n] for n in numbers]
+        if self._keys[row] in self._marked:
+            cells[0] = (f"● {_words(cells[0])}", "warn")
         if row == self._cursor and self.has_focus:
             style = base + self.get_component_rich_style("rows--cursor", partial=True)
             return self._line([_words(one) for one in cells], width, style)

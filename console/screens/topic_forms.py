@@ -60,6 +60,12 @@ def delete(name: str, *, leaves: bool) -> Proposal:
     return Proposal(f"Delete topic {name}", Tier.NAME, plan, (name,), leaves)
 
 
+def delete_all(names: tuple[str, ...]) -> Proposal:
+    """Delete several topics."""
+    plan = partial(topic_changes.deleting_all, names=names)
+    return Proposal(f"Delete {len(names)} topics", Tier.NAME, plan, names)
+
+
 def add_partitions(name: str, now: int) -> Form:
     """More partitions for a topic that has `now`."""
 

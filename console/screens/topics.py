@@ -45,7 +45,7 @@ class TopicsView(View):
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
-        yield Rows(_COLUMNS, name="topics")
+        yield Rows(_COLUMNS, name="topics", marks=True)
 
     def paint(self) -> None:
         facts = self.world.facts.shown.value
@@ -104,8 +104,11 @@ class TopicsView(View):
         self.propose(topic_forms.new_topic())
 
     def action_delete(self) -> None:
-        """The topic under the cursor."""
-        if (name := self._under_cursor()) is not None:
+        """The topic under the cursor, or all that are marked."""
+        marked = self.query_one(Rows).marked
+        if len(marked) > 1:
+            self.propose(topic_forms.delete_all(marked))
+        elif (name := marked[0] if marked else self._under_cursor()) is not None:
             self.propose(topic_forms.delete(name, leaves=False))
 
     def action_produce(self) -> None:

@@ -19,8 +19,7 @@ from tests.console_process import typing
 @pytest.fixture(scope="module")
 def filled(alone):
     run = typing(alone.bootstrap)
-    for name in ("kept", "gone", "cut", "wide"):
-        run("topic", "create", name, "-p", "3")
+    run("topic", "create", "kept", "gone", "cut", "wide", "many.1", "many.2", "many.3", "-p", "3")
     for name in ("gone", "cut"):
         run("produce", name, "-p", "0", stdin="".join(f"{n}\n" for n in range(100)))
     return alone
@@ -250,6 +249,28 @@ def test_a_topic_is_deleted_by_its_name_and_brought_back(filled):
         assert "gone" in known(filled.bootstrap)
 
     sit(filled.bootstrap, act, first=Place("topic", "gone"))
+
+
+def test_several_topics_are_marked_and_deleted_by_their_number(filled):
+    async def act(seat):
+        await seat.press("2")
+        await under_cursor(seat, "many.1")
+        await seat.press("space")
+        await under_cursor(seat, "many.3")
+        await seat.press("space")
+        await seat.sees("● many.1", "● many.3")
+        await seat.press("D")
+        await seat.plan()
+        await seat.sees("Delete 2 topics", "many.1", "many.3", "topic delete many.1 many.3")
+        await seat.type("many.1")
+        await seat.press("enter")
+        await seat.sees("nothing was done")
+        await seat.press("ctrl+u", "2", "enter")
+        await seat.back()
+        await seat.hears("Delete 2 topics: deleted")
+        assert [name for name in known(filled.bootstrap) if "many" in name] == ["many.2"]
+
+    sit(filled.bootstrap, act)
 
 
 def test_only_reading_nothing_is_asked_for_and_everything_is_refused(filled):
