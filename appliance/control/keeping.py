@@ -62,7 +62,7 @@ class Keeper:
         log: Log,
     ) -> None:
         tables = Tables(seat.processes, seat.partitions, seat.counters, seat.clients, seat.lags)
-        outside = Outside(name_of, _used, partial(_disks, disk, seat.log_dirs))
+        outside = Outside(name_of, proc.cpu_s, proc.pss_kib, partial(_disks, disk, seat.log_dirs))
         self._disk = disk
         self._folder = seat.data_dir
         self._clock = clock
@@ -132,10 +132,6 @@ class Keeper:
             if not isinstance(failure, DiskFull):
                 self._rest_until_ns = now_ns + _REST_NS
         self._failing = failure is not None
-
-
-def _used(pid: int) -> tuple[float, int]:
-    return proc.cpu_s(pid), proc.own_kib(pid)
 
 
 def _disks(disk: Disk, folders: Sequence[str]) -> list[tuple[int, int]]:

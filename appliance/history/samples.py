@@ -41,7 +41,8 @@ class Api(NamedTuple):
 
 class Process(NamedTuple):
     """One place for a process. state: as the process table numbers it. cpu: percent of one core.
-    memory: KiB of its own (resident and not shared). longest_turn: µs, since it began."""
+    memory: KiB, with its part of what it shares (PSS), as of the last minute. longest_turn: µs,
+    since it began."""
 
     kind: int
     index: int  # type: ignore[assignment]  # nobody searches in it as in a tuple

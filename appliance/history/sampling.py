@@ -47,12 +47,13 @@ class Tables(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """What the tables do not say. name_of: a topic's, "" when it is no more. used: (CPU seconds
-    since it began, KiB of its own memory) of a process id. disks: (total, free) bytes of each log
+    """What the tables do not say. name_of: a topic's, "" when it is no more. cpu_s, memory_kib:
+    of a process id, seconds since it began and PSS. disks: (total, free) bytes of each log
     folder, (0, 0) for one that does not answer."""
 
     name_of: Callable[[TopicId], str]
-    used: Callable[[int], tuple[float, int]]
+    cpu_s: Callable[[int], float]
+    memory_kib: Callable[[int], int]
     disks: Callable[[], Sequence[tuple[int, int]]]
 
 
@@ -220,6 +221,7 @@ class Sampler:
         self._clients = ClientWatch(tables.clients)
         self._second = _Since(SECOND, tables, now_ms)
         self._minute = _Since(MINUTE, tables, now_ms)
+        self._memory: dict[int, int] = {}  # KiB of a process, as of the last minute
         self._logs: list[int] = []  # bytes of those in each folder
         self._summed = False
         self._in_minute = at_ms // _MINUTE_MS
@@ -294,9 +296,13 @@ class Sampler:
 
     def _processes(self, since: _Since, span_ms: int) -> list[Process]:
         table, found = self._tables.processes, []
+        if since.step == MINUTE:
+            self._memory.clear()
         for peer in table.peers:
             pid = table.pid(peer)
-            cpu_s, memory_kib = self._outside.used(pid) if pid else (0.0, 0)
+            cpu_s = self._outside.cpu_s(pid) if pid else 0.0
+            if pid and pid not in self._memory:
+                self._memory[pid] = self._outside.memory_kib(pid)  # which takes the kernel long
             place = (peer.kind, peer.index)
             before_pid, before_s = since.cpu.get(place, (0, 0.0))
             since.cpu[place] = pid, cpu_s
@@ -307,7 +313,7 @@ class Sampler:
                     table.state(peer),
                     pid,
                     spent_s / span_ms * 100_000,
-                    memory_kib,
+                    self._memory.get(pid, 0),
                     min(table.longest_turn(peer) // 1000, 2**32 - 1),
                 )
             )

@@ -8,10 +8,10 @@ started, each later one about the time since the one before.
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.base import proc
 from appliance.base.ids import TopicId
 from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import Follower
@@ -223,11 +223,7 @@ def _short(rate: float) -> float:
 
 
 def _memory_mb(pid: int) -> float:
-    with suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
-        for line in file:
-            if line.startswith("Pss:"):
-                return round(int(line.split()[1]) * 1024 / _MB, 1)
-    return 0.0
+    return round(proc.pss_kib(pid) * 1024 / _MB, 1)
 
 
 def _topic(name: str, now: Sums, before: Sums, seconds: float) -> TopicRate:

@@ -31,7 +31,8 @@ class World:
         looked = Looked(made.processes, made.partitions, made.counters, made.clients, made.lags)
         outside = Outside(
             lambda topic_id: self.names.get(topic_id, ""),
-            lambda pid: self.cpu.get(pid, (0.0, 0)),
+            lambda pid: self.cpu.get(pid, (0.0, 0))[0],
+            lambda pid: self.cpu.get(pid, (0.0, 0))[1],
             lambda: [(1000, 400), (0, 0)],
         )
         self.sampler = Sampler(looked, outside, BEGIN_MS, 0)
@@ -148,7 +149,9 @@ def test_cpu_is_of_the_process_that_has_the_place():
     world.look()
     world.cpu[50] = (10.25, 4096)
     found = {(one.kind, one.index): one for one in world.look()[0].processes}
-    assert (found[IOPROC, 0].cpu, found[IOPROC, 0].memory_kib) == (25.0, 4096)
+    assert (found[IOPROC, 0].cpu, found[IOPROC, 0].memory_kib) == (25.0, 2048)
+    minute = {(one.kind, one.index): one for one in world.look(last=True)[1].processes}
+    assert minute[IOPROC, 0].memory_kib == 4096, "it is looked at once a minute"
     world.tables.processes.vacate(peer)
     found = {(one.kind, one.index): one for one in world.look()[0].processes}
     assert (found[IOPROC, 0].pid, found[IOPROC, 0].cpu) == (0, 0.0)
