@@ -187,6 +187,11 @@ ACTIONS: Final = (
            footer=True, palette=False),
     Action("export", ("x",), "Export", "Write what is found, or all, into a file.", IN_RECORDS,
            footer=True, palette=False),
+    *(
+        Action("decoder", ("V",), "Decoder", "Values as the next decoder reads them; it is kept.",
+               scope, palette=False)
+        for scope in (IN_RECORDS, IN_RECORD)
+    ),
     Action("form", ("v",), "Bytes", "Key and value as bytes, or decoded again.", IN_RECORD,
            footer=True, palette=False),
     *(

@@ -30,12 +30,17 @@ _GAP: Final = 2
 @dataclass(slots=True, frozen=True)
 class Column:
     """width: in characters; 0 for the one that takes what is left. right: numbers. from_width:
-    shown only in a table of at least so many characters."""
+    shown only in a table of at least so many characters. below_width: only in a narrower one."""
 
     title: str
     width: int
     right: bool = False
     from_width: int = 0
+    below_width: int = 1 << 30
+
+    def fits(self, width: int) -> bool:
+        """Whether it is shown in a table so wide."""
+        return self.from_width <= width < self.below_width
 
 
 class Rows(ScrollView, can_focus=True):
@@ -253,7 +258,7 @@ class Rows(ScrollView, can_focus=True):
             text = self._empty if not self._keys and y == 1 else ""
             dim = base + self.get_component_rich_style("rows--dim", partial=True)
             return Strip([Segment(set_cell_size(plain(text), width), dim)], width)
-        numbers = [n for n, one in enumerate(self._columns) if width >= one.from_width]
+        numbers = [n for n, one in enumerate(self._columns) if one.fits(width)]
         given = self._cells(self._keys[row])
         cells = [given[n] for n in numbers]
         if self._keys[row] in self._marked:
@@ -270,7 +275,7 @@ class Rows(ScrollView, can_focus=True):
     def _seen(self) -> list[tuple[Column, int]]:
         """The columns that there is room for, with their widths."""
         width = self.scrollable_content_region.width
-        shown = [one for one in self._columns if width >= one.from_width]
+        shown = [one for one in self._columns if one.fits(width)]
         left = width - sum(one.width for one in shown) - _GAP * (len(shown) - 1)
         return [(one, one.width or max(4, left)) for one in shown]
 

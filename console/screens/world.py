@@ -62,7 +62,7 @@ class TopicSeen:
 class World:
     """The sources over one Link, which must be read-only. filter_groups: which names the view of
     groups shows, read when they are asked. asked_records: topic → what was typed to find some.
-    decoders: those that wait for nobody, for the loop."""
+    decoders: those that wait for nobody, for the loop. choices: which of them reads what."""
 
     def __init__(self, link: Link, jobs: str | None = None) -> None:
         """jobs: the jobs folder that somebody named."""
@@ -115,10 +115,10 @@ class World:
             "deleted topics", command("penstock topic list --deleted"),
             self._asking(topics.deleted), every_s=5,
         )  # fmt: skip
-        choices = Choices(usual(), link.bootstrap)
+        self.choices = Choices(usual(), link.bootstrap)
         url = os.environ.get("PENSTOCK_REGISTRY")
-        self.decoders = Decoders(choices)
-        self._patient = Decoders(choices, Registry(url) if url else None)
+        self.decoders = Decoders(self.choices)
+        self._patient = Decoders(self.choices, Registry(url) if url else None)
         self._decoding = threading.Lock()
         self.asked_records: dict[str, Asked] = {}
         self._details: dict[Place, Source[Any]] = {}

@@ -18,6 +18,7 @@ from console.model.records.seeking import parse_seek
 from console.screens import lines
 from console.screens.actions import IN_RECORDS, bindings
 from console.screens.places import RECORD, RECORDS, TAIL, Place
+from console.screens.records import decoder
 from console.screens.records.asked import Asked
 from console.screens.records.cells import COLUMNS, by, cells
 from console.screens.records.export_screen import ExportScreen
@@ -254,6 +255,11 @@ class RecordsView(Sending):
     def action_browse(self) -> None:
         """Look at what is there already."""
         self.post_message(self.Go(Place(RECORDS, self.place.name)))
+
+    def action_decoder(self) -> None:
+        """Values are read by another decoder."""
+        self.notify(decoder.change(self.world.choices, self.place.name), markup=False)
+        self.paint()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
         """One record, whole."""

@@ -9,14 +9,16 @@ from console.model.records.found import Found
 from console.screens.rows import Cell, Column
 from console.show.figures import NOT_KNOWN, in_bytes
 
+_WIDE: Final = 100
 COLUMNS: Final = (
     Column("PART", 4, right=True),
     Column("OFFSET", 11, right=True),
-    Column("TIME", 19),
+    Column("TIME", 12, below_width=_WIDE),
+    Column("TIME", 19, from_width=_WIDE),
     Column("KEY", 14),
     Column("VALUE", 0),
     Column("HEADERS", 7, right=True, from_width=120),
-    Column("SIZE", 7, right=True, from_width=100),
+    Column("SIZE", 7, right=True, from_width=_WIDE),
 )
 _MOST: Final = 400
 """Characters of a cell that may be seen."""
@@ -29,7 +31,8 @@ def cells(one: Found, decoders: Decoders) -> tuple[Cell, ...]:
         for data, size in ((one.key, one.key_size), (one.value, one.value_size))
     )
     return (
-        str(one.partition), str(one.offset), (moment(one.timestamp), "dim"),
+        str(one.partition), str(one.offset), (_clock(one.timestamp), "dim"),
+        (moment(one.timestamp), "dim"),
         _words(decoders.key(one.topic, key)), _words(decoders.value(one.topic, key, value)),
         str(one.headers or ""),
         in_bytes(max(0, one.value_size)),
@@ -39,7 +42,7 @@ def cells(one: Found, decoders: Decoders) -> tuple[Cell, ...]:
 def by(one: Found, column: int) -> str | float:
     """What its column is sorted by."""
     values: tuple[str | float, ...] = (
-        one.partition, one.offset, -1 if one.timestamp is None else one.timestamp,
+        one.partition, one.offset, *[-1 if one.timestamp is None else one.timestamp] * 2,
         repr(one.key), repr(one.value), one.headers, one.value_size,
     )  # fmt: skip
     return values[column]
@@ -59,6 +62,14 @@ def moment(timestamp: int | None) -> str:
     if then.tm_year != time.localtime().tm_year:
         return time.strftime("%Y-%m-%d %H:%M:%S", then)
     return time.strftime("%m-%d %H:%M:%S", then) + f".{timestamp % 1000:03}"
+
+
+def _clock(timestamp: int | None) -> str:
+    """In twelve characters: `18:04:05.123` of today, else `11-22 18:04`, or the date."""
+    told = moment(timestamp)
+    if told.startswith(time.strftime("%m-%d ")):
+        return told[6:]
+    return told[:11] if told[2:3] == "-" else told[:10] if told[4:5] == "-" else told
 
 
 def _whole_letters(data: bytes, is_cut: bool) -> bytes:

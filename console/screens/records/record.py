@@ -8,6 +8,7 @@ from textual.binding import BindingType
 from console.model.records.leaf import Leaf
 from console.screens.actions import IN_RECORD, bindings
 from console.screens.places import RECORDS, TAIL, Place, record_of
+from console.screens.records import decoder
 from console.screens.records.sending import Sending
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import Words
@@ -47,6 +48,13 @@ class RecordView(Sending):
         """Decoded, or as bytes."""
         self._digits = not self._digits
         self.paint()
+
+    def action_decoder(self) -> None:
+        """The value is read by another decoder."""
+        told = decoder.change(self.world.choices, record_of(self.place)[0])
+        self.notify(told, markup=False)
+        self._digits = False
+        self.world.main(self.place).want()
 
     def action_wrap(self) -> None:
         """Long lines go on below, or are cut."""
