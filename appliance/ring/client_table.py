@@ -175,12 +175,14 @@ class ClientRows:
             words[at + TOLD] = now_ms
 
     def pause(self, row: int, kind: int, until_ms: int, pause_ms: int) -> None:
-        """It was told to wait, for a quota of this kind."""
+        """It was told to wait, for a quota of this kind. What it was told while it waits counts as
+        far as it makes that longer."""
         if row != NO_ROW:
             words, at = self._words, _at(row)
+            begin_ms = max(words[at + PAUSED_UNTIL], until_ms - pause_ms)
             words[at + PAUSED_UNTIL] = max(until_ms, words[at + PAUSED_UNTIL])
             words[at + PAUSE_KIND] = kind
-            words[at + PAUSED_MS] += pause_ms
+            words[at + PAUSED_MS] += max(until_ms - begin_ms, 0)
             words[at + PAUSES] += 1
 
     def _say(self, row: int, which: int, text: str) -> None:

@@ -178,9 +178,11 @@ def test_connections_of_one_client_count_together_and_each_count_once():
     assert step.whole.connections == 2
     rows[0].count(a, 4, 1000, 100, 850, 0, 0, 0)
     rows[1].count(b, 1, 50, 5000, 0, 4000, 1, 0)
-    rows[0].pause(a, 0, world.ms + 5000, 4000)
+    rows[0].pause(a, 0, world.ms + 4000, 4000)
+    rows[0].pause(a, 0, world.ms + 3000, 3000)
+    rows[0].pause(a, 0, world.ms + 5000, 4500)  # it was told so while it paused already
     (step,) = world.look()
-    assert step.clients == {alice: Use(50, 4000, 2, 4000)}
+    assert step.clients == {alice: Use(50, 4000, 2, 5000)}
     assert step.whole.throttled == 1
     assert not world.look()[0].clients
 
