@@ -14,6 +14,7 @@ from console.model.failure import UNREACHABLE, Failure
 from console.model.link import Link, asking
 
 BYTES: Final = "bytes"
+_LOOKS: Final = 4
 STALE: Final = "PLAN_CHANGED"
 """Name of the Failure of `apply` that says that its plan does not hold any more: nothing was done,
 and the plan is made and shown again."""
@@ -125,9 +126,22 @@ def carry_out(
                 if change.seen is None or rest():
                     raise _not_known(failure) from None
                 tell(f"asking whether it is done: {failure.message}")
-            elif not unsure or _seen(change, reading, tell, rest) is None:
+            elif not unsure or not _soon_seen(change, reading, tell, rest):
                 raise
             unsure = True
+
+
+def _soon_seen(
+    change: Change, reading: Link, tell: Callable[[str], None], rest: Callable[[], bool]
+) -> bool:
+    """Whether it is done after all. A refusal may be that of a second try, and brokers of Apache
+    Kafka learn a moment later what their controller has done."""
+    for _ in range(_LOOKS):
+        if _seen(change, reading, tell, rest) is not None:
+            return True
+        if rest():
+            break
+    return False
 
 
 def _seen(

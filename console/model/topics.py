@@ -191,14 +191,24 @@ def _problem(failure: Failure | None) -> str | None:
     return f"{failure.name}: {failure.message}"
 
 
-def partition_counts(link: Link, names: list[str]) -> dict[str, int]:
-    """How many partitions topics have. Raises Failure for one that is not there."""
+def partition_counts(
+    link: Link, names: list[str], *, may_be_missing: bool = False
+) -> dict[str, int]:
+    """How many partitions topics have. may_be_missing: one that is not there is left out, a new one
+    for example, which brokers of Apache Kafka learn of a moment later; else it raises Failure."""
     from confluent_kafka import TopicCollection
 
     if not names:
         return {}
     answers = link.admin().describe_topics(TopicCollection(names), request_timeout=link.timeout_s)
-    return {name: len(link.wait(answers[name], name).partitions) for name in names}
+    found = {}
+    for name in names:
+        try:
+            found[name] = len(link.wait(answers[name], name).partitions)
+        except Failure as failure:
+            if not may_be_missing or failure.name != "UNKNOWN_TOPIC_OR_PARTITION":
+                raise
+    return found
 
 
 def default_partitions(link: Link) -> int:

@@ -77,15 +77,20 @@ def test_what_was_lost_and_is_there_is_not_sent_again():
 
 def test_what_arrives_late_refuses_its_own_second_and_is_found():
     broker = Broker("dropped", "TOPIC_ALREADY_EXISTS")
-    looks = broker.seen
+    looks, seen = iter(range(99)), broker.seen
 
     def late(link):
-        found = looks(link)
-        broker.done = 1  # the first one comes through after it was looked for
-        return found
+        broker.done = next(looks) > 2  # the first one comes through after it was looked for
+        return seen(link)
 
     broker.seen = late
     assert broker.carry_out().startswith("it is there")
+
+
+def test_what_is_refused_after_a_lost_answer_and_never_there_is_refused():
+    broker = Broker("dropped", "INVALID_CONFIG")
+    with pytest.raises(Failure, match="INVALID_CONFIG"):
+        broker.carry_out()
 
 
 def test_nobody_waits_for_ever_and_what_is_not_known_is_said():

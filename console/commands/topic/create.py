@@ -58,7 +58,7 @@ def command(
         for name, failure in outcomes.items()
         if failure is None and (not dry_run or status[name] == "exists")
     ]
-    counts = topics.partition_counts(link, there)
+    counts = topics.partition_counts(link, there, may_be_missing=True)
     if planned := [
         name for name, failure in outcomes.items() if not failure and name not in counts
     ]:
