@@ -63,7 +63,7 @@ class Ages:
         consumer = self._consumer or self._link.consumer(
             fetch_wait_max_ms=50, max_partition_fetch_bytes=1
         )
-        self._consumer = consumer if self._keeps else None
+        self._consumer = None
         try:
             while spots and time.monotonic() < until:
                 now: dict[Place, int] = {}
@@ -71,10 +71,11 @@ class Ages:
                     now.setdefault(place, at)
                 spots = [one for one in spots if now[one[0]] != one[1]]
                 self._round(consumer, now, until)
-        finally:
             if self._keeps:
                 consumer.unassign()
-            else:
+                self._consumer = consumer
+        finally:
+            if self._consumer is None:  # it is not kept, or it has failed
                 consumer.close()
         for old in list(self._stamps)[: max(0, len(self._stamps) - _REMEMBERED)]:
             del self._stamps[old]

@@ -10,7 +10,7 @@ from console.model.lag import places, total
 from console.model.link import Link
 
 _PLAN: Final = ("topic", "partition", "before", "after", "delta")
-_NOBODY: Final = "nobody reads with it: what is set holds when somebody begins to"
+_NOBODY: Final = "Nobody reads with it: what is set holds when somebody begins to."
 
 
 def move(
