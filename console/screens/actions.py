@@ -171,29 +171,29 @@ ACTIONS: Final = (
            A_JOB, tier=Tier.NAME),
     *(
         Action("browse", ("b",), "Browse", "The topic's records: seek, filter, export.", scope,
-               footer=scope != IN_RECORDS, palette=False)
+               footer=scope != IN_RECORDS, palette=scope == ONE_TOPIC)
         for scope in (ALL_TOPICS, ONE_TOPIC, IN_RECORDS, IN_RECORD)
     ),
     *(
         Action("tail", ("t",), "Tail", "The topic's records as they come.", scope,
-               footer=True, palette=False)
+               footer=True, palette=scope == ONE_TOPIC)
         for scope in (ALL_TOPICS, ONE_TOPIC)
     ),
     Action("tail", ("t",), "Tail", "Records as they come; of a paused tail: at the end now.",
            IN_RECORDS, palette=False),
     Action("seek", ("o",), "From", "Type where to look: offsets, times, partitions.", IN_RECORDS,
-           footer=True, palette=False),
+           footer=True),
     Action("more", ("m",), "Go on", "Search on from where it has stopped.", IN_RECORDS,
-           footer=True, palette=False),
+           footer=True),
     Action("export", ("x",), "Export", "Write what is found, or all, into a file.", IN_RECORDS,
-           footer=True, palette=False),
+           footer=True),
     *(
         Action("decoder", ("V",), "Decoder", "Values as the next decoder reads them; it is kept.",
-               scope, palette=False)
+               scope, palette=scope == IN_RECORDS)
         for scope in (IN_RECORDS, IN_RECORD)
     ),
     Action("form", ("v",), "Bytes", "Key and value as bytes, or decoded again.", IN_RECORD,
-           footer=True, palette=False),
+           footer=True),
     *(
         Action("resend", ("e",), "Send again", "Edit the record and send it once more.", scope,
                footer=scope == IN_RECORD, tier=Tier.PLAN)
@@ -205,7 +205,7 @@ ACTIONS: Final = (
         for scope in (IN_RECORDS, IN_RECORD)
     ),
     Action("wrap", ("w",), "Wrap", "Long lines go on below, or are cut.", IN_RECORD,
-           footer=True, palette=False),
+           footer=True),
     Action("offsets", ("o",), "Move offsets", "Somewhere else; what they would be is shown first.",
            ONE_GROUP, footer=True, tier=Tier.PLAN),
     *(

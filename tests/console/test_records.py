@@ -276,6 +276,12 @@ def test_a_tail_is_followed_paused_and_gone_on_with(filled):
         await sends(b"sixth")
         await seat.sees("sixth")
         assert "fifth" not in seat.text()
+        await seat.press("1")
+        tail = seat.app._shown[Place("tail", "rec.live")]._at_work
+        await seat.until(lambda: not tail.is_running, "a tail that rests")
+        await sends(b"seventh")
+        await seat.press("[")
+        await seat.sees("seventh", "P pauses")
         assert "penstock consume rec.live -o end" in seat.line("$ ")
 
     sit(filled.bootstrap, act, first=Place("tail", "rec.live"))

@@ -70,6 +70,7 @@ class RecordsView(Sending):
         self._export: Export | None = None
         self._at_work: Running | None = None
         self._seen: object = None
+        self._rests = False
         asked = self._asked
         self.query_one("#from", Words).say("tail " if self._follows else "o From ")
         self.query_one("#only", Words).say("  / Filter ")
@@ -134,6 +135,8 @@ class RecordsView(Sending):
         running, export = self._at_work, self._export
         if running is None or not self.is_ready:
             return
+        if self._follows:
+            self._rest(running)
         found = running.take()
         if found:
             self._rows += found
@@ -152,6 +155,15 @@ class RecordsView(Sending):
         if (found or seen != self._seen) and self.display:
             self._seen = seen
             self.paint()
+
+    def _rest(self, running: Running) -> None:
+        """A tail that nobody sees fetches nothing, and goes on where it was when it is seen."""
+        if running.is_running and not self.display:
+            self._rests = True
+            running.stop()
+        elif self._rests and self.display and not running.is_running:
+            self._rests = False
+            running.start()
 
     def paint(self) -> None:
         running = self._at_work
