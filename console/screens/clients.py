@@ -5,7 +5,8 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 
 from console.model.clients import Connection
-from console.screens.places import keeps
+from console.model.quota_rules import ANYBODY, Client
+from console.screens.places import QUOTA, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
 from console.show.figures import age, in_bytes, short, some, took
@@ -33,13 +34,13 @@ _COLUMNS: Final = (
 
 
 class ClientsView(View):
-    """The list, the fastest first."""
+    """The list, the fastest first. Enter tells which quotas hold for a client."""
 
     has_filter: ClassVar[bool] = True
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
-        yield Rows(_COLUMNS, name="clients", opens=False)
+        yield Rows(_COLUMNS, name="clients")
 
     def paint(self) -> None:
         facts = self.world.facts.shown.value
@@ -56,6 +57,15 @@ class ClientsView(View):
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
             empty="no client is called so" if typed else "nobody is connected",
         )  # fmt: skip
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """To the quotas of that client."""
+        event.stop()
+        facts = self.world.facts.shown.value
+        for one in facts.clients if facts is not None else ():
+            if one.key == event.key:
+                who = Client(one.user or ANYBODY, one.client_id)
+                self.post_message(self.Go(Place(QUOTA, who.text)))
 
     def _summary(self, shown: int, every: tuple[Connection, ...], left_out: int) -> str:
         waiting = sum(bool(one.throttled_by) for one in every)

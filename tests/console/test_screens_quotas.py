@@ -6,6 +6,7 @@ from appliance.quotas.limits import CLIENT_ID, FETCH, PRODUCE, USER
 from console.model.link import Link
 from console.model.quotas import all_quotas, change
 from console.screens.places import Place
+from console.screens.rows import Rows
 from tests.console.seat import LARGE, SMALL, sit, tab
 
 LOADER = ((CLIENT_ID, "loader"),)
@@ -47,8 +48,7 @@ async def fill(seat, *values):
         await seat.press("tab")
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_a_quota_is_set_changed_and_taken_away(alone, quotas, size):
+def test_a_quota_is_set_changed_and_taken_away(alone, quotas):
     async def act(seat):
         await seat.press(tab("quotas"))
         await seat.sees("no quota is set: n sets the first one")
@@ -87,7 +87,7 @@ def test_a_quota_is_set_changed_and_taken_away(alone, quotas, size):
         await seat.press("right", "enter")
         await seat.until(lambda: quotas() == changed, "both again")
 
-    sit(alone.bootstrap, act, size=size)
+    sit(alone.bootstrap, act)
 
 
 def test_what_is_mistyped_is_said_beside_it_and_nothing_is_sent(alone, quotas):
@@ -109,6 +109,11 @@ def test_nothing_is_changed_where_it_is_only_read(alone, quotas):
         await seat.press(tab("quotas"), "n")
         await seat.sees("nothing can be changed")
         assert quotas() == {}
+        await seat.press(tab("clients"), "/", *"penstock")  # this console itself
+        await seat.until(lambda: seat.app.view.query_one(Rows).key is not None, "a client")
+        await seat.press("enter", "enter")
+        await seat.sees("no quota holds for it")
+        assert seat.app.here == Place("quota", "client-id=penstock")
 
     sit(alone.bootstrap, act, read_only=True)
 
