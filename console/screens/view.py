@@ -67,6 +67,10 @@ class View(Vertical):
         """P is pressed: whether something here stands still now, or goes on."""
         return False
 
+    def grammar(self) -> list[tuple[str, str]]:
+        """(what, how it is written) of what can be typed here, for the help."""
+        return []
+
     def filter_box(self) -> Input | None:
         """Where a filter is typed, when that is here."""
         return None

@@ -33,6 +33,16 @@ _TAIL_KEPT: Final = 2_000
 """Records that are listed at most; older ones leave the list, and that is said."""
 
 
+_GRAMMAR: Final = (
+    ("From", "start, end, 47, +2, -3, @2013-01-31 12:00, @12:00, 2h ago"),
+    ("", "FROM..TO ends before TO; 0:47 3-5:-10: only these partitions"),
+    ("Filter", 'all of: word, "Exact words", /regex/, /regex/i, !not this'),
+    ("", "key:… value:… header:… header.NAME:… partition:0,3-5"),
+    ("", "value:null: a tombstone; key:null: it has no key"),
+    ("", '$.a["b c"][0] = 5, and != < <= > >= ~; [*]: any element'),
+)
+
+
 class Box(Input):
     """Where a seek or a filter is typed; Enter searches."""
 
@@ -208,6 +218,9 @@ class RecordsView(Sending):
         )
 
     # Keys ---------------------------------------------------------------------------------------
+
+    def grammar(self) -> list[tuple[str, str]]:
+        return list(_GRAMMAR)
 
     def filter_box(self) -> Input | None:
         return self.query_one("#keep", Box)
