@@ -329,7 +329,7 @@ def test_plans_and_forms_of_such_names_are_shown_as_text(appliance):
         await seat.plan()
         await seat.sees("none", "1 MB/s")
 
-    sit(appliance.bootstrap, act)
+    sit(appliance.bootstrap, act, size=LARGE)
 
 
 def test_groups_of_such_names_are_shown_over_the_wire(run, appliance):
