@@ -16,6 +16,8 @@ from console.model.records.one import one as read_one
 from console.model.writing import write
 
 _COMPACT: Final = "compact"
+_USUAL_MOST: Final = 1_000_000
+_PER_HEADER: Final = 1024
 _HOUR_MS: Final = 3_600_000
 
 
@@ -99,7 +101,16 @@ def written(link: Link, one: Outgoing) -> str:
     if one.partition is not None:
         fields["partition"] = one.partition
     try:
-        _, (place,) = write(link, one.topic, iter([fields]), {}, keep=True)
+        size = (
+            len(one.key or b"")
+            + len(one.value or b"")
+            + sum(
+                len(name.encode()) + len(value or b"") + _PER_HEADER for name, value in one.headers
+            )
+        )
+        # How long a record may be is the broker's to say, not the client's.
+        most = {"message_max_bytes": max(_USUAL_MOST, size + _PER_HEADER)}
+        _, (place,) = write(link, one.topic, iter([fields]), most, keep=True)
     except Failure as failure:
         if failure.code == UNREACHABLE:
             failure.message += "; whatever was sent had one number, so it is there once at most"

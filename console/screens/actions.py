@@ -204,6 +204,8 @@ ACTIONS: Final = (
                footer=scope == IN_RECORD, tier=Tier.PLAN)
         for scope in (IN_RECORDS, IN_RECORD)
     ),
+    Action("why", ("d",), "Why", "What each decoder made of it; one of them for the topic.",
+           IN_RECORD, footer=True, palette=False),
     Action("wrap", ("w",), "Wrap", "Long lines go on below, or are cut.", IN_RECORD,
            footer=True),
     Action("offsets", ("o",), "Move offsets", "Somewhere else; what they would be is shown first.",

@@ -14,6 +14,7 @@ from console.model.failure import Failure
 from console.model.link import Link
 from console.model.outgoing import Outgoing, words
 from console.screens.places import Place
+from console.screens.rows import Rows
 from tests.console.seat import sit
 from tests.console_process import typing
 
@@ -86,7 +87,13 @@ def test_a_record_is_sent_again_with_what_was_edited(filled):
         await seat.sees("Send plain 2:", "ff00", "1.10", "a=1")
         await send(seat)
         await seat.press("G", "enter")
-        await seat.sees("Header a")
+        await seat.sees("Header a", "Value  11 bytes  json")
+        await seat.press("d")
+        await seat.sees("it begins with neither { nor [", "fits")
+        while seat.app.screen.query_one(Rows).key != "value hex":
+            await seat.press("j")
+        await seat.press("enter")
+        await seat.sees("Value  11 bytes  hex")
         await seat.press("e")
         await seat.sees("Send plain 2:", "ff00")
         await fill(seat, None, None)

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from console.model.decoding.choosing import Decoders
-from console.model.decoding.decoded import Decoded, Unfit, hexed
+from console.model.decoding.decoded import KEY, VALUE, Decoded, Tried, Unfit, hexed
 from console.model.decoding.plain_forms import likely_text
 from console.model.records.one import Whole
 
@@ -33,12 +33,13 @@ class Part:
 @dataclass(slots=True, frozen=True)
 class Leaf:
     """whole: the record. facts: (name, what) of it, in order. decoded, digits: its parts as
-    decoders read them and as bytes."""
+    decoders read them and as bytes. tried: (KEY or VALUE, what became of a decoder)."""
 
     whole: Whole
     facts: tuple[tuple[str, str], ...]
     decoded: tuple[Part, ...]
     digits: tuple[Part, ...]
+    tried: tuple[tuple[str, Tried], ...]
 
 
 def leaf(whole: Whole, decoders: Decoders, escaped: Callable[[str], str]) -> Leaf:
@@ -53,6 +54,11 @@ def leaf(whole: Whole, decoders: Decoders, escaped: Callable[[str], str]) -> Lea
         whole, tuple(_facts(whole)),
         tuple(_part(title, one, escaped) for title, one in parts),
         tuple(_part(title, one and hexed(one.data), escaped) for title, one in parts),
+        tuple(
+            (part, one)
+            for part in (VALUE, KEY)
+            for one in decoders.why(record.topic, part, record.key, record.value)
+        ),
     )  # fmt: skip
 
 

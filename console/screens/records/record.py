@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from console.model.decoding.memory import Choice
 from console.model.records.leaf import Leaf
 from console.screens.actions import IN_RECORD, bindings
 from console.screens.places import RECORDS, TAIL, Place, record_of
 from console.screens.records import decoder
 from console.screens.records.sending import Sending
+from console.screens.records.why import WhyScreen
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import Words
 
@@ -55,6 +57,18 @@ class RecordView(Sending):
         self.notify(told, markup=False)
         self._digits = False
         self.world.main(self.place).want()
+
+    def action_why(self) -> None:
+        """Why it looks so, and how else."""
+        leaf = self.world.main(self.place).shown.value
+        if isinstance(leaf, Leaf):
+            self.app.push_screen(WhyScreen(self.topic, leaf.tried), self._chosen)
+
+    def _chosen(self, wanted: tuple[str, str] | None) -> None:
+        if wanted is not None:
+            part, name = wanted
+            self.world.choices.choose(self.topic, part, Choice(name))
+            self.world.main(self.place).want()
 
     def action_wrap(self) -> None:
         """Long lines go on below, or are cut."""
