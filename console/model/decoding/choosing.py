@@ -186,7 +186,7 @@ class Decoders:
         if self.registry is None:
             raise Unfit(
                 f"it begins as the wire format of a schema registry does, with schema {number}:"
-                " --registry URL says what that is"
+                " --registry URL, or $PENSTOCK_REGISTRY, says what that is"
             )
         return self.registry.schema(number).decode_framed(data, rest)
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 _LABEL: Final = 18
 _TALLEST: Final = 22
-_AROUND: Final = 15
-"""Lines of the frame, the heading, the buttons and what is said."""
+_LEAST: Final = 4
+_FRAME: Final = 2
+_SHARE: Final = 96
+"""Per cent of the screen that the box may take."""
 
 
 class FormScreen(Box):
@@ -87,8 +89,25 @@ class FormScreen(Box):
         self._preview()
 
     def on_resize(self) -> None:
-        """What stands around the fields is always seen."""
-        self.query_one("#fields").styles.max_height = min(_TALLEST, self.size.height - _AROUND)
+        """On another screen there is other room."""
+        self.call_after_refresh(self._fit)
+
+    def say(self, words: str) -> None:
+        """What is said takes its room from the fields."""
+        super().say(words)
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        """What stands around the fields is always seen; they are scrolled."""
+        if not self.is_attached:
+            return
+        around = sum(
+            one.outer_size.height + one.styles.margin.height
+            for one in self.query_one(Vertical).children
+            if one.id != "fields" and one.display
+        )
+        left = self.size.height * _SHARE // 100 - _FRAME - around
+        self.query_one("#fields").styles.max_height = max(_LEAST, min(_TALLEST, left))
 
     def _field(self, number: int) -> Widget:
         return self.query_one(f"#field-{number}")
@@ -135,6 +154,7 @@ class FormScreen(Box):
         shown = self.query_one("#preview", Words)
         shown.set_class(bool(words), "there")
         shown.say(words)
+        self.call_after_refresh(self._fit)
 
     def action_go(self) -> None:
         """Propose it, when nothing is wrong in it."""

@@ -39,12 +39,12 @@ class WhyScreen(ModalScreen[tuple[str, str] | None]):
         """tried: (KEY or VALUE, what became of a decoder)."""
         super().__init__()
         self._topic = topic
-        parts = dict.fromkeys(part for part, _ in tried)
-        rows = {f"{part} {one.decoder}": (part, one) for part, one in tried}
-        for part in parts:
-            every = Tried(AUTO, True, "the first one that fits, for each record anew")
-            rows[f"{part} {AUTO}"] = (part, every)
-        self._rows = dict(sorted(rows.items(), key=lambda item: list(parts).index(item[1][0])))
+        every = Tried(AUTO, True, "the first one that fits, for each record anew")
+        self._rows = {
+            f"{part} {one.decoder}": (part, one)
+            for part in dict.fromkeys(part for part, _ in tried)
+            for one in (every, *(each for of, each in tried if of == part))
+        }
 
     def compose(self) -> ComposeResult:
         with Vertical():
