@@ -118,7 +118,7 @@ def test_without_an_appliance_it_offers_to_start_one_that_outlives_it(tmp_path):
         try:
             terminal.until("up starts an appliance in this terminal")
             terminal.until("Start it now, in the background? [Y/n]")
-            assert not list(tmp_path.iterdir()), "nothing is made before somebody says yes"
+            assert not (tmp_path / "penstock-data").exists(), "somebody must say yes first"
             terminal.type(f"{answer}\n")
             terminal.until(seen)
             terminal.type("q")
@@ -155,7 +155,7 @@ def test_in_a_browser_it_answers_who_has_the_token(alone):
     aiohttp = pytest.importorskip("aiohttp")
     pytest.importorskip("textual_serve")
     with subprocess.Popen(
-        [*PENSTOCK, "console", "--web", "--port", "0", "-b", alone.bootstrap],
+        [*PENSTOCK, "console", "--web", "--port", "0", "--read-only", "-b", alone.bootstrap],
         stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         address = process.stderr.readline().strip()
@@ -178,6 +178,9 @@ def test_in_a_browser_it_answers_who_has_the_token(alone):
                         assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT)
                         said += message.data if isinstance(message.data, bytes) else b""
 
-        asyncio.run(look())
-        process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT_S) == 0
+        try:
+            asyncio.run(look())
+            process.send_signal(signal.SIGINT)
+            assert process.wait(LIMIT_S) == 0
+        finally:
+            process.kill()
