@@ -216,7 +216,7 @@ def test_records_are_browsed_filtered_and_opened(filled):
         await seat.type(f"$.big = {MOST - 17}")
         await seat.press("enter")
         await seat.sees("found 1 in 300 records", "eu-17")
-        assert "--filter '$.big =" in seat.line("$ ")
+        await seat.sees("--filter '$.big =")
         await seat.press("enter")
         await seat.sees(
             "rec.orders 2:5", "CreateTime", "compression zstd", "Header trace", str(MOST - 17)
