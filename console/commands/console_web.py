@@ -28,7 +28,7 @@ def serve(
 ) -> int:
     """Until Ctrl-C. Every browser that opens it has a console of its own. Raises Failure."""
     if find_spec("textual_serve") is None:
-        raise usage("--web needs textual-serve", "pip install 'penstock[web]' brings it")
+        raise usage("--web needs textual-serve", "pip install '.[web]' brings it")
     token = secrets.token_urlsafe(16)
     with socket.socket() as door, _properties(link) as file:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -449,7 +449,7 @@ class ConsoleApp(App[None]):
         """The keys that work here."""
         active = self.screen.active_bindings
         live = [(key, one.binding.action) for key, one in active.items() if one.enabled]
-        self.push_screen(HelpScreen(told(live) + self.view.grammar()))
+        self.push_screen(HelpScreen(told(live, self.here.kind) + self.view.grammar()))
 
 
 def prepare() -> None:

@@ -8,7 +8,7 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
-from console.screens.actions import ACTIONS, shown
+from console.screens.actions import ACTIONS, KINDS, shown
 from console.screens.view import Part, Words
 
 _OF_TEXTUAL = {
@@ -18,14 +18,16 @@ _OF_TEXTUAL = {
 }
 
 
-def told(bindings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def told(bindings: Iterable[tuple[str, str]], here: str) -> list[tuple[str, str]]:
     """(keys, what they do) of (key, action) pairs that work now, in the order of the registry; what
-    is not known there is left out."""
+    is not known there is left out. here: the kind of place, where an action may mean what it means
+    nowhere else."""
     keys: dict[str, list[str]] = {}
     for key, call in bindings:
         keys.setdefault(call, []).append(key)
-    about = {one.call: one.about for one in ACTIONS} | _OF_TEXTUAL
-    named = {one.call: [shown(key) for key in one.keys] for one in ACTIONS}
+    there = [one for one in ACTIONS if KINDS.get(one.scope, here) == here]
+    about = {one.call: one.about for one in there} | _OF_TEXTUAL
+    named = {one.call: [shown(key) for key in one.keys] for one in there}
     return [
         (" ".join(named.get(call) or map(shown, keys[call])), words)
         for call, words in about.items()

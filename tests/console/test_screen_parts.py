@@ -15,6 +15,7 @@ from console.model.local import Facts
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.screens import actions, lines, places
 from console.screens.group import _spans
+from console.screens.help import told
 from console.screens.journal import MOST, Journal
 from console.screens.keys import fitting
 from console.screens.places import HOME, History, NoPlace, Place, jump, keeps
@@ -332,3 +333,9 @@ def test_threads_stand_back_while_a_key_is_answered():
     assert went == [0, 1, 2]
     hush.begin()
     hush.breathe()  # not for ever, whatever became of the key
+
+
+def test_help_says_what_a_key_means_where_somebody_is():
+    of_topics, of_groups = (dict(told([("D", "delete")], kind)) for kind in ("topics", "groups"))
+    assert of_topics == {"D": "With its records; its name is typed."}
+    assert of_groups == {"D": "With its offsets; its name is typed."}

@@ -15,7 +15,7 @@ from console.model.failure import Failure, usage
 _T = TypeVar("_T")
 _AVRO_ENDINGS: Final = (".avsc", ".json")
 _SETS: Final = (".desc", ".pb", ".protoset", ".fds", ".bin")
-INSTALL: Final = "pip install 'penstock[schemas]'"
+INSTALL: Final = "pip install '.[schemas]'"
 
 
 class Schema(Protocol):
