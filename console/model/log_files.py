@@ -14,6 +14,7 @@ from typing import Any, Final
 from appliance.base.errors import PeerError
 from appliance.logstore.indexes import OffsetIndex, TimeIndex
 from appliance.logstore.producer_snapshot import decode_snapshot
+from appliance.logstore.producer_state import ProducerStates
 from appliance.wire import control_records, kraft_records
 from appliance.wire.batch import checksum_holds
 from appliance.wire.batch_header import HEADER_SIZE, MAGIC, BatchHeader, read_header
@@ -215,11 +216,11 @@ def _producers(data: bytes) -> Row:
     states = decode_snapshot(data, 0)
     if states is None:
         return {"problem": "it is damaged, or of another version", "producers": []}
-    return {"problem": "", "producers": list(_producer_rows(states.producers))}
+    return {"problem": "", "producers": list(_producer_rows(states))}
 
 
-def _producer_rows(producers: Any) -> Iterator[Row]:
-    for producer_id, known in producers.items():
+def _producer_rows(states: ProducerStates) -> Iterator[Row]:
+    for producer_id, known in states.producers.items():
         sequence, offset, delta, _ = known.batches[-1] if known.batches else (-1, -1, 0, -1)
         yield {
             "producer_id": producer_id,
@@ -229,7 +230,7 @@ def _producer_rows(producers: Any) -> Iterator[Row]:
             "offset_delta": delta,
             "last_timestamp": known.last_timestamp,
             "coordinator_epoch": known.coordinator_epoch,
-            "transaction_start": known.txn_start,
+            "transaction_start": states.open.get(producer_id, -1),
         }
 
 

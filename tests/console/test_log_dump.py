@@ -63,6 +63,7 @@ def test_a_producer_snapshot(files):
     producer = json.loads(dump(file, "-o", "json").stdout)[0]["producers"][0]
     assert producer["last_offset"] == 299
     assert producer["last_sequence"] == 299
+    assert producer["transaction_start"] == -1
 
 
 def test_the_metadata_log_and_its_snapshot(files):
