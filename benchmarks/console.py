@@ -10,6 +10,7 @@ appliance with traffic, photographed.
 import argparse
 import asyncio
 import contextlib
+import json
 import random
 import resource
 import tempfile
@@ -23,6 +24,7 @@ from appliance.observer.snapshot import take
 from appliance.observer.traffic import Traffic
 from appliance.ring import partition_table as columns
 from appliance.ring.tables import Shape, Tables
+from console.model import quotas
 from console.model.groups import Listed
 from console.model.link import Link
 from console.model.local import Local
@@ -216,6 +218,11 @@ class _Traffic:
         made = [NewTopic(name, count, 1, config=keep) for name, count in self.TOPICS]
         for future in admin.create_topics(made).values():
             future.result()
+        link = Link(self._bootstrap, {}, 30.0)
+        quotas.change(
+            link, (("client-id", "airport"),), {"producer_byte_rate": 4_500_000.0}, dry_run=False
+        )
+        quotas.change(link, (("client-id", None),), {"consumer_byte_rate": 5e7}, dry_run=False)
         for one in self._threads:
             one.start()
 
@@ -227,13 +234,21 @@ class _Traffic:
     def _write(self):
         from confluent_kafka import Producer
 
-        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 20})
+        config = {"bootstrap.servers": self._bootstrap, "client.id": "airport", "linger.ms": 20}
+        producer = Producer(config)
         chance, much = random.Random(7), 400
         while not self._over.wait(0.1):
+            if len(producer) > 50_000:  # held back by its quota
+                producer.poll(0.1)
+                continue
             much = min(2000, max(50, much + chance.randint(-150, 160)))
             for name, share in (("flights", 1.0), ("orders.eu", 0.4), ("weather", 0.02)):
                 for _ in range(int(much * share)):
-                    producer.produce(name, chance.randbytes(300))
+                    key = chance.choice(("UA", "B6", "AA", "DL"))
+                    late = {"carrier": key, "origin": chance.choice(("EWR", "JFK", "LGA")),
+                            "late": chance.randint(-9, 90), "plane": f"N{chance.randint(100, 999)}",
+                            "route": chance.randbytes(100).hex()}  # fmt: skip
+                    producer.produce(name, json.dumps(late).encode(), key)
             producer.poll(0)
         producer.flush()
 
@@ -265,10 +280,14 @@ async def _pictures(bootstrap, folder, seconds):
         await _until(pilot, lambda: world.facts.shown.value is not None)
         await _until(pilot, lambda: len(world.facts.shown.value.history) >= seconds)
         await _until(pilot, lambda: world.folders.shown.value is not None)
-        places = (Place("overview"), Place("topics"), Place("topic", "flights"))
-        for place in (*places, Place("groups"), Place("group", "billing"), Place("log")):
+        places = (Place("overview"), Place("topics"), Place("topic", "flights"), Place("groups"))
+        more = (Place("clients"), Place("quotas"), Place("records", "flights"), Place("log"))
+        for place in (*places, Place("group", "billing"), *more):
             await app.go(place)
-            await _until(pilot, lambda place=place: world.main(place).shown.value is not None)
+            if place.kind != "records":
+                await _until(pilot, lambda place=place: world.main(place).shown.value is not None)
+            if place.kind == "overview":
+                await pilot.press("z", "z", "z")  # the last minute: there is no more to see
             await pilot.pause(1.0)
             photograph(place.kind)
         await app.go(Place("topic", "flights"))

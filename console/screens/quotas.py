@@ -21,6 +21,7 @@ from console.show.what_if import what_if
 
 _FULL, _NEAR = 1.0, 0.8
 _WIDE: Final = 110
+_WIDER: Final = 132  # who it is matters more than by whose quota, which is told below
 _NO_QUOTA: Final = "there is no quota under the cursor"
 _RULES: Final = (
     Column("QUOTAS OF", 0),
@@ -40,7 +41,7 @@ _LIVE: Final = (
     Column("WAITS", 7, right=True),
     Column("FOR", 9, right=True),
     Column("TIMES", 7, right=True, from_width=_WIDE),
-    Column("BY THE QUOTA OF", 32, from_width=_WIDE),
+    Column("BY THE QUOTA OF", 32, from_width=_WIDER),
 )
 
 
