@@ -28,6 +28,7 @@ _COMMANDS: Final[Table] = {
     "demo": ("demo.command", "Load real data, run jobs over it, compare what comes out."),
     "topic": ("topic", "Create, inspect, change and delete topics."),
     "group": ("group", "Inspect consumer groups, move their offsets."),
+    "txn": ("txn", "Open transactions: what they hold back; abort them."),
     "quota": ("quota", "Say how much clients may use; see who is throttled."),
     "client": ("client", "See who is connected, how fast, and who has to wait."),
     "config": ("config", "Settings of broker, cluster, topics and groups."),

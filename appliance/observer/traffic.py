@@ -24,8 +24,9 @@ _BREATH: Final = 100
 
 
 class Sums(NamedTuple):
-    """Of some partitions. records: those that a consumer can read. batches_in … bytes_out: since
-    the appliance started, in encoded batches; fetches: answers that had records of them."""
+    """Of some partitions. records: those that a consumer can read. held: those of them that wait
+    for an open transaction: read_committed does not get them. batches_in … bytes_out: since the
+    appliance started, in encoded batches; fetches: answers that had records of them."""
 
     partitions: int = 0
     offline: int = 0
@@ -36,6 +37,7 @@ class Sums(NamedTuple):
     bytes_in: int = 0
     fetches: int = 0
     bytes_out: int = 0
+    held: int = 0
 
 
 NOTHING: Final = Sums()
@@ -111,4 +113,5 @@ def _sums(table: PartitionTable, first: int, last: int) -> dict[TopicId, Sums]:
         of[6] += state[columns.BYTES_IN]
         of[7] += fetches
         of[8] += bytes_out
+        of[9] += max(0, state[columns.HIGH_WATERMARK] - state[columns.LAST_STABLE])
     return {topic: Sums(*sums) for topic, sums in found.items()}

@@ -23,7 +23,8 @@ _REMEMBERED: Final = 50_000
 class Ages:
     """Ages of records of one Link. Threads may share one. keeps: whether the connection is kept for
     the next look, for whoever looks again and again. most, patience_s: records that are read in one
-    look at most, and how long; what did not come is told in records alone, until the next one."""
+    look at most, and how long; what did not come is told in records alone, until the next one.
+    isolation: read_uncommitted for records of open transactions, too."""
 
     def __init__(
         self,
@@ -32,11 +33,13 @@ class Ages:
         keeps: bool = False,
         most: int = 1000,
         patience_s: float = 3.0,
+        isolation: str = "read_committed",
     ) -> None:
         self._link = link
         self._keeps = keeps
         self._most = most
         self._patience_s = patience_s
+        self._isolation = isolation
         self._stamps: dict[Spot, int | None] = {}
         self._consumer: Consumer | None = None
         self._one = threading.Lock()
@@ -61,7 +64,7 @@ class Ages:
         # A partition has one position at a time: of several spots in it the others wait a round.
         until = time.monotonic() + min(self._patience_s, self._link.timeout_s)
         consumer = self._consumer or self._link.consumer(
-            fetch_wait_max_ms=50, max_partition_fetch_bytes=1
+            fetch_wait_max_ms=50, max_partition_fetch_bytes=1, isolation_level=self._isolation
         )
         self._consumer = None
         try:

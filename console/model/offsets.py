@@ -185,16 +185,43 @@ def _ask(
     return {key: int(found.offset) for key, found in _listed(link, asked, lost).items()}
 
 
+def stable_ends(
+    link: "Link", places: "list[tuple[str, int]]"
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """Partition → (last stable offset, next offset): what lies between waits for a transaction.
+    Those that the broker refuses are left out."""
+    from confluent_kafka.admin import OffsetSpec
+
+    asked = dict.fromkeys(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    stable = _listed(link, dict(asked), {}, committed=True)
+    ends = _listed(link, dict(asked), {})  # asked later: it is never the lower one
+    return {
+        key: (int(stable[key].offset), int(found.offset))
+        for key, found in ends.items()
+        if key in stable
+    }
+
+
 def _listed(
-    link: "Link", wanted: dict[tuple[str, int], object], lost: Lost | None
+    link: "Link",
+    wanted: dict[tuple[str, int], object],
+    lost: Lost | None,
+    *,
+    committed: bool = False,
 ) -> dict[tuple[str, int], Any]:
-    """What ListOffsets says of each partition. lost: as in `bounds`."""
-    from confluent_kafka import TopicPartition
+    """What ListOffsets says of each partition. lost: as in `bounds`. committed: as who reads with
+    read_committed is told."""
+    from confluent_kafka import IsolationLevel, TopicPartition
 
     if not wanted:
         return {}
     asked = {TopicPartition(*key): spec for key, spec in wanted.items()}
-    answers = link.admin().list_offsets(asked, request_timeout=link.timeout_s)  # type: ignore[arg-type]
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    answers = link.admin().list_offsets(
+        asked,  # type: ignore[arg-type]
+        request_timeout=link.timeout_s,
+        isolation_level=level,
+    )
     found = {}
     for one, answer in answers.items():
         try:

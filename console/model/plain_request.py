@@ -14,7 +14,7 @@ from console.model.link import Link, reach
 
 _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = 1
-_READS: Final = frozenset((1, 3, 15, 16, 32, 35, 48, 60, 69, 75))
+_READS: Final = frozenset((1, 3, 15, 16, 32, 35, 48, 60, 61, 65, 66, 69, 75))
 """Fetch, Metadata and the requests whose names begin with List and Describe: those that change
 nothing."""
 _MOST: Final = 64 << 20

@@ -61,7 +61,8 @@ class ProcessRate:
 @dataclass(slots=True, frozen=True)
 class TopicRate:
     """One topic: batches and records that were written, fetches that were answered with records.
-    records: those that a consumer can read. offline: how many partitions cannot be used."""
+    records: those that a consumer can read. offline: how many partitions cannot be used. held:
+    records that wait for an open transaction, so that read_committed does not get them."""
 
     topic: str
     partitions: int
@@ -73,6 +74,7 @@ class TopicRate:
     size_mb: float
     records: int
     offline: int
+    held: int = 0
 
 
 class Meter:
@@ -243,6 +245,7 @@ def _topic(name: str, now: Sums, before: Sums, seconds: float) -> TopicRate:
         round(now.size_bytes / _MB, 3),
         now.records,
         now.offline,
+        now.held,
     )
 
 

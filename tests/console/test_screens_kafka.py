@@ -16,6 +16,7 @@ from console.model.quotas import all_quotas
 from console.model.reading import Record
 from console.screens import record_forms
 from console.screens.places import Place
+from tests.console import txn_story
 from tests.console.seat import LARGE, SMALL, reading, sit
 from tests.console_process import typing
 
@@ -24,7 +25,9 @@ from tests.console_process import typing
 def node(tmp_path_factory):
     if reason := kafka.unavailable():
         pytest.skip(reason)
-    with kafka.Kafka(tmp_path_factory.mktemp("kafka") / "data", heap="512m") as running:
+    running = kafka.Kafka(tmp_path_factory.mktemp("kafka") / "data", heap="512m")
+    running.settings |= txn_story.SETTINGS
+    with running:
         run = typing(running.bootstrap)
         run("topic", "create", "far", "-p", "2")
         run("produce", "far", "-p", "1", stdin="".join(f"{n}\n" for n in range(50)))
@@ -58,6 +61,13 @@ def test_records_of_transactions_are_found_and_what_is_held_back_is_told(node):
     later = f"e@{time.time_ns() // 10**6 + 10**6}"
     done = typing(node.bootstrap)("consume", "far.moves", "-o", later)
     assert done.stdout.split() == [str(n) for n in range(10)], "marks at the end are no records"
+
+
+def test_transactions_of_apache_kafka_are_seen_and_aborted(node):
+    run = typing(node.bootstrap)
+    txn_story.is_seen_and_aborted(node.bootstrap, run)
+    txn_story.what_hangs_is_found_and_aborted(node.bootstrap, run)
+    txn_story.a_plan_does_not_hit_the_next_transaction(node.bootstrap)
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])

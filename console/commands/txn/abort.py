@@ -1,0 +1,73 @@
+"""`penstock txn abort`: irrecoverable, so the name is typed."""
+
+import click
+
+from console.flags.complete import topic_names
+from console.flags.confirm import confirm_names, dry_run_option, yes_option
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.model import transaction_changes
+from console.model.change import Proposal
+from console.model.failure import OK, usage
+from console.model.groups import existing
+from console.model.link import Link
+from console.model.seek import chosen
+from console.show.output import Row, emit, say
+
+
+@click.command("abort")
+@click.argument("name", required=False, metavar="[ID]")
+@click.option(
+    "-t", "--topic", metavar="TOPIC:P", shell_complete=topic_names,
+    help="What hangs in this partition.",
+)  # fmt: skip
+@click.option(
+    "--start", "--start-offset", "start", type=click.IntRange(0), metavar="OFFSET",
+    help="Its first record there, as penstock txn hanging tells it.",
+)  # fmt: skip
+@yes_option
+@dry_run_option
+@formatted
+@connected
+def command(
+    link: Link,
+    name: str | None,
+    topic: str | None,
+    start: int | None,
+    yes: bool,
+    dry_run: bool,
+    output: str,
+) -> int:
+    """Abort the transaction that an id has open; its producer is fenced.
+
+    One that hangs is named by its partition and its first record: a marker is written there. What
+    a coordinator knows is aborted by its id alone, so that all of its partitions agree.
+
+    \b
+    penstock txn abort copier --dry-run
+    penstock txn abort -t orders:0 --start 4711 --yes
+    """
+    proposal = _proposal(link, name, topic, start)
+    change = proposal.plan(link)
+    row: Row = {"name": proposal.names[0]} | {
+        fact.what.replace(" ", "_"): fact.value for fact in change.facts
+    }
+    if dry_run:
+        emit([row | {"status": "would be aborted"}], output)
+        return OK
+    say(" ".join(change.says))
+    told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in row.items())
+    confirm_names(f"This aborts {told}", list(proposal.names), yes=yes)
+    emit([row | {"status": change.apply(link)}], output)
+    return OK
+
+
+def _proposal(link: Link, name: str | None, topic: str | None, start: int | None) -> Proposal:
+    if name is not None and topic is None and start is None:
+        return transaction_changes.abort(name)
+    if name is not None or topic is None or start is None:
+        raise usage("say an ID, or -t TOPIC:P with --start OFFSET")
+    places = chosen((topic,), [], lambda wanted: existing(link, wanted))
+    if len(places) != 1:
+        raise usage(f"-t {topic!r} is not one partition", "for example -t orders:0")
+    return transaction_changes.abort_hanging(*places[0], start)

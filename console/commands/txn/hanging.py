@@ -1,0 +1,56 @@
+"""`penstock txn hanging`."""
+
+import time
+
+import click
+
+from console.flags.complete import topic_names
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.model.failure import NEGATIVE, OK
+from console.model.groups import existing
+from console.model.link import Link
+from console.model.open_transactions import Watch
+from console.model.topics import missing
+from console.show.output import Row, emit
+
+
+@click.command("hanging")
+@click.option(
+    "-t", "--topic", "--topics", "topics", multiple=True, metavar="TOPIC",
+    shell_complete=topic_names,
+    help="Look there alone.",
+)  # fmt: skip
+@formatted
+@connected
+def command(link: Link, topics: tuple[str, ...], output: str) -> int:
+    """Find transactions that are open in a partition and that no coordinator knows.
+
+    Nobody ends them, so read_committed readers stand before them for ever. Both sides are asked
+    twice before it is said of one. Exits with 4 when there is one.
+
+    \b
+    penstock txn hanging
+    penstock txn hanging -t orders && echo all is well
+    """
+    if topics:
+        there = existing(link, list(topics))
+        for name in topics:
+            if name not in there:
+                raise missing(name)
+    looked = Watch(link, keeps=False).look(time.time(), topics or None, only=())
+    rows: list[Row] = [
+        {
+            "topic": held.topic,
+            "partition": held.partition,
+            "producer_id": one.producer_id,
+            "epoch": one.epoch,
+            "start": held.start,
+            "held_back": held.records,
+            "oldest_s": held.seconds,
+        }
+        for one in looked
+        for held in one.held
+    ]
+    emit(rows, output, name="topic", empty="no transaction hangs")
+    return NEGATIVE if rows else OK
