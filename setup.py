@@ -29,7 +29,7 @@ HOT = {
         "places", "questions", "reading", "rows", "served", "syncing",
     ],
     "ioproc/coordinating": ["host", "led", "requests"],
-    "coordinators/runtime": ["call", "shard", "turn"],
+    "coordinators/runtime": ["call", "routing", "shard", "turn"],
     "coordinators/groups": [
         "offsets", "offset_fetch", "offset_records", "offset_store", "replay", "routing", "shard",
     ],

@@ -1,5 +1,5 @@
-"""Settings of parts that are not served here: tiered storage, other nodes, transactions, Kafka's
-inside. They are declared so that a Kafka user's server.properties loads and is checked.
+"""Settings of parts that are not served here: tiered storage, other nodes, Kafka's inside. They are
+declared so that a Kafka user's server.properties loads and is checked.
 """
 
 from typing import Final
@@ -21,7 +21,9 @@ _NO_TIERS: Final = "nothing is tiered here"
 _NO_CALLBACK: Final = "quotas are decided by the appliance itself"
 _NOTHING_MOVES: Final = "one folder, no replicas: nothing is moved"
 _ONE: Final = "this appliance is a cluster of one"
-_NO_TRANSACTIONS: Final = "transactions are not served yet"
+_EXACT: Final = "what is due is done at once"
+_NO_TWO_PHASES: Final = "two-phase commit (KIP-939) is not served"
+_TOLD_AT_ONCE: Final = "a producer is told at once to try again"
 _KAFKAS: Final = "it concerns the inside of Apache Kafka"
 
 _TIERED = (
@@ -94,13 +96,13 @@ _QUORUM = (
 )  # fmt: skip
 
 _TRANSACTIONS = (
-    Setting("transaction.state.log.load.buffer.size", INT, 5_242_880, "Bytes read at once when transactions are loaded.", low=1, inert=_NO_TRANSACTIONS),
-    Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10000, "How often overdue transactions are looked for, in ms.", low=1, inert=_NO_TRANSACTIONS),
-    Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, "How often expired transactional ids are looked for, in ms.", low=1, inert=_NO_TRANSACTIONS),
-    Setting("transaction.partition.verification.enable", BOOLEAN, True, "Whether a write is checked to belong to a transaction.", mode=CLUSTER_WIDE, inert=_NO_TRANSACTIONS),
-    Setting("transaction.two.phase.commit.enable", BOOLEAN, False, "Whether transactions may wait for another coordinator.", inert=_NO_TRANSACTIONS),
-    Setting("add.partitions.to.txn.retry.backoff.ms", INT, 20, "First wait before a partition is added to a transaction again, in ms.", low=1, inert=_NO_TRANSACTIONS),
-    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, "Longest wait before a partition is added to a transaction again, in ms.", low=0, inert=_NO_TRANSACTIONS),
+    Setting("transaction.state.log.load.buffer.size", INT, 5_242_880, "Bytes read at once when transactions are loaded.", low=1, inert="transactions are loaded in slices of our own size"),
+    Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10000, "How often overdue transactions are looked for, in ms.", low=1, inert=_EXACT),
+    Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, "How often expired transactional ids are looked for, in ms.", low=1, inert=_EXACT),
+    Setting("transaction.partition.verification.enable", BOOLEAN, True, "Whether a write is checked to belong to a transaction.", mode=CLUSTER_WIDE),
+    Setting("transaction.two.phase.commit.enable", BOOLEAN, False, "Whether transactions may wait for another coordinator.", inert=_NO_TWO_PHASES),
+    Setting("add.partitions.to.txn.retry.backoff.ms", INT, 20, "First wait before a partition is added to a transaction again, in ms.", low=1, inert=_TOLD_AT_ONCE),
+    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, "Longest wait before a partition is added to a transaction again, in ms.", low=0, inert=_TOLD_AT_ONCE),
 )  # fmt: skip
 
 _INNER = (

@@ -29,7 +29,6 @@ from appliance.config.topic_settings import BROKER_TOPIC_DEFAULTS
 _ONE: Final = "this appliance is a cluster of one"
 _PROCESSES: Final = "processes are counted by penstock.net.processes and penstock.io.processes"
 _NO_GROUPS: Final = "share groups are not served yet"
-_NO_TRANSACTIONS: Final = "transactions are not served yet"
 _CLEANERS: Final = "each I/O process compacts one log at a time"
 _NO_JVM: Final = "there is no JVM here"
 
@@ -107,12 +106,12 @@ _CLEANER = (
 
 _PRODUCERS = (
     Setting("producer.id.expiration.ms", INT, 86_400_000, "How long the state of a quiet producer is kept, in ms.", low=1, mode=CLUSTER_WIDE),
-    Setting("transaction.max.timeout.ms", INT, 900_000, "Longest transaction, in ms.", low=1, inert=_NO_TRANSACTIONS),
-    Setting("transactional.id.expiration.ms", INT, 604_800_000, "How long a quiet transactional id is kept.", low=1, inert=_NO_TRANSACTIONS),
-    Setting("transaction.state.log.num.partitions", INT, 50, "Partitions of __transaction_state.", low=1, inert=_NO_TRANSACTIONS),
-    Setting("transaction.state.log.replication.factor", SHORT, 1, "Replicas of __transaction_state (Kafka: 3).", low=1, inert=_NO_TRANSACTIONS),
-    Setting("transaction.state.log.min.isr", INT, 1, "In-sync replicas of __transaction_state (Kafka: 2).", low=1, inert=_NO_TRANSACTIONS),
-    Setting("transaction.state.log.segment.bytes", INT, 104_857_600, "Segments of __transaction_state.", low=1, inert=_NO_TRANSACTIONS),
+    Setting("transaction.max.timeout.ms", INT, 900_000, "Longest transaction, in ms.", low=1),
+    Setting("transactional.id.expiration.ms", INT, 604_800_000, "How long a quiet transactional id is kept.", low=1),
+    Setting("transaction.state.log.num.partitions", INT, 50, "Partitions of __transaction_state.", low=1),
+    Setting("transaction.state.log.replication.factor", SHORT, 1, "Replicas of __transaction_state (Kafka: 3).", low=1),
+    Setting("transaction.state.log.min.isr", INT, 1, "In-sync replicas of __transaction_state (Kafka: 2).", low=1),
+    Setting("transaction.state.log.segment.bytes", INT, 104_857_600, "Segments of __transaction_state.", low=1),
 )  # fmt: skip
 
 _GROUPS = (

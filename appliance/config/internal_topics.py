@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
+from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 
 @dataclass(slots=True, frozen=True)
@@ -16,8 +16,8 @@ class InternalTopic:
     """unit: what lives in one of its partitions by its name and their number. keeps: what of it
     would be lost with another number of them.
 
-    partitions, replication_factor, segment_bytes: the names of settings. configs: what the topic is
-    created with beside segment.bytes.
+    partitions, replication_factor: the names of settings. settings: the names of those that configs
+    of the topic are made from, by config. configs: what it is created with besides.
     """
 
     name: str
@@ -25,7 +25,7 @@ class InternalTopic:
     keeps: str
     partitions: str
     replication_factor: str
-    segment_bytes: str
+    settings: Mapping[str, str]
     configs: Mapping[str, str]
 
 
@@ -35,11 +35,28 @@ OFFSETS: Final = InternalTopic(
     keeps="committed offsets",
     partitions="offsets.topic.num.partitions",
     replication_factor="offsets.topic.replication.factor",
-    segment_bytes="offsets.topic.segment.bytes",
+    settings={"segment.bytes": "offsets.topic.segment.bytes"},
     configs={"cleanup.policy": "compact", "compression.type": "producer"},
 )
 
-DECLARED: Final = {topic.name: topic for topic in (OFFSETS,)}
+TRANSACTIONS: Final = InternalTopic(
+    TRANSACTIONS_TOPIC,
+    unit="transaction",
+    keeps="transactional ids and whether their transactions were committed",
+    partitions="transaction.state.log.num.partitions",
+    replication_factor="transaction.state.log.replication.factor",
+    settings={
+        "min.insync.replicas": "transaction.state.log.min.isr",
+        "segment.bytes": "transaction.state.log.segment.bytes",
+    },
+    configs={
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "unclean.leader.election.enable": "false",
+    },
+)
+
+DECLARED: Final = {topic.name: topic for topic in (OFFSETS, TRANSACTIONS)}
 """By name: those that somebody serves."""
 
 assert DECLARED.keys() <= INTERNAL_TOPICS, "clients may not write to what coordinators keep"

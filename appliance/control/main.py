@@ -17,11 +17,12 @@ from typing import Final, Protocol
 
 from appliance.authorization.rights import Callers
 from appliance.base.clock import OsClock
-from appliance.base.errors import DiskFull, StorageFailed
+from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control.asked import read
+from appliance.control.id_blocks import IdBlocks
 from appliance.control.keeping import Keeper
 from appliance.control.leadership import NotController
 from appliance.control.leading import Leading
@@ -41,7 +42,7 @@ from appliance.metadata import effective
 from appliance.metadata.changes import Change, TopicAdded, TopicRemoved
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.ring import partition_table as columns
-from appliance.ring.messages import ASSIGN, ENSURE_TOPIC, FORWARD, Message
+from appliance.ring.messages import ASSIGN, ENSURE_TOPIC, FORWARD, PRODUCER_IDS, Message
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
 from appliance.shell.answers import Answers
 from appliance.shell.flusher import Done, Flusher, Tag
@@ -106,6 +107,9 @@ class Control:
         self._noting = False
         self._writing = False  # a snapshot
         self._waiting = WaitingAnswers()
+        self._id_blocks = IdBlocks(
+            {index: links.writer(IOPROC, index) for index in range(seat.ioprocs)}
+        )
         self._callers = Callers(seat.authorizer)
         self._mutations = Mutations(seat, self._clock, self._quorum.images.committed)
         self._answers = {
@@ -136,6 +140,7 @@ class Control:
         """What was decided behind all that the image knows will not be."""
         for netproc, token, code, body in self._waiting.refuse(self._quorum.seen, why):
             self._answers[netproc].put(token, code, body)
+        self._id_blocks.undo(self._quorum.seen)
 
     def _publish_leader(self) -> None:
         leadership = self._quorum.leadership
@@ -152,12 +157,17 @@ class Control:
             if peer.kind == NETPROC:
                 self._answers[peer.index].drop()
                 self._waiting.forget(peer.index)
+            elif peer.kind == IOPROC:
+                self._id_blocks.forget(peer.index)
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Decide on what one netproc asks; answered when all that it could see is committed."""
         if peer.kind == IOPROC:
             for message in messages:
-                self._assign(message)
+                if message.op == PRODUCER_IDS:
+                    self._give_ids(peer.index)
+                else:
+                    self._assign(message)
         if peer.kind != NETPROC:
             return
         context = self._context()
@@ -177,6 +187,16 @@ class Control:
                 decision = self._requests.ensure_topic(message, asked.topic, context, leads=leads)
             self._waiting.put(peer.index, message.token, decision, self._quorum.seen)
             self._refresh(context)
+
+    def _give_ids(self, ioproc: int) -> None:
+        """A block of producer ids, once it is written down that it is taken."""
+        try:
+            records, first = self._producer_ids.block(self._context().situation)
+            self._append(records)
+        except (DiskFull, NotController, PeerError):
+            self._id_blocks.refuse(ioproc)
+        else:
+            self._id_blocks.put(ioproc, first, self._quorum.seen)
 
     def _assign(self, message: Message) -> None:
         """A partition has moved, or nearly so: write down the folder that it is in."""
@@ -210,12 +230,13 @@ class Control:
         for netproc, token, code, body in self._waiting.release(quorum.committed):
             self._answers[netproc].put(token, code, body)
         full = [answers for answers in self._answers.values() if not answers.push()]
+        said = self._id_blocks.release(quorum.committed)
         self._links.flush()
         if quorum.leadership.leads and self._trash.due(now_ms):
             self._trash.tick(quorum.image, self._settings(), quorum.seen, now_ms)
         if self._seat.processes.drain >= DRAIN_STAGE and not (self._syncing or self._noting):
             return STOP
-        return 1 if full else LONGEST_WAIT_MS
+        return 1 if full or not said else LONGEST_WAIT_MS
 
     def _begin(self, now_ms: int) -> bool:
         """A sync for all that was appended, a note of what is to be deleted, and a snapshot of what

@@ -17,10 +17,15 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (17, LATEST_METADATA_VERSION),  # 3.7-IV2: partitions name their folders
     "kraft.version": (0, 1),
     "group.version": (0, 1),  # 1: the consumer protocol (KIP-848)
+    "transaction.version": (0, 2),  # 1: flexible records (KIP-915), 2: epochs rise (KIP-890)
 }
 """name → (lowest, highest) level that this appliance can read and write."""
 
-FRESH: Final[dict[str, int]] = {METADATA_VERSION: LATEST_METADATA_VERSION, "group.version": 1}
+FRESH: Final[dict[str, int]] = {
+    METADATA_VERSION: LATEST_METADATA_VERSION,
+    "group.version": 1,
+    "transaction.version": 2,
+}
 """What a new cluster finalizes."""
 
 UPGRADE: Final = 1

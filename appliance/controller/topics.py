@@ -64,11 +64,12 @@ def internal_topic(situation: Situation, topic: InternalTopic) -> NewTopic:
     brokers."""
     config = situation.config
     available = max(1, len(usable_brokers(situation.image)))
+    from_settings = {name: str(config.int(setting)) for name, setting in topic.settings.items()}
     return NewTopic(
         topic.name,
         partitions=config.int(topic.partitions),
         replication_factor=min(config.int(topic.replication_factor), available),
-        configs={**topic.configs, "segment.bytes": str(config.int(topic.segment_bytes))},
+        configs={**topic.configs, **from_settings},
     )
 
 

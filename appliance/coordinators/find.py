@@ -12,13 +12,13 @@ from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.kinds import BY_KEY_TYPE
+from appliance.coordinators.transactions.kind import TRANSACTIONS
 from appliance.metadata.image import MetadataImage
 
-TRANSACTION: Final = 1
 SHARE: Final = 2
 
 _SEVERAL_SINCE: Final = 4
-_NEEDS: Final = {GROUPS.KEY_TYPE: DESCRIBE_GROUP, TRANSACTION: DESCRIBE_TRANSACTION}
+_NEEDS: Final = {GROUPS.KEY_TYPE: DESCRIBE_GROUP, TRANSACTIONS.KEY_TYPE: DESCRIBE_TRANSACTION}
 
 
 class Node(NamedTuple):
@@ -42,8 +42,8 @@ def find(
     """(the answer's values, the internal topic that has to be created first, or None).
 
     While the topic is missing the answer is COORDINATOR_NOT_AVAILABLE, upon which clients ask
-    again. Transactions are not served: COORDINATOR_NOT_AVAILABLE too. Share groups, and types that
-    there are not: INVALID_REQUEST. Who may not see a group or a transaction is not told more.
+    again. Share groups, and types that there are not: INVALID_REQUEST. Who may not
+    see a group or a transaction is not told more.
     """
     key_type = getattr(request, "key_type", GROUPS.KEY_TYPE)
     kind = BY_KEY_TYPE.get(key_type)
@@ -81,8 +81,6 @@ def _verdict(key_type: int, missing: str | None) -> tuple[int, str]:
         return errors.COORDINATOR_NOT_AVAILABLE, f"{missing} is being created"
     if key_type in BY_KEY_TYPE:
         return errors.NONE, ""
-    if key_type == TRANSACTION:
-        return errors.COORDINATOR_NOT_AVAILABLE, "transactions are not served"
     if key_type == SHARE:
         return errors.INVALID_REQUEST, f"{_MALFORMED} Share groups are not served."
     return errors.INVALID_REQUEST, f"{_MALFORMED} Groups have key type 0, transactions 1."

@@ -5,8 +5,9 @@ from typing import Final
 
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.runtime.kind import Kind
+from appliance.coordinators.transactions.kind import TRANSACTIONS
 
-KINDS: Final[tuple[Kind, ...]] = (GROUPS,)
+KINDS: Final[tuple[Kind, ...]] = (GROUPS, TRANSACTIONS)
 BY_KEY_TYPE: Final = {kind.KEY_TYPE: kind for kind in KINDS}
 """By the key type of FindCoordinator."""
 

@@ -1,24 +1,57 @@
-"""InitProducerId, API key 22, versions 0 to 5, for idempotent producers.
+"""InitProducerId, API key 22, versions 0 to 5.
 
-2: flexible. 3: the producer's present id and epoch (KIP-360; without a transactional id a new id is
-given all the same). 4: PRODUCER_FENCED. 5: TRANSACTION_ABORTABLE. Without a controller ids are
-given while the block lasts, then COORDINATOR_LOAD_IN_PROGRESS. Not done: transactions. A
-transactional id is refused with UNSUPPORTED_VERSION, which clients treat as final.
+2: flexible. 3: the producer's present id and epoch (KIP-360). 4: PRODUCER_FENCED. 5:
+TRANSACTION_ABORTABLE. With a transactional id its coordinator decides (`coordinators`). Without one
+control does (`API`): a new id is given in any case, without a controller while the block lasts,
+then COORDINATOR_LOAD_IN_PROGRESS.
 """
+
+from typing import Final
 
 from appliance.authorization import needs
 from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.handlers.admin import AdminContext, Answer, Api, Message
+from appliance.coordinators.transactions.kind import TRANSACTIONS
+from appliance.handlers import forward
+from appliance.handlers.admin import AdminContext, Answer, Api
+from appliance.handlers.admin import Message as Request
+from appliance.handlers.coordinate import Coordinate, Coordinated
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.ring.messages import Message
+
+_FLEXIBLE_SINCE: Final = 2
+_COORDINATE: Final = Coordinate(TRANSACTIONS)
 
 
-def decide(request: Message, version: int, context: AdminContext) -> Answer:
-    if code := _refusal(context.rights, request.transactional_id):
+def begin(host: Host, x: Exchange) -> None:
+    """A request begins with its transactional id."""
+    if _is_null(bytes(host.memory[x.position : x.end][:2]), x.version):
+        forward.begin(host, x)
+    else:
+        _COORDINATE.begin(host, x)
+
+
+def _is_null(head: bytes, version: int) -> bool:
+    return head[:1] == b"\0" if version >= _FLEXIBLE_SINCE else head == b"\xff\xff"
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
+    """A piece of the answer, by whoever was asked."""
+    if isinstance(x.state, Coordinated):
+        _COORDINATE.complete(host, x, index, message, payload)
+    else:
+        forward.complete(host, x, index, message, payload)
+
+
+HANDLER: Final = Handler(22, "InitProducerId", 0, 5, begin, complete, keeps_body=True)
+
+
+def decide(request: Request, version: int, context: AdminContext) -> Answer:
+    """What control answers."""
+    if code := _refusal(context.rights):
         return _refused(code)
-    if request.transactional_id is not None:
-        empty = not request.transactional_id
-        return _refused(errors.INVALID_REQUEST if empty else errors.UNSUPPORTED_VERSION)
+    assert request.transactional_id is None, "its coordinator decides"
     if version >= 3 and (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(errors.INVALID_REQUEST)
     try:
@@ -34,10 +67,8 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer(records, values)
 
 
-def _refusal(rights: Rights, transactional_id: str | None) -> int:
+def _refusal(rights: Rights) -> int:
     """Who may write some topic may do so idempotently (KIP-679)."""
-    if transactional_id is not None:
-        return rights.refusal(needs.WRITE_TRANSACTION, transactional_id)
     if rights.some(needs.WRITE_TOPIC):
         return errors.NONE
     return rights.refusal(needs.WRITE_IDEMPOTENTLY)
@@ -48,7 +79,7 @@ def _refused(code: int) -> Answer:
     return Answer([], values)
 
 
-API = Api(
+API: Final = Api(
     22, "InitProducerId", 0, 5, 2, decide,
     any_node=True, not_controller=errors.COORDINATOR_LOAD_IN_PROGRESS,
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Every API a client may use, and who serves it. What is not in this list is not advertised.
 
-The network process plans most of them itself; group coordinators answer GROUPS, control FORWARDED.
+The network process plans most of them itself; coordinators answer GROUPS and
+TRANSACTIONS, control FORWARDED.
 """
 
 from appliance.handlers import (
@@ -20,11 +21,17 @@ from appliance.handlers import (
     k16_list_groups,
     k18_api_versions,
     k21_delete_records,
+    k22_init_producer_id,
     k23_offset_for_leader_epoch,
+    k24_add_partitions_to_txn,
+    k25_add_offsets_to_txn,
+    k26_end_txn,
     k34_alter_replica_log_dirs,
     k42_delete_groups,
     k47_offset_delete,
     k60_describe_cluster,
+    k65_describe_transactions,
+    k66_list_transactions,
     k68_consumer_group_heartbeat,
     k69_consumer_group_describe,
     k75_describe_topic_partitions,
@@ -51,10 +58,18 @@ GROUPS = tuple(
     )
 )
 
+TRANSACTIONS = (
+    k22_init_producer_id.HANDLER,
+    k24_add_partitions_to_txn.HANDLER,
+    k25_add_offsets_to_txn.HANDLER,
+    k26_end_txn.HANDLER,
+    k65_describe_transactions.HANDLER,
+    k66_list_transactions.HANDLER,
+)
+
 FORWARDED = (
     forward.handler(19, "CreateTopics", 2, 7),
     forward.handler(20, "DeleteTopics", 1, 6),
-    forward.handler(22, "InitProducerId", 0, 5),
     forward.handler(32, "DescribeConfigs", 1, 4),
     forward.handler(33, "AlterConfigs", 0, 2),
     forward.handler(35, "DescribeLogDirs", 1, 5),
@@ -85,6 +100,7 @@ def handlers(sessions: FetchSessions) -> dict[int, Handler]:
         k60_describe_cluster.HANDLER,
         k75_describe_topic_partitions.HANDLER,
         *GROUPS,
+        *TRANSACTIONS,
         *FORWARDED,
     ]
     ranges = [(row.key, advertised_lowest(row), row.highest) for row in rows]

@@ -14,7 +14,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.coordinators.kinds import KINDS
-from appliance.coordinators.runtime.kind import Kind
+from appliance.coordinators.runtime.kind import Kind, Lent
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.asker import Asker
@@ -35,6 +35,7 @@ from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.producer_ids import ProducerIds
 from appliance.ioproc.questions import Questions
 from appliance.ioproc.returning import Returning
 from appliance.ioproc.rows import Rows
@@ -46,7 +47,7 @@ from appliance.ioproc.workers import Workers
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
-from appliance.ring.messages import ASSIGN
+from appliance.ring.messages import ASSIGN, PRODUCER_IDS
 from appliance.ring.process_table import CONTROL, NETPROC
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
@@ -66,6 +67,7 @@ class Parts(NamedTuple):
     cleaning: Cleaning
     chores: Chores
     journals: Journals
+    ids: ProducerIds
     report: Report
 
 
@@ -85,6 +87,7 @@ class Assembly:
         alone = len(seat.log_dirs) == 1  # then nobody asks for ids
         self._dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
+        self._ids = ProducerIds(self._ask_ids)
         self._writers = {index: links.writer(NETPROC, index) for index in range(seat.netprocs)}
 
     def parts(self) -> Parts:
@@ -116,7 +119,7 @@ class Assembly:
         arrivals = Arrivals(core, home.fetch, moves.begin)
         return Parts(
             core, arrivals, hosts, home, following, housekeeping, moves, cleaning, chores,
-            journals, self._report,
+            journals, self._ids, self._report,
         )  # fmt: skip
 
     def _core(self, trims: Trims, journals: Journals) -> tuple[Core, tuple[CoordinatorHost, ...]]:
@@ -145,7 +148,7 @@ class Assembly:
             self._writers,
             self._follower.image,
             self._clock.wall_ms,
-            lambda: os.urandom(16),
+            Lent(lambda: os.urandom(16), self._ids.take),
             self._seat.errors,
             self._callers,
             self._events,
@@ -183,11 +186,14 @@ class Assembly:
             lambda: os.urandom(16).hex(),
         )
 
-    # What a move asks of the rest of the appliance ------------------------------------------------
+    # What is asked of the rest of the appliance ---------------------------------------------------
 
     def _assign(self, handle: int, number: int) -> None:
         """Asked again when it was lost: the ring may be full, or control about to come back."""
         self._links.writer(CONTROL, 0).push(ASSIGN, 0, handle, 0, number, 0)
+
+    def _ask_ids(self) -> bool:
+        return self._links.writer(CONTROL, 0).push(PRODUCER_IDS, 0, 0, 0)
 
     def _assigned(self) -> Callable[[Partition], int]:
         node_id = self._seat.config.int("node.id")

@@ -18,8 +18,8 @@ from appliance.ioproc.assembly import Assembly
 from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
-from appliance.ring.messages import Message
-from appliance.ring.process_table import DRAIN, DRAINING, NETPROC, READY, Peer
+from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
+from appliance.ring.process_table import CONTROL, DRAIN, DRAINING, NETPROC, READY, Peer
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
@@ -62,6 +62,7 @@ class IoProcess:
         self._arrivals = parts.arrivals
         self._hosts = parts.hosts
         self._following = parts.following
+        self._ids = parts.ids
         self._chores = parts.chores
         self._starting = Starting(
             parts.home, parts.following, self.workers.opener, events, self._clock
@@ -75,18 +76,24 @@ class IoProcess:
     # The loop's turn ------------------------------------------------------------------------------
 
     def peers_changed(self, peers: list[Peer]) -> None:
-        """Forget what dead netprocs asked for."""
+        """Forget what dead netprocs asked for, and what a dead control was asked."""
         for peer in peers:
             if peer.kind == NETPROC:
                 asker = self.core.askers[peer.index]
                 if self._open:  # or nothing was asked of the core yet
                     self.core.drop(asker)
                 self._held = [held for held in self._held if held[0] is not asker]
+            elif peer.kind == CONTROL:
+                self._ids.control_died()
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Requests of a netproc; held back until everything is open, and while more metadata is
         committed than is replayed: a netproc may know of a partition that we have not looked at
         yet."""
+        if peer.kind == CONTROL:
+            for message in messages:
+                if message.op == PRODUCER_ID_BLOCK:
+                    self._ids.given(message)
         if peer.kind != NETPROC:
             return
         asker = self.core.askers[peer.index]

@@ -99,6 +99,9 @@ MOVED: Final = 38
 ASSIGN: Final = 67
 """The partition is about to lie in log folder a: control writes that down, which is the answer."""
 
+PRODUCER_IDS: Final = 68
+"""A block of producer ids, for the transaction coordinators here. Answered by PRODUCER_ID_BLOCK."""
+
 # netproc → control --------------------------------------------------------------------------------
 
 FORWARD: Final = 65
@@ -118,12 +121,17 @@ ANSWERED: Final = 97
 """flags: error code + 1, a: 1 when more pieces follow. Payload: a piece of the encoded response
 body (header excluded)."""
 
+# control → ioproc ---------------------------------------------------------------------------------
+
+PRODUCER_ID_BLOCK: Final = 98
+"""flags: error code + 1, a: the first id, e: how many there are (0 beside an error: ask again)."""
+
 # What a ring checks -------------------------------------------------------------------------------
 
 OPERATIONS: Final = frozenset(
     (
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE),
-        *(FORWARD, ENSURE_TOPIC, ASSIGN),
+        *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK),
         *(APPENDED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
 )

@@ -10,14 +10,18 @@ import time
 
 from appliance.authorization.operations import CLUSTER
 from appliance.authorization.rights import Authorizer
-from appliance.config.internal_topics import OFFSETS
+from appliance.config.internal_topics import OFFSETS, TRANSACTIONS
 from appliance.wire.batch import NewRecord, build_batch
 from tests.netproc.netproc_world import World
 
 MINE, HIDDEN, ABSENT = "mine", "hidden", "absent"
 BATCH = build_batch([NewRecord(1, None, b"value")])
 LIMIT_S = 30
-SETTINGS = {"offsets.topic.num.partitions": "2", "log.flush.policy": "os"}
+SETTINGS = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "log.flush.policy": "os",
+}
 
 
 class Refuses(Authorizer):
@@ -43,7 +47,7 @@ class Refusing:
 
     def __init__(self, path):
         self.authorizer = Refuses()
-        topics = (MINE, HIDDEN, OFFSETS.name)
+        topics = (MINE, HIDDEN, OFFSETS.name, TRANSACTIONS.name)
         self.world = World(path, SETTINGS, topics, self.authorizer)
         self.world.io_process()
         self.admin, self.client = self.world.client("admin"), self.world.client("client")

@@ -16,6 +16,7 @@ from tests.authorization.refusing import (
     MINE,
     Refusing,
     about,
+    below,
     codes,
     commit,
     heartbeat,
@@ -223,6 +224,71 @@ def test_a_transaction(one, transactional_id):
     assert codes(one.asked(22, 5, transactional_id=None, **more)) == {errors.NONE}
     told = one.asked(10, 6, key_type=1, coordinator_keys=[transactional_id])
     assert codes(told) == {refused}
+    for key, version in versions(*ONE_TRANSACTION):
+        told = one.asked(key, version, **ONE_TRANSACTION[key](transactional_id))
+        assert codes(told) | partition_codes(told) == {refused}
+        told = one.asked(key, version, **ONE_TRANSACTION[key]("free"))
+        assert refused not in codes(told) | partition_codes(told)
+    told = one.asked(65, 0, transactional_ids=[transactional_id, "free"])
+    assert codes(about(told, transactional_id)) == {refused}
+    assert codes(about(told, "free")) == {errors.TRANSACTIONAL_ID_NOT_FOUND}
+
+
+def one_transaction(transactional_id):
+    return {"transactional_id": transactional_id, "producer_id": 1, "producer_epoch": 0}
+
+
+def added(transactional_id, topic=MINE):
+    topics = [{"name": topic, "partitions": [0]}]
+    fields = one_transaction(transactional_id) | {"topics": topics}
+    return {f"v3_and_below_{name}": value for name, value in fields.items()}
+
+
+ONE_TRANSACTION = {
+    25: lambda name: one_transaction(name) | {"group_id": "g"},
+    26: lambda name: one_transaction(name) | {"committed": True},
+}
+OF_BROKERS = {"transactions": [one_transaction("free") | {"verify_only": True, "topics": []}]}
+
+
+def partition_codes(node):
+    if isinstance(node, dict) and "partition_error_code" in node:
+        return {int(node["partition_error_code"])}
+    return set().union(*map(partition_codes, below(node)))
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_what_is_added_to_a_transaction(one, version):
+    one.authorizer.kinds = (TRANSACTIONAL_ID,)
+    refused = {errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+    assert partition_codes(one.asked(24, version, **added(HIDDEN))) == refused
+    one.authorizer.kinds = (TOPIC,)
+    for topic in (HIDDEN, ABSENT):
+        assert partition_codes(one.asked(24, version, **added("free", topic))) == {TOPIC_CODE}
+    told = partition_codes(one.asked(24, version, **added("free")))
+    assert told == {errors.INVALID_PRODUCER_ID_MAPPING}
+    one.authorizer.kinds = (GROUP,)
+    assert codes(one.asked(25, version, **one_transaction("free"), group_id=HIDDEN)) == {GROUP_CODE}
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_only_brokers_ask_about_several_transactions(one, version):
+    one.authorizer.kinds = (CLUSTER,)
+    assert codes(one.asked(24, version, **OF_BROKERS)) == {CLUSTER_CODE}
+    assert codes(one.done(24, version, **OF_BROKERS)) == {errors.NONE}
+
+
+def test_a_transaction_that_one_may_not_see_is_in_no_list(one):
+    more = {"transaction_timeout": 1000, "producer_id": -1, "producer_epoch": -1}
+    for name in (HIDDEN, MINE):
+        while codes(told := one.done(22, 5, transactional_id=name, **more)) != {errors.NONE}:
+            assert codes(told) == {errors.COORDINATOR_LOAD_IN_PROGRESS}
+    every = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
+    assert mentions(one.done(66, 2, **every, transactional_id_pattern=None), HIDDEN)
+    one.authorizer.kinds = (TRANSACTIONAL_ID,)
+    for version in (0, 2):
+        told = one.asked(66, version, **every, transactional_id_pattern=None)
+        assert mentions(told, MINE) and not mentions(told, HIDDEN)
 
 
 # Everything that there is -------------------------------------------------------------------------
@@ -488,4 +554,5 @@ def test_who_may_create_but_not_see_settings_is_told_no_settings(one):
 
 def test_every_advertised_api_is_asked_here():
     asked = {*TOPICS, *ONE_GROUP, *(key for key, _ in SEVERAL_GROUPS), *THE_CLUSTER, 16}
+    asked |= {24, 65, 66, *ONE_TRANSACTION}
     assert asked | OPEN == set(HANDLERS)

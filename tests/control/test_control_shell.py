@@ -336,15 +336,13 @@ def test_producer_ids(appliance, version):
     second = appliance.ask(22, version, **INIT)
     assert (first.producer_id, first.producer_epoch) == (0, 0)
     assert second.producer_id == 1
-    refused = appliance.ask(22, version, **{**INIT, "transactional_id": "tx"})
-    assert refused.error_code == errors.UNSUPPORTED_VERSION
 
 
 def test_ensure_topic(appliance):
     assert appliance.ensure("auto") == errors.NONE
     assert appliance.ensure("auto") == errors.NONE
     assert appliance.ensure("a/b") == errors.INVALID_TOPIC_EXCEPTION
-    assert appliance.ensure("__transaction_state") == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert appliance.ensure("__share_group_state") == errors.UNKNOWN_TOPIC_OR_PARTITION
     assert "auto" in appliance.followed().image.topics_by_name
 
 

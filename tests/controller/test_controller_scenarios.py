@@ -427,6 +427,17 @@ def test_a_block_whose_record_was_lost_is_taken_again():
     assert records and producer_id == 0
 
 
+def test_a_block_that_was_lost_and_went_to_somebody_else_is_given_up():
+    cluster = Cluster()
+    ids = ProducerIds()
+    ids.take(cluster.situation)  # its record never comes true
+    records, first = ids.block(cluster.situation)
+    cluster.replay(records)
+    assert first == 0
+    records, producer_id = ids.take(cluster.situation)
+    assert records and producer_id == BLOCK
+
+
 def test_an_end_without_order_bumps_the_leader_epochs():
     cluster = Cluster()
     cluster.create(NewTopic("a", 2))

@@ -18,7 +18,7 @@ from appliance.wire import messages
 from appliance.wire.declared import of, record
 
 ADD = 26
-TOPIC = InternalTopic("__transaction_state", "name", "counts", "", "", "", {})
+TOPIC = InternalTopic("__transaction_state", "name", "counts", "", "", {}, {})
 TALLIES = RecordTypes()
 PATIENCE_MS = 1000
 
@@ -125,8 +125,8 @@ class TallyKind(Kind):
     def grows(self, call, request):
         return request.committed
 
-    def shard(self, partition, partitions, config, image, new_id):
-        return TallyShard(Tally(partition, partitions, image))
+    def shard(self, place, config, image, lent):
+        return TallyShard(Tally(place.partition, place.partitions, image))
 
     def parts(self, key, version, body, partitions):
         request = messages.decode_request(key, version, body)

@@ -7,8 +7,8 @@ from fake_host import FakeHost
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest
 from appliance.base.ids import OFFSETS_TOPIC
-from appliance.coordinators.groups.routing import group_id
 from appliance.coordinators.runtime.kind import partition_of
+from appliance.coordinators.runtime.routing import first_text
 from appliance.handlers import registry
 from appliance.handlers.exchange import Route
 from appliance.ring.messages import ANSWERED, Message
@@ -122,4 +122,4 @@ def test_a_home_that_cannot_read_a_request_has_it_hung_up():
 )  # fmt: skip
 def test_bytes_that_name_no_group(version, body):
     with pytest.raises(MalformedRequest):
-        group_id(12, version, body)
+        first_text(12, version, body)

@@ -16,6 +16,7 @@ from appliance.base.ids import OFFSETS_TOPIC
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.coordinators.groups.kind import GROUPS
+from appliance.coordinators.runtime.kind import Lent
 from appliance.ioproc.coordinating import host as coordinating
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.coordinating.led import split
@@ -92,7 +93,7 @@ class Groups(World):
             {index: writer for index, (_, writer) in enumerate(self.rings)},
             image_with((OFFSETS_TOPIC, OFFSETS_ID), ("t", TOPIC_ID)),
             lambda: NOW_MS,
-            lambda: next(ids).to_bytes(16, "big"),
+            Lent(lambda: next(ids).to_bytes(16, "big"), lambda: None),
             self.counters.errors[0],
             Callers(AllowAll()),
             self.events,

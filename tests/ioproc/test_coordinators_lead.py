@@ -27,6 +27,7 @@ from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.groups.records import RECORDS, OffsetCommitKey
 from appliance.coordinators.groups.shard import GroupShard
+from appliance.coordinators.runtime.kind import Lent
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.coordinating.loading import load
 from appliance.ioproc.partition import Partition
@@ -226,7 +227,7 @@ class Both(Groups):
             {index: writer for index, (_, writer) in enumerate(self.rings)},
             image_with((OFFSETS_TOPIC, OFFSETS_ID), (TOPIC.name, TALLY_ID), ("t", b"t" * 16)),
             lambda: NOW_MS,
-            bytes,
+            Lent(bytes, lambda: None),
             self.counters.errors[0],
             Callers(AllowAll()),
             self.events,

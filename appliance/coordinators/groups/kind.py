@@ -1,6 +1,6 @@
 """The declaration of the coordinator of groups and committed offsets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from appliance.base import errors
@@ -10,7 +10,7 @@ from appliance.coordinators.groups import routing, settings
 from appliance.coordinators.groups.settings import Settings
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import Kind, Part
+from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place
 from appliance.coordinators.runtime.shard import Values
 from appliance.metadata.image import MetadataImage
 
@@ -41,13 +41,13 @@ class GroupsKind(Kind):
 
     def shard(
         self,
-        partition: int,
-        partitions: int,
+        place: Place,
         config: BrokerConfig,
         image: MetadataImage,
-        new_id: Callable[[], bytes],
+        lent: Lent,
     ) -> GroupShard:
-        return GroupShard(partition, settings.from_config(config, partitions), image, new_id)
+        typed = settings.from_config(config, place.partitions)
+        return GroupShard(place.partition, typed, image, lent.new_id)
 
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
         return routing.parts(key, version, body, partitions)

@@ -7,7 +7,7 @@ FindCoordinator and the I/O process (which topic, which requests, which shard).
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import InternalTopic
@@ -19,6 +19,22 @@ _LARGEST: Final = (1 << 31) - 1
 
 Part = tuple[int, bytes]
 """A partition, and the encoded body of what it is asked."""
+
+
+class Place(NamedTuple):
+    """One partition of the topic. partitions: how many the topic has. epoch: in which it is led."""
+
+    partition: int
+    partitions: int
+    epoch: int
+
+
+class Lent(NamedTuple):
+    """What a shard may ask of its process. new_id: gives 16 random bytes. take_producer_id: gives
+    an id that no producer had, or None while one has to be asked for."""
+
+    new_id: Callable[[], bytes]
+    take_producer_id: Callable[[], int | None]
 
 
 class Kind(ABC):
@@ -36,13 +52,12 @@ class Kind(ABC):
     @abstractmethod
     def shard(
         self,
-        partition: int,
-        partitions: int,
+        place: Place,
         config: BrokerConfig,
         image: MetadataImage,
-        new_id: Callable[[], bytes],
+        lent: Lent,
     ) -> Shard[Any]:
-        """The shard of one of so many partitions of the topic. new_id: 16 random bytes."""
+        """The shard of a partition of the topic, for the leader epoch that it is led in now."""
 
     @abstractmethod
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:

@@ -80,7 +80,7 @@ def partitions_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[
         for one in asked(call, request)
         if turn.state.owns(one.transactional_id) or call.version < OF_BROKERS
     ]
-    return _told(call, told) | {"error_code": code}
+    return _told(call, told)
 
 
 def _told(call: Call, every: list[tuple[Asked, dict[Partition, int]]]) -> dict[str, Any]:

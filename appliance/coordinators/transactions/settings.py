@@ -1,6 +1,8 @@
-"""The broker settings that a transaction coordinator looks at."""
+"""The broker settings that a transaction coordinator looks at, read once and typed."""
 
 from dataclasses import dataclass
+
+from appliance.config.broker import BrokerConfig
 
 
 @dataclass(slots=True, frozen=True)
@@ -10,3 +12,12 @@ class Settings:
     partitions: int = 50
     max_timeout_ms: int = 900_000
     expiration_ms: int = 604_800_000
+
+
+def from_config(config: BrokerConfig, partitions: int) -> Settings:
+    """partitions: how many `__transaction_state` has (the setting counts at its creation only)."""
+    return Settings(
+        partitions=partitions,
+        max_timeout_ms=config.int("transaction.max.timeout.ms"),
+        expiration_ms=config.int("transactional.id.expiration.ms"),
+    )

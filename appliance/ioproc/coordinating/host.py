@@ -18,7 +18,7 @@ from appliance.base import errors
 from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.runtime.call import NEVER, Outcome
-from appliance.coordinators.runtime.kind import Kind
+from appliance.coordinators.runtime.kind import Kind, Lent, Place
 from appliance.coordinators.runtime.shard import ACTIVE, LOADING, Shard
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.asker import Asker
@@ -38,8 +38,8 @@ from appliance.wire import error_codes
 from appliance.wire.plain import encode
 
 AT_ONCE: Final = 0
-SLICE_NS: Final = 2_000_000
-"""How long loading may take of one turn."""
+SLICE_NS: Final = 1_500_000
+"""How long loading may take of one turn, for each kind of coordinator."""
 
 
 class CoordinatorHost:
@@ -47,8 +47,8 @@ class CoordinatorHost:
 
     apis: the requests that it answers. decided: there are records to stage. waiting: there are
     answers to send. due_ms: when `turn` has something to do, wall clock. writers: the ring to each
-    netproc, by index. new_id: 16 random bytes. counts: of the errors that are answered. callers:
-    what those who ask may do.
+    netproc, by index. lent: what shards may ask of this process. counts: of the errors that
+    are answered. callers: what those who ask may do.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CoordinatorHost:
         writers: Mapping[int, RingWriter],
         image: MetadataImage,
         wall_ms: Callable[[], int],
-        new_id: Callable[[], bytes],
+        lent: Lent,
         counts: ErrorCounts,
         callers: Callers,
         events: EventLog,
@@ -75,7 +75,7 @@ class CoordinatorHost:
         self._config = config
         self._image = image
         self._wall_ms = wall_ms
-        self._new_id = new_id
+        self._lent = lent
         self._counts = counts
         self._events = events
         self._answers = {index: Answers(writer) for index, writer in writers.items()}
@@ -314,8 +314,8 @@ class CoordinatorHost:
 
     def _shard(self, partition: Partition) -> Shard[Any]:
         topic = self._image.topics_by_id[partition.topic_id]
-        count = len(topic.partitions)
-        return self._kind.shard(partition.index, count, self._config, self._image, self._new_id)
+        place = Place(partition.index, len(topic.partitions), partition.leader_epoch)
+        return self._kind.shard(place, self._config, self._image, self._lent)
 
     def _restart(self, led: Led) -> None:
         """Begin again from what is in the log."""

@@ -12,7 +12,7 @@ from appliance.base.errors import CORRUPT_MESSAGE, PeerError
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.kinds import BY_KEY_TYPE, KINDS
 from appliance.coordinators.runtime.call import NEVER, Call
-from appliance.coordinators.runtime.kind import partition_of
+from appliance.coordinators.runtime.kind import Lent, Place, partition_of
 from appliance.coordinators.runtime.shard import ACTIVE, LOADING, RESIGNED
 from appliance.coordinators.runtime.turn import Timed, Timers
 from appliance.metadata.image import MetadataImage
@@ -26,6 +26,7 @@ def call(token):
 
 
 CALL = call(1)
+LENT = Lent(bytes, lambda: None)
 
 
 def request(name="a", committed=True):
@@ -34,7 +35,9 @@ def request(name="a", committed=True):
 
 
 def shard(partition=0, partitions=1):
-    return TallyKind().shard(partition, partitions, BrokerConfig.of({}), MetadataImage(), bytes)
+    return TallyKind().shard(
+        Place(partition, partitions, 0), BrokerConfig.of({}), MetadataImage(), LENT
+    )
 
 
 def active(records=()):
@@ -171,5 +174,5 @@ def test_every_kind_is_declared_once():
     topics = [kind.TOPIC.name for kind in KINDS]
     assert len(dict.fromkeys(topics)) == len(topics) == len(BY_KEY_TYPE)
     for kind in KINDS:
-        made = kind.shard(0, 1, BrokerConfig.of({}), MetadataImage(), bytes)
+        made = kind.shard(Place(0, 1, 0), BrokerConfig.of({}), MetadataImage(), LENT)
         assert kind.APIS == made.HANDLERS.keys() == made.REFUSALS.keys()

@@ -1,0 +1,57 @@
+"""Blocks of producer ids for I/O processes: each is said when its record is committed.
+
+Invariant: an I/O process that asked is answered once, or has died, or was told so by our own death.
+Called by `main.py`.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+
+from appliance.base import errors
+from appliance.controller.producer_ids import BLOCK
+from appliance.ring.messages import PRODUCER_ID_BLOCK
+from appliance.ring.ring import RingWriter
+
+
+class IdBlocks:
+    """writers: the ring to each I/O process, by its index."""
+
+    __slots__ = ("_due", "_waiting", "_writers")
+
+    def __init__(self, writers: Mapping[int, RingWriter]) -> None:
+        self._writers = writers
+        self._waiting: deque[tuple[int, int, int]] = deque()
+        self._due: deque[tuple[int, int, int]] = deque()
+
+    def put(self, ioproc: int, first: int, seen: int) -> None:
+        """The block that begins with `first` is for this process when everything below `seen` is
+        committed."""
+        assert not self._waiting or self._waiting[-1][2] <= seen
+        self._waiting.append((ioproc, first, seen))
+
+    def refuse(self, ioproc: int) -> None:
+        """There is none to have now."""
+        self._due.append((ioproc, errors.COORDINATOR_LOAD_IN_PROGRESS, 0))
+
+    def undo(self, since: int) -> None:
+        """What was decided from `since` on will not be."""
+        while self._waiting and self._waiting[-1][2] > since:
+            self.refuse(self._waiting.pop()[0])
+
+    def release(self, committed: int) -> bool:
+        """Say what may be said; False when some waits for room in a ring."""
+        while self._waiting and self._waiting[0][2] <= committed:
+            ioproc, first, _ = self._waiting.popleft()
+            self._due.append((ioproc, errors.NONE, first))
+        while self._due:
+            ioproc, code, first = self._due[0]
+            size = BLOCK if code == errors.NONE else 0
+            if not self._writers[ioproc].push(PRODUCER_ID_BLOCK, code + 1, 0, 0, first, e=size):
+                return False
+            self._due.popleft()
+        return True
+
+    def forget(self, ioproc: int) -> None:
+        """This process is dead; its successor has asked nothing."""
+        self._waiting = deque(one for one in self._waiting if one[0] != ioproc)
+        self._due = deque(one for one in self._due if one[0] != ioproc)

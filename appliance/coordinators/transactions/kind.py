@@ -1,0 +1,60 @@
+"""The declaration of the coordinator of transactions."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from appliance.base import errors
+from appliance.config.broker import BrokerConfig
+from appliance.config.internal_topics import TRANSACTIONS as TOPIC
+from appliance.config.internal_topics import InternalTopic
+from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place
+from appliance.coordinators.runtime.shard import Values
+from appliance.coordinators.transactions import routing, settings
+from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.shard import TransactionShard
+from appliance.metadata.image import MetadataImage
+
+_GROWING: Final = frozenset((routing.INIT_PRODUCER_ID, routing.ADD_PARTITIONS, routing.ADD_OFFSETS))
+_NO_IMAGE: Final = MetadataImage()
+
+
+class TransactionsKind(Kind):
+    """InitProducerId is for it when there is a transactional id; without one control answers."""
+
+    KEY_TYPE: ClassVar[int] = 1
+    TOPIC: ClassVar[InternalTopic] = TOPIC
+    APIS: ClassVar[frozenset[int]] = frozenset(TransactionShard.HANDLERS)
+
+    def grows(self, call: Call, request: Any) -> bool:
+        """Who has begun a transaction may end it on a full disk too."""
+        return call.api_key in _GROWING
+
+    def shard(
+        self,
+        place: Place,
+        config: BrokerConfig,
+        image: MetadataImage,
+        lent: Lent,
+    ) -> TransactionShard:
+        typed = settings.from_config(config, place.partitions)
+        return TransactionShard(place.partition, place.epoch, typed, image, lent.take_producer_id)
+
+    def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
+        return routing.parts(key, version, body, partitions)
+
+    def splice(self, key: int, version: int, answers: Sequence[bytes]) -> bytes:
+        return routing.splice(key, answers)
+
+    def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
+        """ListTransactions names no id, so nobody else can be looked for; and without the topic
+        there are no transactions."""
+        code = errors.NOT_COORDINATOR
+        if call.api_key == routing.LIST:
+            code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
+        typed = Settings(partitions=max(partitions, 1))
+        nobody = TransactionShard(partition, 0, typed, _NO_IMAGE, lambda: None)
+        return nobody.refuse(call, request, code)
+
+
+TRANSACTIONS: Final = TransactionsKind()

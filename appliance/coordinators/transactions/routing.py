@@ -1,0 +1,77 @@
+"""Which partition of `__transaction_state` is asked what, and one answer out of several.
+
+Pure functions for the network process. What names one transactional id goes to one partition as it
+came; DescribeTransactions and the brokers' AddPartitionsToTxn are split, ListTransactions goes to
+all, and the answers are spliced.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from appliance.coordinators.runtime import routing
+from appliance.coordinators.runtime.kind import Part, partition_of
+from appliance.coordinators.runtime.routing import first_text
+from appliance.coordinators.transactions.partitions import OF_BROKERS
+from appliance.wire import messages
+from appliance.wire.varint import read_uvarint
+
+INIT_PRODUCER_ID: Final = 22
+ADD_PARTITIONS: Final = 24
+ADD_OFFSETS: Final = 25
+END: Final = 26
+DESCRIBE: Final = 65
+LIST: Final = 66
+
+_CODE_AT: Final = 4  # behind the throttle time
+_CODE_END: Final = _CODE_AT + 2
+
+
+def parts(key: int, version: int, body: bytes, partitions: int) -> list[Part]:
+    """Which partitions are asked what. Raises MalformedRequest."""
+    if key == LIST:
+        return [(partition, body) for partition in range(partitions)]
+    if key == DESCRIBE:
+        return _split(key, version, body, "transactional_ids", partitions)
+    if key == ADD_PARTITIONS and version >= OF_BROKERS:
+        return _split(key, version, body, "transactions", partitions)
+    return [(partition_of(first_text(key, version, body), partitions), body)]
+
+
+def _split(key: int, version: int, body: bytes, field: str, partitions: int) -> list[Part]:
+    request = messages.decode_request(key, version, body)
+    return [
+        (partition, body if part is request else messages.encode_request(part))
+        for partition, part in routing.split(request, field, _id, partitions).items()
+    ]
+
+
+def _id(one: Any) -> str:
+    name: str = one if isinstance(one, str) else one.transactional_id
+    return name
+
+
+def splice(key: int, answers: Sequence[bytes]) -> bytes:
+    """One encoded answer of those of several partitions: their lists, put together; every version
+    that several can answer is flexible.
+
+    Of ListTransactions a partition that failed makes the answer its error, as a part of the
+    transactions would look like all of them.
+    """
+    if key == DESCRIBE:
+        return routing.splice(answers, _CODE_AT, flexible=True)
+    if key == ADD_PARTITIONS:
+        return routing.splice(answers, _CODE_END, flexible=True)
+    for answer in answers:
+        if answer[_CODE_AT:_CODE_END] != b"\0\0":
+            return answer
+    return routing.splice(answers, _states_end(answers[0]), flexible=True)
+
+
+def _states_end(answer: bytes) -> int:
+    """Behind the states that were asked for and are none, of which every partition tells alike."""
+    memory, end = memoryview(answer), len(answer)
+    count, at = read_uvarint(memory, _CODE_END, end)
+    for _ in range(count - 1):
+        size, at = read_uvarint(memory, at, end)
+        at += size - 1
+    return at
