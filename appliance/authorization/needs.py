@@ -71,6 +71,7 @@ WHOLE: Final[dict[int, Need]] = {
     12: READ_GROUP,
     13: READ_GROUP,
     14: READ_GROUP,
+    28: READ_GROUP,
     34: ALTER_CLUSTER,
     35: DESCRIBE_CLUSTER,
     43: ALTER_CLUSTER,

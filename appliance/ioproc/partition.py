@@ -8,6 +8,7 @@ room.
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from appliance.base.errors import KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, StorageFailed
@@ -20,8 +21,9 @@ from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.log import Log
 from appliance.replication.progress import Progress
 from appliance.ring.messages import APPENDED, Message
+from appliance.wire import markers
 from appliance.wire.batch import recompress, validate
-from appliance.wire.batch_header import CODEC_MASK, read_header
+from appliance.wire.batch_header import CODEC_MASK, CONTROL_BIT, read_header
 from appliance.wire.compression import IDS as CODECS
 
 AT_ONCE: Final = 0
@@ -41,7 +43,8 @@ class Partition:
     log folder that it lies in, space: the guard of that. future: while it moves, number + 1 of the
     folder it moves to, log end of the copy, bytes of the copy. start_unsaved: DeleteRecords moved
     the log start, which could not be written down yet. unreadable: files that a read failed on.
-    aborted: its aborted transactions, once somebody asked for them.
+    aborted: its aborted transactions, once somebody asked for them. on_marker: who is told of each
+    marker when it is staged: producer id, and whether it commits.
     asking: who asked where the log ends, and the end that must be visible before the answer."""
 
     __slots__ = (
@@ -59,6 +62,7 @@ class Partition:
         "index",
         "leader_epoch",
         "log",
+        "on_marker",
         "parked",
         "places",
         "progress",
@@ -106,6 +110,7 @@ class Partition:
         self.asking: deque[tuple[Asker, Message, int]] = deque()
         self.parked: dict[int, ParkedRead] = {}
         self.start_unsaved = False
+        self.on_marker: Callable[[int, bool], None] | None = None
         if leads:
             self.lead(leader_epoch)
         else:
@@ -179,6 +184,10 @@ class Partition:
         self.records_in += header[12]
         self.batches_in += 1
         self._stage(nobody, 0, -1, base, -1, base + header[6] + 1)
+        if self.on_marker is not None and header[5] & CONTROL_BIT:
+            marker = markers.read(batch)
+            if marker is not None:
+                self.on_marker(header[9], marker.committed)
 
     def _stage(
         self, asker: Asker | Nobody, token: int, acks: int, base: int, time: int, end: int

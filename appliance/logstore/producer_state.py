@@ -30,7 +30,7 @@ _SEQUENCES: Final = 1 << 31
 NO_EPOCH: Final = -1
 
 Written = tuple[int, int, int, int]
-"""A batch: last sequence, last offset, last offset delta, timestamp."""
+"""A batch: last sequence (-1 of a coordinator's), last offset, last offset delta, timestamp."""
 
 Change = tuple[int, int, int, int]
 """A transaction began or ended: producer id, first offset, the offset behind its marker or -1 while
@@ -172,7 +172,7 @@ class ProducerStates:
             self.open[header[9]] = base_offset
             if self.news is not None:
                 self.news.append((header[9], base_offset, -1, -1))
-        last = (header[11] + delta) % _SEQUENCES
+        last = -1 if header[11] < 0 else (header[11] + delta) % _SEQUENCES
         known.next_sequence = (last + 1) % _SEQUENCES
         known.batches.append((last, base_offset + delta, delta, header[8]))
 

@@ -1,7 +1,8 @@
 """A batch of what the appliance itself has to say: plain records of one time, not compressed.
 
 `build(records, timestamp)` gives the bytes of `records.build_batch` for the same records, which the
-tests hold it to. Caller: the coordinators, for what they decided in a turn.
+tests hold it to. Caller: the coordinators, for what they decided in a turn, of themselves or within
+a client's transaction.
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,12 @@ from appliance.wire.batch_header import (
     HEADER_SIZE,
     LENGTH_PREFIX,
     MAGIC,
+    TRANSACTIONAL_BIT,
     UINT32,
 )
+
+NOBODY: Final = (-1, -1)
+"""The producer of a batch that belongs to no transaction."""
 
 _EVEN: Final = [bytes((2 * value,)) for value in range(64)]
 """ZigZag varints of small numbers that are not negative."""
@@ -35,9 +40,14 @@ def _svarint(value: int) -> bytes:
     return bytes(out)
 
 
-def build(records: Sequence[tuple[bytes, bytes | None]], timestamp: int) -> bytearray:
+def build(
+    records: Sequence[tuple[bytes, bytes | None]],
+    timestamp: int,
+    producer: tuple[int, int] = NOBODY,
+) -> bytearray:
     """One whole batch with its checksum, of (key, value or None for a tombstone); not empty.
-    timestamp: ms since 1970."""
+    timestamp: ms since 1970. producer: id and epoch of whose transaction it belongs to; it has no
+    sequence number then, as only its coordinator writes it."""
     count = len(records)
     assert count > 0, "a batch holds at least one record"
     out = bytearray(HEADER_SIZE)
@@ -56,12 +66,12 @@ def build(records: Sequence[tuple[bytes, bytes | None]], timestamp: int) -> byte
         -1,
         MAGIC,
         0,
-        0,
+        0 if producer[0] < 0 else TRANSACTIONAL_BIT,
         count - 1,
         timestamp,
         timestamp,
-        -1,
-        -1,
+        producer[0],
+        producer[1],
         -1,
         count,
     )

@@ -37,6 +37,7 @@ from tests.callers import caller
 PAYLOAD = 4096
 OFFSETS_ID, TOPIC_ID = b"o" * 16, b"t" * 16
 COMMIT, FETCH, JOIN, HEARTBEAT = 8, 9, 11, 12
+UNSTABLE = [errors.UNSTABLE_OFFSET_COMMIT]
 VERSIONS = {COMMIT: 8, FETCH: 7, JOIN: 3, HEARTBEAT: 3}
 
 
@@ -166,15 +167,16 @@ class Groups(World):
         self.threads.run_all()
         return self.turn()
 
-    def committed(self, group="g"):
-        self.send(FETCH, 999, group_id=group, topics=None, require_stable=False)
+    def committed(self, group="g", stable=False):
+        self.send(FETCH, 999, group_id=group, topics=None, require_stable=stable)
         (answers, *_) = self.turn()
         ((_, code, body),) = answers
         assert code == errors.NONE
         answer = decode_response(FETCH, VERSIONS[FETCH], body)
         if answer.error_code:
             return int(answer.error_code)
-        return [row.committed_offset for topic in answer.topics for row in topic.partitions]
+        rows = [row for topic in answer.topics for row in topic.partitions]
+        return [int(row.error_code) or row.committed_offset for row in rows]
 
 
 def code_of(key, body, version=None):
@@ -270,7 +272,7 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(tmp_path):
     put(2, "b", 9)
     end(2, committed=True)
     end(1, committed=False)
-    put(1, "b", 10)  # its marker never comes
+    put(1, "b", 10)  # its marker has not come yet
     put(2, "c", 11)
     put(3, "c", 12)
     end(3, committed=True)
@@ -280,6 +282,13 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(tmp_path):
     again = Groups(tmp_path, open_log=True)
     again.load()
     assert [again.committed(group) for group in "abc"] == [[7], [9], [12]]
+    assert [again.committed(group, stable=True) for group in "abc"] == [[7], UNSTABLE, [12]]
+    for committed in (True, False):  # the second one ends nothing
+        marker = markers.build(1, 0, markers.Marker(committed, 0), 0)
+        again.core.appends.own(again.partition, memoryview(bytearray(marker)), NOW_MS)
+    again.turn()
+    again.synced()
+    assert again.committed("b", stable=True) == [10]
 
 
 def stored_of(world):

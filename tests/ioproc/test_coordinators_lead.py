@@ -206,7 +206,7 @@ def test_no_change_of_leaders_loses_or_doubles_an_offset(steps):
 def shard_of(world):
     """What a new coordinator would load."""
     kind_shard = GroupShard(0, world.groups._shard(world.partition).state.settings, None, bytes)
-    for _ in load(world.partition, kind_shard.replay):
+    for _ in load(world.partition, kind_shard):
         pass
     return kind_shard
 

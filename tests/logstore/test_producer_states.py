@@ -149,6 +149,14 @@ def test_a_snapshot_keeps_what_follows_and_one_duplicate(batches, data):
 TRANSACTIONAL = TRANSACTIONAL_BIT
 
 
+def test_a_coordinator_writes_without_sequences():
+    states = ProducerStates()
+    for offset in (7, 9):
+        states.update(batch(-1, 2, attributes=TRANSACTIONAL), offset, 0)
+    assert (states.open, states.producers[7].next_sequence) == ({7: 7}, 0)
+    assert encode_snapshot(states)[10 + 10 : 10 + 14] == b"\xff" * 4
+
+
 def test_a_marker_ends_what_its_producer_began_and_nothing_else():
     partition = Partition()
     partition.states.news = []

@@ -211,8 +211,12 @@ LENGTHS = st.sampled_from([0, 1, 62, 63, 64, 127, 128, 8191, 8192, 9000])
     st.lists(st.tuples(LENGTHS, st.none() | LENGTHS), min_size=1, max_size=5)
     | st.integers(60, 140).map(lambda count: [(3, 4)] * count),
     st.integers(0, 1 << 45),
+    st.none() | st.tuples(st.integers(0, 1 << 62), st.integers(0, 32_767)),
 )
-def test_a_batch_of_our_own_is_a_batch(lengths, timestamp):
+def test_a_batch_of_our_own_is_a_batch(lengths, timestamp, producer):
     records = [(b"k" * key, None if value is None else b"v" * value) for key, value in lengths]
-    built = build_batch([NewRecord(timestamp, key, value) for key, value in records])
-    assert own_batch.build(records, timestamp) == built
+    whose = {} if producer is None else {"transactional": True}
+    if producer is not None:
+        whose |= {"producer_id": producer[0], "producer_epoch": producer[1]}
+    built = build_batch([NewRecord(timestamp, key, value) for key, value in records], **whose)
+    assert own_batch.build(records, timestamp, producer or own_batch.NOBODY) == built

@@ -67,6 +67,17 @@ class ClassicGroup(ClassicState):
             raise PeerError(errors.REBALANCE_IN_PROGRESS, "the leader's assignment is awaited")
         self.keep_alive(turn, member)
 
+    def check_pending_commit(self, turn: Turn, request: Any) -> None:
+        """Producers of old versions do not say who their members are."""
+        generation = getattr(request, "generation_id", -1)
+        member_id = getattr(request, "member_id", "")
+        instance_id = getattr(request, "group_instance_id", None)
+        if generation < 0 and (self.state == EMPTY or not (member_id or instance_id is not None)):
+            return
+        self.check_member(member_id, instance_id)
+        if generation != self.generation:
+            raise PeerError(errors.ILLEGAL_GENERATION, f"generation is {self.generation}")
+
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Anybody may ask."""
 

@@ -65,6 +65,22 @@ class ConsumerGroup(ConsumerState):
         if epoch != current.epoch:
             _check_older_epoch(epoch, member, current, request, turn.state.image)
 
+    def check_pending_commit(self, turn: Turn, request: Any) -> None:
+        epoch = getattr(request, "generation_id", -1)
+        member_id = getattr(request, "member_id", "")
+        instance_id = getattr(request, "group_instance_id", None)
+        if epoch < 0 and not self.members:
+            return
+        if epoch == -1 and not member_id and instance_id is None:
+            return
+        member = self.check_member(member_id, None)
+        current = self.current(member_id)
+        if epoch != current.epoch:
+            try:
+                _check_older_epoch(epoch, member, current, request, turn.state.image)
+            except PeerError as stale:  # the producer knows of generations only
+                raise PeerError(errors.ILLEGAL_GENERATION, stale.message) from stale
+
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         if member_id is None and member_epoch < 0:
             return

@@ -4,7 +4,8 @@ Rules: an offset with an end of its own (old clients) goes then. Otherwise offse
 count from the moment the group became empty; or, for a group in Stable, from the commit, but only
 for topics that no member subscribes to; or, for a group that nobody ever joined, from the commit. A
 group that is not Stable loses nothing: an offset of a topic that a member reads never expires,
-however long its unread data waits. An empty group without offsets goes with its last offset.
+however long its unread data waits. Nor does one that an open transaction may replace. An empty
+group without offsets goes with its last offset, but not while a transaction has some for it.
 """
 
 from appliance.coordinators.groups.offsets import write_tombstone
@@ -28,12 +29,17 @@ class Rounds(Timed):
 
 def expire_offsets(turn: Turn) -> None:
     """One round over all groups."""
-    for group in list(turn.state.groups.values()):
-        for topic, partition, value in turn.state.offsets.of_group(group.group_id):
-            if not group.is_subscribed_to(topic) and _outlived(turn, group, value):
-                write_tombstone(turn, group.group_id, topic, partition)
-        unused = group.is_empty() and group.size() == 0
-        if unused and not turn.state.offsets.topics(group.group_id):
+    state = turn.state
+    for group in list(state.groups.values()):
+        group_id = group.group_id
+        pending = state.pending.by_group.get(group_id, ())
+        for topic, partition, value in state.offsets.of_group(group_id):
+            if group.is_subscribed_to(topic) or (topic, partition) in pending:
+                continue
+            if _outlived(turn, group, value):
+                write_tombstone(turn, group_id, topic, partition)
+        unused = group.is_empty() and group.size() == 0 and not pending
+        if unused and not state.offsets.topics(group_id):
             group.write_tombstones(turn)
 
 

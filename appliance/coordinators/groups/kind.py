@@ -17,6 +17,7 @@ from appliance.metadata.image import MetadataImage
 _GROWING: Final = frozenset(
     (
         routing.OFFSET_COMMIT,
+        routing.TXN_OFFSET_COMMIT,
         routing.JOIN_GROUP,
         routing.SYNC_GROUP,
         routing.CONSUMER_GROUP_HEARTBEAT,

@@ -1,8 +1,8 @@
 """OffsetFetch, API key 9, versions 1 to 10.
 
-2: all topics when none are named, an error for the group. 5: leader epochs. 7: require_stable (no
-offset of an open transaction is known here, so all are stable). 8: several groups. 9: member id and
-epoch (KIP-848). 10: topic ids instead of names.
+2: all topics when none are named, an error for the group. 5: leader epochs. 7: require_stable: a
+partition for which an open transaction has an offset says UNSTABLE_OFFSET_COMMIT (KIP-447). 8:
+several groups. 9: member id and epoch (KIP-848). 10: topic ids instead of names.
 """
 
 from typing import Any, Final
@@ -23,7 +23,8 @@ _NOTHING: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metada
 def fetch(turn: Turn, call: Call, request: Any) -> None:
     """Committed offsets of one group, or of those groups of the request that belong here."""
     if call.version < GROUPS_SINCE:
-        topics = _topics(turn, call, request.group_id, request.topics)
+        stable = getattr(request, "require_stable", False)
+        topics = _topics(turn, call, request.group_id, request.topics, stable)
         turn.answer(call, {"throttle_time": 0, "error_code": errors.NONE, "topics": topics})
         return
     state = turn.state
@@ -31,11 +32,13 @@ def fetch(turn: Turn, call: Call, request: Any) -> None:
     for asked in request.groups:
         group = state.groups.get(asked.group_id)
         if group is not None or state.owns(asked.group_id):
-            groups.append(_one_group(turn, call, asked, group))
+            groups.append(_one_group(turn, call, asked, group, request.require_stable))
     turn.answer(call, {"throttle_time": 0, "groups": groups})
 
 
-def _one_group(turn: Turn, call: Call, asked: Any, group: Group | None) -> dict[str, Any]:
+def _one_group(
+    turn: Turn, call: Call, asked: Any, group: Group | None, stable: bool
+) -> dict[str, Any]:
     group_id = asked.group_id
     if not call.rights.everything and (code := call.rights.refusal(DESCRIBE_GROUP, group_id)):
         return {"group_id": group_id, "topics": (), "error_code": code}
@@ -44,14 +47,35 @@ def _one_group(turn: Turn, call: Call, asked: Any, group: Group | None) -> dict[
             group.check_fetch(asked.member_id, asked.member_epoch)
         except PeerError as refused:
             return {"group_id": group_id, "topics": (), "error_code": refused.code}
-    topics = _topics(turn, call, group_id, asked.topics)
+    topics = _topics(turn, call, group_id, asked.topics, stable)
     return {"group_id": group_id, "topics": topics, "error_code": errors.NONE}
 
 
-def _topics(turn: Turn, call: Call, group_id: str, asked: Any) -> list[dict[str, Any]]:
+def _topics(
+    turn: Turn, call: Call, group_id: str, asked: Any, stable: bool
+) -> list[dict[str, Any]]:
     if asked is None:
-        return _all_topics(turn, call, group_id)
-    return [_asked_topic(turn, call, group_id, topic) for topic in asked]
+        found = _all_topics(turn, call, group_id)
+    else:
+        found = [_asked_topic(turn, call, group_id, topic) for topic in asked]
+    if stable and group_id in turn.state.pending.by_group:
+        _hide_unstable(turn, group_id, found)
+    return found
+
+
+def _hide_unstable(turn: Turn, group_id: str, topics: list[dict[str, Any]]) -> None:
+    """Of what an open transaction may change, only that is told."""
+    state = turn.state
+    for told in topics:
+        name = told.get("name")
+        if name is None:
+            topic = state.image.topics_by_id.get(told["topic_id"])
+            name = "" if topic is None else topic.name
+        rows = told["partitions"]
+        for at, row in enumerate(rows):
+            index = row["partition_index"]
+            if row["error_code"] == errors.NONE and state.pending.holds(group_id, name, index):
+                rows[at] = refused(index, errors.UNSTABLE_OFFSET_COMMIT)
 
 
 def _all_topics(turn: Turn, call: Call, group_id: str) -> list[dict[str, Any]]:

@@ -80,13 +80,11 @@ def _commit_one(
     if not 0 <= asked.partition_index < len(topic.partitions):
         return errors.UNKNOWN_TOPIC_OR_PARTITION
     metadata = asked.committed_metadata or ""
-    if metadata:
-        limit = turn.state.settings.offset_metadata_max_bytes
-        if len(metadata) > limit or not fits(metadata):
-            return errors.OFFSET_METADATA_TOO_LARGE
+    if metadata and (code := wrong_metadata(turn, metadata)):
+        return code
     key = OffsetCommitKey(group=group_id, topic=topic.name, partition=asked.partition_index)
     if expires_ms == -1:
-        value = _lasting(asked, topic, metadata, turn.now_ms)
+        value = lasting(asked, topic, metadata, turn.now_ms)
         turn.write_encoded(key, value, key_bytes(key), value_bytes(value))
     else:
         ending = _ending(asked, metadata, turn.now_ms, expires_ms)
@@ -94,7 +92,15 @@ def _commit_one(
     return errors.NONE
 
 
-def _lasting(asked: Any, topic: TopicImage, metadata: str, now_ms: int) -> OffsetCommitValue:
+def wrong_metadata(turn: Turn, metadata: str) -> int:
+    """The error code of metadata that is too long."""
+    limit = turn.state.settings.offset_metadata_max_bytes
+    too_long = len(metadata) > limit or not fits(metadata)
+    return errors.OFFSET_METADATA_TOO_LARGE if too_long else errors.NONE
+
+
+def lasting(asked: Any, topic: TopicImage, metadata: str, now_ms: int) -> OffsetCommitValue:
+    """What is kept of a commit without an end of its own."""
     return OffsetCommitValue(
         offset=asked.committed_offset,
         leader_epoch=getattr(asked, "committed_leader_epoch", -1),
@@ -140,7 +146,9 @@ def delete(turn: Turn, call: Call, request: Any) -> None:
 def _delete_one(turn: Turn, group_id: str, name: str, partition: int) -> int:
     if turn.state.image.partition(name, partition) is None:
         return errors.UNKNOWN_TOPIC_OR_PARTITION
-    if turn.state.offsets.get(group_id, name, partition) is not None:
+    state = turn.state
+    committed = state.offsets.get(group_id, name, partition) is not None
+    if committed or state.pending.holds(group_id, name, partition):
         write_tombstone(turn, group_id, name, partition)
     return errors.NONE
 
@@ -151,8 +159,10 @@ def write_tombstone(turn: Turn, group_id: str, topic: str, partition: int) -> No
 
 
 def delete_all(turn: Turn, group_id: str) -> None:
-    """Forget every offset of a group."""
+    """Forget every offset of a group, those of open transactions too."""
     for topic, partition, _ in turn.state.offsets.of_group(group_id):
+        write_tombstone(turn, group_id, topic, partition)
+    for topic, partition in list(turn.state.pending.by_group.get(group_id, ())):
         write_tombstone(turn, group_id, topic, partition)
 
 
@@ -166,3 +176,6 @@ def delete_of_topic(turn: Turn, name: str, topic_id: bytes) -> None:
         for partition, value in list(committed.items()):
             if value.topic_id in (topic_id, bytes(16)):
                 write_tombstone(turn, group_id, name, partition)
+    for (group_id, _, partition), pending in turn.state.pending.of_topic(name):
+        if pending is None or pending.topic_id in (topic_id, bytes(16)):
+            write_tombstone(turn, group_id, name, partition)

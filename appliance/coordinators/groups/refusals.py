@@ -7,7 +7,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from appliance.base import errors
-from appliance.coordinators.groups import consumer_describe, consumer_heartbeat
+from appliance.coordinators.groups import (
+    consumer_describe,
+    consumer_heartbeat,
+    transactional_offsets,
+)
 from appliance.coordinators.groups.classic_answers import join_refused, sync_refused
 from appliance.coordinators.groups.listing import describe_refused
 from appliance.coordinators.groups.offset_fetch import refused
@@ -120,6 +124,7 @@ REFUSALS: Final[dict[int, Refusal]] = {
     14: _sync,
     15: describe_refused,
     16: _list,
+    28: transactional_offsets.refused,
     42: _delete,
     47: _offset_delete,
     68: _consumer_heartbeat,

@@ -25,10 +25,32 @@ def _offset_commit(
     """Offsets of a group that nobody joined make it a group: a simple one."""
     if value is None:
         state.offsets.remove(key.group, key.topic, key.partition)
+        if state.pending.by_group:
+            state.pending.remove((key.group, key.topic, key.partition))
         return
     if key.group not in state.groups:
         state.groups[key.group] = ClassicGroup(key.group)
     state.offsets.put(key.group, key.topic, key.partition, value)
+    if state.pending.by_group:
+        state.pending.outdate((key.group, key.topic, key.partition))
+
+
+def _pending_commit(
+    state: GroupsState, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue | None
+) -> None:
+    """The group is there from now on, whatever becomes of the transaction."""
+    if value is None:
+        _offset_commit(state, key, None)
+        return
+    if key.group not in state.groups:
+        state.groups[key.group] = ClassicGroup(key.group)
+    state.pending.put(producer_id, (key.group, key.topic, key.partition), value)
+
+
+def ended(state: GroupsState, producer_id: int, *, committed: bool) -> None:
+    """The marker of a producer's transaction."""
+    for (group, topic, partition), value in state.pending.end(producer_id, committed=committed):
+        state.offsets.put(group, topic, partition, value)
 
 
 def _group_metadata(
@@ -52,3 +74,8 @@ APPLY: Final[dict[type, Callable[[GroupsState, Any, Any], None]]] = {
     **consumer_replay.APPLY,
 }
 """By the class of the record's key; a protocol that adds records adds its own."""
+
+HOLD: Final[dict[type, Callable[[GroupsState, int, Any, Any], None]]] = {
+    OffsetCommitKey: _pending_commit,
+}
+"""The same for a record of an open transaction."""

@@ -8,7 +8,7 @@ and `replay.APPLY`.
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
-from appliance.authorization.needs import WHOLE
+from appliance.authorization.needs import WHOLE, WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.coordinators.groups import (
     classic_join,
@@ -21,18 +21,19 @@ from appliance.coordinators.groups import (
     offsets,
     refusals,
     replay,
+    transactional_offsets,
 )
 from appliance.coordinators.groups.records import RECORDS
-from appliance.coordinators.groups.routing import SYNC_GROUP
+from appliance.coordinators.groups.routing import SYNC_GROUP, TXN_OFFSET_COMMIT
 from appliance.coordinators.groups.settings import Settings
 from appliance.coordinators.groups.state import GroupsState, Turn
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.records import RecordTypes
-from appliance.coordinators.runtime.shard import Apply, Handlers, Refusals, Shard, Values
+from appliance.coordinators.runtime.shard import Apply, Handlers, Hold, Refusals, Shard, Values
 from appliance.metadata.image import MetadataImage
 
-_MEMBERS_ONLY: Final = frozenset((11, 12, 13, 14))
-"""APIs of members: a group id must not be empty."""
+_MEMBERS_ONLY: Final = frozenset((11, 12, 13, 14, TXN_OFFSET_COMMIT))
+"""APIs of members and their producers: a group id must not be empty."""
 
 
 def _refused(call: Call, request: Any) -> int:
@@ -40,6 +41,10 @@ def _refused(call: Call, request: Any) -> int:
     need = WHOLE.get(call.api_key)
     if need is None or not hasattr(request, "group_id"):
         return errors.NONE
+    if call.api_key == TXN_OFFSET_COMMIT and (
+        code := call.rights.refusal(WRITE_TRANSACTION, request.transactional_id)
+    ):
+        return code
     return call.rights.refusal(need, request.group_id)
 
 
@@ -57,6 +62,7 @@ class GroupShard(Shard[GroupsState]):
         14: classic_session.sync,
         15: listing.describe,
         16: listing.list_groups,
+        28: transactional_offsets.commit,
         42: listing.delete_groups,
         47: offsets.delete,
         68: consumer_heartbeat.heartbeat,
@@ -65,6 +71,7 @@ class GroupShard(Shard[GroupsState]):
     REFUSALS: ClassVar[Refusals] = refusals.REFUSALS
     RECORDS: ClassVar[RecordTypes] = RECORDS
     APPLY: ClassVar[Apply] = replay.APPLY
+    HOLD: ClassVar[Hold] = replay.HOLD
 
     def __init__(
         self,
@@ -97,6 +104,9 @@ class GroupShard(Shard[GroupsState]):
         for group in list(self.state.groups.values()):
             group.loaded(turn)
 
+    def ended(self, producer_id: int, *, committed: bool) -> None:
+        replay.ended(self.state, producer_id, committed=committed)
+
     def parked(self) -> Iterator[tuple[Call, Callable[[Call, int], Values]]]:
         for group in self.state.groups.values():
             for call in group.parked():
@@ -105,6 +115,7 @@ class GroupShard(Shard[GroupsState]):
     def forget(self) -> None:
         self.state.groups.clear()
         self.state.offsets.clear()
+        self.state.pending.clear()
 
     def forget_topic(self, turn: Turn, name: str, topic_id: bytes) -> None:
         offsets.delete_of_topic(turn, name, topic_id)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from appliance.base.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, PeerError
 from appliance.coordinators.groups.offset_store import OffsetStore
+from appliance.coordinators.groups.pending_offsets import PendingOffsets
 from appliance.coordinators.groups.settings import Settings
 from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import Call
@@ -73,6 +74,10 @@ class Group(runtime.Timed):
         """Refuse an OffsetCommit of somebody who is no (current) member; keep a member alive."""
 
     @abstractmethod
+    def check_pending_commit(self, turn: "Turn", request: Any) -> None:
+        """Refuse a TxnOffsetCommit of somebody who says that it is a member and is none."""
+
+    @abstractmethod
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Refuse an OffsetFetch (version 9 on: with member id and epoch)."""
 
@@ -131,9 +136,10 @@ class Group(runtime.Timed):
 
 class GroupsState:
     """partition: of `__consumer_offsets`. groups: by id. offsets: what was committed.
+    pending: what was committed in transactions that are open.
 
     image: the metadata that this process follows. new_id: gives 16 random bytes for a member id.
-    Invariant: only `replay` changes groups and offsets.
+    Invariant: only `replay` changes groups, offsets and what is pending.
     """
 
     def __init__(
@@ -149,6 +155,7 @@ class GroupsState:
         self.new_id = new_id
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
+        self.pending = PendingOffsets()
 
     def owns(self, group_id: str) -> bool:
         """Whether the group belongs to this partition."""

@@ -12,6 +12,11 @@ from appliance.authorization.rights import Rights
 
 NEVER: Final = 1 << 62
 """A deadline that does not come, in ms."""
+UNVERIFIED: Final = -1
+"""Nobody has asked yet whether a request belongs to a transaction."""
+
+Producer = tuple[int, int]
+"""Producer id and epoch."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -19,13 +24,15 @@ class Call:
     """The circumstances of a request.
 
     api_key, version: of the request. token: chosen by the shell, handed back with the answer.
-    rights: of who asks.
+    rights: of who asks. standing: of a request that writes within a transaction: NONE when it may,
+    else UNVERIFIED or the error code with which it may not.
     """
 
     api_key: int
     version: int
     token: int
     rights: Rights
+    standing: int = UNVERIFIED
 
     @property
     def client_id(self) -> str:
@@ -45,10 +52,15 @@ class Outcome:
     in this order. They are already applied: do not replay them again.
     responses: (token, plain values for `wire.build.response` of the asking call's key and version),
     to send once everything appended to the partition so far, these records included, is committed.
+    producer: of the transaction that all records belong to, None when they belong to none. They go
+    to the log before anything else is decided, so that its marker comes behind them.
+    unverified: nothing was decided: the request is to come again when its `Call.standing` is known.
     """
 
-    __slots__ = ("records", "responses")
+    __slots__ = ("producer", "records", "responses", "unverified")
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
         self.responses: list[tuple[int, Mapping[str, Any]]] = []
+        self.producer: Producer | None = None
+        self.unverified = False

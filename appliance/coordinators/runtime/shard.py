@@ -4,7 +4,8 @@ How the shell drives it, for every partition of the topic that its process leads
 
 1. A new shard is LOADING: every request is answered at once with COORDINATOR_LOAD_IN_PROGRESS. Read
    the partition from its start to the high watermark and call `replay(key, value, offset)` for each
-   record of it, in order (skip control batches).
+   record of it, in order, with the producer id if its batch is transactional; and `ended` for each
+   marker.
 2. `activate(now_ms)` makes it ACTIVE and gives what was loaded fresh deadlines.
 3. `handle(call, request, now_ms)` for a request, `tick(now_ms)` when `next_deadline_ms` has come,
    `on_topic_deleted(...)` when the image lost a topic: each gives an Outcome. Append its records in
@@ -12,7 +13,8 @@ How the shell drives it, for every partition of the topic that its process leads
    count); never call `replay` for them, they are applied already. Send its
    responses when the high watermark has reached the log end offset of that moment. An Outcome
    without records waits for what is in flight in the same way: nobody is told of what a power loss
-   could take back.
+   could take back. Records with a `producer` are a transactional batch; `ended(producer_id,
+   committed=…)` when a marker is appended, in the order of the log.
 4. A parked request is answered by a later Outcome under its own token. A token whose connection is
    gone may come: drop the answer.
 5. When an append fails, or the partition is led here no more: `resign()`, whose responses are sent
@@ -46,6 +48,8 @@ Values = Mapping[str, Any]
 Handlers = Mapping[int, Callable[[Turn[Any], Call, Any], None]]
 Refusals = Mapping[int, Callable[[Turn[Any], Call, Any, int], Values]]
 Apply = Mapping[type, Callable[[Any, Any, Any], None]]
+Hold = Mapping[type, Callable[[Any, int, Any, Any], None]]
+NO_PRODUCER: Final = -1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -54,13 +58,15 @@ class Shard(ABC, Generic[S]):
 
     A kind of coordinator says in its class, by API key, who decides a request and how an answer
     looks that carries one error for all of it, which records there are, and, by the class of a
-    record's key, what the record changes.
+    record's key, what the record changes, or what becomes of it while its transaction is open (a
+    record of another class counts at once).
     """
 
     HANDLERS: ClassVar[Handlers]
     REFUSALS: ClassVar[Refusals]
     RECORDS: ClassVar[RecordTypes]
     APPLY: ClassVar[Apply]
+    HOLD: ClassVar[Hold] = {}
 
     def __init__(self, state: S) -> None:
         self.state = state
@@ -103,8 +109,15 @@ class Shard(ABC, Generic[S]):
 
     # Loading and ending ---------------------------------------------------------------------------
 
-    def replay(self, key: bytes | None, value: bytes | None, offset: int) -> None:
-        """Apply one record of the partition while loading; value None removes.
+    def replay(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        offset: int,
+        producer_id: int = NO_PRODUCER,
+    ) -> None:
+        """Apply one record of the partition while loading; value None removes. producer_id: of the
+        transaction that it belongs to.
 
         Raises PeerError(CORRUPT_MESSAGE) for bytes that are no such record; types that nobody here
         knows are skipped. offset: of the record, for the text of an error.
@@ -114,13 +127,29 @@ class Shard(ABC, Generic[S]):
             decoded = self.RECORDS.decode(key, value)
         except PeerError as cause:
             raise PeerError(cause.code, f"offset {offset}: {cause.message}") from cause
-        if decoded is not None:
+        if decoded is None:
+            return
+        if producer_id == NO_PRODUCER:
             self.apply(*decoded)
+        else:
+            self.hold(producer_id, *decoded)
 
     def apply(self, key: Any, value: Any) -> None:
         """Change durable state as a record says; value None: a tombstone."""
         assert self.phase != RESIGNED, "who resigned decides nothing"
         self.APPLY[type(key)](self.state, key, value)
+
+    def hold(self, producer_id: int, key: Any, value: Any) -> None:
+        """Keep a record of an open transaction, live and at load alike."""
+        assert self.phase != RESIGNED, "who resigned decides nothing"
+        hold = self.HOLD.get(type(key))
+        if hold is None:
+            self.apply(key, value)
+        else:
+            hold(self.state, producer_id, key, value)
+
+    def ended(self, producer_id: int, *, committed: bool) -> None:
+        """A producer's transaction has its marker in this partition, live and at load alike."""
 
     def activate(self, now_ms: int) -> Outcome:
         """All was replayed: begin to serve."""
@@ -141,7 +170,7 @@ class Shard(ABC, Generic[S]):
         return turn
 
     def _turn(self, now_ms: int) -> Turn[S]:
-        return Turn(self.state, now_ms, self.apply, self._timers)
+        return Turn(self.state, now_ms, self.apply, self.hold, self._timers)
 
     # Requests -------------------------------------------------------------------------------------
 

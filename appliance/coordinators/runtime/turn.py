@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
 from appliance.base.compiled import mypyc_attr
-from appliance.coordinators.runtime.call import NEVER, Call, Outcome
+from appliance.coordinators.runtime.call import NEVER, Call, Outcome, Producer
 from appliance.coordinators.runtime.records import encode_key, encode_value
 
 S = TypeVar("S")
@@ -66,19 +66,27 @@ class Turn(Outcome, Generic[S]):
     """The outcome so far, and what it comes from. state: of the shard. now_ms: wall clock, read
     once.
 
-    apply: changes the state as a record says.
+    apply: changes the state as a record says. hold: keeps a record of a producer's transaction.
     """
 
-    __slots__ = ("_apply", "_timers", "now_ms", "state")
+    __slots__ = ("_apply", "_hold", "_timers", "now_ms", "state")
 
     def __init__(
-        self, state: S, now_ms: int, apply: Callable[[Any, Any], None], timers: Timers
+        self,
+        state: S,
+        now_ms: int,
+        apply: Callable[[Any, Any], None],
+        hold: Callable[[int, Any, Any], None],
+        timers: Timers,
     ) -> None:
         self.records = []
         self.responses = []
+        self.producer = None
+        self.unverified = False
         self.state = state
         self.now_ms = now_ms
         self._apply = apply
+        self._hold = hold
         self._timers = timers
 
     def write(self, key: Any, value: Any, version: int = 0) -> None:
@@ -92,6 +100,20 @@ class Turn(Outcome, Generic[S]):
         """`write` for a record whose bytes the caller has made by hand."""
         self.records.append((encoded_key, encoded_value))
         self._apply(key, value)
+
+    def write_pending(
+        self,
+        producer: Producer,
+        key: Any,
+        value: Any,
+        encoded_key: bytes,
+        encoded_value: bytes | None,
+    ) -> None:
+        """`write_encoded` of a record that belongs to a producer's transaction."""
+        assert self.producer == producer or not self.records, "a turn writes for one transaction"
+        self.producer = producer
+        self.records.append((encoded_key, encoded_value))
+        self._hold(producer[0], key, value)
 
     def answer(self, call: Call, values: Mapping[str, Any]) -> None:
         """Answer a request, now or one that was parked."""

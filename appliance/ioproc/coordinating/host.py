@@ -134,9 +134,14 @@ class CoordinatorHost:
 
     def _carry_out(self, led: Led, outcome: Outcome, now_ms: int) -> None:
         led.now_ms = now_ms
+        if outcome.producer is not None:
+            self._append(led)
+            led.producer = outcome.producer
         led.records += outcome.records
         led.responses += outcome.responses
-        if led.records or led.responses:
+        if outcome.producer is not None:
+            self._append(led)
+        elif led.records or led.responses:
             self._touched[led] = None
             self.decided = True
         next_ms = led.shard.next_deadline_ms
@@ -258,6 +263,7 @@ class CoordinatorHost:
             return
         self._resign(partition)
         led = Led(partition, self._shard(partition))
+        partition.on_marker = lambda producer_id, committed: _ended(led, producer_id, committed)
         self._led[partition.handle] = led
         self._begin_loading(led)
         if partition.log.log_start_offset == partition.log.end_offset:
@@ -278,6 +284,7 @@ class CoordinatorHost:
         led = self._led.pop(partition.handle, None)
         if led is None:
             return
+        partition.on_marker = None
         self._loading.stop(led)
         self._touched.pop(led, None)
         self._unsent.pop(led, None)
@@ -326,16 +333,8 @@ class CoordinatorHost:
             self._begin_loading(led)
 
     def _begin_loading(self, led: Led) -> None:
-        shard = led.shard
-
-        def replay(key: bytes | None, value: bytes | None, offset: int) -> None:
-            try:
-                shard.replay(key, value, offset)
-            except PeerError as error:
-                name, where = f"{self._kind.TOPIC.unit}-record-skipped", str(led.partition)
-                self._events.event_seldom(ERROR, name, partition=where, cause=error.message)
-
-        self._loading.begin(led, replay)
+        skipped = f"{self._kind.TOPIC.unit}-record-skipped"
+        self._loading.begin(led, _Loads(led, skipped, self._events))
         self.due_ms = AT_ONCE
 
     def _loaded(self, loaded: Loaded, now_ms: int) -> None:
@@ -356,3 +355,31 @@ class CoordinatorHost:
             for name, topic_id in led.deleted:
                 self._forget_topic(led, name, topic_id, now_ms)
             led.deleted.clear()
+
+
+def _ended(led: Led, producer_id: int, committed: bool) -> None:
+    """A marker is in the log behind all that was decided for its transaction. Who loads meets it
+    there."""
+    if led.shard.phase == ACTIVE:
+        led.shard.ended(producer_id, committed=committed)
+
+
+class _Loads:
+    """A shard that is loaded; what is no record is skipped and said in the log of events."""
+
+    def __init__(self, led: Led, skipped: str, events: EventLog) -> None:
+        self._shard = led.shard
+        self._where = str(led.partition)
+        self._skipped = skipped
+        self._events = events
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
+        try:
+            self._shard.replay(key, value, offset, producer_id)
+        except PeerError as error:
+            self._events.event_seldom(
+                ERROR, self._skipped, partition=self._where, cause=error.message
+            )
+
+    def ended(self, producer_id: int, *, committed: bool) -> None:
+        self._shard.ended(producer_id, committed=committed)

@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from appliance.coordinators.runtime.call import Producer
 from appliance.coordinators.runtime.shard import Shard
 from appliance.ioproc.partition import Partition
-from appliance.wire.own_batch import build
+from appliance.wire.own_batch import NOBODY, build
 
 Responses = list[tuple[int, Mapping[str, Any]]]
 _RECORD_OVERHEAD: Final = 32  # bytes of a record beside key and value, at most
@@ -21,7 +22,8 @@ _RECORD_OVERHEAD: Final = 32  # bytes of a record beside key and value, at most
 class Led:
     """epoch: the leader epoch that all of this belongs to; another epoch has another `Led`.
 
-    now_ms, records, responses: of this turn. waiting: (log end offset that must be committed,
+    now_ms, records, responses: of this turn. producer: of the transaction that these records belong
+    to. waiting: (log end offset that must be committed,
     answers). loading: what is left of reading the log, None once it is read. deleted: topics that
     went away meanwhile, as (name, id).
     """
@@ -32,6 +34,7 @@ class Led:
         "loading",
         "now_ms",
         "partition",
+        "producer",
         "records",
         "responses",
         "shard",
@@ -43,6 +46,7 @@ class Led:
         self.epoch = partition.leader_epoch
         self.shard = shard
         self.records: list[tuple[bytes, bytes | None]] = []
+        self.producer: Producer = NOBODY
         self.responses: Responses = []
         self.waiting: deque[tuple[int, Responses]] = deque()
         self.loading: Iterator[None] | None = None
@@ -52,13 +56,14 @@ class Led:
     def take_batches(self) -> list[bytearray]:
         """The records of this turn as batches, each within max.message.bytes if its records are."""
         records, self.records = self.records, []
+        producer, self.producer = self.producer, NOBODY
         if not records:
             return []
         assert self.epoch == self.partition.leader_epoch, "decided in an epoch that is over"
         limit = self.partition.rules.max_message_bytes
         if len(records) == 1:
-            return [build(records, self.now_ms)]
-        return [build(part, self.now_ms) for part in split(records, limit)]
+            return [build(records, self.now_ms, producer)]
+        return [build(part, self.now_ms, producer) for part in split(records, limit)]
 
     def staged(self) -> None:
         """The records of this turn are in the log: its answers wait for the log end of now."""

@@ -1,18 +1,17 @@
 """Read a coordinator's partition from its beginning, in slices, while others are served.
 
-Invariant: every record up to the high watermark comes once and in order, those of a transaction
-with the marker that commits it; the generator ends when that is the log end. Called by `host`, a
-slice a turn.
+Invariant: every record up to the high watermark comes once and in order, and so does every marker
+of a transaction; the generator ends when that is the log end. Called by `host`, a slice a turn.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import monotonic_ns
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from appliance.base.disk import File
 from appliance.base.errors import PeerError, StorageFailed
-from appliance.coordinators.runtime.pending import Found, Pending
+from appliance.coordinators.runtime.shard import NO_PRODUCER
 from appliance.ioproc.coordinating.led import Led
 from appliance.ioproc.partition import Partition
 from appliance.logstore.files import LOG, stem
@@ -22,17 +21,23 @@ from appliance.wire.records import iter_records
 
 CHUNK: Final = 256 << 10
 
-Replay = Callable[[bytes | None, bytes | None, int], None]
-"""Takes key, value and offset of a record."""
+
+class Replayed(Protocol):
+    """Who is loaded."""
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
+        """A record; producer_id: of its transaction, or NO_PRODUCER."""
+
+    def ended(self, producer_id: int, *, committed: bool) -> None:
+        """The marker of a transaction."""
 
 
-def load(partition: Partition, replay: Replay) -> Iterator[None]:
+def load(partition: Partition, replayed: Replayed) -> Iterator[None]:
     """Replay the partition; yields after each batch.
 
     Raises StorageFailed, and PeerError for a batch that cannot be opened.
     """
     log = partition.log
-    replayed = _Replayed(replay)
     offset = log.log_start_offset
     at, file = (-1, -1), None
     try:
@@ -54,36 +59,18 @@ def load(partition: Partition, replay: Replay) -> Iterator[None]:
             file.close()
 
 
-class _Replayed:
-    """What counts of the batches that come. An open transaction waits for its marker."""
-
-    def __init__(self, replay: Replay) -> None:
-        self._replay = replay
-        self._pending = Pending()
-
-    def take(self, header: BatchHeader, batch: memoryview) -> None:
-        """The next batch."""
-        if header.is_control:
-            marker = markers.read(batch)
-            if marker is not None:
-                ended = self._pending.end(header.producer_id, committed=marker.committed)
-                for record in ended:
-                    self._one(record)
-            return
-        for offset, _, key, value, _ in iter_records(batch):
-            if header.is_transactional:
-                self._pending.hold(header.producer_id, (offset, key, value))
-            else:
-                if self._pending:
-                    self._pending.counts(offset, key)
-                self._one((offset, key, value))
-
-    def _one(self, record: Found) -> None:
-        offset, key, value = record
-        self._replay(key, value, offset)
+def _take(replayed: Replayed, header: BatchHeader, batch: memoryview) -> None:
+    if header.is_control:
+        marker = markers.read(batch)
+        if marker is not None:
+            replayed.ended(header.producer_id, committed=marker.committed)
+        return
+    producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
+    for offset, _, key, value, _ in iter_records(batch):
+        replayed.replay(key, value, offset, producer_id)
 
 
-def _batches(file: File, position: int, length: int, replayed: _Replayed) -> Iterator[int]:
+def _batches(file: File, position: int, length: int, replayed: Replayed) -> Iterator[int]:
     """Replay the whole batches of a piece of a segment; gives the offset behind each of them."""
     data = memoryview(file.pread(length, position))
     at = 0
@@ -91,7 +78,7 @@ def _batches(file: File, position: int, length: int, replayed: _Replayed) -> Ite
         header = read_header(data, at)
         if at + header.size > len(data):
             break
-        replayed.take(header, data[at : at + header.size])
+        _take(replayed, header, data[at : at + header.size])
         at += header.size
         yield header.last_offset + 1
     assert at, "the first batch of a range is whole"
@@ -110,9 +97,9 @@ class Loading:
     def __init__(self) -> None:
         self.queue: deque[Led] = deque()
 
-    def begin(self, led: Led, replay: Replay) -> None:
+    def begin(self, led: Led, replayed: Replayed) -> None:
         """Read it when those before it are read."""
-        led.loading = load(led.partition, replay)
+        led.loading = load(led.partition, replayed)
         self.queue.append(led)
 
     def stop(self, led: Led) -> None:
