@@ -16,7 +16,7 @@ from appliance.authorization.operations import (
     THE_CLUSTER,
     Resource,
 )
-from appliance.base.caller import ANONYMOUS, Caller, decode
+from appliance.base.caller import ANONYMOUS, Caller, Principal, decode
 from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import NONE
 
@@ -111,6 +111,11 @@ NOBODY: Final = Rights(Caller(ANONYMOUS, "", "", ""), _AllowNothing())
 """The rights while it is not said whose request it is."""
 
 
+OURSELVES: Final = Rights(Caller(Principal("User", "appliance"), "", "", ""), AllowAll())
+"""The rights of what the appliance asks in its own name, on behalf of a request that it has
+checked."""
+
+
 class Callers:
     """The rights of those whom other processes name. known: by their encoding, for who looks there
     first."""
@@ -127,5 +132,8 @@ class Callers:
         if found is None:
             if len(self.known) >= _MOST_KNOWN:
                 self.known.clear()
-            found = self.known[encoded] = Rights(decode(encoded), self._authorizer)
+            caller = decode(encoded)
+            ours = caller == OURSELVES.caller
+            found = OURSELVES if ours else Rights(caller, self._authorizer)
+            self.known[encoded] = found
         return found

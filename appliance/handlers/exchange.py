@@ -6,9 +6,10 @@ never blocks and keeps nothing between requests but what it puts into `Exchange.
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from appliance.authorization.rights import Rights
 from appliance.base.compiled import mypyc_attr
@@ -106,6 +107,21 @@ class Exchange:
         self.silent = False  # acks=0: nothing is sent
 
 
+class Line:
+    """The requests of one connection that wait for one another's question to a coordinator. asking:
+    the one whose question is under way."""
+
+    __slots__ = ("asking", "under_way")
+
+    def __init__(self) -> None:
+        self.under_way: deque[Exchange] = deque()  # the oldest first
+        self.asking: Exchange | None = None
+
+
+WAITED: Final = Message(0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+"""The completion of a wait (`Host.later`)."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Host(ABC):
     """What a network process does for its handlers: one subclass serves, another one tests.
@@ -122,6 +138,7 @@ class Host(ABC):
     log_dirs: tuple[str, ...]  # absolute paths of the log folders
     now_ns: int  # monotonic, read once per turn
     served: memoryview  # this process's part of `PartitionTable.served`
+    verifies: bool  # transaction.partition.verification.enable
     partitions: PartitionTable  # as published by their homes
     routing: int  # another one as soon as a route may be another
 
@@ -176,6 +193,29 @@ class Host(ABC):
     def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
         """Let the home of a partition of `__consumer_offsets` answer this request for its groups;
         `complete` is called with each piece of the answer."""
+        ...
+
+    @abstractmethod
+    def question(
+        self, x: Exchange, index: int, route: Route, key: int, version: int, body: bytes
+    ) -> None:
+        """Ask a coordinator in the appliance's own name, with a request of any API; `complete` is
+        called with each piece of the answer."""
+        ...
+
+    @abstractmethod
+    def later(self, x: Exchange, index: int, delay_ns: int) -> None:
+        """`index` is pending for so long, and then completed with WAITED."""
+        ...
+
+    @abstractmethod
+    def hold(self, x: Exchange, index: int) -> None:
+        """`index` is pending until its handler takes it out of `x.pending`."""
+        ...
+
+    @abstractmethod
+    def line(self, x: Exchange) -> Line:
+        """The one of its connection."""
         ...
 
     @abstractmethod

@@ -1,22 +1,24 @@
 """Produce, API key 0, versions 3 to 13.
 
 5: log start offset in the answer. 8: record errors and a message. 9: flexible. 10: leader hints
-(not sent: one host). 11: errors of transactions. 12: partitions join a transaction implicitly (not
-served yet). 13: topic ids. Versions 0 to 2 are advertised and refused: old librdkafka takes the
-advertised minimum as a sign that it may compress.
+(not sent: one host). 11: errors of transactions. 12: partitions join a transaction implicitly. 13:
+topic ids. Versions 0 to 2 are advertised and refused: old librdkafka takes the advertised minimum
+as a sign that it may compress. What transactional batches need besides: `transactional_produce.py`.
 """
 
 from typing import Final
 
-from appliance.authorization.needs import WRITE_TOPIC, WRITE_TRANSACTION
+from appliance.authorization.needs import WRITE_TOPIC
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Route
 from appliance.handlers.record_errors import explain
+from appliance.handlers.transactional_produce import FLAGS_AT, OWN, Step
 from appliance.metadata.effective import log_config
-from appliance.ring.messages import APPEND, Message
+from appliance.ring.messages import APPEND, UNVERIFIED, Message
 from appliance.wire import produce
+from appliance.wire.batch_header import HEADER_SIZE, TRANSACTIONAL_BIT
 from appliance.wire.produce import Batch, PartitionAnswer, ProduceRequest
 
 _MESSAGES = {
@@ -24,7 +26,10 @@ _MESSAGES = {
     errors.REQUEST_TIMED_OUT: "not durable within timeout.ms; it may still become so",
     errors.UNKNOWN_TOPIC_OR_PARTITION: "this server does not host this topic-partition",
     errors.INVALID_REQUIRED_ACKS: "acks must be -1 (all), 0 or 1",
-    errors.TRANSACTIONAL_ID_NOT_FOUND: "transactions are not served; leave transactional.id out",
+    errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not this producer's transaction to write in",
+    errors.INVALID_PRODUCER_ID_MAPPING: "the transactional id is not this producer's",
+    errors.INVALID_TXN_STATE: "the partition does not belong to the producer's open transaction",
+    errors.NOT_ENOUGH_REPLICAS: "the transaction could not be verified just now; retry",
     errors.INVALID_TOPIC_EXCEPTION: "an internal topic is written by the appliance alone",
     errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log",
 }
@@ -34,28 +39,33 @@ def begin(host: Host, x: Exchange) -> None:
     request = produce.parse(host.memory, x.position, x.end, x.version)
     acks = request.acks
     answers: list[PartitionAnswer | None] = [None] * len(request.batches)
-    x.state = (request, answers)
+    step: Step | None = None
+    for _, _, position, length in request.batches:
+        if length >= HEADER_SIZE and host.memory[position + FLAGS_AT] & TRANSACTIONAL_BIT:
+            step = Step(host, x.version, request)
+            break
+    x.state = (request, answers, step)
     x.silent = acks == 0
     x.deadline_ns = host.now_ns + request.timeout_ms * 1_000_000
-    refused = 0
-    if not -1 <= acks <= 1:
-        refused = errors.INVALID_REQUIRED_ACKS
-    elif request.transactional_id is not None:
-        name = request.transactional_id.decode(errors="replace")
-        refused = x.rights.refusal(WRITE_TRANSACTION, name) or errors.TRANSACTIONAL_ID_NOT_FOUND
+    whole = 0 if step is None else step.refusal(host, x)
+    refused = 0 if -1 <= acks <= 1 else errors.INVALID_REQUIRED_ACKS
     by_id = x.version >= produce.FIRST_TOPIC_ID
     everything = x.rights.everything
     for index, batch in enumerate(request.batches):
         topic, partition, position, length = batch
         route = host.route(topic, partition, by_id)
-        code = refused
-        if not everything:
+        code = whole or refused
+        if not (everything or whole):
             code = gather.refusal(host, x, WRITE_TOPIC, topic, by_id) or refused
         if code or route is None or length <= 0 or route.topic in INTERNAL_TOPICS:
             code = code or _why_not(host, batch, route, by_id)
             answers[index] = _failed(code, request, batch)
-        else:
+        elif step is None:
             host.ask(x, index, route, APPEND, 0, position, 0, length, acks)
+        else:
+            step.routes[index] = route
+    if step is not None and step.routes:
+        step.begin(host, x)
     if not x.pending:
         _finish(host, x)
 
@@ -103,14 +113,21 @@ def _refused(
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
-    request, answers = x.state
-    if message is None:
+    request, answers, step = x.state
+    if index >= OWN:
+        for at, code in step.hear(host, x, index, message, payload).items():
+            answers[at] = _failed(code, request, request.batches[at])
+    elif message is None:
         answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, request.batches[index])
     elif message.flags == 1:
         answers[index] = produce.answered((0, message.a, message.b, message.c, None, ()))
+    elif message.op == UNVERIFIED:
+        step.unverified(x, index, message.a)
     else:
         batch = request.batches[index]
         answers[index] = _refused(host, x, message.flags - 1, request, batch, message.c)
+    if step is not None:
+        step.go_on(host, x)
     if not x.pending and x.answer is None:
         _finish(host, x)
 
@@ -118,15 +135,17 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 def expire(host: Host, x: Exchange) -> None:
     """Answer what is still open as timed out; the batches may yet be appended, so their bytes stay
     reserved."""
-    request, answers = x.state
+    request, answers, step = x.state
     for index, answer in enumerate(answers):
         if answer is None:
             answers[index] = _failed(errors.REQUEST_TIMED_OUT, request, request.batches[index])
     _finish(host, x)
+    if step is not None:
+        step.give_up(host, x)
 
 
 def _finish(host: Host, x: Exchange) -> None:
-    request, answers = x.state
+    request, answers, _ = x.state
     for answer in answers:
         if answer.error:
             host.failed(x, answer.error)

@@ -11,7 +11,7 @@ from appliance.ioproc.asker import Asker, Nobody, refusal
 from appliance.ioproc.failing import HELD, LOST, Failures
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.served import Served
-from appliance.ring.messages import APPENDED, Message
+from appliance.ring.messages import APPENDED, UNVERIFIED, Message
 
 
 class Appends:
@@ -30,7 +30,7 @@ class Appends:
         self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
     ) -> None:
         """Stage what a netproc asked for (APPEND), or refuse it."""
-        _, _, handle, token, position, _, _, _, _, _, _, _, length, acks, _ = message
+        _, flags, handle, token, position, guard, _, _, _, _, _, _, length, acks, _ = message
         if partition is None:
             code = self._served.absent(handle)
         elif partition.broken is not None or partition.space.low:
@@ -40,7 +40,11 @@ class Appends:
         else:
             try:
                 batch = asker.arena[position : position + length]
-                partition.append(asker, token, batch, acks, now_ms)
+                if flags and (guard := partition.unverified(batch, flags, guard, now_ms)):
+                    code = errors.INVALID_TXN_STATE
+                    asker.out.append((UNVERIFIED, code + 1, handle, token, guard))
+                    return
+                partition.append(asker, token, batch, acks, now_ms, bool(flags))
             except PeerError as error:
                 start = partition.log.log_start_offset
                 asker.out.append((APPENDED, error.code + 1, handle, token, -1, -1, start, -1))

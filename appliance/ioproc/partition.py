@@ -20,10 +20,17 @@ from appliance.ioproc.purgatory import ParkedRead
 from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.log import Log
 from appliance.replication.progress import Progress
-from appliance.ring.messages import APPENDED, Message
+from appliance.ring.messages import ADDS, APPENDED, TRUSTED, Message
 from appliance.wire import markers
 from appliance.wire.batch import recompress, validate
-from appliance.wire.batch_header import CODEC_MASK, CONTROL_BIT, read_header
+from appliance.wire.batch_header import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE,
+    TRANSACTIONAL_BIT,
+    read_header,
+)
 from appliance.wire.compression import IDS as CODECS
 
 AT_ONCE: Final = 0
@@ -149,13 +156,34 @@ class Partition:
         """Whether this node is the leader."""
         return self.progress.leads
 
-    def append(self, asker: Asker, token: int, batch: memoryview, acks: int, now_ms: int) -> None:
+    def unverified(self, batch: memoryview, flags: int, guard: int, now_ms: int) -> int:
+        """Of a batch of a request with transactional ones: 0 when it may be appended, else the
+        guard with which its coordinator is to be asked (UNVERIFIED)."""
+        if flags & TRUSTED or len(batch) < HEADER_SIZE:
+            return 0
+        header = HEADER.unpack_from(batch)
+        if not header[5] & TRANSACTIONAL_BIT or header[9] < 0:
+            return 0
+        adds = bool(flags & ADDS)
+        states = self.log.producers
+        return states.guard(header[9], header[10], header[11], guard, now_ms, adds=adds)
+
+    def append(
+        self,
+        asker: Asker,
+        token: int,
+        batch: memoryview,
+        acks: int,
+        now_ms: int,
+        transactional: bool = False,
+    ) -> None:
         """Check one produced batch and stage it; it is answered after `commit` or after a sync.
 
-        Raises PeerError with the code to answer; then nothing was staged.
+        transactional: it may be of a transaction, verified. Raises PeerError with the code to
+        answer; then nothing was staged.
         """
         rules = self.rules
-        header = validate(batch, rules, now_ms)
+        header = validate(batch, rules, now_ms, transactional=transactional)
         codec = self._codec
         if codec >= 0 and header[5] & CODEC_MASK != codec:
             batch = memoryview(bytearray(recompress(batch, codec)))
@@ -344,6 +372,7 @@ class Partition:
     def replace(self, log: Log, directory: int) -> None:
         """It lies in another log folder now, all of it synced."""
         leads = self.progress.leads
+        log.producers.unverified = self.log.producers.unverified
         self.begin(log)
         self.directory = directory
         self.future = (0, 0, 0)

@@ -7,7 +7,7 @@ it is.
 """
 
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
 from appliance.base.errors import (
     INVALID_PRODUCER_EPOCH,
@@ -28,6 +28,9 @@ _SEQUENCES: Final = 1 << 31
 """Sequence numbers run from 0 to 2^31-1 and begin again."""
 
 NO_EPOCH: Final = -1
+
+_GUARD_BITS: Final = 16
+"""A guard is a time in ms and, below, a number: so many are given in a millisecond."""
 
 Written = tuple[int, int, int, int]
 """A batch: last sequence (-1 of a coordinator's), last offset, last offset delta, timestamp."""
@@ -63,21 +66,37 @@ class Producer:
         self.coordinator_epoch = -1
 
 
+class Unverified(NamedTuple):
+    """A transaction that a producer says to have begun, while its coordinator is asked. epoch: the
+    newest that asked. lowest: the first sequence that it asked to write. adds: by what adds the
+    partition to the transaction (KIP-890). since_ms: when it first asked."""
+
+    guard: int
+    epoch: int
+    lowest: int
+    adds: bool
+    since_ms: int
+
+
 class ProducerStates:
     """producers: every one of a partition by its id. open: by the id of its producer, where a
-    transaction that has no marker began. news: what became of transactions since somebody who wants
-    to know looked; None while nobody does."""
+    transaction that has no marker began. unverified: by the id of its producer, one that is not
+    known to be open; forgotten when it is, and with every marker. news: what became of transactions
+    since somebody who wants to know looked; None while nobody does."""
 
-    __slots__ = ("news", "open", "producers")
+    __slots__ = ("_guard", "news", "open", "producers", "unverified")
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
         self.open: dict[int, int] = {}
+        self.unverified: dict[int, Unverified] = {}
         self.news: list[Change] | None = None
+        self._guard = 0
 
     def become(self, other: "ProducerStates") -> None:
         """The log went back to where it had that state."""
         self.producers, self.open = other.producers, other.open
+        self.unverified.clear()
         if self.news is not None:
             self.news.clear()
 
@@ -92,6 +111,8 @@ class ProducerStates:
         """
         known = self.producers.get(header[9])
         if known is None:
+            if self.unverified:
+                self._check_first(header)
             return -1
         epoch, sequence = header[10], header[11]
         if epoch == known.epoch:
@@ -130,6 +151,44 @@ class ProducerStates:
                 f"producer {header[9]} sent a batch outside its transaction, which began at offset "
                 f"{first}: commit or abort that first",
             )
+
+    def _check_first(self, header: HeaderFields) -> None:
+        """Of a producer that is not known the first batch in a transaction must be the first that
+        it sent."""
+        asked = self.unverified.get(header[9])
+        if asked is None:
+            return
+        first = 0 if asked.adds else asked.lowest
+        if header[11] > first:
+            raise PeerError(
+                OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header[9]} began a transaction with sequence {header[11]}, {first} "
+                "should be the first",
+            )
+
+    def guard(
+        self, producer_id: int, epoch: int, sequence: int, guard: int, now_ms: int, *, adds: bool
+    ) -> int:
+        """What the coordinator must be asked before a producer writes in a transaction: 0 when
+        nothing, as the transaction is open here or `guard` was given for it and holds; else a guard
+        to come back with when the coordinator knows the partition as part of the transaction.
+
+        A guard holds until the next marker of the producer, so it is never good for another
+        transaction (KIP-890). No two are the same, those of an earlier process included. adds:
+        asking adds the partition.
+        """
+        if producer_id in self.open and self.producers[producer_id].epoch == epoch:
+            return 0
+        found = self.unverified.get(producer_id)
+        if found is None:
+            self._guard = max(self._guard + 1, now_ms << _GUARD_BITS)
+            found = Unverified(self._guard, epoch, sequence, adds, now_ms)
+        elif guard == found.guard:
+            return 0
+        elif epoch > found.epoch or (epoch == found.epoch and sequence < found.lowest):
+            found = Unverified(found.guard, epoch, sequence, adds, found.since_ms)
+        self.unverified[producer_id] = found
+        return found.guard
 
     def check_end(self, producer_id: int, epoch: int, marker: Marker, version: int) -> None:
         """Whether a coordinator may end the producer's transaction with this epoch.
@@ -170,6 +229,7 @@ class ProducerStates:
         known.last_seen_ms = now_ms
         if header[5] & TRANSACTIONAL_BIT and header[9] not in self.open:
             self.open[header[9]] = base_offset
+            self.unverified.pop(header[9], None)
             if self.news is not None:
                 self.news.append((header[9], base_offset, -1, -1))
         last = -1 if header[11] < 0 else (header[11] + delta) % _SEQUENCES
@@ -194,6 +254,7 @@ class ProducerStates:
             return None
         known.last_timestamp = header[8]
         known.coordinator_epoch = marker.coordinator_epoch
+        self.unverified.pop(producer_id, None)
         first = self.open.pop(producer_id, -1)
         if first < 0:
             return None
@@ -226,3 +287,6 @@ class ProducerStates:
         ]
         for producer_id in gone:
             del self.producers[producer_id]
+        for producer_id, asked in list(self.unverified.items()):
+            if asked.since_ms <= oldest:
+                del self.unverified[producer_id]

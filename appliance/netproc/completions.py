@@ -2,8 +2,8 @@
 deadlines. Each is told to the request's handler once, and a request that is over ends here.
 """
 
-from appliance.handlers.exchange import Exchange
-from appliance.netproc.exchanges import Exchanges
+from appliance.handlers.exchange import WAITED, Exchange
+from appliance.netproc.exchanges import DEADLINE, Exchanges
 from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.stopwatch import Stopwatch
@@ -72,9 +72,14 @@ class Completions:
             self._exchanges.settle(x)
 
     def expire(self, now_ns: int) -> None:
-        """Deadlines that were scheduled."""
-        while (x := self._exchanges.next_due(now_ns)) is not None:
-            self._expire(x)
+        """Deadlines that were scheduled, and waits."""
+        while (due := self._exchanges.next_due(now_ns)) is not None:
+            x, index = due
+            if index == DEADLINE:
+                self._expire(x)
+            else:
+                x.handler.complete(self._host, x, index, WAITED, b"")
+                self._exchanges.settle(x)
 
     def expire_overdue(self, now_ns: int) -> None:
         """All deadlines, once a second."""

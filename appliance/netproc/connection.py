@@ -16,7 +16,7 @@ from appliance.authorization.rights import Rights
 from appliance.base.caller import ANONYMOUS
 from appliance.base.compiled import mypyc_attr
 from appliance.config.broker import BrokerConfig
-from appliance.handlers.exchange import Exchange
+from appliance.handlers.exchange import Exchange, Line
 from appliance.netproc import sniff
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.framing import FrameRefused, Framing
@@ -148,6 +148,7 @@ class Connection:
         "dirty",
         "framing",
         "habits",
+        "line",
         "listener",
         "mask",
         "one_by_one",
@@ -182,6 +183,7 @@ class Connection:
         self.habits = Habits(address)
         self.account = Account()
         self.cursors: Cursors | None = None  # made by its first fetch
+        self.line: Line | None = None  # made by its first transactional batch
         self.state = HANDSHAKE
         self.dirty = False
         self.one_by_one = False  # near its quota: no request before the last one is answered

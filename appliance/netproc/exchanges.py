@@ -15,19 +15,21 @@ from appliance.netproc.slabs import Slab
 
 NO_NUMBER: Final = -1
 """Of an exchange that is not in flight: no token carries it."""
+DEADLINE: Final = -1
+"""Stands for the exchange as a whole where what it waits for has its index."""
 _NUMBERS: Final = 1 << 32  # as many as fit into the upper half of a token
 
 
 class Exchanges:
-    """living: by number. deadlines: (when in ns, number), a heap. lost: see `lose`. Read them,
-    never write them."""
+    """living: by number. deadlines: (when in ns, number, index or DEADLINE), a heap. lost: see
+    `lose`. Read them, never write them."""
 
     __slots__ = ("_next", "deadlines", "living", "lost")
 
     def __init__(self, first: int = 0) -> None:
         self.living: dict[int, Exchange] = {}
         self._next = first
-        self.deadlines: list[tuple[int, int]] = []
+        self.deadlines: list[tuple[int, int, int]] = []
         self.lost: deque[tuple[Exchange, int]] = deque()
 
     def begin(self, x: Exchange) -> None:
@@ -62,16 +64,26 @@ class Exchanges:
 
     def schedule(self, x: Exchange) -> None:
         """Its deadline is to be kept to the millisecond."""
-        heapq.heappush(self.deadlines, (x.deadline_ns, x.number))
+        heapq.heappush(self.deadlines, (x.deadline_ns, x.number, DEADLINE))
 
-    def next_due(self, now_ns: int) -> Exchange | None:
-        """One that was scheduled for now or before and is not answered; each is told once."""
+    def wake(self, x: Exchange, index: int, when_ns: int) -> None:
+        """What it has pending by this index is a wait, which is over then."""
+        heapq.heappush(self.deadlines, (when_ns, x.number, index))
+
+    def next_due(self, now_ns: int) -> tuple[Exchange, int] | None:
+        """One that was scheduled for now or before and is not answered, with DEADLINE, or one whose
+        wait is over, no longer pending, with its index; each is told once."""
         deadlines = self.deadlines
         while deadlines and deadlines[0][0] <= now_ns:
-            deadline, number = heapq.heappop(deadlines)
+            deadline, number, index = heapq.heappop(deadlines)
             x = self.living.get(number)
-            if x is not None and x.answer is None and x.deadline_ns == deadline:
-                return x
+            if x is None:
+                continue
+            if index != DEADLINE:
+                if x.pending.pop(index, None) is not None:
+                    return x, index
+            elif x.answer is None and x.deadline_ns == deadline:
+                return x, index
         return None
 
     def overdue(self, now_ns: int) -> list[Exchange]:

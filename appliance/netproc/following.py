@@ -74,5 +74,6 @@ class Following:
             config.int("max.connections.per.ip"),
             config.per_address("max.connections.per.ip.overrides"),
         )
+        self._host.verifies = config.bool("transaction.partition.verification.enable")
         arrivals = config.limit("max.connection.creation.rate")
         self._throttling.configure(image.quotas, arrivals)

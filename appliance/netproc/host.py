@@ -5,12 +5,13 @@ Nothing here waits. What a full ring does not take is kept in order, and while a
 connection is read, so the sender's TCP window is the only queue that grows.
 """
 
-from appliance.handlers.exchange import Exchange, Host, Partitions, Piece, Place, Route
+from appliance.authorization.rights import OURSELVES
+from appliance.handlers.exchange import Exchange, Host, Line, Partitions, Piece, Place, Route
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Connection, Floor
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
-from appliance.netproc.outbox import CONTROL_HOME, Outbox
+from appliance.netproc.outbox import CONTROL_HOME, NOBODY_HOME, Outbox
 from appliance.netproc.routes import Routes
 from appliance.netproc.segments import OpenSegment, Segments
 from appliance.netproc.throttling import Throttling
@@ -54,6 +55,7 @@ class NetprocHost(Host):
         self.partitions = seat.partitions
         self.served = seat.partitions.served[seat.index]
         self.routing = 0
+        self.verifies = True
         self._errors = seat.errors
         self.clients = floor.clients
         self.listeners = floor.listeners
@@ -134,6 +136,29 @@ class NetprocHost(Host):
             fields = (messages.COORDINATE, 0, route.handle, token, more, key, named, 0)
             self._put(x, index, route.home, fields, piece)
 
+    def question(
+        self, x: Exchange, index: int, route: Route, key: int, version: int, body: bytes
+    ) -> None:
+        token = self._token(x, index)
+        api = key << 16 | version
+        for more, named, piece in self._outbox.pieces(route.home, OURSELVES.encoded, body):
+            fields = (messages.COORDINATE, 0, route.handle, token, more, api, named, 0)
+            self._put(x, index, route.home, fields, piece)
+
+    def later(self, x: Exchange, index: int, delay_ns: int) -> None:
+        self.hold(x, index)
+        self._exchanges.wake(x, index, self.now_ns + delay_ns)
+
+    def hold(self, x: Exchange, index: int) -> None:
+        self._token(x, index)
+        x.pending[index] = NOBODY_HOME
+
+    def line(self, x: Exchange) -> Line:
+        connection: Connection = x.connection
+        if connection.line is None:
+            connection.line = Line()
+        return connection.line
+
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         token = self._token(x, index)
         caller = x.rights.encoded
@@ -142,7 +167,7 @@ class NetprocHost(Host):
         self._put(x, index, CONTROL_HOME, fields, caller + name.encode())
 
     def cancel(self, x: Exchange) -> None:
-        for home in set(x.pending.values()) - {CONTROL_HOME}:
+        for home in set(x.pending.values()) - {CONTROL_HOME, NOBODY_HOME}:
             fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
             if not self._outbox.push(home, fields, None):
                 self._keep(home, fields, None)

@@ -13,6 +13,8 @@ from appliance.shell.links import Links
 
 CONTROL_HOME: Final = -1
 """Stands for control where an ioproc has its index."""
+NOBODY_HOME: Final = -2
+"""Stands there for what waits in this process."""
 
 Fields = tuple[int, ...]
 """op, flags, handle, token, a, b, e, f."""

@@ -27,8 +27,10 @@ assert SLOT.size == SLOT_SIZE
 
 APPEND: Final = 1
 """Append one record batch. a: position in the asking netproc's arena, e: length in bytes, f: acks
-(-1, 0, 1). Always answered by APPENDED, also for acks=0: the netproc must learn when the bytes are
-free."""
+(-1, 0, 1), b: the guard of a batch that was verified, else 0. flags: TRANSACTIONAL when it may be
+of a transaction, with ADDS when verifying it adds the partition to that, with TRUSTED when it need
+not be verified. Always answered by APPENDED, also for acks=0 (the netproc must learn when the bytes
+are free), or by UNVERIFIED."""
 
 READ: Final = 2
 """Find the bytes at an offset. a: fetch offset, b: current leader epoch of the client (-1: none),
@@ -63,6 +65,10 @@ MOVE: Final = 8
 """Move the partition to another log folder. a: its number. Answered by MOVED at once; the move goes
 on (`ioproc/moving.py`)."""
 
+TRANSACTIONAL: Final = 1
+ADDS: Final = 2
+TRUSTED: Final = 4
+
 READ_WAIT: Final = 1
 READ_COMMITTED: Final = 2
 READ_GONE: Final = 4
@@ -72,6 +78,11 @@ READ_GONE: Final = 4
 APPENDED: Final = 33
 """a: base offset, b: log append time in ms or -1, c: log start offset, also beside what the batch
 was refused for, d: current leader epoch."""
+
+UNVERIFIED: Final = 40
+"""Nothing was appended: the producer's transaction is not known to be open in this partition. a: a
+guard. Once the coordinator has said that the partition belongs to the transaction, the same APPEND
+with the guard is taken, unless the transaction has ended since."""
 
 FOUND: Final = 34
 """a: high watermark, b: last stable offset, c: log start offset, d: base offset of the segment, g:
@@ -132,17 +143,18 @@ OPERATIONS: Final = frozenset(
     (
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE),
         *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK),
-        *(APPENDED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
+        *(APPENDED, UNVERIFIED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
 )
 WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, ABORTED))
 WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""
 
+_FLAGS: Final = ("TRANSACTIONAL", "ADDS", "TRUSTED", "READ_WAIT", "READ_COMMITTED", "READ_GONE")
 NAMES: Final = {
     value: name
     for name, value in list(globals().items())
-    if name.isupper() and value in OPERATIONS and not name.startswith("READ_")
+    if name.isupper() and value in OPERATIONS and name not in _FLAGS
 }
 
 

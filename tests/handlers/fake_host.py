@@ -5,7 +5,15 @@ from types import SimpleNamespace
 
 from kio.index import load_request_schema
 
-from appliance.handlers.exchange import Exchange, FileRange, Handler, Host, Route
+from appliance.handlers.exchange import (
+    WAITED,
+    Exchange,
+    FileRange,
+    Handler,
+    Host,
+    Line,
+    Route,
+)
 from appliance.metadata.image import MetadataImage
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import Message
@@ -14,7 +22,11 @@ from appliance.wire import messages
 from appliance.wire.build import build
 from tests.callers import rights
 
-SETTINGS = {"node.id": 1, "max.request.partition.size.limit": 2000}
+SETTINGS = {
+    "node.id": 1,
+    "max.request.partition.size.limit": 2000,
+    "add.partitions.to.txn.retry.backoff.max.ms": 100,
+}
 
 
 def codes_in(message):
@@ -84,6 +96,11 @@ class FakeHost(Host):
         self.partitions = Rows()
         self.routing = 0
         self.failures = []
+        self.authorizer = None
+        self.verifies = True
+        self.questions = []  # (index, request)
+        self.waits = []  # (index, delay in ns)
+        self.one_line = Line()
 
     def ensure_topic(self, x, index, name):
         x.pending[index] = -1
@@ -94,6 +111,25 @@ class FakeHost(Host):
 
     def coordinate(self, x, index, route, body):
         raise AssertionError("no partition of __consumer_offsets is here")
+
+    def question(self, x, index, route, key, version, body):
+        x.pending[index] = route.home
+        self.questions.append((index, messages.decode_request(key, version, body)))
+
+    def later(self, x, index, delay_ns):
+        self.hold(x, index)
+        self.waits.append((index, delay_ns))
+
+    def hold(self, x, index):
+        x.pending[index] = -2
+
+    def line(self, x):
+        return self.one_line
+
+    def wake(self, x, index):
+        """What it waits for is over."""
+        x.pending.pop(index)
+        x.handler.complete(self, x, index, WAITED, b"")
 
     def software(self, x, name, version):
         self.told_software = name, version
@@ -111,6 +147,8 @@ class FakeHost(Host):
         self.read.append([(one[0], one[1]) for one in partitions])
 
     def route(self, topic, partition, by_id):
+        if topic == b"__transaction_state":
+            return Route(90, 1, topic.decode(), b"s" * 16, partition, 0)
         if topic not in (b"flights", b"f" * 16) or not 0 <= partition < 4:
             return None
         return Route(partition, 0, "flights", b"f" * 16, partition, 5)
@@ -171,7 +209,7 @@ class FakeHost(Host):
         """Begin a request given as plain values."""
         body = messages.encode_request(build(load_request_schema(handler.key, version), values))
         self.memory = memoryview(body)
-        x = Exchange(1, handler, version, 7, rights("test"), 0, len(body), None)
+        x = Exchange(1, handler, version, 7, rights("test", self.authorizer), 0, len(body), None)
         self.publish()
         self.partitions.looked_at.clear()
         handler.begin(self, x)

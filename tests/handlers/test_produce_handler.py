@@ -78,12 +78,10 @@ def test_timed_out_batches_are_told_so_and_stay_pending_until_they_are_done():
     assert rows(host) == [(0, 0, 10), (1, errors.REQUEST_TIMED_OUT, -1)]
 
 
-def test_wrong_acks_and_transactions_are_refused_whole():
+def test_wrong_acks_are_refused_whole():
     host = FakeHost()
     host.start(HANDLER, 9, produce(2, 0))
     assert rows(host) == [(0, errors.INVALID_REQUIRED_ACKS, -1)]
-    host.start(HANDLER, 9, produce(-1, 0, transactional_id="t"))
-    assert rows(host) == [(0, errors.TRANSACTIONAL_ID_NOT_FOUND, -1)]
     assert not host.asked
 
 

@@ -149,6 +149,58 @@ def test_a_snapshot_keeps_what_follows_and_one_duplicate(batches, data):
 TRANSACTIONAL = TRANSACTIONAL_BIT
 
 
+def guard(states, header, given=0, now_ms=1, adds=False):
+    return states.guard(header[9], header[10], header[11], given, now_ms, adds=adds)
+
+
+def test_a_transaction_is_verified_once_and_then_known():
+    states, first = ProducerStates(), batch(0, attributes=TRANSACTIONAL_BIT)
+    given = guard(states, first)
+    assert given > 0
+    assert guard(states, first) == given, "another batch of it has the same"
+    assert guard(states, first, given + 1) == given
+    assert guard(states, first, given) == 0
+    states.update(first, 0, 1)
+    assert guard(states, batch(1)) == 0
+    assert guard(states, batch(0, epoch=1)) != 0, "of another epoch it is another transaction"
+    assert guard(states, batch(0, producer=8)) != 0
+
+
+def test_a_guard_ends_with_the_next_marker_of_its_producer_and_comes_never_again():
+    states, first = ProducerStates(), batch(0, attributes=TRANSACTIONAL_BIT)
+    given = guard(states, first)
+    states.end(batch(-1, producer=8), 0, 1, Marker(False, 0))
+    assert guard(states, first, given) == 0
+    states.end(batch(-1), 0, 1, Marker(False, 0))
+    again = guard(states, first, given)
+    assert again not in (0, given)
+    states.update(first, 1, 1)
+    states.end(batch(-1), 2, 1, Marker(True, 0))
+    assert guard(states, first, again) not in (0, given, again)
+    assert guard(ProducerStates(), first, again, now_ms=2) not in (0, again), "after a start"
+    states.become(ProducerStates())
+    assert not states.unverified
+    guard(states, first, now_ms=5000)
+    states.expire(10_000, 5000)
+    assert not states.unverified
+
+
+def test_the_first_batch_of_an_unknown_producer_is_the_first_that_it_sent():
+    states = ProducerStates()
+    guard(states, batch(40))
+    guard(states, batch(30))
+    assert states.check(batch(30)) == -1
+    with pytest.raises(PeerError) as caught:
+        states.check(batch(40))
+    assert caught.value.code == OUT_OF_ORDER_SEQUENCE_NUMBER
+    guard(states, batch(35, epoch=1))
+    assert states.check(batch(35, epoch=1)) == -1
+    assert states.check(batch(40, producer=8)) == -1
+    guard(states, batch(2, producer=9), adds=True)
+    with pytest.raises(PeerError):
+        states.check(batch(2, producer=9))
+
+
 def test_a_coordinator_writes_without_sequences():
     states = ProducerStates()
     for offset in (7, 9):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.handlers.exchange import Exchange, Handler, never
-from appliance.netproc.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.exchanges import DEADLINE, NO_NUMBER, Exchanges
 from appliance.netproc.slabs import allocate, check
 from appliance.ring.arena import UNIT, Arena
 from tests.callers import rights
@@ -99,12 +99,28 @@ def test_deadlines_are_told_in_order_and_once():
     moved.deadline_ns = 40_000_000
     assert exchanges.wait_ms(0, 100) == 10
     now = 20_000_000
-    assert [exchanges.next_due(now), exchanges.next_due(now)] == [early, None]
+    assert [exchanges.next_due(now), exchanges.next_due(now)] == [(early, DEADLINE), None]
     assert exchanges.wait_ms(now, 100) == 10
     assert exchanges.overdue(35_000_000) == [late, early]
     exchanges.end(late)
     assert exchanges.next_due(35_000_000) is None
     assert exchanges.wait_ms(now, 100) == 100
+
+
+def test_a_wait_is_over_once_whatever_becomes_of_the_exchange_meanwhile():
+    exchanges = Exchanges()
+    one, cancelled, ended = (exchange() for _ in range(3))
+    for x in (one, cancelled, ended):
+        exchanges.begin(x)
+        x.pending.update({4: -2, 5: 0})
+        exchanges.wake(x, 4, 10)
+    one.answer = []  # some of it is still under way
+    cancelled.pending.clear()
+    exchanges.end(ended)
+    assert exchanges.next_due(9) is None
+    assert exchanges.next_due(10) == (one, 4)
+    assert one.pending == {5: 0}
+    assert exchanges.next_due(10) is None
 
 
 def test_what_was_asked_of_the_dead_is_lost_once():

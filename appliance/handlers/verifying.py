@@ -1,0 +1,165 @@
+"""Whether partitions belong to an open transaction: asked of its coordinator while another request
+waits for it (KIP-890).
+
+The question is an AddPartitionsToTxn of brokers, in the appliance's own name: whoever asks has
+checked what its client may do. A handler makes a Question, calls `ask`, and gives it each
+completion of that index (`hear`) until it says that all is known; `codes` are what Kafka's brokers
+make of the coordinator's answer. Invariant: a question asked is answered by a completion, never
+within `ask`.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from appliance.base import errors
+from appliance.base.ids import TRANSACTIONS_TOPIC
+from appliance.coordinators.runtime.kind import partition_of
+from appliance.handlers.exchange import WAITED, Exchange, Host
+from appliance.ring.messages import Message
+from appliance.wire import messages
+from appliance.wire.build import build
+
+KEY: Final = 24
+VERSION: Final = 5
+_MS: Final = 1_000_000
+_FIRST_WAIT_NS: Final = _MS
+
+Partition = tuple[str, int]
+"""Topic and index."""
+
+
+class Producer(NamedTuple):
+    """Who writes in a transaction, by its own account."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+class Question:
+    """adds: the partitions are added to the transaction, else they must belong to it already.
+    abortable: the client knows TRANSACTION_ABORTABLE. patient: while an earlier transaction of the
+    producer is being ended ask again, up to add.partitions.to.txn.retry.backoff.max.ms.
+
+    codes: an error code for each partition, NONE where it belongs to the transaction, once `hear`
+    has said so.
+    """
+
+    __slots__ = (
+        "_abortable",
+        "_adds",
+        "_partitions",
+        "_patient",
+        "_pieces",
+        "_producer",
+        "_refused",
+        "_until_ns",
+        "_wait_ns",
+        "codes",
+    )
+
+    def __init__(
+        self,
+        producer: Producer,
+        partitions: list[Partition],
+        *,
+        adds: bool,
+        abortable: bool,
+        patient: bool = False,
+    ) -> None:
+        self._producer = producer
+        self._partitions = partitions
+        self._adds = adds
+        self._abortable = abortable
+        self._patient = patient
+        self._pieces: list[bytes] = []
+        self._refused = errors.NONE
+        self._until_ns = 0
+        self._wait_ns = _FIRST_WAIT_NS
+        self.codes: dict[Partition, int] = {}
+
+    def ask(self, host: Host, x: Exchange, index: int) -> None:
+        """Ask the coordinator; what comes back is completed with `index`."""
+        if not self._until_ns:
+            patience_ms = host.config.int("add.partitions.to.txn.retry.backoff.max.ms")
+            self._until_ns = host.now_ns + patience_ms * _MS
+        name = self._producer.transactional_id
+        topic = host.image.topics_by_name.get(TRANSACTIONS_TOPIC)
+        route = None
+        if topic is not None:
+            route = host.route(
+                TRANSACTIONS_TOPIC.encode(), partition_of(name, len(topic.partitions)), False
+            )
+        if not name:
+            self._refused = errors.INVALID_REQUEST
+        elif route is None:
+            self._refused = errors.COORDINATOR_NOT_AVAILABLE
+        if self._refused or route is None:
+            host.later(x, index, 0)
+        else:
+            host.question(x, index, route, KEY, VERSION, self._request())
+
+    def hear(
+        self, host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
+    ) -> bool:
+        """A completion has come; whether `codes` are known now."""
+        if message is WAITED and not self._refused:
+            self.ask(host, x, index)
+            return False
+        code = self._refused
+        if message is None:
+            code = errors.NETWORK_EXCEPTION
+        elif message.flags != 1:
+            code = errors.UNKNOWN_SERVER_ERROR
+        if code:
+            self.codes = dict.fromkeys(self._partitions, code)
+            return True
+        assert message is not None
+        self._pieces.append(payload)
+        if message.a:
+            return False
+        answer = messages.decode_response(KEY, VERSION, b"".join(self._pieces))
+        self._pieces.clear()
+        self.codes = self._told(answer)
+        if self._patient and self._is_early(host.now_ns):
+            host.later(x, index, self._wait_ns)
+            self._wait_ns = 2 * self._wait_ns
+            return False
+        return True
+
+    def _request(self) -> bytes:
+        topics: dict[str, list[int]] = {}
+        for topic, index in self._partitions:
+            topics.setdefault(topic, []).append(index)
+        one = {
+            "transactional_id": self._producer.transactional_id,
+            "producer_id": self._producer.producer_id,
+            "producer_epoch": self._producer.epoch,
+            "verify_only": not self._adds,
+            "topics": [
+                {"name": name, "partitions": tuple(found)} for name, found in topics.items()
+            ],
+        }
+        request = build(messages.request_type(KEY, VERSION), {"transactions": [one]})
+        return messages.encode_request(request)
+
+    def _told(self, answer: Any) -> dict[Partition, int]:
+        """What each partition is told. One that the answer does not name was asked of who is not
+        its coordinator any more."""
+        told = dict.fromkeys(self._partitions, answer.error_code or errors.NOT_COORDINATOR)
+        for one in answer.results_by_transaction:
+            for topic in one.topic_results:
+                for result in topic.results_by_partition:
+                    partition = topic.name, result.partition_index
+                    told[partition] = self._as_brokers_say(int(result.partition_error_code))
+        return {partition: told[partition] for partition in self._partitions}
+
+    def _as_brokers_say(self, code: int) -> int:
+        if code == errors.PRODUCER_FENCED:
+            return errors.INVALID_PRODUCER_EPOCH
+        if code == errors.TRANSACTION_ABORTABLE and not self._abortable:
+            return errors.INVALID_TXN_STATE
+        return code
+
+    def _is_early(self, now_ns: int) -> bool:
+        """Whether an earlier transaction is in the way, and it is worth to wait for its end."""
+        return now_ns < self._until_ns and errors.CONCURRENT_TRANSACTIONS in self.codes.values()
