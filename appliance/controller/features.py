@@ -17,7 +17,7 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (17, LATEST_METADATA_VERSION),  # 3.7-IV2: partitions name their folders
     "kraft.version": (0, 1),
     "group.version": (0, 1),  # 1: the consumer protocol (KIP-848)
-    "transaction.version": (0, 2),  # 1: flexible records (KIP-915), 2: epochs rise (KIP-890)
+    "transaction.version": (0, 2),  # 2: epochs rise with each one (KIP-890)
 }
 """name → (lowest, highest) level that this appliance can read and write."""
 
