@@ -155,4 +155,6 @@ def test_before_there_is_a_topic_there_are_no_transactions():
     init = {"transactional_id": "x", "transaction_timeout": 1000, **PRODUCER}
     host.start(HANDLERS[22], 5, init)
     assert host.answer.error_code == errors.NOT_COORDINATOR
+    host.start(HANDLERS[22], 5, init | {"transactional_id": ""})
+    assert host.answer.error_code == errors.INVALID_REQUEST
     assert not host.sent and not host.forwarded

@@ -54,7 +54,7 @@ class TransactionsKind(Kind):
             code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
         typed = Settings(partitions=max(partitions, 1))
         nobody = TransactionShard(partition, 0, typed, _NO_IMAGE, lambda: None)
-        return nobody.refuse(call, request, code)
+        return nobody.refuse(call, request, nobody.wrong(call, request) or code)
 
 
 TRANSACTIONS: Final = TransactionsKind()

@@ -112,14 +112,15 @@ def _told(call: Call, every: list[tuple[Asked, dict[Partition, int]]]) -> dict[s
 def _codes(turn: Turn, call: Call, one: Asked) -> dict[Partition, int]:
     """The error code of each partition. When one may not be added none is."""
     partitions = one.partitions
-    if call.version < OF_BROKERS:
-        wrong = {
-            partition: code
-            for partition in partitions
-            if (code := _wrong(turn, call, partition)) != errors.NONE
-        }
-        if wrong:
-            return dict.fromkeys(partitions, errors.OPERATION_NOT_ATTEMPTED) | wrong
+    if not one.transactional_id:
+        return dict.fromkeys(partitions, errors.INVALID_REQUEST)
+    wrong = {
+        partition: code
+        for partition in partitions
+        if (code := _wrong(turn, call, partition)) != errors.NONE
+    }
+    if wrong:
+        return dict.fromkeys(partitions, errors.OPERATION_NOT_ATTEMPTED) | wrong
     try:
         if one.verify_only:
             return _verified(turn, one)
@@ -131,8 +132,8 @@ def _codes(turn: Turn, call: Call, one: Asked) -> dict[Partition, int]:
 
 
 def _wrong(turn: Turn, call: Call, partition: Partition) -> int:
-    if code := call.rights.refusal(WRITE_TOPIC, partition[0]):
-        return code
+    if call.version < OF_BROKERS and (code := call.rights.refusal(WRITE_TOPIC, partition[0])):
+        return code  # brokers have asked that themselves
     there = turn.state.image.partition(*partition) is not None
     return errors.NONE if there else errors.UNKNOWN_TOPIC_OR_PARTITION
 
