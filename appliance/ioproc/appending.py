@@ -11,7 +11,8 @@ from appliance.ioproc.asker import Asker, Nobody, refusal
 from appliance.ioproc.failing import HELD, LOST, Failures
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.served import Served
-from appliance.ring.messages import APPENDED, UNVERIFIED, Message
+from appliance.ring.messages import APPENDED, MARK_COMMIT, UNVERIFIED, Message
+from appliance.wire.markers import Marker
 
 
 class Appends:
@@ -64,13 +65,44 @@ class Appends:
                 return
         asker.out.append(refusal(APPENDED, code, handle, token))
 
+    def mark(
+        self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
+    ) -> None:
+        """Stage the marker that ends a transaction (MARK), or refuse it. What is held is not added
+        to: who sends a marker again finds it written when there is room."""
+        _, flags, handle, token, producer_id, of, _, _, _, _, _, _, epoch, version, _ = message
+        if partition is None:
+            code = self._served.absent(handle)
+        elif partition.broken is not None or (partition.log.held and partition in self.unwritten):
+            code = errors.KAFKA_STORAGE_ERROR
+        elif not partition.progress.leads:
+            code = errors.NOT_LEADER_OR_FOLLOWER
+        else:
+            marker = Marker(flags & MARK_COMMIT != 0, of)
+            try:
+                partition.mark(asker, token, (producer_id, epoch), marker, version, now_ms)
+            except PeerError as error:
+                code = error.code
+            except DiskFull:
+                code = errors.KAFKA_STORAGE_ERROR
+                partition.space.exhausted()
+                self._served.stirred = True
+                self.touched[partition] = None
+            except StorageFailed as failure:
+                code = errors.KAFKA_STORAGE_ERROR
+                self._failures.fail(partition, failure)
+            else:
+                self.touched[partition] = None
+                return
+        asker.out.append(refusal(APPENDED, code, handle, token))
+
     def own(self, partition: Partition, batch: memoryview, now_ms: int) -> bool:
         """Append what the appliance itself has to say; whether that was staged. If not, the
         observers of the partition are told why in this turn."""
         if partition.broken is not None:
             return False
         try:
-            partition.append_own(self._nobody, batch, now_ms)
+            partition.append_own(self._nobody, 0, batch, now_ms)
         except DiskFull:
             self.touched[partition] = None
             self._no_room(partition, LOST)

@@ -1,6 +1,6 @@
 """What arrives through the rings, and who it is for: the one place that knows every operation.
 
-Called by the shell with the messages of one netproc, in order; appends are answered by the end of
+Called by the shell with the messages of one process, in order; appends are answered by the end of
 the turn or by a later sync.
 """
 
@@ -9,10 +9,11 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.ioproc.asker import Asker, refusal
+from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import ANSWERS
 from appliance.ioproc.partition import Partition
-from appliance.ring.messages import APPEND, CANCEL, COORDINATE, MOVE, MOVED, Message
+from appliance.ring.messages import APPEND, APPENDED, CANCEL, COORDINATE, MARK, MOVE, MOVED, Message
 
 Opens = Callable[[int], Partition | None]
 """Opens the partition of a row at once if it is still to be opened; None: there is none here."""
@@ -25,11 +26,12 @@ API_SHIFT: Final = 16
 
 
 class Arrivals:
-    """open_: who opens partitions. move: who moves them."""
+    """open_: who opens partitions. move: who moves them. endings: who asked for markers."""
 
     __slots__ = (
         "_appends",
         "_core",
+        "_endings",
         "_hosts",
         "_move",
         "_open",
@@ -38,10 +40,11 @@ class Arrivals:
         "_refusing",
     )
 
-    def __init__(self, core: Core, open_: Opens, move: Mover) -> None:
+    def __init__(self, core: Core, open_: Opens, move: Mover, endings: Endings) -> None:
         self._core = core
         self._open = open_
         self._move = move
+        self._endings = endings
         self._partitions = core.partitions
         self._appends = core.appends
         self._questions = core.questions
@@ -50,7 +53,7 @@ class Arrivals:
         self._refusing = hosts[0] if hosts else None  # what none of them answers
 
     def handle(self, asker: Asker, messages: list[Message], now_ms: int) -> None:
-        """Decide on a netproc's messages in order."""
+        """Decide on the messages of one asker in order."""
         partitions = self._partitions
         for message in messages:
             op, handle = message[0], message[2]
@@ -64,10 +67,24 @@ class Arrivals:
                 host = self._hosts.get(message[5] >> API_SHIFT, self._refusing)
                 if host is not None:
                     host.take(asker, message, now_ms)
+            elif op == MARK:
+                self._mark(asker, partition, message, now_ms)
+            elif op == APPENDED:
+                self._endings.answered(asker.index, message[3], message[1] - 1, now_ms)
             elif op == MOVE:
                 self._begin_move(asker, partition, message, now_ms)
             elif op in ANSWERS:
                 self._questions.ask(asker, partition, message)
+
+    def _mark(
+        self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
+    ) -> None:
+        """What was decided about a transaction in this turn lies before its marker."""
+        if partition is not None:
+            host = self._core.coordinators.get(partition.topic)
+            if host is not None and host.decided:
+                host.stage()
+        self._appends.mark(asker, partition, message, now_ms)
 
     def _begin_move(
         self, asker: Asker, partition: Partition | None, message: Message, now_ms: int

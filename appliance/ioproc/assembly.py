@@ -14,6 +14,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.coordinators.kinds import KINDS
+from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.kind import Kind, Lent
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.arrivals import Arrivals
@@ -22,6 +23,7 @@ from appliance.ioproc.behind import Behind
 from appliance.ioproc.chores import Chores
 from appliance.ioproc.cleaner_link import CleanerLink
 from appliance.ioproc.cleaning import Cleaning
+from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import Failures, Report
@@ -40,6 +42,7 @@ from appliance.ioproc.questions import Questions
 from appliance.ioproc.returning import Returning
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.served import Served
+from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import Syncing
 from appliance.ioproc.trash import Trash
 from appliance.ioproc.trims import Trims
@@ -48,9 +51,9 @@ from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
 from appliance.ring.messages import ASSIGN, PRODUCER_IDS
-from appliance.ring.process_table import CONTROL, NETPROC
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC
 from appliance.shell.links import Links
-from appliance.shell.log import ERROR, Log
+from appliance.shell.log import ERROR, WARNING, Log
 from appliance.shell.seat import Seat
 
 
@@ -60,6 +63,9 @@ class Parts(NamedTuple):
     core: Core
     arrivals: Arrivals
     hosts: tuple[CoordinatorHost, ...]
+    endings: Endings
+    siblings: Siblings
+    own: Loopback
     home: Home
     following: Following
     housekeeping: Housekeeping
@@ -89,6 +95,14 @@ class Assembly:
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
         self._ids = ProducerIds(self._ask_ids)
         self._writers = {index: links.writer(NETPROC, index) for index in range(seat.netprocs)}
+        self._own = Loopback()
+        self._siblings = {
+            index: self._own.writer if index == seat.index else links.writer(IOPROC, index)
+            for index in range(seat.ioprocs)
+        }
+        self._endings = Endings(
+            self._siblings, self._follower.image, self._follower.handles, self._refused
+        )
 
     def parts(self) -> Parts:
         """All of them."""
@@ -116,10 +130,13 @@ class Assembly:
             lambda: (shard for host in hosts for shard in host.shards()),
         )
         chores = Chores(home, following, housekeeping, moves, cleaning, behind)
-        arrivals = Arrivals(core, home.fetch, moves.begin)
+        endings = self._endings
+        arrivals = Arrivals(core, home.fetch, moves.begin, endings)
+        askers = core.served.siblings
+        siblings = Siblings(seat.index, self._own, askers, endings, arrivals.handle)
         return Parts(
-            core, arrivals, hosts, home, following, housekeeping, moves, cleaning, chores,
-            journals, self._ids, self._report,
+            core, arrivals, hosts, endings, siblings, self._own, home, following, housekeeping,
+            moves, cleaning, chores, journals, self._ids, self._report,
         )  # fmt: skip
 
     def _core(self, trims: Trims, journals: Journals) -> tuple[Core, tuple[CoordinatorHost, ...]]:
@@ -132,6 +149,8 @@ class Assembly:
         )
         for index, arena in enumerate(seat.arenas):
             served.askers[index] = Asker(index, arena, links.writer(NETPROC, index))
+        for index, writer in self._siblings.items():
+            served.siblings[index] = Asker(index, memoryview(b""), writer)
         failures = Failures(served, self._report)
         appends = Appends(served, failures)
         questions = Questions(served, appends, failures, trims.add)
@@ -152,6 +171,7 @@ class Assembly:
             self._seat.errors,
             self._callers,
             self._events,
+            self._endings,
         )
 
     def _home(self, ground: Ground, housekeeping: Housekeeping, moves: Moves) -> Home:
@@ -207,6 +227,15 @@ class Assembly:
     def _copy_limit(self) -> int:
         config = broker_config(self._follower.image, self._seat.config)
         return config.int("replica.alter.log.dirs.io.max.bytes.per.second")
+
+    def _refused(self, ending: Ending, where: tuple[str, int], code: int) -> None:
+        self._events.event_seldom(
+            WARNING,
+            "marker-refused",
+            partition=f"{where[0]}-{where[1]}",
+            transactional_id=ending.transactional_id,
+            cause=f"error {code}",
+        )
 
     def _report(self, partition: Partition, failure: StorageFailed) -> None:
         name = "partition-offline" if partition.log.failure is not None else "read-failed"

@@ -8,6 +8,7 @@ drive it over bytearrays.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from appliance.base.errors import (
@@ -39,6 +40,7 @@ class Core:
         "_failures",
         "_hosts",
         "_observers",
+        "_siblings",
         "appends",
         "askers",
         "coordinators",
@@ -67,6 +69,7 @@ class Core:
         self._observers: tuple[Observer, ...] = (*self._hosts, *observers)
         self.partitions = served.partitions
         self.askers = served.askers
+        self._siblings = served.siblings
         self.purgatory = served.purgatory
         self.syncing = served.syncing
 
@@ -98,7 +101,7 @@ class Core:
         for host in self._hosts:
             if host.waiting and not host.release():
                 sent = False
-        for asker in self.askers.values():
+        for asker in chain(self.askers.values(), self._siblings.values()):
             if asker.out and not asker.push():
                 sent = False
         return sent
@@ -258,6 +261,12 @@ class Core:
         for host in self._hosts:
             host.drop(asker.index)
         self.purgatory.drop_peer(asker.index)
+        for partition in self.partitions.values():
+            partition.forget_asker(asker)
+
+    def drop_sibling(self, asker: Asker) -> None:
+        """The I/O process died: nobody waits for the markers that it asked for."""
+        asker.forget()
         for partition in self.partitions.values():
             partition.forget_asker(asker)
 

@@ -19,7 +19,7 @@ from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
 from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
-from appliance.ring.process_table import CONTROL, DRAIN, DRAINING, NETPROC, READY, Peer
+from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
@@ -61,6 +61,9 @@ class IoProcess:
         self._served = parts.core.served
         self._arrivals = parts.arrivals
         self._hosts = parts.hosts
+        self._siblings = parts.siblings
+        self._own = parts.own
+        self._endings = parts.endings
         self._following = parts.following
         self._ids = parts.ids
         self._chores = parts.chores
@@ -76,27 +79,35 @@ class IoProcess:
     # The loop's turn ------------------------------------------------------------------------------
 
     def peers_changed(self, peers: list[Peer]) -> None:
-        """Forget what dead netprocs asked for, and what a dead control was asked."""
+        """Forget what the dead asked for, and what a dead control was asked."""
         for peer in peers:
             if peer.kind == NETPROC:
                 asker = self.core.askers[peer.index]
                 if self._open:  # or nothing was asked of the core yet
                     self.core.drop(asker)
-                self._held = [held for held in self._held if held[0] is not asker]
-            elif peer.kind == CONTROL:
+            elif peer.kind == IOPROC:
+                asker = self._siblings.askers[peer.index]
+                self.core.drop_sibling(asker)
+                up = self._links.is_up(IOPROC, peer.index)
+                self._endings.changed(peer.index, up=up)
+            else:
                 self._ids.control_died()
+                continue
+            self._held = [held for held in self._held if held[0] is not asker]
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
-        """Requests of a netproc; held back until everything is open, and while more metadata is
-        committed than is replayed: a netproc may know of a partition that we have not looked at
-        yet."""
-        if peer.kind == CONTROL:
+        """Requests of a netproc, markers of another ioproc and its answers to ours; held back until
+        everything is open, and while more metadata is committed than is replayed: others may know
+        of a partition that we have not looked at yet."""
+        if peer.kind == NETPROC:
+            asker = self.core.askers[peer.index]
+        elif peer.kind == IOPROC:
+            asker = self._siblings.askers[peer.index]
+        else:
             for message in messages:
                 if message.op == PRODUCER_ID_BLOCK:
                     self._ids.given(message)
-        if peer.kind != NETPROC:
             return
-        asker = self.core.askers[peer.index]
         if not self._open:
             self._held.append((asker, messages))
             return
@@ -132,6 +143,9 @@ class IoProcess:
             if now_ms >= host.due_ms:
                 host.turn(now_ms)
             rest_ms = min(rest_ms, max(0, host.due_ms - now_ms))
+        own, endings = self._own, self._endings
+        if now_ms >= endings.due_ms or own.writer.head != own.reader.tail:
+            self._siblings.turn(now_ms)
         chores, served = self._chores, self._served
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
@@ -142,11 +156,13 @@ class IoProcess:
         if drain >= DRAIN_STAGE and self._all_done():
             return STOP
         syncing = served.syncing
-        if served.stirred or syncing.wanted or not self._level:
+        told_itself = own.writer.head != own.reader.tail
+        if served.stirred or syncing.wanted or told_itself or not self._level:
             return 0
         if not sent:
             return _BUSY_MS
         due_ns = min(chores.due_ns, syncing.due_ns)
+        rest_ms = min(rest_ms, max(0, endings.due_ms - now_ms))
         return min(rest_ms, max(_BUSY_MS, (due_ns - now_ns) // 1_000_000))
 
     def _all_done(self) -> bool:

@@ -32,6 +32,7 @@ from appliance.wire.batch_header import (
     read_header,
 )
 from appliance.wire.compression import IDS as CODECS
+from appliance.wire.markers import Marker
 
 AT_ONCE: Final = 0
 VISIBLE: Final = 1
@@ -203,7 +204,7 @@ class Partition:
         time = now_ms if self._stamps else -1
         self._stage(asker, token, acks, base, time, base + header[6] + 1)
 
-    def append_own(self, nobody: Nobody, batch: memoryview, now_ms: int) -> None:
+    def append_own(self, asker: Asker | Nobody, token: int, batch: memoryview, now_ms: int) -> None:
         """Stage a batch that the appliance made itself: it is right, however big, and it waits for
         a sync as acks=all does. Raises StorageFailed."""
         header = read_header(batch)
@@ -211,11 +212,34 @@ class Partition:
         self.bytes_in += len(batch)
         self.records_in += header[12]
         self.batches_in += 1
-        self._stage(nobody, 0, -1, base, -1, base + header[6] + 1)
+        self._stage(asker, token, -1, base, -1, base + header[6] + 1)
         if self.on_marker is not None and header[5] & CONTROL_BIT:
             marker = markers.read(batch)
             if marker is not None:
                 self.on_marker(header[9], marker.committed)
+
+    def mark(
+        self,
+        asker: Asker | Nobody,
+        token: int,
+        producer: tuple[int, int],
+        marker: Marker,
+        version: int,
+        now_ms: int,
+    ) -> None:
+        """Stage the marker that ends a transaction; answered as acks=all is. One that is there
+        already is not written again, and answered when everything is visible that is there.
+
+        producer: id and epoch. version: transaction.version. Raises PeerError when the marker comes
+        too late, and StorageFailed."""
+        log = self.log
+        producers, (producer_id, epoch) = log.producers, producer
+        producers.check_end(producer_id, epoch, marker, version)
+        if producers.has_marker(producer_id, epoch, marker.coordinator_epoch):
+            self._stage(asker, token, -1, -1, -1, log.end_offset)
+            return
+        batch = markers.build(producer_id, epoch, marker, now_ms)
+        self.append_own(asker, token, memoryview(bytearray(batch)), now_ms)
 
     def _stage(
         self, asker: Asker | Nobody, token: int, acks: int, base: int, time: int, end: int

@@ -20,8 +20,9 @@ PARKED_READS: Final = 1 << 16
 
 
 class Served:
-    """partitions: by row. askers: by index of the netproc. spaces: by number of the log folder.
-    stirred: there is something for the chores, whatever the clock says."""
+    """partitions: by row. askers: by index of the netproc. siblings: the I/O processes whose
+    coordinators end transactions here, this one among them, by index. spaces: by number of the log
+    folder. stirred: there is something for the chores, whatever the clock says."""
 
     __slots__ = (
         "askers",
@@ -29,6 +30,7 @@ class Served:
         "purgatory",
         "refused",
         "rows",
+        "siblings",
         "spaces",
         "stirred",
         "syncing",
@@ -41,6 +43,7 @@ class Served:
         self.partitions: dict[int, Partition] = {}
         self.refused: dict[int, None] = {}
         self.askers: dict[int, Asker] = {}
+        self.siblings: dict[int, Asker] = {}
         self.purgatory = Purgatory(PARKED_READS)
         self.stirred = True
 

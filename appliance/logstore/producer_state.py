@@ -215,6 +215,17 @@ class ProducerStates:
                 f"{producer_id}: {known.coordinator_epoch} has written here",
             )
 
+    def has_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> bool:
+        """Whether the producer's last transaction has ended here by a marker with these epochs: the
+        same once more would change nothing."""
+        known = self.producers.get(producer_id)
+        return (
+            known is not None
+            and producer_id not in self.open
+            and known.epoch == epoch
+            and known.coordinator_epoch == coordinator_epoch
+        )
+
     def update(self, header: HeaderFields, base_offset: int, now_ms: int) -> None:
         """A batch of records with a producer id is in the log now, at `base_offset`."""
         epoch, delta = header[10], header[6]

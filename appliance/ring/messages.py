@@ -65,6 +65,12 @@ MOVE: Final = 8
 """Move the partition to another log folder. a: its number. Answered by MOVED at once; the move goes
 on (`ioproc/moving.py`)."""
 
+MARK: Final = 9
+"""End a producer's transaction in the partition by a marker (also ioproc → ioproc: from who
+coordinates it). a: producer id, b: epoch of the coordinator, e: epoch of the producer, f:
+transaction.version to check them by, flags: MARK_COMMIT, else it is aborted. Answered by APPENDED
+when the marker is below the high watermark; one that is there already is not written again."""
+
 TRANSACTIONAL: Final = 1
 ADDS: Final = 2
 TRUSTED: Final = 4
@@ -72,6 +78,8 @@ TRUSTED: Final = 4
 READ_WAIT: Final = 1
 READ_COMMITTED: Final = 2
 READ_GONE: Final = 4
+
+MARK_COMMIT: Final = 1
 
 # ioproc → netproc, all with flags = error code + 1 ------------------------------------------------
 
@@ -141,7 +149,7 @@ PRODUCER_ID_BLOCK: Final = 98
 
 OPERATIONS: Final = frozenset(
     (
-        *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE),
+        *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE, MARK),
         *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK),
         *(APPENDED, UNVERIFIED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
@@ -150,7 +158,9 @@ WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, AB
 WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""
 
-_FLAGS: Final = ("TRANSACTIONAL", "ADDS", "TRUSTED", "READ_WAIT", "READ_COMMITTED", "READ_GONE")
+_FLAGS: Final = frozenset(
+    ("TRANSACTIONAL", "ADDS", "TRUSTED", "READ_WAIT", "READ_COMMITTED", "READ_GONE", "MARK_COMMIT")
+)
 NAMES: Final = {
     value: name
     for name, value in list(globals().items())

@@ -65,6 +65,12 @@ class Peer(NamedTuple):
         return name if self.kind == CONTROL else f"{name}-{self.index}"
 
 
+def linked(one: Peer, other: Peer) -> bool:
+    """Whether there are rings between two places: between those of different kinds, and between I/O
+    processes, whose coordinators end transactions in each other's partitions."""
+    return one.kind != other.kind or (one.kind == IOPROC and one != other)
+
+
 def peers_of(ioprocs: int, netprocs: int) -> tuple[Peer, ...]:
     """Every place of an appliance in the order of its rows: control, ioprocs, netprocs."""
     return (

@@ -21,6 +21,7 @@ from appliance.ring.process_table import (
     READY,
     UNBOUND,
     Peer,
+    linked,
 )
 from appliance.shell.links import fence
 from appliance.shell.log import ERROR, INFO, WARNING, Log
@@ -182,7 +183,7 @@ class Fleet:
             other
             for other in self.children.values()
             if other.phase == RUNNING
-            and other.peer.kind != child.peer.kind
+            and linked(other.peer, child.peer)
             and UNBOUND != self._table.confirmed(other.peer) < child.discard_epoch
         ]
         if late and now >= child.deadline:

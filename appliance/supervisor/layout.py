@@ -45,7 +45,8 @@ class Layout:
     payload_bytes: int = MIB
     """Payload area of each ring to and from control."""
     group_payload_bytes: int = MIB // 4
-    """Payload area of each ring between a netproc and an ioproc: requests for groups, answers."""
+    """Payload area of each ring between a netproc and an ioproc: requests for groups, answers.
+    Rings between ioprocs have none."""
     partition_rows: int = DEFAULT_ROWS
     quota_windows: int = 11
     """Windows in which the rates of clients are counted: one region for each netproc, the last one

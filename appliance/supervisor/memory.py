@@ -15,7 +15,7 @@ from typing import Final
 
 import posix_ipc
 
-from appliance.ring.process_table import CONTROL, Peer, peers_of
+from appliance.ring.process_table import CONTROL, Peer, linked, peers_of
 from appliance.ring.ring import clear_ring, ring_bytes
 from appliance.ring.tables import SEGMENT, Shape, Tables
 from appliance.shell.log import WARNING, Log
@@ -51,11 +51,11 @@ class SharedMemory:
         self.arenas = tuple(_segment(arena_bytes) for _ in range(layout.netprocs))
 
     def rings_of(self, me: Peer) -> dict[Peer, RingPair]:
-        """The rings of one place: to and from every peer of another kind."""
+        """The rings of one place: to and from every peer that it is linked with."""
         return {
             peer: RingPair(out=self._rings[me, peer], into=self._rings[peer, me])
             for peer in self.peers
-            if peer.kind != me.kind
+            if linked(me, peer)
         }
 
     def clear_rings_of(self, me: Peer) -> None:
@@ -80,7 +80,7 @@ class SharedMemory:
         return Shape(layout.ioprocs, layout.netprocs, layout.partition_rows, layout.quota_windows)
 
     def _pairs(self) -> Iterator[tuple[Peer, Peer]]:
-        return ((a, b) for a in self.peers for b in self.peers if a.kind != b.kind)
+        return ((a, b) for a in self.peers for b in self.peers if linked(a, b))
 
     def _plane_parts(self) -> list[int]:
         layout = self.layout
@@ -94,6 +94,8 @@ class SharedMemory:
 def _payload_bytes(layout: Layout, source: Peer, target: Peer) -> int:
     if CONTROL in (source.kind, target.kind):
         return layout.payload_bytes
+    if source.kind == target.kind:
+        return 0  # markers are numbers
     return layout.group_payload_bytes
 
 

@@ -31,7 +31,7 @@ from appliance.ioproc import (
     trash,
 )
 from appliance.ioproc import main as ioproc
-from appliance.ioproc.coordinating import host
+from appliance.ioproc.coordinating import endings, host
 from appliance.logstore import active, journal
 from appliance.metadata import follower
 from appliance.netproc import connection, framing, page_cache, sending, sockets
@@ -135,6 +135,9 @@ def _queues() -> None:
     )
     assert connection.MOST_IN_FLIGHT + links.BATCH <= ring.DEFAULT_CAPACITY, (
         "one client with small requests does not fill a ring"
+    )
+    assert 2 * endings.MOST_SENT <= ring.DEFAULT_CAPACITY, (
+        "markers that were asked for and their answers have room in one ring"
     )
     assert served.PARKED_READS >= partition_table.DEFAULT_ROWS, (
         "one fetch may wait for every partition that there can be"

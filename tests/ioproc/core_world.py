@@ -11,6 +11,7 @@ from appliance.config.log_config import LogConfig
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.asker import Asker
+from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import Failures
 from appliance.ioproc.journaling import Journals
@@ -18,8 +19,10 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.questions import Questions
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.served import Served
+from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import VISIBLE_MS, Syncing
 from appliance.logstore.log import Log
+from appliance.metadata.image import MetadataImage
 from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
@@ -103,6 +106,7 @@ class World:
         if table is None:
             table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(256))), 256)
         self.table = table
+        self.rows = {}  # (topic id, partition) → handle
         self.threads = HeldThreads()
         self.quiet = False  # true: a lone append is synced at once
         self.space = SpaceGuard(0, 0)
@@ -123,13 +127,25 @@ class World:
         self.served = Served(Rows(self.table), syncing, self.spaces())
         failures = Failures(self.served, lambda p, failure: self.failures.append((str(p), failure)))
         appends = Appends(self.served, failures)
+        self.image = MetadataImage()
+        self.own = Loopback()
+        self.refused = []  # codes with which homes refused markers
+        self.endings = Endings(
+            {0: self.own.writer},
+            self.image,
+            self.rows,
+            lambda ending, where, code: self.refused.append((where, code)),
+        )
         self.questions = Questions(self.served, appends, failures, self.checkpoint)
         self.observers = []
+        self.served.siblings[0] = Asker(0, memoryview(b""), self.own.writer)
         coordinators = self.coordinators(appends, failures)
         self.core = Core(
             self.served, appends, self.questions, failures, [Heard(self.observers)], coordinators
         )
-        self.arrivals = Arrivals(self.core, self.core.partitions.get, stays)
+        self.arrivals = Arrivals(self.core, self.core.partitions.get, stays, self.endings)
+        siblings = self.served.siblings
+        self.siblings = Siblings(0, self.own, siblings, self.endings, self.arrivals.handle)
         self.readers = []
         for index in range(netprocs):
             memory = memoryview(bytearray(ring_bytes(capacity, payload)))
@@ -154,7 +170,7 @@ class World:
 
     def add(self, name="t", index=0, epoch=0, **config):
         topic_id = name.encode().ljust(16, b"\0")
-        handle = self.table.add(topic_id, index)
+        handle = self.rows[topic_id, index] = self.table.add(topic_id, index)
         log = Log.create(
             self.disk, f"{self.folder}/{name}-{index}", topic_id, LogConfig(**config), now_ms=NOW_MS
         )
@@ -177,8 +193,14 @@ class World:
         """End the turn; the completions that came for each netproc, flags turned into error
         codes."""
         self.now_ns += ms * 1_000_000
+        self.siblings.turn(self.now_ms)
         self.core.finish(self.now_ns)
         return self.answers()
+
+    @property
+    def now_ms(self):
+        """The wall clock goes as the other one does."""
+        return NOW_MS + self.now_ns // 1_000_000 - 1000
 
     def settle(self):
         """Turns until every record is visible and nobody waits; the completions."""

@@ -98,6 +98,7 @@ class Groups(World):
             self.counters.errors[0],
             Callers(AllowAll()),
             self.events,
+            self.endings,
         )
         return {OFFSETS_TOPIC: self.groups}
 

@@ -231,6 +231,7 @@ class Both(Groups):
             self.counters.errors[0],
             Callers(AllowAll()),
             self.events,
+            self.endings,
         )
         return {**hosts, TOPIC.name: self.tallies}
 

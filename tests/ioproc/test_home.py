@@ -109,7 +109,7 @@ class Life:
         leaving = Leaving(ground, self.keeping, trash, Chores(), lambda partition, now_ms: None)
         self.returning = Returning(ground, trash, Chores())
         self.home = Home(seat, ground, self.follower, self.keeping, opener, leaving, self.returning)
-        self.world.arrivals = Arrivals(core, self.home.fetch, stays)
+        self.world.arrivals = Arrivals(core, self.home.fetch, stays, self.world.endings)
         self.home.open_all(0, NOW_MS)
 
     def now(self, moved):

@@ -109,7 +109,8 @@ def life(disk, control, table, tmp_log, ids=IDS):
         lambda: 1 << 62,
         iter(f"{n:032x}" for n in range(disk.steps * 1000, 1 << 60)).__next__,
     )
-    world.arrivals = Arrivals(world.core, world.core.partitions.get, moves.begin)
+    find = world.core.partitions.get
+    world.arrivals = Arrivals(world.core, find, moves.begin, world.endings)
     moves.resume(NOW_MS)
     return world, moves, keeping
 

@@ -35,6 +35,7 @@ from appliance.base import errors
 from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.call import Call, Outcome
+from appliance.coordinators.runtime.ending import Ending, Partition
 from appliance.coordinators.runtime.records import RecordTypes
 from appliance.coordinators.runtime.turn import S, Timers, Turn
 from appliance.metadata.image import MetadataImage
@@ -67,6 +68,8 @@ class Shard(ABC, Generic[S]):
     RECORDS: ClassVar[RecordTypes]
     APPLY: ClassVar[Apply]
     HOLD: ClassVar[Hold] = {}
+    ENDS: ClassVar[bool] = False
+    """Whether it has endings."""
 
     def __init__(self, state: S) -> None:
         self.state = state
@@ -204,6 +207,17 @@ class Shard(ABC, Generic[S]):
         if self.phase == LOADING:
             return errors.COORDINATOR_LOAD_IN_PROGRESS
         return errors.NOT_COORDINATOR
+
+    # What follows a decision elsewhere ------------------------------------------------------------
+
+    def take_endings(self) -> list[Ending]:
+        """What was decided since the last call; to be carried out once all records so far are
+        committed."""
+        return []
+
+    def marked(self, one: Ending, where: tuple[Partition, ...], now_ms: int) -> Outcome:
+        """An ending is carried out in these partitions, durably."""
+        raise AssertionError("nothing was decided that ends elsewhere")
 
     # Time and topics ------------------------------------------------------------------------------
 

@@ -13,9 +13,10 @@ from typing import Any
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.ending import Ending, Partition
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.records import TransactionLogKey
-from appliance.coordinators.transactions.state import Ending, Known, Turn, move
+from appliance.coordinators.transactions.state import Known, Turn, move
 from appliance.coordinators.transactions.states import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -32,7 +33,6 @@ from appliance.coordinators.transactions.transaction import (
     LAST_EPOCH,
     NO_EPOCH,
     NO_ID,
-    Partition,
     Transaction,
     exhausted,
 )

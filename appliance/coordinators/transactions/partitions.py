@@ -14,11 +14,12 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.base.ids import OFFSETS_TOPIC
 from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.ending import Partition
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.state import Turn, move
 from appliance.coordinators.transactions.states import ONGOING
-from appliance.coordinators.transactions.transaction import EPOCH_RISES, Partition
+from appliance.coordinators.transactions.transaction import EPOCH_RISES
 
 OF_BROKERS = 4
 """Version from which a request is a broker's, about several transactions."""

@@ -13,14 +13,14 @@ from typing import Any, ClassVar, Final
 from appliance.authorization.needs import READ_GROUP, WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.coordinators.runtime.call import Call, Outcome
+from appliance.coordinators.runtime.ending import Ending, Partition
 from appliance.coordinators.runtime.records import RecordTypes, fits
 from appliance.coordinators.runtime.shard import Apply, Handlers, Refusals, Shard, Values
 from appliance.coordinators.transactions import ending, listing, partitions, producer, replay
 from appliance.coordinators.transactions.records import RECORDS
 from appliance.coordinators.transactions.settings import Settings
-from appliance.coordinators.transactions.state import Ending, TransactionsState, Turn
+from appliance.coordinators.transactions.state import TransactionsState, Turn
 from appliance.coordinators.transactions.states import PREPARED
-from appliance.coordinators.transactions.transaction import Partition
 from appliance.metadata.image import MetadataImage
 
 _ADD_PARTITIONS: Final = 24
@@ -48,6 +48,7 @@ class TransactionShard(Shard[TransactionsState]):
         66: listing.list_refused,
     }
     RECORDS: ClassVar[RecordTypes] = RECORDS
+    ENDS: ClassVar[bool] = True
     APPLY: ClassVar[Apply] = replay.APPLY
 
     def __init__(
@@ -104,8 +105,6 @@ class TransactionShard(Shard[TransactionsState]):
     # Markers --------------------------------------------------------------------------------------
 
     def take_endings(self) -> list[Ending]:
-        """What was decided since the last call; to be carried out once all records so far are
-        committed."""
         taken, self.state.endings = self.state.endings, []
         return taken
 

@@ -5,7 +5,7 @@ coordinator that loads the log begins without it, and is right all the same.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from appliance.base.errors import (
     CONCURRENT_TRANSACTIONS,
@@ -15,6 +15,7 @@ from appliance.base.errors import (
 )
 from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import NEVER
+from appliance.coordinators.runtime.ending import Ending, Partition
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions.records import WRITTEN, TransactionLogKey
 from appliance.coordinators.transactions.settings import Settings
@@ -22,24 +23,9 @@ from appliance.coordinators.transactions.states import ONGOING, PREPARED, RESTIN
 from appliance.coordinators.transactions.transaction import (
     NO_EPOCH,
     UNLIMITED_MS,
-    Partition,
     Transaction,
 )
 from appliance.metadata.image import MetadataImage
-
-
-class Ending(NamedTuple):
-    """A decided transaction whose markers are to be written. number: of this ending, in this
-    coordinator. epoch: of the markers' producer. version: transaction.version to check them by."""
-
-    number: int
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    committed: bool
-    coordinator_epoch: int
-    version: int
-    partitions: tuple[Partition, ...]
 
 
 class Known(runtime.Timed):

@@ -8,6 +8,7 @@ a write that comes late is of an older one. Callers: the decisions of this room;
 from typing import Final, NamedTuple
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
+from appliance.coordinators.runtime.ending import Partition
 from appliance.coordinators.transactions.records import PartitionsOfTopic, TransactionLogValue
 from appliance.coordinators.transactions.states import (
     COMPLETE_ABORT,
@@ -23,7 +24,6 @@ from appliance.coordinators.transactions.states import (
     RESTING,
 )
 
-Partition = tuple[str, int]
 """Topic and index."""
 
 NO_EPOCH: Final = -1

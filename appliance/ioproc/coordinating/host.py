@@ -4,12 +4,14 @@ Every partition of the kind's topic that this node leads has a shard (`coordinat
 says how it wants to be driven), for one leader epoch: when the partition follows, closes, or is led
 in another epoch, the shard is dropped with all that it promised and had not written. In a turn
 requests are decided first, then all records of one partition are appended as one batch, and the
-answers go out when the sync covers them. Invariant: a shard whose records could not be appended is
-dropped; a decision that fails by a bug costs its shard a reload, never the process.
+answers go out, and endings begin, when the sync covers them. Invariant: a shard whose records could
+not be appended is dropped; a decision that fails by a bug costs its shard a reload, never the
+process.
 """
 
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import monotonic_ns
 from typing import Any, Final
 
@@ -18,10 +20,12 @@ from appliance.base import errors
 from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.runtime.call import NEVER, Outcome
+from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.kind import Kind, Lent, Place
 from appliance.coordinators.runtime.shard import ACTIVE, LOADING, Shard
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.asker import Asker
+from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.led import Led
 from appliance.ioproc.coordinating.loading import Loaded, Loading
 from appliance.ioproc.coordinating.requests import Asked, Requests
@@ -48,7 +52,8 @@ class CoordinatorHost:
     apis: the requests that it answers. decided: there are records to stage. waiting: there are
     answers to send. due_ms: when `turn` has something to do, wall clock. writers: the ring to each
     netproc, by index. lent: what shards may ask of this process. counts: of the errors that
-    are answered. callers: what those who ask may do.
+    are answered. callers: what those who ask may do. endings: carries out what was decided about
+    transactions.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class CoordinatorHost:
         counts: ErrorCounts,
         callers: Callers,
         events: EventLog,
+        endings: Endings,
     ) -> None:
         self.apis = kind.APIS
         self.decided = False
@@ -78,6 +84,7 @@ class CoordinatorHost:
         self._lent = lent
         self._counts = counts
         self._events = events
+        self._endings = endings
         self._answers = {index: Answers(writer) for index, writer in writers.items()}
         self._requests = Requests(callers)
         self._led: dict[int, Led] = {}
@@ -104,7 +111,8 @@ class CoordinatorHost:
             self._send(call.token, self._kind.unserved(call, request, 0, 1))
             return
         partition = led.partition
-        if partition.log.held or (partition.space.tight and self._kind.grows(call, request)):
+        held = partition.log.held and partition in self._appends.unwritten
+        if held or (partition.space.tight and self._kind.grows(call, request)):
             self._refuse(led, asked, errors.COORDINATOR_NOT_AVAILABLE)
             return
         if led.loading is not None:
@@ -139,9 +147,11 @@ class CoordinatorHost:
             led.producer = outcome.producer
         led.records += outcome.records
         led.responses += outcome.responses
+        if led.shard.ENDS:
+            led.endings += led.shard.take_endings()
         if outcome.producer is not None:
             self._append(led)
-        elif led.records or led.responses:
+        elif led.records or led.responses or led.endings:
             self._touched[led] = None
             self.decided = True
         next_ms = led.shard.next_deadline_ms
@@ -172,22 +182,46 @@ class CoordinatorHost:
             if not self._appends.own(led.partition, memoryview(batch), led.now_ms):
                 return  # `closed` or `no_room` will be called
         led.staged()
-        if led.waiting:
+        if led.waiting or led.decided:
             self._unsent[led] = None
             self.waiting = True
 
     def release(self) -> bool:
-        """Send the answers whose records are committed now; False when some wait for room."""
+        """Send the answers whose records are committed now, and begin the endings; False when some
+        answers wait for room."""
         for led in list(self._unsent):
             for token, values in led.due():
                 self._send(token, values)
-            if not led.waiting:
+            if led.decided:
+                self._end_transactions(led)
+            if not led.waiting and not led.decided:
                 del self._unsent[led]
         sent = True
         for answers in self._answers.values():
             sent = answers.push() and sent
         self.waiting = bool(self._unsent) or not sent
         return sent
+
+    def _end_transactions(self, led: Led) -> None:
+        shard = led.shard
+        for ending in led.due_endings():
+            self._endings.begin(ending, shard, partial(self._marked, led, shard, ending))
+
+    def _marked(
+        self,
+        led: Led,
+        shard: Shard[Any],
+        ending: Ending,
+        where: tuple[tuple[str, int], ...],
+        now_ms: int,
+    ) -> bool:
+        """Markers are durable in these partitions. False: nothing can be written down now."""
+        assert led.shard is shard and shard.phase == ACTIVE, "it would have been forgotten"
+        partition = led.partition
+        if partition.space.low:
+            return False
+        self._decide(led, now_ms, lambda: shard.marked(ending, where, now_ms))
+        return True
 
     def _send(self, token: int, values: Mapping[str, Any]) -> None:
         asked = self._requests.asked.get(token)
@@ -234,6 +268,7 @@ class CoordinatorHost:
     def follow(self, image: MetadataImage) -> None:
         """The image of this process may be another one now."""
         self._image = image
+        self._endings.follow(image)
         for led in self._led.values():
             led.shard.follow(image)
 
@@ -292,6 +327,7 @@ class CoordinatorHost:
         self._refuse_unsent(led, errors.NOT_COORDINATOR)
 
     def _end(self, led: Led) -> None:
+        self._endings.forget(led.shard)
         for token, values in led.shard.resign().responses:
             self._send(token, values)
 
@@ -329,7 +365,7 @@ class CoordinatorHost:
         self._append(led)
         self._end(led)
         if led.partition.broken is None:
-            led.shard = self._shard(led.partition)
+            led.begin_again(self._shard(led.partition))
             self._begin_loading(led)
 
     def _begin_loading(self, led: Led) -> None:

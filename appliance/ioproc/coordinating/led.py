@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from appliance.coordinators.runtime.call import Producer
+from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.shard import Shard
 from appliance.ioproc.partition import Partition
 from appliance.wire.own_batch import NOBODY, build
@@ -22,14 +23,16 @@ _RECORD_OVERHEAD: Final = 32  # bytes of a record beside key and value, at most
 class Led:
     """epoch: the leader epoch that all of this belongs to; another epoch has another `Led`.
 
-    now_ms, records, responses: of this turn. producer: of the transaction that these records belong
-    to. waiting: (log end offset that must be committed,
-    answers). loading: what is left of reading the log, None once it is read. deleted: topics that
-    went away meanwhile, as (name, id).
+    now_ms, records, responses, endings: of this turn. producer: of the transaction that these
+    records belong to. waiting: (log end offset that must be committed, answers). decided: the same
+    for endings. loading: what is left of reading the log, None once it is read. deleted: topics
+    that went away meanwhile, as (name, id).
     """
 
     __slots__ = (
+        "decided",
         "deleted",
+        "endings",
         "epoch",
         "loading",
         "now_ms",
@@ -48,7 +51,9 @@ class Led:
         self.records: list[tuple[bytes, bytes | None]] = []
         self.producer: Producer = NOBODY
         self.responses: Responses = []
+        self.endings: list[Ending] = []
         self.waiting: deque[tuple[int, Responses]] = deque()
+        self.decided: deque[tuple[int, list[Ending]]] = deque()
         self.loading: Iterator[None] | None = None
         self.deleted: list[tuple[str, bytes]] = []
         self.now_ms = 0
@@ -66,10 +71,29 @@ class Led:
         return [build(part, self.now_ms, producer) for part in split(records, limit)]
 
     def staged(self) -> None:
-        """The records of this turn are in the log: its answers wait for the log end of now."""
+        """The records of this turn are in the log: its answers and endings wait for the log end of
+        now."""
         if self.responses:
             self.waiting.append((self.partition.log.end_offset, self.responses))
             self.responses = []
+        if self.endings:
+            self.decided.append((self.partition.log.end_offset, self.endings))
+            self.endings = []
+
+    def due_endings(self) -> list[Ending]:
+        """The endings whose decision is committed."""
+        high_watermark = self.partition.high_watermark
+        decided = self.decided
+        found: list[Ending] = []
+        while decided and decided[0][0] <= high_watermark:
+            found += decided.popleft()[1]
+        return found
+
+    def begin_again(self, shard: Shard[Any]) -> None:
+        """Another shard goes on from what is in the log."""
+        self.shard = shard
+        self.endings.clear()
+        self.decided.clear()
 
     def due(self) -> Responses:
         """The answers that may be sent."""

@@ -1,0 +1,24 @@
+"""What a coordinator wants done in other partitions once its decision is committed: the end of a
+transaction, a marker in each of its partitions.
+
+Made by a shard, carried out by whoever drives it (`shard.Shard.take_endings`).
+"""
+
+from typing import NamedTuple
+
+Partition = tuple[str, int]
+"""Topic and partition."""
+
+
+class Ending(NamedTuple):
+    """A decided transaction whose markers are to be written. number: of this ending, in this
+    coordinator. epoch: of the markers' producer. version: transaction.version to check them by."""
+
+    number: int
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    committed: bool
+    coordinator_epoch: int
+    version: int
+    partitions: tuple[Partition, ...]

@@ -1,0 +1,88 @@
+"""WriteTxnMarkers, API key 27, versions 1, 2 (1: flexible, 2: transaction.version, KIP-1228): end
+the transactions of producers in some partitions, whatever their coordinator says.
+
+For tools that end a transaction which nobody coordinates any more. Coordinators here write their
+markers without it (`ioproc/coordinating/endings.py`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.authorization.needs import WHOLE
+from appliance.base import errors
+from appliance.handlers import gather
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.gather import Values
+from appliance.ring.messages import MARK, MARK_COMMIT, Message
+
+
+@dataclass(slots=True)
+class Marking:
+    """markers: (producer id, rows by topic), as they were asked. rows: one for each partition, in
+    the order of the completions."""
+
+    markers: list[tuple[int, list[tuple[str, list[Values]]]]]
+    rows: list[Values]
+
+
+def begin(host: Host, x: Exchange) -> None:
+    request = gather.decode(host, x)
+    x.state = Marking([], [])
+    refused = x.rights.refusal(WHOLE[x.handler.key])
+    for marker in request.markers:
+        wrong = refused
+        if not wrong and (marker.producer_id < 0 or marker.producer_epoch < 0):
+            wrong = errors.INVALID_REQUEST
+        topics = []
+        for topic in marker.topics:
+            rows = [_ask(host, x, marker, topic.name, n, wrong) for n in topic.partition_indexes]
+            topics.append((topic.name, rows))
+        x.state.markers.append((marker.producer_id, topics))
+    if not x.pending:
+        _finish(host, x)
+
+
+def _ask(host: Host, x: Exchange, marker: Any, topic: str, partition: int, wrong: int) -> Values:
+    """The row of one partition, which its home is asked for unless something is wrong."""
+    state: Marking = x.state
+    row: Values = {"partition_index": partition, "error_code": wrong}
+    state.rows.append(row)
+    if wrong:
+        return row
+    route = host.route(topic.encode(), partition, by_id=False)
+    if route is None:
+        row["error_code"] = errors.UNKNOWN_TOPIC_OR_PARTITION
+        return row
+    host.ask(
+        x,
+        len(state.rows) - 1,
+        route,
+        MARK,
+        MARK_COMMIT if marker.transaction_result else 0,
+        marker.producer_id,
+        marker.coordinator_epoch,
+        marker.producer_epoch,
+        getattr(marker, "transaction_version", 0),
+    )
+    return row
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
+    code = errors.NOT_LEADER_OR_FOLLOWER if message is None else message.flags - 1
+    x.state.rows[index]["error_code"] = code
+    if not x.pending:
+        _finish(host, x)
+
+
+def _finish(host: Host, x: Exchange) -> None:
+    markers = [
+        {
+            "producer_id": producer_id,
+            "topics": [{"name": name, "partitions": rows} for name, rows in topics],
+        }
+        for producer_id, topics in x.state.markers
+    ]
+    gather.reply(host, x, {"markers": markers})
+
+
+HANDLER = Handler(27, "WriteTxnMarkers", 1, 2, begin, complete)

@@ -1,0 +1,59 @@
+"""The I/O processes for each other: each coordinates transactions that end in everybody's
+partitions.
+
+To itself a process has a ring too, in its own memory: its own partitions are no exception.
+Called by the shell.
+"""
+
+from collections.abc import Callable, Mapping
+
+from appliance.ioproc.asker import Asker
+from appliance.ioproc.coordinating.endings import Endings
+from appliance.ring.messages import Message
+from appliance.ring.ring import RingReader, RingWriter, ring_bytes
+
+
+class Loopback:
+    """The ring of a process to itself. Where writer.head is not reader.tail something is there."""
+
+    __slots__ = ("reader", "writer")
+
+    def __init__(self) -> None:
+        memory = memoryview(bytearray(ring_bytes()))
+        self.writer = RingWriter(memory, 0)
+        self.reader = RingReader(memory, 0)
+
+    def arrived(self) -> list[Message]:
+        """What was pushed since."""
+        self.writer.publish()
+        return self.reader.drain()
+
+
+class Siblings:
+    """me: index of this process. askers: by index, this process among them. handle: takes what
+    they ask and answer, with the time in ms."""
+
+    __slots__ = ("_endings", "_handle", "_me", "_own", "askers")
+
+    def __init__(
+        self,
+        me: int,
+        own: Loopback,
+        askers: Mapping[int, Asker],
+        endings: Endings,
+        handle: Callable[[Asker, list[Message], int], None],
+    ) -> None:
+        self._me = me
+        self._own = own
+        self.askers = askers
+        self._endings = endings
+        self._handle = handle
+        endings.changed(me, up=True)
+
+    def turn(self, now_ms: int) -> None:
+        """What this process has to say to itself; what is due of endings."""
+        me = self.askers[self._me]
+        self._handle(me, self._own.arrived(), now_ms)
+        if now_ms >= self._endings.due_ms:
+            self._endings.turn(now_ms)
+            self._handle(me, self._own.arrived(), now_ms)
