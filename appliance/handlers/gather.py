@@ -21,13 +21,15 @@ Values = dict[str, Any]
 
 @dataclass(slots=True)
 class Asked:
-    """One partition: its index, the numbers of its operation, and in the end its answer."""
+    """One partition: its index, the numbers of its operation, and in the end its answer. payload:
+    what came before the completion."""
 
     partition: int
     a: int
     b: int
     flags: int
     answer: Values | None = None
+    payload: bytes = b""
 
 
 @dataclass(slots=True)

@@ -9,9 +9,8 @@ asked until then.
 from collections import deque
 from typing import Final
 
-from appliance.ring.messages import ABORTED
+from appliance.ring.messages import GOES_BEFORE
 from appliance.ring.ring import PIECES, RingWriter
-from appliance.wire.aborted import SIZE
 
 BACKLOG: Final = 1 << 13
 """So many completions wait before their asker has to take some of them: eight rings full."""
@@ -37,7 +36,7 @@ class Nobody:
 
 class Asker:
     """Netproc `index`. life: how many of them have died. payloads: what the completions of `out`
-    that are ABORTED carry, in their order."""
+    that go before others carry, in their order."""
 
     __slots__ = ("_writer", "arena", "index", "life", "out", "payloads")
 
@@ -49,12 +48,13 @@ class Asker:
         self.payloads: deque[bytes] = deque()
         self._writer = writer
 
-    def aborted(self, handle: int, token: int, transactions: bytes) -> None:
-        """These go before the FOUND that comes next (ABORTED), in pieces that fit into the ring."""
-        size = max(1, self._writer.max_payload // PIECES // SIZE) * SIZE
-        for at in range(0, len(transactions), size):
-            self.out.append((ABORTED, 1, handle, token))
-            self.payloads.append(transactions[at : at + size])
+    def before(self, op: int, handle: int, token: int, rows: bytes, size: int) -> None:
+        """These go before the completion that comes next, as one of GOES_BEFORE, in pieces that fit
+        into the ring. size: of a row."""
+        most = max(1, self._writer.max_payload // PIECES // size) * size
+        for at in range(0, len(rows), most):
+            self.out.append((op, 1, handle, token))
+            self.payloads.append(rows[at : at + most])
 
     def push(self) -> bool:
         """Hand the completions to the ring; False when some have to wait for room."""
@@ -64,7 +64,7 @@ class Asker:
         push = self._writer.push
         sent = 0
         for completion in out:
-            if completion[0] == ABORTED:
+            if completion[0] in GOES_BEFORE:
                 op, flags, handle, token = completion
                 payload = self.payloads[0]
                 if not self._writer.push_with_payload(op, flags, handle, token, payload=payload):

@@ -16,6 +16,7 @@ from appliance.ioproc.served import Served
 from appliance.ring.messages import (
     DELETE_RECORDS,
     DELETED,
+    DESCRIBE_PRODUCERS,
     EPOCH_END,
     EPOCH_ENDED,
     FOUND,
@@ -23,6 +24,7 @@ from appliance.ring.messages import (
     LISTED,
     MOVE,
     MOVED,
+    PRODUCERS_TOLD,
     READ,
 )
 
@@ -32,6 +34,7 @@ ANSWERS: Final = {
     EPOCH_END: EPOCH_ENDED,
     DELETE_RECORDS: DELETED,
     MOVE: MOVED,
+    DESCRIBE_PRODUCERS: PRODUCERS_TOLD,
 }
 """With what a question is answered."""
 

@@ -20,15 +20,20 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import ParkedRead
 from appliance.ioproc.served import Served
 from appliance.ring.messages import (
+    ABORTED,
     DELETE_RECORDS,
+    DESCRIBE_PRODUCERS,
     EPOCH_END,
     FOUND,
     LIST_OFFSET,
+    PRODUCERS,
+    PRODUCERS_TOLD,
     READ,
     READ_COMMITTED,
     READ_WAIT,
     Message,
 )
+from appliance.wire import aborted, producers
 
 _READS: Final = frozenset((READ, LIST_OFFSET, EPOCH_END))
 """What changes nothing: a file that cannot be read costs who wanted it an error, and nobody else
@@ -117,6 +122,10 @@ class Questions:
             return reading.list_offset(partition, token, flags, a, b)
         if op == EPOCH_END:
             return reading.epoch_end(partition, token, a, b)
+        if op == DESCRIBE_PRODUCERS:
+            rows = reading.describe_producers(partition)
+            asker.before(PRODUCERS, partition.handle, token, rows, producers.SIZE)
+            return (PRODUCERS_TOLD, 1, partition.handle, token)
         assert op == DELETE_RECORDS
         answer, moved = reading.delete_records(partition, token, a)
         if moved:
@@ -134,7 +143,7 @@ class Questions:
         before = partition.aborted
         transactions = reading.goes_with(partition, offset, answer)
         if transactions:
-            asker.aborted(partition.handle, answer[3], transactions)
+            asker.before(ABORTED, partition.handle, answer[3], transactions, aborted.SIZE)
         if partition.aborted is not before:  # where there are none, nobody need ask any more
             self._served.rows.changed[partition] = None
 

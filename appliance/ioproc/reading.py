@@ -24,7 +24,7 @@ from appliance.ring.messages import (
     READ_GONE,
     READ_WAIT,
 )
-from appliance.wire import aborted
+from appliance.wire import aborted, producers
 from appliance.wire.batch_header import INT64
 
 LATEST: Final = -1
@@ -165,3 +165,19 @@ def delete_records(partition: Partition, token: int, offset: int) -> tuple[Compl
     if moved:
         log.advance_log_start(target)
     return (DELETED, 1, partition.handle, token, log.log_start_offset, 0), moved
+
+
+def describe_producers(partition: Partition) -> bytes:
+    """Who has written with a producer id (DESCRIBE_PRODUCERS), as `wire/producers.py` has it."""
+    states = partition.log.producers
+    return producers.encode(
+        (
+            producer_id,
+            known.epoch,
+            known.batches[-1][0] if known.batches else -1,
+            known.last_timestamp,
+            known.coordinator_epoch,
+            states.open.get(producer_id, -1),
+        )
+        for producer_id, known in states.producers.items()
+    )

@@ -196,8 +196,10 @@ class ProducerStates:
         version: the transaction's (KIP-890): from 2 on the epoch rises with every marker, and the
         same marker again is harmless once nothing is open. Raises PeerError:
         INVALID_PRODUCER_EPOCH for a marker that comes too late, TRANSACTION_COORDINATOR_FENCED for
-        one of a coordinator that another one followed.
+        one of a coordinator that another one followed. Guards that were given before end here, even
+        if the marker need not be written again.
         """
+        self.unverified.pop(producer_id, None)
         known = self.producers.get(producer_id)
         if known is None:
             return

@@ -7,7 +7,7 @@ from appliance.netproc.exchanges import DEADLINE, Exchanges
 from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.stopwatch import Stopwatch
-from appliance.ring.messages import ABORTED, ANSWERED, Message
+from appliance.ring.messages import ANSWERED, GOES_BEFORE, Message
 from appliance.ring.process_table import CONTROL, Peer
 
 
@@ -37,7 +37,7 @@ class Completions:
                 continue
             index = token & 0xFFFFFFFF
             op = message.op
-            if op == ABORTED or (op == ANSWERED and message.a == 1):  # others follow
+            if op in GOES_BEFORE or (op == ANSWERED and message.a == 1):  # others follow
                 if index in x.pending:
                     x.handler.complete(self._host, x, index, message, message.payload)
             elif x.pending.pop(index, None) is not None:

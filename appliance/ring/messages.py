@@ -71,6 +71,9 @@ coordinates it). a: producer id, b: epoch of the coordinator, e: epoch of the pr
 transaction.version to check them by, flags: MARK_COMMIT, else it is aborted. Answered by APPENDED
 when the marker is below the high watermark; one that is there already is not written again."""
 
+DESCRIBE_PRODUCERS: Final = 10
+"""Who has written to the partition with a producer id. Answered by PRODUCERS_TOLD."""
+
 TRANSACTIONAL: Final = 1
 ADDS: Final = 2
 TRUSTED: Final = 4
@@ -100,6 +103,12 @@ h: current leader epoch, i: layout of the segments for which d and g hold."""
 ABORTED: Final = 39
 """Goes before the FOUND of a READ_COMMITTED read, as often as it takes: aborted transactions that
 have records in the range. Payload: as `wire/aborted.py` says."""
+
+PRODUCERS: Final = 41
+"""Goes before PRODUCERS_TOLD, as often as it takes. Payload: as `wire/producers.py` says."""
+
+PRODUCERS_TOLD: Final = 42
+"""Those were all."""
 
 LISTED: Final = 35
 """a: timestamp in ms, b: offset, c: leader epoch."""
@@ -150,11 +159,14 @@ PRODUCER_ID_BLOCK: Final = 98
 OPERATIONS: Final = frozenset(
     (
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE, MARK),
+        *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD),
         *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK),
         *(APPENDED, UNVERIFIED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
 )
-WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, ABORTED))
+GOES_BEFORE: Final = frozenset((ABORTED, PRODUCERS))
+"""Completions that carry bytes and are followed by another one with the same token."""
+WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED)) | GOES_BEFORE
 WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""
 

@@ -16,6 +16,13 @@ from tests.netproc.netproc_world import World
 
 MINE, HIDDEN, ABSENT = "mine", "hidden", "absent"
 BATCH = build_batch([NewRecord(1, None, b"value")])
+TRANSACTIONAL_BATCH = build_batch(
+    [NewRecord(1, None, b"value")],
+    producer_id=1,
+    producer_epoch=0,
+    base_sequence=0,
+    transactional=True,
+)
 LIMIT_S = 30
 SETTINGS = {
     "offsets.topic.num.partitions": "2",

@@ -14,6 +14,7 @@ from tests.authorization.refusing import (
     BATCH,
     HIDDEN,
     MINE,
+    TRANSACTIONAL_BATCH,
     Refusing,
     about,
     below,
@@ -144,11 +145,16 @@ def described(names, ids):
     return {"topics": topics, "response_partition_limit": 100, "cursor": None}
 
 
+def described_producers(names, ids):
+    return {"topics": [{"name": n, "partition_indexes": [0]} for n in names]}
+
+
 TOPICS = {
     0: produce, 1: fetch, 2: listed, 3: metadata, 8: committed, 9: fetched, 19: create,
     20: delete, 21: delete_records, 23: epochs, 32: resources(2, configuration_keys=None),
     33: resources(2, **configs("retention.ms", "5000")), 37: partitions,
-    44: resources(2, **configs("retention.ms", "5000")), 47: forgotten, 75: described,
+    44: resources(2, **configs("retention.ms", "5000")), 47: forgotten,
+    61: described_producers, 75: described,
 }  # fmt: skip
 BY_ID = {(0, 13), (1, 18), (8, 10), (9, 10)}
 
@@ -217,7 +223,10 @@ def test_a_transaction(one, transactional_id):
     one.authorizer.kinds = (TRANSACTIONAL_ID,)
     refused = errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     values = produce([MINE], no_id) | {"transactional_id": transactional_id}
+    assert codes(one.asked(0, 9, **values)) == {errors.NONE}  # its batch is of no transaction
+    values["topic_data"][0]["partition_data"] = [{"index": 0, "records": TRANSACTIONAL_BATCH}]
     assert codes(one.asked(0, 9, **values)) == {refused}
+    assert codes(one.asked(0, 9, **values | {"transactional_id": None})) == {refused}
     more = {"transaction_timeout": 1000, "producer_id": -1, "producer_epoch": -1}
     told = one.asked(22, 5, transactional_id=transactional_id, **more)
     assert codes(told) == {refused} and told["producer_id"] == -1

@@ -5,18 +5,28 @@ import pytest
 from core_world import NOW_MS, World, batch
 from sim.disk import PAGE, SimDisk
 
+from appliance.base import errors
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import (
     ABORTED,
+    ADDS,
+    APPEND,
+    APPENDED,
     DELETE_RECORDS,
+    DESCRIBE_PRODUCERS,
     FOUND,
     LIST_OFFSET,
     LISTED,
+    PRODUCERS,
+    PRODUCERS_TOLD,
     READ,
     READ_COMMITTED,
     READ_WAIT,
+    TRANSACTIONAL,
+    TRUSTED,
+    UNVERIFIED,
 )
-from appliance.wire import aborted, markers
+from appliance.wire import aborted, markers, producers
 
 LATEST = -1
 
@@ -183,3 +193,90 @@ def test_a_marker_that_found_no_room_ends_nothing_until_it_is_written():
     world.settle()
     assert row(world, partition) == (1, 3)
     assert partition.aborted is None or partition.aborted.end == 3
+
+
+# What clients write -------------------------------------------------------------------------------
+
+
+def produced(world, partition, sequence=0, guard=0, flags=TRANSACTIONAL, producer=8, **rest):
+    """What comes of a produced batch: (error code, base offset), or the guard to come back with."""
+    data = batch(b"v", producer=(producer, 0, sequence), **{"transactional": True} | rest)
+    world.core.askers[0].arena[: len(data)] = data
+    world.ask(APPEND, partition.handle, 5, 0, guard, e=len(data), f=1, flags=flags)
+    (answer,) = world.turn()
+    if answer.op == UNVERIFIED:
+        assert answer.flags == errors.INVALID_TXN_STATE
+        return answer.a
+    assert answer.op == APPENDED
+    return answer.flags, answer.a
+
+
+def test_a_transaction_is_verified_before_its_first_batch_and_not_again(world):
+    partition = world.add(flush_policy="none")
+    guard = produced(world, partition)
+    assert guard > 0
+    assert row(world, partition) == (0, 0), "nothing was written"
+    assert produced(world, partition, guard=guard) == (0, 0)
+    assert produced(world, partition, sequence=1) == (0, 1)
+    assert produced(world, partition, sequence=1) == (0, 1), "sent again"
+    assert row(world, partition) == (0, 2)
+    end(world, partition, 8, committed=True)
+    world.turn()
+    assert produced(world, partition, sequence=2, guard=guard) not in (0, guard)
+
+
+def test_a_marker_that_comes_while_the_coordinator_is_asked_ends_the_guard(world):
+    partition = world.add(flush_policy="none")
+    guard = produced(world, partition)
+    end(world, partition, 8, committed=False)
+    again = produced(world, partition, guard=guard)
+    assert again not in (0, guard)
+    assert produced(world, partition, guard=again) == (0, 1)
+
+
+def test_a_guard_outlives_a_move_to_another_folder(world):
+    partition = world.add(flush_policy="none")
+    guard = produced(world, partition)
+    world.core.replace(partition, partition.log, 0)
+    assert produced(world, partition, guard=guard) == (0, 0)
+
+
+def test_what_needs_no_guard_and_what_none_helps(world):
+    partition = world.add(flush_policy="none")
+    assert produced(world, partition, flags=TRANSACTIONAL | TRUSTED) == (0, 0)
+    plain = {"transactional": False, "producer": 9}
+    assert produced(world, partition, **plain) == (0, 1), "beside one in the same request"
+    assert produced(world, partition, flags=0) == (errors.INVALID_TXN_STATE, -1)
+    nobody = {"producer": -1, "sequence": -1}
+    assert produced(world, partition, **nobody) == (errors.INVALID_RECORD, -1)
+    assert produced(world, partition, producer=8, sequence=1, transactional=False) == (
+        errors.INVALID_TXN_STATE, -1
+    )  # fmt: skip
+    first = produced(world, partition, producer=10, sequence=3, flags=TRANSACTIONAL | ADDS)
+    assert produced(
+        world, partition, producer=10, sequence=3, guard=first, flags=TRANSACTIONAL | ADDS
+    ) == (errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+
+
+def test_who_has_written_is_told_with_where_the_open_transaction_began(world):
+    partition = world.add(flush_policy="none")
+    count = 30  # more than fits into one piece
+    for producer in range(count):
+        own(world, partition, batch(b"v", producer=(producer, 1, 5), transactional=producer > 20))
+    own(world, partition, markers.build(25, 1, markers.Marker(False, 3), NOW_MS + 7))
+    world.turn()
+    world.ask(DESCRIBE_PRODUCERS, partition.handle, 6)
+    told = world.turn()
+    while told[-1].op == PRODUCERS:  # the ring takes a few at a time
+        told += world.turn()
+    *told, end_ = told
+    assert len(told) > 1 and {one.op for one in told} == {PRODUCERS}
+    assert (end_.op, end_.flags, end_.token) == (PRODUCERS_TOLD, 0, 6)
+    rows = producers.decode(b"".join(one.payload for one in told))
+    assert [one[0] for one in rows] == list(range(count))
+    assert rows[20] == (20, 1, 5, NOW_MS, -1, -1)
+    assert rows[21] == (21, 1, 5, NOW_MS, -1, 21)
+    assert rows[25] == (25, 1, 5, NOW_MS + 7, 3, -1)
+    world.ask(DESCRIBE_PRODUCERS, partition.handle + 1, 7)
+    (none,) = world.turn()
+    assert (none.op, none.flags) == (PRODUCERS_TOLD, errors.UNKNOWN_TOPIC_OR_PARTITION)

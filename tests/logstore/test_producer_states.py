@@ -174,6 +174,9 @@ def test_a_guard_ends_with_the_next_marker_of_its_producer_and_comes_never_again
     states.end(batch(-1), 0, 1, Marker(False, 0))
     again = guard(states, first, given)
     assert again not in (0, given)
+    states.check_end(7, 0, Marker(False, 0), 1)  # though it may be there already
+    given, again = again, guard(states, first, again)
+    assert again not in (0, given)
     states.update(first, 1, 1)
     states.end(batch(-1), 2, 1, Marker(True, 0))
     assert guard(states, first, again) not in (0, given, again)
