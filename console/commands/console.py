@@ -39,8 +39,8 @@ def command(
     """See and change it on one screen: what needs attention, rates, topics, groups, jobs.
 
     Press ? for its keys. PLACE is where it begins: overview, topics, topic NAME, groups, group
-    NAME, jobs, job NAME, preview FILE or log. Rates and processes are shown of an appliance of this
-    host; without one it offers to start it.
+    NAME, jobs, job NAME, preview FILE, txns or log. Rates and processes are shown of an appliance
+    of this host; without one it offers to start it.
 
     \b
     penstock console

@@ -11,6 +11,8 @@ from console.model.failure import Failure
 from console.model.forecast import SOON_S, Forecast
 from console.model.jobs import Status
 from console.model.local import Facts
+from console.model.open_transactions import Open, is_late, is_overdue
+from console.model.open_transactions import told as told_open
 
 BAD: Final = "bad"
 WARN: Final = "warn"
@@ -43,10 +45,11 @@ def attention(
     risks: Sequence[Risk] = (),
     jobs: Sequence[Status] = (),
     forecasts: Mapping[int, Forecast] | None = None,
+    transactions: Sequence[Open] = (),
 ) -> list[Notice]:
     """lost: why the broker does not answer. facts: of an appliance of this host; topics: of any
     other. risks: what is about to be deleted before a group has read it. jobs: those that should
-    run and do not. forecasts: of folders, by their number."""
+    run and do not. forecasts: of folders, by their number. transactions: those that are open."""
     found = []
     if lost is not None:
         found.append(Notice(BAD, lost.message, lost.hint))
@@ -65,6 +68,7 @@ def attention(
                 Notice(BAD, what, "a disk is full or fails; the log of the appliance says")
             )
     found += _unread(risks)
+    found += _transactions(transactions)
     return sorted(found, key=lambda one: one.level != BAD)
 
 
@@ -79,6 +83,19 @@ def _unread(risks: Sequence[Risk]) -> list[Notice]:
         Notice(BAD if one.by == LOST else WARN, told(one), f"or :group {cut(one.group)}", "groups")
         for one in first.values()
     ]
+
+
+def _transactions(opened: Sequence[Open]) -> list[Notice]:
+    """Those that hold records back and should have ended: read_committed readers wait for them."""
+    late = [one for one in opened if one.records and is_late(one)]
+    found = [
+        Notice(BAD if is_overdue(one) else WARN, told_open(one), "D aborts it", "txns")
+        for one in late[:_NAMED]
+    ]
+    if late[_NAMED:]:
+        more = f"{len(late) - _NAMED} more transactions are open for long"
+        found.append(Notice(WARN, more, "look at them", "txns"))
+    return found
 
 
 def _offline(facts: Facts | None, topics: dict[str, Seen]) -> list[Notice]:

@@ -170,9 +170,9 @@ def told(one: Risk) -> str:
     if one.by == LOST:
         return f"group {group} has not read {some} of {where} that are deleted"
     if one.exact:
-        when = f"in about {_span(one.in_s)}" if one.in_s >= 1 else "at any moment"
+        when = f"in about {span(one.in_s)}" if one.in_s >= 1 else "at any moment"
         return f"group {group} loses {some} of {where} {when}: {one.by}"
-    when = f"in {_span(one.in_s)} at the earliest" if one.in_s >= 1 else "at any moment"
+    when = f"in {span(one.in_s)} at the earliest" if one.in_s >= 1 else "at any moment"
     return f"group {group} can lose {some} of {where} {when}: {one.by}"
 
 
@@ -181,7 +181,7 @@ def cut(name: str) -> str:
     return name if len(name) <= _LONG else f"{name[: _LONG - 1]}…"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """50 s, 40 min, 5 h, 2 d."""
     for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length or (seconds >= length and unit == "min"):

@@ -41,7 +41,8 @@ class Facts:
     of each topic with traffic, as (in, out) in MB/s. replaced_s: process → seconds since another
     one took its place, of those that were seen. clients: who is connected, the fastest first;
     clients_left_out: of whom nothing is known, because they are too many. readers: topic
-    → (groups that committed there, records that the last of them is behind), where it is told."""
+    → (groups that committed there, records that the last of them is behind), where it is told.
+    held: topics with records that wait for an open transaction."""
 
     data_dir: str
     started_ms: int
@@ -55,6 +56,7 @@ class Facts:
     clients: tuple[Connection, ...] = ()
     clients_left_out: int = 0
     readers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
 
 
 class Local:
@@ -104,6 +106,7 @@ class Local:
             clients=clients.look(),
             clients_left_out=clients.left_out,
             readers=_readers(meter.lags()),
+            held=tuple(name for name, one in topics.items() if one.held),
         )
 
     def _find(self) -> None:

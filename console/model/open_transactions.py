@@ -11,14 +11,17 @@ from typing import Final
 
 from console.model import producers as of_partitions
 from console.model.ages import Ages
+from console.model.expiry import cut, span
 from console.model.groups import Place, existing
 from console.model.link import Link
 from console.model.offsets import stable_ends
 from console.model.producers import Producer
 from console.model.topics import listed as all_topics
-from console.model.transactions import Transaction, listed, still_there
+from console.model.transactions import ONGOING, Transaction, listed, still_there
 
 HANGING: Final = "hanging"
+_LONG_S: Final = 60.0
+_SLACK_S: Final = 15.0
 _SEES_ALL: Final = "read_uncommitted"
 _Suspects = dict[Place, list[Producer]]
 
@@ -195,3 +198,32 @@ def _with_ages(one: Open, ages: dict[tuple[Place, int], float]) -> Open:
         for of in one.held
     )
     return replace(one, held=held)
+
+
+def is_late(one: Open) -> bool:
+    """Whether somebody should look: it hangs, or is open for a minute or half of its timeout."""
+    if one.age_s is None:
+        return one.hangs
+    return one.age_s >= min(_LONG_S, (one.timeout_ms or 0) / 2000 or _LONG_S)
+
+
+def is_overdue(one: Open) -> bool:
+    """Whether its coordinator should have ended it: brokers look every ten seconds."""
+    if one.age_s is None or one.timeout_ms is None:
+        return one.hangs
+    return one.age_s >= one.timeout_ms / 1000 + _SLACK_S
+
+
+def told(one: Open) -> str:
+    """What it keeps from readers, in a sentence. Names that are very long are cut."""
+    most = max(one.held, key=lambda of: of.records)
+    where = f"{cut(most.topic)}-{most.partition}"
+    others = sum(of.records > 0 for of in one.held) - 1
+    more = f" and {others} more partition{'s' if others > 1 else ''}" if others > 0 else ""
+    behind = f", the oldest {span(one.seconds)} old" if one.seconds is not None else ""
+    records = f"{one.records:,} record{'' if one.records == 1 else 's'}"
+    held = f"{records} of {where}{more} from read_committed{behind}"
+    if one.hangs:
+        return f"a transaction of producer {one.producer_id}, which nobody ends, keeps {held}"
+    state = "" if one.state == ONGOING else f" ({one.state})"
+    return f"transaction {cut(one.name)}{state}, open for {span(one.age_s or 0.0)}, keeps {held}"

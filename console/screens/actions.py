@@ -26,6 +26,7 @@ from console.screens.places import (
     TOPIC,
     TOPICS,
     TRASH,
+    TXNS,
 )
 
 APP: Final = "everywhere"
@@ -39,13 +40,14 @@ ALL_QUOTAS: Final = "in Quotas"
 ONE_CLIENT: Final = "in a client's quotas"
 A_JOB: Final = "among jobs"
 ONE_JOB: Final = "in a job"
+ALL_TXNS: Final = "in Txns"
 PAST: Final = "on the overview"
 IN_RECORDS: Final = "in records"
 IN_RECORD: Final = "in a record"
 KINDS: Final = {
     ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_GROUPS: GROUPS, ONE_GROUP: GROUP,
     ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA, A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
-    IN_RECORDS: RECORDS, IN_RECORD: RECORD,
+    ALL_TXNS: TXNS, IN_RECORDS: RECORDS, IN_RECORD: RECORD,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
 SCOPES: Final = (APP, ROWS, *KINDS)
@@ -75,6 +77,7 @@ _SEEN: Final = {
     QUOTAS: "Every quota with its use, and who is throttled.",
     JOBS: "Every derived stream with its rates, lag and failures.",
     CLIENTS: "Who is connected, how fast, and who has to wait.",
+    TXNS: "Open transactions, and what they hold back.",
     LOG: "What the console did, as command lines.",
 }
 _SHOWN: Final = {
@@ -219,6 +222,8 @@ ACTIONS: Final = (
            ONE_GROUP, footer=True, tier=Tier.NAME),
     Action("remove", ("M",), "Remove member", "Put the member under the cursor out.",
            ONE_GROUP, footer=True, tier=Tier.PLAN),
+    Action("abort", ("D",), "Abort transaction", "The one under the cursor; its id is typed.",
+           ALL_TXNS, footer=True, tier=Tier.NAME),
     *(
         Action(call, (key,), title, about, scope, footer=True, palette=scope == ALL_QUOTAS,
                tier=Tier.PLAN)

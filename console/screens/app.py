@@ -48,6 +48,7 @@ from console.screens.sources import Source
 from console.screens.topic import TopicView
 from console.screens.topics import TopicsView
 from console.screens.trash import TrashView
+from console.screens.txns import TxnsView
 from console.screens.view import View, Words
 from console.screens.world import World
 from console.show.figures import age
@@ -75,6 +76,7 @@ _VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.JOB: JobView,
     places.PREVIEW: PreviewView,
     places.CLIENTS: ClientsView,
+    places.TXNS: TxnsView,
     places.RECORDS: RecordsView,
     places.TAIL: RecordsView,
     places.RECORD: RecordView,

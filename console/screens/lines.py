@@ -24,6 +24,7 @@ from console.screens.places import (
     TOPIC,
     TOPICS,
     TRASH,
+    TXNS,
     Place,
     record_of,
 )
@@ -37,6 +38,7 @@ _LINES: Final = {
     JOBS: "penstock job status",
     JOB: "penstock job status {}",
     PREVIEW: "penstock job preview {}",
+    TXNS: "penstock txn list --open -o wide",
     LOG: "penstock console log",
     CLIENTS: "penstock client list",
     TRASH: "penstock topic list --deleted",

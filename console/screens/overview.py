@@ -150,7 +150,9 @@ class OverviewView(View):
         jobs, risks, past = world.jobs.shown.value, world.risks.shown.value or (), self._past
         sick = jobs.sick if jobs is not None else ()
         forecasts = past.forecasts if past is not None else {}
-        found = attention(lost, facts, folders, seen, risks, sick, forecasts)
+        found = attention(
+            lost, facts, folders, seen, risks, sick, forecasts, world.open_transactions
+        )
         if not found:
             words.say(("✓ Nothing needs attention", "green"), self._since(facts))
             return

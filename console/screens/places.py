@@ -17,6 +17,7 @@ JOBS: Final = "jobs"
 JOB: Final = "job"
 PREVIEW: Final = "preview"
 CLIENTS: Final = "clients"
+TXNS: Final = "txns"
 LOG: Final = "log"
 TRASH: Final = "deleted"
 
@@ -25,13 +26,14 @@ TAIL: Final = "tail"
 RECORD: Final = "record"
 """Of a name `TOPIC PARTITION:OFFSET`; of the other two the name is a topic's."""
 
-LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, LOG)
+LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, TXNS, LOG)
 """In the order of their tabs and of the keys 1, 2, …"""
 _OF_TOPIC: Final = (RECORDS, TAIL)
 _ABOVE: Final = {
     TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS, TRASH: TOPICS,
     **dict.fromkeys((*_OF_TOPIC, RECORD), TOPICS),
 }  # fmt: skip
+_TRANSACTIONS: Final = "transactions"
 _OF: Final = {TOPICS: TOPIC, GROUPS: GROUP, QUOTAS: QUOTA, JOBS: JOB}
 """The list → one of what it lists."""
 _MORE: Final = (TRASH,)
@@ -136,6 +138,8 @@ def jump(text: str) -> Place:
     for kind in _OF_TOPIC:
         if len(word) > 1 and kind.startswith(word):
             return _of_topic(kind, name)
+    if len(word) > 1 and _TRANSACTIONS.startswith(word):
+        word = TXNS
     kinds = [kind for kind in (*LISTS, *_MORE) if word and kind.startswith(word)]
     if not kinds:
         raise NoPlace(f"there is no {word!r}: {', '.join((*LISTS, *_MORE))}, {_NAMED}")

@@ -4,6 +4,7 @@ is. Nothing here knows a widget.
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -20,6 +21,8 @@ from console.model.job_preview import Preview, Previews
 from console.model.link import Link, asking
 from console.model.local import Facts, Local
 from console.model.oldest import oldest_ms
+from console.model.open_transactions import Open
+from console.model.open_transactions import Watch as TransactionWatch
 from console.model.records import leaf
 from console.model.records.one import one as one_record
 from console.model.remembered import Memory, Remembered
@@ -38,6 +41,7 @@ from console.screens.places import (
     TOPIC,
     TOPICS,
     TRASH,
+    TXNS,
     Place,
     record_of,
 )
@@ -48,7 +52,12 @@ from spark_local.board import TOPIC as TOPIC_OF_JOBS
 
 T = TypeVar("T")
 _KEPT: Final = 20
+_LISTED: Final = (TRASH, TXNS)
 _NEVER_S: Final = float("inf")
+
+
+def _folders(link: Link) -> list[disk.LogFolder]:
+    return disk.log_folders(link, used=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,18 +87,15 @@ class World:
             "counters", "penstock stats", self._asking(lambda _: local.look()), every_s=1, retry_s=2
         )
         self.folders: Source[list[disk.LogFolder]] = Source(
-            "disks", "",
-            self._asking(lambda link: disk.log_folders(link, used=False)), every_s=10, retry_s=2,
+            "disks", "", self._asking(_folders), every_s=10, retry_s=2,
         )  # fmt: skip
         self.topics: Source[dict[str, Seen]] = Source(
             "topics", command("penstock topic list"), self._asking(cluster.topics), every_s=5
         )
         self.groups: Source[GroupsSeen] = Source(
-            "groups",
-            command("penstock group list -o wide"),
-            self._asking(lambda _: self._watch.many(self.filter_groups)),
-            every_s=3,
-        )
+            "groups", command("penstock group list -o wide"),
+            self._asking(lambda _: self._watch.many(self.filter_groups)), every_s=3,
+        )  # fmt: skip
         self.risks: Source[tuple[Risk, ...]] = Source(
             "unread records that expire", command("penstock group lag"),
             self._asking(lambda _: self._watch.risks()), every_s=15, retry_s=5,
@@ -107,6 +113,11 @@ class World:
         self.oldest: Source[dict[str, int]] = Source(
             "oldest records", "", self._asking(self._oldest), every_s=15, retry_s=15
         )
+        txns = TransactionWatch(link)
+        self.transactions: Source[tuple[Open, ...]] = Source(
+            "transactions", command("penstock txn list --open -o wide"),
+            self._asking(lambda _: self._transactions(txns)), every_s=3, retry_s=5,
+        )  # fmt: skip
         memory = Memory()
         self.past: Source[Remembered] = Source(
             "history", "", self._asking(lambda _: memory.look(self.data_dir)), every_s=1, retry_s=2
@@ -144,6 +155,8 @@ class World:
                 found.append(self.past)
         if here.kind in (OVERVIEW, GROUPS):
             found.append(self.risks)
+        if here.kind == TXNS or (here.kind == OVERVIEW and self._may_hold):
+            found.append(self.transactions)
         if self.is_foreign and here.kind in (OVERVIEW, TOPICS, JOBS, JOB):
             found.append(self.topics)
         if here.kind == TOPICS and self.data_dir:
@@ -161,6 +174,18 @@ class World:
             found.append(self.detail(here))
         return found
 
+    @property
+    def open_transactions(self) -> tuple[Open, ...]:
+        """Those that may hold something back, as far as it is known."""
+        return self.transactions.shown.value or () if self._may_hold else ()
+
+    @property
+    def _may_hold(self) -> bool:
+        """An appliance of this host tells without being asked whether anything is held back; any
+        other broker is asked where that can be done."""
+        facts = self.facts.shown.value
+        return bool(facts.held) if facts is not None else self.is_foreign and self.link.is_plain
+
     def want(self) -> None:
         """Newer answers of everything, when it is asked next: something was changed."""
         for one in (*vars(self).values(), *self._details.values()):
@@ -177,8 +202,8 @@ class World:
             return self.groups
         if here.kind in (QUOTAS, QUOTA):
             return self.quotas
-        if here.kind == TRASH:
-            return self.trash
+        if here.kind in _LISTED:
+            return self.trash if here.kind == TRASH else self.transactions
         if here.kind in (OVERVIEW, TOPICS):
             return self.topics if self.is_foreign else self.facts
         return self.facts if here.kind == CLIENTS else self.cluster
@@ -270,6 +295,10 @@ class World:
 
     def _group(self, name: str) -> GroupSeen:
         return self._watch.one(name)
+
+    def _transactions(self, watch: TransactionWatch) -> tuple[Open, ...]:
+        facts = self.facts.shown.value
+        return watch.look(time.time(), facts.held if facts is not None else ())
 
     def _jobs(self, link: Link) -> job_watch.Jobs:
         has_topic = TOPIC_OF_JOBS in self._topics

@@ -16,6 +16,7 @@ from console.model.job_watch import Sample as JobSample
 from console.model.jobs import Status
 from console.model.lag import Position
 from console.model.local import Facts, Sample
+from console.model.open_transactions import HANGING, Held, Open
 from console.model.quotas import Seen, Usage
 from console.model.remembered import Remembered
 from console.model.retention import Expiry
@@ -94,6 +95,7 @@ def facts():
         history=tuple(Sample(2.0 * one, 6.0 * one, 520.0 * one) for one in WAVE * 8),
         of_topics={"orders": wave, "payments": wave[4:]}, replaced_s={}, clients=clients,
         clients_left_out=0, readers={"orders": (2, 1200), "payments": (1, 0)},
+        held=("orders", "payments", "returns"),
     )  # fmt: skip
 
 
@@ -137,6 +139,21 @@ def group():
     )  # fmt: skip
 
 
+def transactions():
+    stuck = Held("payments", 0, 188_000, 188_000, 188_012, 12, 7260.0)
+    moves = (
+        Held("orders", 0, 90_700, 90_700, 90_900, 200, 44.0),
+        Held("orders", 2, 87_000, 87_000, 87_100, 100, 41.5),
+        Held("revenue-by-minute", 0, None, 4_400, 4_400, 0),
+    )
+    return (
+        Open("", HANGING, 4711, 0, None, None, None, (stuck,)),
+        Open("copier-0", "ongoing", 4000, 17, 1, 60_000, 44.5, moves),
+        Open("shop", "prepare-commit", 4001, 3, 1, 60_000, 0.2,
+             (Held("returns", 0, 310, 310, 311, 1, 0.2),)),
+    )  # fmt: skip
+
+
 def topic():
     partitions = [Partition(n, 1, [1], [1], 0, 90_000 - n, 90_000 - n, None) for n in range(3)]
     settings = [
@@ -169,6 +186,7 @@ def answers():
         ),
         "risks": group().expiry.risks,
         "quotas": quotas(),
+        "transactions": transactions(),
         "jobs": jobs(),
         "job": JobSeen("Revenue of each minute.", "SELECT …", 1000, None,
                        (Line(NOW_MS - 3000, "batch 412 took 640 ms"),), (), ""),

@@ -26,6 +26,7 @@ from console.model.job_watch import Sample as JobSample
 from console.model.jobs import Broke, Status
 from console.model.lag import Position
 from console.model.local import Facts, Sample
+from console.model.open_transactions import HANGING, Held, Open
 from console.model.quota_rules import Client
 from console.model.quotas import Seen, Usage
 from console.model.reading import Record
@@ -121,6 +122,19 @@ def connections():
     )  # fmt: skip
 
 
+def transactions():
+    """Open ones of such names."""
+    held = tuple(Held(name, MOST, n, n, n, n, float(n)) for name in HOSTILE for n in NUMBERS)
+    return tuple(
+        Open(name, state, n, n, n, n, float(n), held)
+        for n, name in zip(NUMBERS * 4, HOSTILE, strict=False)
+        for state in (HOSTILE[0], "ongoing")
+    ) + tuple(
+        Open("", HANGING, MOST, -1, None, None, None, (Held(name, -MOST, 0, None, None, MOST),))
+        for name in HOSTILE
+    )  # fmt: skip
+
+
 PAST = Series((1e9 - 3, 1e9 - 2, 1e9, 1e12), (1e30, 0.0, float(MOST), -1.0))
 
 
@@ -164,7 +178,7 @@ def answers():
             [ProcessRate(one, MOST, one, 1e30, 1e30, 1e30, 1e30) for one in HOSTILE],
             topics, (Sample(1e30, 0.0, 1e30),) * 3,
             dict.fromkeys(HOSTILE, ((1e+30, 0.0),) * 3), dict.fromkeys(HOSTILE, 1.0),
-            connections(), MOST, dict.fromkeys(HOSTILE, (MOST, MOST)),
+            connections(), MOST, dict.fromkeys(HOSTILE, (MOST, MOST)), HOSTILE,
         ),
         "past": Remembered(
             1e9, told_past(1e9), told_past(1e8), dict.fromkeys(HOSTILE, PAST),
@@ -179,6 +193,7 @@ def answers():
         ),
         "risks": risks,
         "quotas": quotas_seen(),
+        "transactions": transactions(),
         "trash": [
             Deleted(one, one, one, MOST, MOST, MOST, f"{n}{one}") for n, one in enumerate(HOSTILE)
         ],
@@ -198,7 +213,8 @@ def told(answer):
 
     def prepare(app):
         world = app.world
-        for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past", "trash"):
+        for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past", "trash",
+                     "transactions"):  # fmt: skip
             getattr(world, name).ask = lambda name=name: answer[name]
         world._topic = lambda name: answer["topic"]
         world._group = lambda name: answer["group"]
@@ -214,7 +230,7 @@ PLACES = (
     Place("group", "[@click=app.quit]x[/]"), Place("group", "\x1b]0;\udcff"),
     Place("records", "[/red]"), Place("tail", "[@click=app.quit]x[/]"),
     Place("record", "[/red] 0:1"), Place("log"),
-    Place("clients"), Place("quotas"),
+    Place("clients"), Place("txns"), Place("quotas"),
     Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
     Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),
     Place("deleted"),

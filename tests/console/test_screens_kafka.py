@@ -68,6 +68,7 @@ def test_transactions_of_apache_kafka_are_seen_and_aborted(node):
     txn_story.is_seen_and_aborted(node.bootstrap, run)
     txn_story.what_hangs_is_found_and_aborted(node.bootstrap, run)
     txn_story.a_plan_does_not_hit_the_next_transaction(node.bootstrap)
+    txn_story.is_aborted_on_the_screen(node.bootstrap, sit)
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])

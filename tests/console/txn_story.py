@@ -13,6 +13,8 @@ from console.model.failure import Failure
 from console.model.link import Link
 from console.model.open_transactions import Watch
 from console.model.plain_request import ask
+from console.screens.places import TXNS
+from tests.console.seat import LARGE, tab
 from tests.console_process import rows
 
 SETTINGS = {"transaction.partition.verification.enable": "false"}
@@ -124,6 +126,35 @@ def a_plan_does_not_hit_the_next_transaction(bootstrap):
     owner.begin("txn.moves", 2)
     assert "ended meanwhile" in plan.apply(link)
     owner.end()
+
+
+def is_aborted_on_the_screen(bootstrap, sit):
+    """Somebody looks at what is open, and aborts two of them: by id, and by its first record."""
+    seen = Owner(bootstrap, "txn.seen")
+    seen.begin("txn.moves", 0, 1)
+    at = hang(Link(bootstrap, {}, 10.0), "txn.stuck", 0, producer_id=STALE + 1)
+
+    async def act(seat):
+        await seat.press(tab(TXNS))
+        await seat.sees("txn.seen", "ongoing", "txn.moves", "HELD BACK")
+        await seat.press("/", *"txn.seen", "enter")
+        await seat.press("D")
+        await seat.plan()
+        await seat.sees("cannot be brought back", "is fenced", "FIRST RECORD")
+        await seat.type("txn.seen")
+        await seat.press("enter")
+        await seat.hears("aborted, its producer is fenced")
+        await seat.sees("no open transaction is called so")
+        await seat.press("escape")
+        seat.app.door.open(transaction_changes.abort_hanging("txn.stuck", 0, at))
+        await seat.plan()
+        await seat.type("txn.stuck:0")
+        await seat.press("enter")
+        await seat.hears("aborted by a marker")
+
+    sit(bootstrap, act, size=LARGE)
+    with pytest.raises(KafkaException):
+        seen.end()
 
 
 def ends_soon(bootstrap, name):
