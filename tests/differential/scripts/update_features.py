@@ -24,6 +24,10 @@ def update_features(s):
         ask("validated downgrade of the metadata version", "metadata.version", 25, 2,
             validate_only=True)  # fmt: skip
         ask("unknown upgrade type", "group.version", 1, 9)
+        ask("validated transaction.version 1", "transaction.version", 1, 2, validate_only=True)
+    ask("transaction.version as it is", "transaction.version", 2)
+    ask("a transaction.version too high", "transaction.version", 3)
+    ask("transaction.version downgraded without leave", "transaction.version", 0)
     twice = {"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}
     s.ask("twice", timeout=10_000, feature_updates=[twice, twice])
     s.ask("nothing", timeout=10_000)
