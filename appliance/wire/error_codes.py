@@ -1,8 +1,9 @@
 """Which errors an answer tells of, found in its plain values by the fields that its schema has.
 
-Every error code of Kafka's answers is in a field `error_code`, at the top or within arrays. Only
-the paths that lead to one are walked, so looking costs far less than encoding. Callers: whoever
-encodes an answer from plain values, to count its errors.
+Every error code of Kafka's answers is in a field `error_code`, at the top or within arrays, but for
+AddPartitionsToTxn, where each partition has a `partition_error_code`. Only the paths that lead to
+one are walked, so looking costs far less than encoding. Callers: whoever encodes an answer from
+plain values, to count its errors.
 """
 
 from collections.abc import Mapping
@@ -12,14 +13,14 @@ from typing import Any, Final, NamedTuple
 from appliance.wire.fields import Layout
 from appliance.wire.messages import layout_of, response_type
 
-_FIELD: Final = "error_code"
+_FIELDS: Final = ("error_code", "partition_error_code")
 
 
 class _Plan(NamedTuple):
-    """here: the struct has a code itself. below: fields whose structs have one, whether the field
-    is an array of them, and their plans."""
+    """field: that has the struct's own code, "" when it has none. below: fields whose structs have
+    one, whether the field is an array of them, and their plans."""
 
-    here: bool
+    field: str
     below: tuple[tuple[str, bool, "_Plan"], ...]
 
 
@@ -32,7 +33,7 @@ def told(api_key: int, version: int, values: Mapping[str, Any]) -> list[int]:
 
 
 def _collect(plan: _Plan, values: Mapping[str, Any], codes: list[int]) -> None:
-    if plan.here and (code := values.get(_FIELD)):
+    if plan.field and (code := values.get(plan.field)):
         codes.append(int(code))
     for name, array, nested in plan.below:
         found = values.get(name)
@@ -44,8 +45,9 @@ def _collect(plan: _Plan, values: Mapping[str, Any], codes: list[int]) -> None:
             for one in found:
                 _collect(nested, one, codes)
         else:
+            field = nested.field
             for one in found:
-                if code := one.get(_FIELD):
+                if code := one.get(field):
                     codes.append(int(code))  # noqa: PERF401 - mostly there is none to be added
 
 
@@ -59,6 +61,8 @@ def _plan_of(layout: Layout) -> _Plan:
     for field in layout.fields:
         if field.nested is not None:
             nested = _plan_of(field.nested)
-            if nested.here or nested.below:
+            if nested.field or nested.below:
                 below.append((field.name, field.array, nested))
-    return _Plan(any(field.name == _FIELD for field in layout.fields), tuple(below))
+    codes = [field.name for field in layout.fields if field.name in _FIELDS]
+    assert len(codes) <= 1, "a struct has one code"
+    return _Plan("".join(codes), tuple(below))

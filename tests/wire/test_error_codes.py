@@ -34,7 +34,7 @@ def values_of(layout, rng):
                 values[field.name] = values_of(field.nested, rng)
             else:
                 values[field.name] = None
-        elif field.name == "error_code":
+        elif field.name in ("error_code", "partition_error_code"):
             values[field.name] = rng.choice(SOME)
         else:
             one = PLAIN.get(field.kind, 7)
