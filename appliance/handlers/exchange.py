@@ -196,6 +196,14 @@ class Host(ABC):
         ...
 
     @abstractmethod
+    def coordinate_within(
+        self, x: Exchange, index: int, route: Route, body: bytes, code: int, guard: int
+    ) -> None:
+        """`coordinate` for a request that writes within a transaction, when it is known whether it
+        may: the error code of the transaction's coordinator, and the home's guard."""
+        ...
+
+    @abstractmethod
     def question(
         self, x: Exchange, index: int, route: Route, key: int, version: int, body: bytes
     ) -> None:

@@ -136,13 +136,31 @@ class NetprocHost(Host):
             fields = (messages.COORDINATE, 0, route.handle, token, more, key, named, 0)
             self._put(x, index, route.home, fields, piece)
 
+    def coordinate_within(
+        self, x: Exchange, index: int, route: Route, body: bytes, code: int, guard: int
+    ) -> None:
+        api = x.handler.key << 16 | x.version
+        guarded = messages.GUARD.pack(guard) + body
+        self._coordinate(x, index, route, api, x.rights.encoded, guarded, code + 1)
+
     def question(
         self, x: Exchange, index: int, route: Route, key: int, version: int, body: bytes
     ) -> None:
+        self._coordinate(x, index, route, key << 16 | version, OURSELVES.encoded, body)
+
+    def _coordinate(
+        self,
+        x: Exchange,
+        index: int,
+        route: Route,
+        api: int,
+        caller: bytes,
+        body: bytes,
+        flags: int = 0,
+    ) -> None:
         token = self._token(x, index)
-        api = key << 16 | version
-        for more, named, piece in self._outbox.pieces(route.home, OURSELVES.encoded, body):
-            fields = (messages.COORDINATE, 0, route.handle, token, more, api, named, 0)
+        for more, named, piece in self._outbox.pieces(route.home, caller, body):
+            fields = (messages.COORDINATE, flags, route.handle, token, more, api, named, 0)
             self._put(x, index, route.home, fields, piece)
 
     def later(self, x: Exchange, index: int, delay_ns: int) -> None:

@@ -59,7 +59,9 @@ COORDINATE: Final = 7
 more pieces of the request follow, b: API key << 16 | version, e: length of the caller at the start
 of the first piece, 0 in later ones. Payload: a piece of the caller (`base/caller.py`) and the
 request body (header excluded). Answered by ANSWERED, for which JoinGroup and SyncGroup may wait
-long: that is why nothing here lies in the arena."""
+long: that is why nothing here lies in the arena. A request that writes within a transaction may be
+answered by UNVERIFIED; it comes again with flags: error code of the transaction's coordinator + 1,
+and the guard (GUARD) before the body."""
 
 MOVE: Final = 8
 """Move the partition to another log folder. a: its number. Answered by MOVED at once; the move goes
@@ -77,6 +79,11 @@ DESCRIBE_PRODUCERS: Final = 10
 TRANSACTIONAL: Final = 1
 ADDS: Final = 2
 TRUSTED: Final = 4
+
+GUARD: Final = Struct("<q")
+NO_GUARD: Final = 0
+TRUSTED_GUARD: Final = -1
+"""Of a request that need not be verified."""
 
 READ_WAIT: Final = 1
 READ_COMMITTED: Final = 2

@@ -247,6 +247,27 @@ def one_transaction(transactional_id):
     return {"transactional_id": transactional_id, "producer_id": 1, "producer_epoch": 0}
 
 
+def within(group, names):
+    """What TxnOffsetCommit takes of offsets."""
+    member = {"generation_id": -1, "member_id": "", "group_instance_id": None}
+    row = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1}
+    rows = [row | {"committed_metadata": ""}]
+    topics = [{"name": name, "partitions": rows} for name in names]
+    return member | {"group_id": group, "topics": topics}
+
+
+@pytest.mark.parametrize("version", [0, 5])
+def test_a_transaction_with_offsets_of_what_one_may_not_see(one, version):
+    one.authorizer.kinds = (TOPIC, GROUP)
+    named = one_transaction("free")
+    told = one.asked(28, version, **named, **within("reader", [MINE, HIDDEN, ABSENT]))
+    mine, hidden, absent = (about(told, name) for name in (MINE, HIDDEN, ABSENT))
+    assert codes_of(hidden) == {TOPIC_CODE} and TOPIC_CODE not in codes_of(mine)
+    assert renamed(hidden, HIDDEN) == renamed(absent, ABSENT)
+    for group in (HIDDEN, ABSENT):
+        assert codes(one.asked(28, version, **named, **within(group, [MINE]))) == {GROUP_CODE}
+
+
 def added(transactional_id, topic=MINE):
     topics = [{"name": topic, "partitions": [0]}]
     fields = one_transaction(transactional_id) | {"topics": topics}
@@ -256,6 +277,7 @@ def added(transactional_id, topic=MINE):
 ONE_TRANSACTION = {
     25: lambda name: one_transaction(name) | {"group_id": "g"},
     26: lambda name: one_transaction(name) | {"committed": True},
+    28: lambda name: one_transaction(name) | within("reader", [MINE]),
 }
 OF_BROKERS = {"transactions": [one_transaction("free") | {"verify_only": True, "topics": []}]}
 

@@ -112,6 +112,9 @@ class FakeHost(Host):
     def coordinate(self, x, index, route, body):
         raise AssertionError("no partition of __consumer_offsets is here")
 
+    def coordinate_within(self, x, index, route, body, code, guard):
+        raise AssertionError("no partition of __consumer_offsets is here")
+
     def question(self, x, index, route, key, version, body):
         x.pending[index] = route.home
         self.questions.append((index, messages.decode_request(key, version, body)))

@@ -8,7 +8,7 @@ from appliance.base import errors
 from appliance.base.errors import MalformedRequest
 from appliance.base.ids import OFFSETS_TOPIC
 from appliance.coordinators.runtime.kind import partition_of
-from appliance.coordinators.runtime.routing import first_text
+from appliance.coordinators.runtime.routing import first_text, second_text
 from appliance.handlers import registry
 from appliance.handlers.exchange import Route
 from appliance.ring.messages import ANSWERED, Message
@@ -123,3 +123,7 @@ def test_a_home_that_cannot_read_a_request_has_it_hung_up():
 def test_bytes_that_name_no_group(version, body):
     with pytest.raises(MalformedRequest):
         first_text(12, version, body)
+    within, before = (2, b"\0\1x") if version == 3 else (3, b"\2x")
+    for other in (body, before + body):
+        with pytest.raises(MalformedRequest):
+            second_text(28, within, other)

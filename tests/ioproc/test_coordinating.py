@@ -24,7 +24,7 @@ from appliance.ioproc.partition import Partition
 from appliance.logstore.log import Log
 from appliance.metadata.image import MetadataImage
 from appliance.ring.counters import Counters
-from appliance.ring.messages import COORDINATE, Message
+from appliance.ring.messages import COORDINATE, GUARD, TRUSTED_GUARD, UNVERIFIED, Message
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
 from appliance.shell.log import INFO
 from appliance.wire import kraft_records as kraft
@@ -36,7 +36,7 @@ from tests.callers import caller
 
 PAYLOAD = 4096
 OFFSETS_ID, TOPIC_ID = b"o" * 16, b"t" * 16
-COMMIT, FETCH, JOIN, HEARTBEAT = 8, 9, 11, 12
+COMMIT, FETCH, JOIN, HEARTBEAT, WITHIN = 8, 9, 11, 12, 28
 UNSTABLE = [errors.UNSTABLE_OFFSET_COMMIT]
 VERSIONS = {COMMIT: 8, FETCH: 7, JOIN: 3, HEARTBEAT: 3}
 
@@ -116,14 +116,18 @@ class Groups(World):
         body = encode_request(build(load_request_schema(key, version), values))
         self.send_bytes(key, version, body, token, peer, piece)
 
-    def send_bytes(self, key, version, body, token=0, peer=0, piece=None):
+    def send_bytes(self, key, version, body, token=0, peer=0, piece=None, standing=None):
+        """standing: of a request that comes again: error code, and the guard that it was given."""
         name = caller().encode()
+        flags = 0
+        if standing is not None:
+            flags, body = standing[0] + 1, GUARD.pack(standing[1]) + body
         data = name + body
         size = piece or len(data)
         for at in range(0, len(data), size):
             more = int(at + size < len(data))
             message = Message(
-                COORDINATE, 0, self.handle, token, more, key << 16 | version, 0, 0, 0, 0, 0, 0,
+                COORDINATE, flags, self.handle, token, more, key << 16 | version, 0, 0, 0, 0, 0, 0,
                 0 if at else len(name), 0, data[at : at + size],
             )  # fmt: skip
             self.arrivals.handle(self.core.askers[peer], [message], NOW_MS)
@@ -135,6 +139,28 @@ class Groups(World):
             COMMIT, token, group_id=group, generation_id_or_member_epoch=-1, member_id="",
             group_instance_id=None, topics=topics, **rest,
         )  # fmt: skip
+
+    def within(self, producer, offset, token=0, standing=None, version=5, **options):
+        """TxnOffsetCommit."""
+        one = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+        member = {"generation_id": -1, "member_id": "", "group_instance_id": None}
+        values = {
+            "transactional_id": "x", "group_id": "g", "producer_id": producer[0],
+            "producer_epoch": producer[1], "topics": [{"name": "t", "partitions": [one]}],
+        }  # fmt: skip
+        values |= member if version > 2 else {}
+        body = encode_request(build(load_request_schema(WITHIN, version), values))
+        self.send_bytes(WITHIN, version, body, token, standing=standing, **options)
+
+    def mark(self, producer, *, committed=True):
+        marker = bytearray(markers.build(*producer, markers.Marker(committed, 0), NOW_MS))
+        self.core.appends.own(self.partition, memoryview(marker), NOW_MS)
+
+    def guards(self):
+        """(token, guard) of what must be verified first."""
+        found = self.answers()
+        assert all(one.op == UNVERIFIED for one in found)
+        return [(one.token, one.a) for one in found]
 
     def join(self, token=0, member_id="", group="g", **rest):
         self.send(
@@ -182,7 +208,7 @@ class Groups(World):
 
 def code_of(key, body, version=None):
     answer = decode_response(key, VERSIONS[key] if version is None else version, body)
-    if key == COMMIT:
+    if key in (COMMIT, WITHIN):
         return int(answer.topics[0].partitions[0].error_code)
     return int(answer.error_code)
 
@@ -285,11 +311,69 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(tmp_path):
     assert [again.committed(group) for group in "abc"] == [[7], [9], [12]]
     assert [again.committed(group, stable=True) for group in "abc"] == [[7], UNSTABLE, [12]]
     for committed in (True, False):  # the second one ends nothing
-        marker = markers.build(1, 0, markers.Marker(committed, 0), 0)
-        again.core.appends.own(again.partition, memoryview(bytearray(marker)), NOW_MS)
+        again.mark((1, 0), committed=committed)
     again.turn()
     again.synced()
     assert again.committed("b", stable=True) == [10]
+
+
+def test_what_is_written_within_a_transaction_is_verified_first(tmp_path):
+    world = Groups(tmp_path)
+    world.turn()
+    one = (5, 1)
+    world.within(one, 7, token=1)
+    assert world.turn() == [[], []]
+    ((token, guard),) = world.guards()
+    assert token == 1
+    world.within(one, 7, token=2)
+    world.turn()
+    assert world.guards() == [(2, guard)]
+    world.within(one, 7, token=3, standing=(errors.INVALID_TXN_STATE, 0))
+    (((_, _, body),), _) = world.turn()
+    assert code_of(WITHIN, body, 5) == errors.INVALID_TXN_STATE
+    assert world.log.end_offset == 0
+    world.commit(3)
+    world.within(one, 7, token=4, standing=(errors.NONE, guard), piece=40)
+    world.within(one, 8, token=5)  # now it is open
+    answers = [*world.turn()[0], *world.synced()[0], *world.synced()[0]]
+    told = {token: code_of(WITHIN, body, 5) for token, _, body in answers if token}
+    assert told == {4: 0, 5: 0}
+    first, *others = headers_of(world)
+    assert first.producer_id == -1 and not first.is_transactional
+    assert all(one.is_transactional and one.base_sequence == -1 for one in others)
+    assert [(one.producer_id, one.producer_epoch) for one in others] == [one, one]
+    assert (world.committed(), world.committed(stable=True)) == ([3], UNSTABLE)
+
+
+def test_a_guard_does_not_outlive_the_transaction(tmp_path):
+    world = Groups(tmp_path)
+    world.turn()
+    world.within((5, 1), 7)
+    world.turn()
+    ((_, guard),) = world.guards()
+    world.mark((5, 2), committed=False)
+    world.within((5, 2), 7, standing=(errors.NONE, guard))
+    world.turn()
+    ((_, other),) = world.guards()
+    assert other != guard
+    world.within((5, 1), 7, token=3, standing=(errors.NONE, other))
+    world.turn()
+    (((_, _, body),), _) = world.synced()
+    assert code_of(WITHIN, body, 5) == errors.INVALID_PRODUCER_EPOCH
+    world.within((5, 2), 7, standing=(errors.NONE, TRUSTED_GUARD))
+    world.within((6, 0), 8, standing=(errors.NONE, TRUSTED_GUARD))
+    world.mark((5, 2))
+    world.turn()
+    world.synced()
+    assert (world.committed(), world.committed(stable=True)) == ([7], UNSTABLE)
+
+
+def headers_of(world):
+    data, at, found = stored_of(world), 0, []
+    while at < len(data):
+        found.append(read_header(data, at))
+        at += found[-1].size
+    return found
 
 
 def stored_of(world):

@@ -1,6 +1,6 @@
 """The declaration of the coordinator of groups and committed offsets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from appliance.base import errors
@@ -9,6 +9,7 @@ from appliance.config.internal_topics import OFFSETS, InternalTopic
 from appliance.coordinators.groups import routing, settings
 from appliance.coordinators.groups.settings import Settings
 from appliance.coordinators.groups.shard import GroupShard
+from appliance.coordinators.groups.transactional_offsets import ADDING_SINCE
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place
 from appliance.coordinators.runtime.shard import Values
@@ -32,6 +33,7 @@ class GroupsKind(Kind):
     KEY_TYPE: ClassVar[int] = 0
     TOPIC: ClassVar[InternalTopic] = OFFSETS
     APIS: ClassVar[frozenset[int]] = frozenset(GroupShard.HANDLERS)
+    ADDING: ClassVar[Mapping[int, int]] = {routing.TXN_OFFSET_COMMIT: ADDING_SINCE}
 
     def grows(self, call: Call, request: Any) -> bool:
         """Of ConsumerGroupHeartbeat only the one that joins: who is in a group stays in it, and may

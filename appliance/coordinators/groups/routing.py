@@ -11,7 +11,7 @@ from typing import Any, Final
 from appliance.base.errors import MalformedRequest
 from appliance.coordinators.runtime import routing
 from appliance.coordinators.runtime.kind import Part, partition_of
-from appliance.coordinators.runtime.routing import first_text
+from appliance.coordinators.runtime.routing import first_text, second_text
 from appliance.wire import messages
 from appliance.wire.fields import UNREADABLE
 from appliance.wire.offset_messages import split_fetch
@@ -50,7 +50,8 @@ def parts(key: int, version: int, body: bytes, partitions: int) -> list[Part]:
     """Which partitions are asked what: the one of the group that is named, or those of several.
     Raises MalformedRequest."""
     if key not in ALWAYS_SEVERAL and not (key == OFFSET_FETCH and version >= GROUPS_SINCE):
-        return [(partition_of(first_text(key, version, body), partitions), body)]
+        name = second_text if key == TXN_OFFSET_COMMIT else first_text
+        return [(partition_of(name(key, version, body), partitions), body)]
     if key == OFFSET_FETCH:
         try:
             return split_fetch(version, body, messages.ELEMENTS_MAX, partition_of, partitions)

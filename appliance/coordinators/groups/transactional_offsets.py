@@ -17,6 +17,8 @@ from appliance.coordinators.groups.records import OffsetCommitKey
 from appliance.coordinators.groups.state import Turn
 from appliance.coordinators.runtime.call import Call
 
+ADDING_SINCE: Final = 5
+ABORTABLE_SINCE: Final = 4
 _LOADING_SINCE: Final = 2
 _UNKNOWN: Final = errors.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -32,6 +34,7 @@ def commit(turn: Turn, call: Call, request: Any) -> None:
     code = call.standing
     if good and code == errors.NONE:
         code = _refused(turn, request)
+    code = _told(call, code)
     answered = []
     for topic, its_codes in zip(request.topics, codes, strict=True):
         rows = []
@@ -76,10 +79,16 @@ def _commit_one(turn: Turn, request: Any, name: str, asked: Any) -> None:
     turn.write_pending(producer, key, value, key_bytes(key), value_bytes(value))
 
 
+def _told(call: Call, code: int) -> int:
+    """Clients of old versions do not know that a coordinator may load."""
+    loading = code == errors.COORDINATOR_LOAD_IN_PROGRESS
+    old = call.version < _LOADING_SINCE
+    return errors.COORDINATOR_NOT_AVAILABLE if loading and old else code
+
+
 def refused(turn: Turn, call: Call, request: Any, code: int) -> dict[str, Any]:
     """Every partition says why nothing was committed."""
-    if code == errors.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOADING_SINCE:
-        code = errors.COORDINATOR_NOT_AVAILABLE  # their clients do not know the other
+    code = _told(call, code)
     topics = [
         {
             "name": topic.name,

@@ -5,7 +5,7 @@ FindCoordinator and the I/O process (which topic, which requests, which shard).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -39,11 +39,13 @@ class Lent(NamedTuple):
 
 class Kind(ABC):
     """KEY_TYPE: its number in FindCoordinator. TOPIC: what holds its records. APIS: the keys of the
-    requests that it answers."""
+    requests that it answers. ADDING: the versions of those that write within a transaction (with
+    producer_id and producer_epoch) from which on they add their partition to it (KIP-890)."""
 
     KEY_TYPE: ClassVar[int]
     TOPIC: ClassVar[InternalTopic]
     APIS: ClassVar[frozenset[int]]
+    ADDING: ClassVar[Mapping[int, int]] = {}
 
     @abstractmethod
     def grows(self, call: Call, request: Any) -> bool:

@@ -38,6 +38,18 @@ def first_text(key: int, version: int, body: bytes) -> str:
         raise MalformedRequest(f"the id is not UTF-8: {cause}") from cause
 
 
+def second_text(key: int, version: int, body: bytes) -> str:
+    """The text behind that: of a transaction's offsets the group's id."""
+    if is_flexible(key, version):
+        size, at = read_uvarint(memoryview(body), 0, len(body))
+        end = at + size - 1
+    else:
+        end = 2 + _SHORT(body)[0] if len(body) >= 2 else 0
+    if not 0 < end <= len(body):
+        raise MalformedRequest(f"an id ends at byte {end} of {len(body)}")
+    return first_text(key, version, body[end:])
+
+
 def split(request: Any, field: str, name: Callable[[Any], str], partitions: int) -> dict[int, Any]:
     """What each partition is asked of a request for several things, in ascending order. field: the
     list of the things. name: what decides where one belongs.

@@ -11,6 +11,7 @@ process.
 
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from time import monotonic_ns
 from typing import Any, Final
@@ -33,7 +34,7 @@ from appliance.ioproc.failing import Failures
 from appliance.ioproc.partition import Partition
 from appliance.metadata.image import MetadataImage
 from appliance.ring.counters import ErrorCounts
-from appliance.ring.messages import Message
+from appliance.ring.messages import NO_GUARD, TRUSTED_GUARD, UNVERIFIED, Message
 from appliance.ring.ring import RingWriter
 from appliance.shell.answers import Answers
 from appliance.shell.log import ERROR, INFO
@@ -42,6 +43,7 @@ from appliance.wire import error_codes
 from appliance.wire.plain import encode
 
 AT_ONCE: Final = 0
+NO_SEQUENCE: Final = -1
 SLICE_NS: Final = 1_500_000
 """How long loading may take of one turn, for each kind of coordinator."""
 
@@ -119,11 +121,32 @@ class CoordinatorHost:
             self._loading.hurry(led)
         try:
             outcome = led.shard.handle(call, request, now_ms)
+            if outcome.unverified:
+                standing, guard = self._standing(led, asked, now_ms)
+                if guard:
+                    del self._requests.asked[call.token]
+                    code = errors.INVALID_TXN_STATE
+                    asker.out.append((UNVERIFIED, code + 1, message.handle, message.token, guard))
+                    return
+                outcome = led.shard.handle(replace(call, standing=standing), request, now_ms)
         except Exception:
             self._bug(led)
             self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
         else:
             self._carry_out(led, outcome, now_ms)
+
+    def _standing(self, led: Led, asked: Asked, now_ms: int) -> tuple[int, int]:
+        """(error code, guard or NO_GUARD) of a request that writes within a transaction."""
+        call, request, states = asked.call, asked.request, led.partition.log.producers
+        producer_id, epoch = request.producer_id, request.producer_epoch
+        known = states.producers.get(producer_id)
+        if known is not None and epoch < known.epoch:
+            return errors.INVALID_PRODUCER_EPOCH, NO_GUARD
+        if asked.guard == TRUSTED_GUARD:
+            return errors.NONE, NO_GUARD
+        adds = call.version >= self._kind.ADDING[call.api_key]
+        guard = states.guard(producer_id, epoch, NO_SEQUENCE, asked.guard, now_ms, adds=adds)
+        return errors.NONE, guard
 
     def _decide(self, led: Led, now_ms: int, decision: Callable[[], Outcome]) -> None:
         """What a shard decides on its own."""

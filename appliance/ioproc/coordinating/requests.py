@@ -8,20 +8,22 @@ not ask. Called by `host`.
 from typing import Any, NamedTuple
 
 from appliance.authorization.rights import Callers
-from appliance.coordinators.runtime.call import Call
-from appliance.ring.messages import Message
+from appliance.coordinators.runtime.call import UNVERIFIED, Call
+from appliance.ring.messages import GUARD, NO_GUARD, Message
 from appliance.wire.messages import decode_request
 
 _PEER_BITS = 64
 
 
 class Asked(NamedTuple):
-    """A request that is not answered yet. token: of the netproc; call.token is ours."""
+    """A request that is not answered yet. token: of the netproc; call.token is ours. guard: what
+    it was given for its transaction."""
 
     peer: int
     token: int
     call: Call
     request: Any
+    guard: int
 
 
 class Requests:
@@ -46,9 +48,14 @@ class Requests:
         caller = data[:named]
         rights = self._known.get(caller) or self._callers.of(caller)
         api_key, version = message.b >> 16, message.b & 0xFFFF
+        guard, standing = NO_GUARD, UNVERIFIED
+        if message.flags:
+            (guard,) = GUARD.unpack_from(data, named)
+            named += GUARD.size
+            standing = message.flags - 1 or UNVERIFIED
         request = self._decode(message.b, data[named:])
-        call = Call(api_key, version, key, rights)
-        asked = self.asked[key] = Asked(peer, message.token, call, request)
+        call = Call(api_key, version, key, rights, standing)
+        asked = self.asked[key] = Asked(peer, message.token, call, request, guard)
         return asked
 
     def _decode(self, kind: int, body: bytes) -> Any:

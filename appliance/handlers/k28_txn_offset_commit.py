@@ -1,0 +1,82 @@
+"""TxnOffsetCommit, API key 28. Versions 0 to 5. 2: leader epoch. 3: member and generation
+(KIP-447). 4: TRANSACTION_ABORTABLE. 5: the group's partition of `__consumer_offsets` is added to
+the transaction on the way (KIP-890). Decided in `coordinators`.
+
+The home of the group decides at once when it knows the producer's transaction as open. Else it
+gives a guard (UNVERIFIED); the coordinator of the transaction is asked, and the home again with
+what that said.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.ids import OFFSETS_TOPIC
+from appliance.coordinators.groups.kind import GROUPS
+from appliance.coordinators.groups.transactional_offsets import ABORTABLE_SINCE, ADDING_SINCE
+from appliance.handlers.coordinate import Coordinate, Coordinated
+from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.verifying import Producer, Question
+from appliance.ring.messages import TRUSTED_GUARD, UNVERIFIED, Message
+from appliance.wire import messages
+
+_KEY: Final = 28
+_HOME: Final = 0
+_QUESTION: Final = 1
+_PLAN: Final = Coordinate(GROUPS)
+
+
+@dataclass(slots=True)
+class Verified(Coordinated):
+    """guard: what the home said. question: to the coordinator of the transaction."""
+
+    guard: int = 0
+    question: Question | None = None
+
+
+def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
+    """What the home said, or the coordinator of the transaction."""
+    if index == _QUESTION:
+        state: Verified = x.state
+        question = state.question
+        assert question is not None
+        if question.hear(host, x, index, message, payload):
+            (code,) = question.codes.values()
+            _decide(host, x, state, code, state.guard)
+    elif message is not None and message.op == UNVERIFIED:
+        _verify(host, x, message.a)
+    else:
+        _PLAN.complete(host, x, index, message, payload)
+
+
+def _verify(host: Host, x: Exchange, guard: int) -> None:
+    before: Coordinated = x.state
+    state = x.state = Verified(before.count, before.asked, before.answers, guard)
+    if x.version < ADDING_SINCE and not host.verifies:
+        _decide(host, x, state, errors.NONE, TRUSTED_GUARD)
+        return
+    ((partition, body),) = state.asked
+    request = messages.decode_request(_KEY, x.version, body)
+    state.question = Question(
+        Producer(request.transactional_id, request.producer_id, request.producer_epoch),
+        [(OFFSETS_TOPIC, partition)],
+        adds=x.version >= ADDING_SINCE,
+        abortable=x.version >= ABORTABLE_SINCE,
+        patient=x.version >= ADDING_SINCE,
+    )
+    state.question.ask(host, x, _QUESTION)
+
+
+def _decide(host: Host, x: Exchange, state: Verified, code: int, guard: int) -> None:
+    """Now the home knows enough."""
+    if code == errors.NETWORK_EXCEPTION:  # nobody looks for a coordinator anew because of that
+        code = errors.COORDINATOR_LOAD_IN_PROGRESS
+    ((partition, body),) = state.asked
+    route = host.route(OFFSETS_TOPIC.encode(), partition, by_id=False)
+    if route is None:
+        _PLAN.complete(host, x, _HOME, None, b"")
+    else:
+        host.coordinate_within(x, _HOME, route, body, code, guard)
+
+
+HANDLER: Final = Handler(_KEY, "TxnOffsetCommit", 0, 5, _PLAN.begin, complete)
