@@ -28,7 +28,7 @@ _MESSAGES = {
     errors.INVALID_REQUIRED_ACKS: "acks must be -1 (all), 0 or 1",
     errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not this producer's transaction to write in",
     errors.INVALID_PRODUCER_ID_MAPPING: "the transactional id is not this producer's",
-    errors.INVALID_TXN_STATE: "the partition does not belong to the producer's open transaction",
+    errors.INVALID_TXN_STATE: "Partition was not added to the transaction",
     errors.NOT_ENOUGH_REPLICAS: "the transaction could not be verified just now; retry",
     errors.INVALID_TOPIC_EXCEPTION: "an internal topic is written by the appliance alone",
     errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log",

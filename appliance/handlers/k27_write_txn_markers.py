@@ -37,7 +37,8 @@ def begin(host: Host, x: Exchange) -> None:
         for topic in marker.topics:
             rows = [_ask(host, x, marker, topic.name, n, wrong) for n in topic.partition_indexes]
             topics.append((topic.name, rows))
-        x.state.markers.append((marker.producer_id, topics))
+        if topics:
+            x.state.markers.append((marker.producer_id, topics))
     if not x.pending:
         _finish(host, x)
 

@@ -27,6 +27,7 @@ SETTINGS = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",  # Kafka's is 10,000
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from appliance.authorization.needs import WRITE_TOPIC
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.base.ids import OFFSETS_TOPIC
+from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.ending import Partition
 from appliance.coordinators.runtime.kind import partition_of
@@ -133,8 +133,11 @@ def _codes(turn: Turn, call: Call, one: Asked) -> dict[Partition, int]:
 
 
 def _wrong(turn: Turn, call: Call, partition: Partition) -> int:
-    if call.version < OF_BROKERS and (code := call.rights.refusal(WRITE_TOPIC, partition[0])):
-        return code  # brokers have asked that themselves
+    if call.version < OF_BROKERS:  # brokers have asked that themselves
+        if partition[0] in INTERNAL_TOPICS:
+            return errors.TOPIC_AUTHORIZATION_FAILED
+        if code := call.rights.refusal(WRITE_TOPIC, partition[0]):
+            return code
     there = turn.state.image.partition(*partition) is not None
     return errors.NONE if there else errors.UNKNOWN_TOPIC_OR_PARTITION
 

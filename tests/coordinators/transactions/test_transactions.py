@@ -140,6 +140,12 @@ def test_who_may_add_partitions(world):
     assert world.add((9, 9), 0) == [CONCURRENT], "an id may be about to change"
 
 
+def test_clients_may_not_add_what_coordinators_write(world):
+    producer = world.init()
+    assert world.add(producer, 0, topic="__consumer_offsets") == [errors.TOPIC_AUTHORIZATION_FAILED]
+    assert world.add(producer, 0, topic="__consumer_offsets", version=5) == [0]
+
+
 def test_a_broker_may_ask_whether_a_partition_belongs_to_it(world):
     producer = world.init()
     assert world.add(producer, 0, version=4, verify=True) == [errors.TRANSACTION_ABORTABLE]

@@ -127,13 +127,6 @@ def produce_to_several(s):
 
 
 @script("Produce", versions=(3, 13))
-def produce_in_a_transaction(s):
-    topic = both(s, s.topic())
-    s.ask("unknown transaction", acks=-1, timeout=10_000, transactional_id=s.name("transaction"),
-          topic_data=data(s, topic, batch(b"v", attributes=0x10, producer=(7, 0, 0))))  # fmt: skip
-
-
-@script("Produce", versions=(3, 13))
 def produce_without_replicas(s):
     topic = both(s, s.topic(min_insync_replicas="2"))
     ask = asker(s, topic)
