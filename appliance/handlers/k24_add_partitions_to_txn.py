@@ -28,4 +28,4 @@ def begin(host: Host, x: Exchange) -> None:
         _COORDINATE.begin(host, x)
 
 
-HANDLER: Final = Handler(24, "AddPartitionsToTxn", 0, 5, begin, _COORDINATE.complete)
+HANDLER: Final[Handler] = Handler(24, "AddPartitionsToTxn", 0, 5, begin, _COORDINATE.complete)

@@ -51,4 +51,4 @@ def answered(asked: Asked, message: Message) -> Values:
     }
 
 
-HANDLER: Final = Handler(61, "DescribeProducers", 0, 0, begin, complete)
+HANDLER: Final[Handler] = Handler(61, "DescribeProducers", 0, 0, begin, complete)
