@@ -32,7 +32,7 @@ def begin(host: Host, x: Exchange) -> None:
     for marker in request.markers:
         wrong = refused
         if not wrong and (marker.producer_id < 0 or marker.producer_epoch < 0):
-            wrong = errors.INVALID_REQUEST
+            wrong = errors.UNKNOWN_SERVER_ERROR  # nobody's marker: what Apache Kafka says
         topics = []
         for topic in marker.topics:
             rows = [_ask(host, x, marker, topic.name, n, wrong) for n in topic.partition_indexes]

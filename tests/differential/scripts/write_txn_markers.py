@@ -1,5 +1,6 @@
 """WriteTxnMarkers, DescribeProducers: what `kafka-transactions` asks of a partition's leader."""
 
+from tests.differential.records import batch
 from tests.differential.registry import script
 from tests.differential.transactions import add, end, moved, state, write, writer, written
 
@@ -72,3 +73,58 @@ def describe_producers(s):
     s.produce(topic, written(moved(one, 700_000), b"x", attributes=0), partition=1)
     look(s, "an idempotent one", topic, 1)
     assert state(s, one[0])["transaction_state"] == "CompleteCommit"
+
+
+NEW = 70_000
+
+
+def marker(topics, number=NEW, epoch=0, commit=True, of=0, version=0):
+    """of: epoch of the coordinator."""
+    return {
+        "producer_id": number,
+        "producer_epoch": epoch,
+        "transaction_result": commit,
+        "topics": [{"name": one, "partition_indexes": found} for one, found in topics.items()],
+        "coordinator_epoch": of,
+        "transaction_version": version,
+    }
+
+
+@script(MARK)
+def markers_of_any_producer(s):
+    topic = s.topic(partitions=3)
+    s.produce(topic, batch(b"a"))
+
+    def ask(step, *, topics=None, **fields):
+        s.ask(step, markers=[marker(topics or {topic: [0]}, **fields)])
+
+    s.ask("nothing", markers=[])
+    ask("nobody's", topics={topic: [0, 2]})
+    ask("the same again")
+    ask("aborted instead", commit=False)
+    ask("newer", epoch=5, of=3)
+    ask("an older epoch", epoch=4, of=3)
+    ask("an older coordinator", epoch=6, of=2)
+    ask("older in both", epoch=4, of=2)
+    ask("elsewhere", topics={topic: [1]}, epoch=1, of=0)
+    ask("no partition", topics={topic: [0, 99]}, epoch=7, of=3)
+    ask("no topic", topics={s.name("unknown"): [0], topic: [0]}, epoch=7, of=3)
+    ask("no producer", number=-1, topics={topic: [2]})
+    ask("no epoch", number=NEW + 9, epoch=-1, topics={topic: [2]})
+    s.ask("several producers", markers=[
+        marker({topic: [0, 1]}, number=NEW + 1), marker({topic: [1]}, number=NEW + 2),
+    ])  # fmt: skip
+
+
+@script(MARK, versions=(2, 2))
+def markers_of_rising_epochs(s):
+    topic = s.topic()
+
+    def ask(step, **fields):
+        s.ask(step, markers=[marker({topic: [0]}, version=2, **fields)])
+
+    ask("first", epoch=1)
+    ask("the same again", epoch=1)
+    ask("older", epoch=0)
+    ask("next", epoch=2)
+    ask("an older coordinator", epoch=3, of=-1)
