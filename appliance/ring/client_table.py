@@ -257,6 +257,8 @@ class ClientTable:
 
 
 def _columns(words: memoryview, which: tuple[int, ...]) -> list[list[int]]:
+    uses: list[int] = []
+    found: list[list[int]] = [[] for _ in which]
     for _ in range(_TRIES):
         end = _at(words[_COUNT])
         uses = words[_HEADER + USE : end : _ROW].tolist()
