@@ -6,7 +6,7 @@ of this room, which adds to the Outcome of the turn under way.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from appliance.authorization.rights import Rights
 
@@ -38,6 +38,16 @@ class Call:
         return f"/{self.rights.caller.address}"
 
 
+class Note(NamedTuple):
+    """Something that an operator may look for. about: whose it is, a group's id. is_loss: somebody
+    lost something by it; else it is the usual course."""
+
+    event: str
+    about: str
+    is_loss: bool
+    fields: Mapping[str, object]
+
+
 class Outcome:
     """What the shell has to do after a turn.
 
@@ -45,10 +55,12 @@ class Outcome:
     in this order. They are already applied: do not replay them again.
     responses: (token, plain values for `wire.build.response` of the asking call's key and version),
     to send once everything appended to the partition so far, these records included, is committed.
+    notes: what the turn did, for the log.
     """
 
-    __slots__ = ("records", "responses")
+    __slots__ = ("notes", "records", "responses")
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
         self.responses: list[tuple[int, Mapping[str, Any]]] = []
+        self.notes: list[Note] = []

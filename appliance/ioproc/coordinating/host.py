@@ -32,7 +32,7 @@ from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
 from appliance.ring.ring import RingWriter
 from appliance.shell.answers import Answers
-from appliance.shell.log import ERROR, INFO
+from appliance.shell.log import ERROR, INFO, NOTICE
 from appliance.shell.log import Log as EventLog
 from appliance.wire import error_codes
 from appliance.wire.plain import encode
@@ -136,6 +136,10 @@ class CoordinatorHost:
         led.now_ms = now_ms
         led.records += outcome.records
         led.responses += outcome.responses
+        for note in outcome.notes:
+            say = self._events.event_of if note.is_loss else self._events.note_of
+            level = NOTICE if note.is_loss else INFO
+            say(level, note.event, note.about, **{self._kind.TOPIC.unit: note.about}, **note.fields)
         if led.records or led.responses:
             self._touched[led] = None
             self.decided = True
@@ -193,7 +197,9 @@ class CoordinatorHost:
             body = encode(key, version, values)
         except Exception:
             cause = traceback.format_exc(limit=-4)
-            self._events.event_seldom(ERROR, "bug", answer=f"{key} v{version}", cause=cause)
+            self._events.event_seldom(
+                ERROR, "bug", answer=f"{key} v{version}", client=asked.call.client_id, cause=cause
+            )
             self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
         else:
             for code in error_codes.told(key, version, values):
