@@ -31,6 +31,7 @@ _COMMANDS: Final[Table] = {
     "txn": ("txn", "Open transactions: what they hold back; abort them."),
     "quota": ("quota", "Say how much clients may use; see who is throttled."),
     "client": ("client", "See who is connected, how fast, and who has to wait."),
+    "event": ("event", "See what happens in it: its own events, as they come."),
     "config": ("config", "Settings of broker, cluster, topics and groups."),
     "produce": ("produce", "Write records: lines of stdin, or files."),
     "consume": ("consume", "Read records: by offset, by time, from the end."),

@@ -46,6 +46,7 @@ class Seats:
             "counters": self.memory.counters,
             "clients": self.memory.clients,
             "lags": self.memory.lags,
+            "events": self.memory.events,
             "arenas": self.memory.arenas,
             "doorbell": self.bells[peer],
             "doorbells": {other: bell for other, bell in self.bells.items() if other != peer},

@@ -10,7 +10,7 @@ is on the disk.
 
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
@@ -27,7 +27,7 @@ from appliance.control.keeping import Keeper
 from appliance.control.leadership import NotController
 from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
-from appliance.control.requests import Requests
+from appliance.control.requests import USUAL, Requests
 from appliance.control.room import Room
 from appliance.control.snapshots import Unwritten
 from appliance.control.startup import Started, first_time, start
@@ -343,13 +343,15 @@ class Control:
         if isinstance(change, TopicAdded):
             back = change.topic_id in self._trash.view.topics
             event = "topic-undeleted" if back else "topic-created"
-            self._log.event_seldom(NOTICE, event, topic=change.name)
+            self._log.event_kept(NOTICE, event, topic=change.name)
         elif isinstance(change, TopicRemoved):
-            self._log.event_seldom(NOTICE, "topic-deleted", topic=change.name)
+            self._log.event_kept(NOTICE, "topic-deleted", topic=change.name)
 
-    def _report(self, event: str, cause: str) -> None:
-        level = ERROR if event == "bug" else WARNING
-        self._log.event_seldom(level, event, cause=cause)
+    def _report(self, event: str, fields: Mapping[str, object]) -> None:
+        if event in USUAL:
+            self._log.note(NOTICE, event, **fields)
+        else:
+            self._log.event_seldom(ERROR if event == "bug" else WARNING, event, **fields)
 
     def _context(self) -> AdminContext:
         situation = Situation(
@@ -411,7 +413,7 @@ class Control:
 
 def run(seat: Seat) -> int:
     """Control until the appliance drains; 0 is an orderly end."""
-    log = Log(str(seat.me))
+    log = seat.log()
     links = Links(seat, log)
     loop = Loop(seat, links)
     folders = [path for one in seat.log_dirs for path in (one, os.path.abspath(one))]

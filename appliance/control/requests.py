@@ -6,8 +6,9 @@ should this node lose its leadership first.
 """
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from appliance.authorization import needs
@@ -23,24 +24,31 @@ from appliance.controller.registration import Incarnation, registration_records
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.handlers.admin import AdminContext, Answer, Api
 from appliance.handlers.admin_apis import APIS
+from appliance.metadata.image_state import TOPIC
 from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
 from appliance.wire import error_codes
+from appliance.wire import kraft_records as kraft
 from appliance.wire.build import response
 from appliance.wire.messages import decode_request, encode_response
 
 Append = Callable[[list[Record]], None]
-Report = Callable[[str, str], None]
+Report = Callable[[str, Mapping[str, object]], None]
+CHANGED: Final = "metadata-changed"
+AUTO_CREATED: Final = "topic-auto-created"
+USUAL: Final = (CHANGED, AUTO_CREATED)
+"""Events that say who did what; the others tell of something wrong."""
+_NAMED: Final = 20
 """(event, cause), for the log."""
 
 _NO_LEADER: Final = "This is not the controller: nobody is known to be just now. Try again."
 
 
 class Requests:
-    """append: stages and replays records. report: logs what should not happen. blocked_ms: for how
-    long a name must not be created just because a consumer goes on asking for it. full: what to say
-    when append raised DiskFull: then nothing of the records is there. counts: of the errors that
-    are answered."""
+    """append: stages and replays records. report: logs an event with its fields. blocked_ms: for
+    how long a name must not be created just because a consumer goes on asking for it. full: what to
+    say when append raised DiskFull: then nothing of the records is there. counts: of the errors
+    that are answered."""
 
     __slots__ = ("_append", "_blocked_ms", "_counts", "_full", "_report")
 
@@ -66,13 +74,14 @@ class Requests:
         key, version = message.b >> 16, message.b & 0xFFFF
         api = APIS.get(key)
         if api is None or not api.lowest <= version <= api.highest:
-            self._report("not-served", f"API key {key} version {version}")
+            self._report("not-served", {"cause": f"API key {key} version {version}"})
             return _final(errors.UNSUPPORTED_VERSION)
         body = bytes(arena[message.a : message.a + message.e])
         try:
             request = decode_request(key, version, body)
         except MalformedRequest as cause:
-            self._report("malformed-request", f"{api.name}: {cause}")
+            told = {"request": api.name, **_who(context), "cause": cause}
+            self._report("malformed-request", told)
             return _final(errors.INVALID_REQUEST)
         try:
             answer = _decide(api, request, version, context)
@@ -80,7 +89,8 @@ class Requests:
                 answer.values["throttle_time"] = context.situation.permit.pause_ms
             encoded = encode_response(response(key, version, answer.values))
         except Exception:  # nothing was changed yet: one request must not end the process
-            self._report("bug", f"{api.name} v{version}: {traceback.format_exc()}")
+            why = f"{api.name} v{version}: {traceback.format_exc()}"
+            self._report("bug", {**_who(context), "cause": why})
             return _final(errors.UNKNOWN_SERVER_ERROR)
         refuse = partial(self._refuse, api, version, answer.values)
         if not leads and (answer.records or not api.any_node):
@@ -90,6 +100,8 @@ class Requests:
                 self._append(answer.records)
             except DiskFull:
                 return Decision(*refuse(FULL), refuse)
+            topics = _named(answer.records)
+            self._report(CHANGED, {"request": api.name, "topics": topics, **_who(context)})
         self._count(key, version, answer.values)
         return Decision(errors.NONE, encoded, refuse)
 
@@ -100,7 +112,7 @@ class Requests:
         if why == LOST:
             told = refused(values, _NO_LEADER, api.not_controller, whole=True)
         else:
-            self._report("disk-full", f"{api.name} refused: {self._full()}")
+            self._report("disk-full", {"cause": f"{api.name} refused: {self._full()}"})
             told = refused(values, self._full(), whole=why == UNDONE)
         self._count(api.key, version, told)
         return errors.NONE, encode_response(response(api.key, version, told))
@@ -141,7 +153,8 @@ class Requests:
         elif code := context.rights.refusal(needs.CREATE_TOPIC, name):
             return code
         elif left_over and (blocked_ms := self._blocked_ms(name)):
-            self._report("topic-not-created", _why_not(name, context.rights.caller, blocked_ms))
+            cause = _why_not(name, context.rights.caller, blocked_ms)
+            self._report("topic-not-created", {"topic": name, **_who(context), "cause": cause})
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         else:
             topic = NewTopic(name)
@@ -156,7 +169,9 @@ class Requests:
                 self._append(records)
             except DiskFull:
                 return errors.LEADER_NOT_AVAILABLE
-            if declared is not None:
+            if declared is None:
+                self._report(AUTO_CREATED, {"topic": name, **_who(context)})
+            else:
                 self._say_fewer(topic, declared, context)
         if result.code == errors.THROTTLING_QUOTA_EXCEEDED:
             return errors.UNKNOWN_TOPIC_OR_PARTITION  # a client that asks again will find it
@@ -166,11 +181,11 @@ class Requests:
         """An internal topic never asks for more replicas than there can be."""
         wanted = context.situation.config.int(declared.replication_factor)
         if topic.replication_factor < wanted:
-            self._report(
-                "fewer-replicas",
+            cause = (
                 f"{topic.name} has a replication factor of {topic.replication_factor}, not"
-                f" {declared.replication_factor}={wanted}: there are no more brokers",
+                f" {declared.replication_factor}={wanted}: there are no more brokers"
             )
+            self._report("fewer-replicas", {"topic": topic.name, "cause": cause})
 
 
 def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answer:
@@ -182,6 +197,23 @@ def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answ
     assert api.refused is not None, f"{api.name} needs something and cannot refuse it"
     told = {"error_code": code, "error_message": TEXTS[code]}
     return Answer([], {"throttle_time": 0, **api.refused(request, told)})
+
+
+def _who(context: AdminContext) -> dict[str, object]:
+    """Who asks, as an event names them."""
+    caller = context.rights.caller
+    return {"client": caller.client_id, "user": caller.principal.name, "peer": caller.address}
+
+
+def _named(records: Sequence[Record]) -> str:
+    """The topics whose making or whose settings these records are."""
+    names: dict[str, None] = {}
+    for one in records:
+        if isinstance(one, kraft.TopicRecord):
+            names[one.name] = None
+        elif isinstance(one, kraft.ConfigRecord) and one.resource_type == TOPIC:
+            names[one.resource_name] = None
+    return ",".join(islice(names, _NAMED))
 
 
 def _final(code: int) -> Decision:

@@ -43,9 +43,8 @@ class ClientWatch:
     def look(self, now_ms: int) -> dict[Client, Use]:
         """Those that did anything. now_ms: monotonic."""
         table = self._table
-        uses, paused = table.columns(columns.USE), table.columns(columns.PAUSED_UNTIL)
-        counts = [list(each) for each in zip(*map(table.columns, _COUNTED), strict=True)]
-        regions = [_Region(*one) for one in zip(uses, counts, strict=True)]
+        looked = table.columns(columns.USE, columns.PAUSED_UNTIL, *_COUNTED)
+        regions = [_Region(uses, counts) for uses, _, *counts in looked]
         found: dict[Client, Use] = {}
         for netproc, (old, new) in enumerate(zip(self._regions, regions, strict=False)):
             for row, spent in _spent(old, new):
@@ -54,11 +53,11 @@ class ClientWatch:
                 found[who] = Use(*(past + more for past, more in both))
         self._regions = regions
         self.left_out = table.left_out
-        self.connections = sum(use & 1 for part in uses for use in part) + self.left_out
+        self.connections = self.left_out + sum(use & 1 for uses, *_ in looked for use in uses)
         self.throttled = sum(
             until > now_ms and use & 1
-            for untils, part in zip(paused, uses, strict=True)
-            for until, use in zip(untils, part, strict=True)
+            for uses, untils, *_ in looked
+            for use, until in zip(uses, untils, strict=True)
         )
         return found
 

@@ -246,7 +246,7 @@ class IoProcess:
 def run(seat: Seat) -> int:
     """Serve until the appliance drains; 0 when everything is on the disk, 1 when something is
     not."""
-    events = Log(str(seat.me))
+    events = seat.log()
     links = Links(seat, events)
     loop = Loop(seat, links)
     process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events)

@@ -5,7 +5,8 @@ Linux tells of a failed write-back once, to whoever had the file open, and then 
 clean: they can be read, the next sync succeeds without them, and when the kernel wants their memory
 the old bytes are back. Writing into such a page is not enough either: ext4 believes to know where
 its block is, writes there, and leaves the block marked as never written. So a page that differs
-from the medium is dropped, then written, synced, and read from the medium again. Invariant: when
+from the medium is dropped, then written, synced, and read from the medium again. A page is dropped
+only with the whole folio that it belongs to: pieces begin and end where folios do. Invariant: when
 `renew` returned, the bytes that were checked are on the disk. Called by recovery.
 """
 
@@ -19,8 +20,10 @@ from appliance.base.errors import StorageFailed
 from appliance.logstore.scan import Scan
 from appliance.logstore.segment import Segment
 
-CHUNK: Final = 1 << 20
-assert CHUNK % PAGE == 0
+FOLIO: Final = 2 << 20
+"""The largest folio of Linux on x86-64; each lies at a multiple of its size."""
+CHUNK: Final = FOLIO
+assert CHUNK % FOLIO == 0 and FOLIO % PAGE == 0
 
 
 def renew(disk: Disk, segment: Segment, position: int, offset: int, *, gaps: bool) -> None:
@@ -43,7 +46,7 @@ def restore(disk: Disk, path: str, position: int = 0) -> None:
     StorageFailed."""
     file = disk.open(path, write=True)
     try:
-        written = _write_missing(file, position // PAGE * PAGE)
+        written = _write_missing(file, position // FOLIO * FOLIO)
         if written:
             file.sync()
         for at, length, crc in written:
@@ -55,6 +58,7 @@ def restore(disk: Disk, path: str, position: int = 0) -> None:
 
 def _write_missing(file: File, at: int) -> list[tuple[int, int, int]]:
     """Position, length and CRC32C of the pieces that had to be written."""
+    assert at % FOLIO == 0, "part of a folio cannot be dropped"
     written, end = [], file.size()
     while at < end:
         data = file.pread(min(CHUNK, end - at), at)

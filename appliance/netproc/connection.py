@@ -52,6 +52,7 @@ MOST_IN_FLIGHT: Final = 128
 _QUIET_NS: Final = 1_000_000_000
 _MS_NS: Final = 1_000_000
 _USUAL: Final = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT)
+_NAME: Final = 100  # characters of a client's own in a line of the log
 _HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
 
 
@@ -304,7 +305,9 @@ class Connection:
 
     def complain(self, event: str, why: str) -> None:
         """One line about this peer, at most one a second for each event and address."""
-        self._floor.log.event_from(NOTICE, event, self.address, why=why)
+        name = self.client_id
+        who = {} if name is None else {"client": name.decode(errors="replace")[:_NAME]}
+        self._floor.log.event_from(NOTICE, event, self.address, **who, why=why)
 
     def close(self) -> None:
         """Hang up; what is pending is dropped when its completions come."""

@@ -7,7 +7,6 @@ from appliance.netproc.server import Server
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
 from appliance.shell.links import Links
-from appliance.shell.log import Log
 from appliance.shell.loop import STOP, Loop
 from appliance.shell.seat import Seat
 
@@ -42,7 +41,7 @@ def _let_go(links: Links) -> None:
 
 def run(seat: Seat) -> int:
     """Serve until the appliance drains; 0 is an orderly end."""
-    log = Log(str(seat.me))
+    log = seat.log()
     links = Links(seat, log)
     loop = Loop(seat, links)
     loop.run(_Waiting(seat))

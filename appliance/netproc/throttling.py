@@ -145,6 +145,7 @@ class Throttling:
             quota=kind,
             limit=f"{limit:.12g}",
             client=caller.client_id[:100],
+            peer=caller.address,
             request=x.handler.name,
             throttle_ms=pause_ms,
         )

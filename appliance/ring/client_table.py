@@ -217,12 +217,10 @@ class ClientTable:
         """Connections that have no row, because there are too many."""
         return sum(words[_LEFT_OUT] for words, _ in self._regions)
 
-    def columns(self, column: int) -> list[list[int]]:
-        """One column of every row that was ever given, for each netproc."""
-        return [
-            words[_HEADER + column : _at(words[_COUNT]) : _ROW].tolist()
-            for words, _ in self._regions
-        ]
+    def columns(self, *which: int) -> list[list[list[int]]]:
+        """Of each netproc these columns of every row that was ever given, all of the same rows and
+        of the same connections in them."""
+        return [_columns(words, which) for words, _ in self._regions]
 
     def connected(self) -> Iterator[Connected]:
         """Every connection that is open."""
@@ -256,6 +254,19 @@ class ClientTable:
         last_api = told[LAST_API] - 1
         counts = [*told[USE:LAST_API], last_api, *told[PAUSED_UNTIL : TOLD + 1]]
         return Connected._make((netproc, row, *counts, *names))
+
+
+def _columns(words: memoryview, which: tuple[int, ...]) -> list[list[int]]:
+    uses: list[int] = []
+    found: list[list[int]] = [[] for _ in which]
+    for _ in range(_TRIES):
+        end = _at(words[_COUNT])
+        uses = words[_HEADER + USE : end : _ROW].tolist()
+        found = [words[_HEADER + column : end : _ROW].tolist() for column in which]
+        if words[_HEADER + USE : end : _ROW].tolist() == uses:
+            break
+    assert all(len(column) == len(uses) for column in found), "columns of the same rows"
+    return found
 
 
 def _at(row: int) -> int:

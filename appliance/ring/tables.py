@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters
+from appliance.ring.event_ring import EventTable
 from appliance.ring.lag_table import LagTable
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import ProcessTable
@@ -21,7 +22,7 @@ SEGMENT: Final = "penstock-tables-"
 """How the name of the shared memory begins that holds the tables."""
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Raise it with every change of a table's columns: an older reader refuses then. A test holds it
 against what they were (`tests/ring/test_tables.py`)."""
 _HEAD: Final = 8  # words: magic, format, pid, start, and the shape
@@ -56,6 +57,7 @@ class Tables:
         "_head",
         "clients",
         "counters",
+        "events",
         "lags",
         "partitions",
         "processes",
@@ -79,6 +81,7 @@ class Tables:
         self.counters = Counters(cut[3], ioprocs=ioprocs, netprocs=netprocs)
         self.clients = ClientTable(cut[4], netprocs)
         self.lags = LagTable(cut[5], ioprocs)
+        self.events = EventTable(cut[6], ioprocs=ioprocs, netprocs=netprocs)
 
     @staticmethod
     def bytes_needed(shape: Shape) -> int:
@@ -102,6 +105,7 @@ def _sizes(shape: Shape) -> list[int]:
         Counters.bytes_needed(ioprocs, netprocs),
         ClientTable.bytes_needed(netprocs),
         LagTable.bytes_needed(ioprocs),
+        EventTable.bytes_needed(ioprocs, netprocs),
     )
     return [-(-size // PAGE) * PAGE for size in sizes]
 

@@ -13,10 +13,12 @@ from typing import Any
 from appliance.authorization.rights import AllowAll, Authorizer
 from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters, ErrorCounts
+from appliance.ring.event_ring import EventTable
 from appliance.ring.lag_table import LagTable
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import Peer, ProcessTable
 from appliance.ring.quota_table import QuotaTable
+from appliance.shell.log import Log
 
 
 @dataclass(slots=True, frozen=True)
@@ -51,6 +53,8 @@ class Seat:
     """Who is connected: each netproc writes its own region."""
     lags: LagTable
     """How far groups are behind: each ioproc writes its own region."""
+    events: EventTable
+    """What each process says of itself: `log` writes there."""
     arenas: Sequence[memoryview]
     """One per netproc, in the order of their indexes."""
     doorbell: int
@@ -78,6 +82,11 @@ class Seat:
     def errors(self) -> ErrorCounts:
         """Where this process counts the errors that it tells."""
         return self.counters.errors[self.processes.peers.index(self.me)]
+
+    def log(self) -> Log:
+        """The log of this process: made once, by whoever runs it."""
+        name = str(self.me)
+        return Log(name, ring=self.events.writer(name))
 
     @property
     def me(self) -> Peer:

@@ -18,6 +18,7 @@ from typing import Final
 from appliance.base.clock import OsClock
 from appliance.base.errors import StorageFailed
 from appliance.config.broker import BrokerConfig
+from appliance.ring.event_ring import SUPERVISOR
 from appliance.ring.process_table import (
     CONTROL,
     IOPROC,
@@ -62,7 +63,7 @@ def run(
     """
     began = time.monotonic_ns()
     entries = entries or _entries()
-    log = log or Log("supervisor")
+    log = log or Log(SUPERVISOR)
     if layout is None:
         assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
         layout = Layout.of(config)
@@ -83,6 +84,7 @@ def run(
         listeners = Listeners(layout)
         try:
             memory = SharedMemory(layout, log)
+            log.keep(memory.events.writer(SUPERVISOR))
             folders = Folders(folder, tuple(others), tuple(other_dirs))
             supervisor = Supervisor(config, folders, layout, listeners, memory, entries, log)
             return supervisor.run(began, on_ready)
@@ -261,6 +263,7 @@ class Supervisor:
             counters=memory.counters,
             clients=memory.clients,
             lags=memory.lags,
+            events=memory.events,
         )
 
     def _settle(self, seat: Seat) -> None:

@@ -46,6 +46,7 @@ class SharedMemory:
         self.processes, self.partitions = tables.processes, tables.partitions
         self.quotas, self.counters = tables.quotas, tables.counters
         self.clients, self.lags = tables.clients, tables.lags
+        self.events = tables.events
         self._last_words = {peer: next(cut) for peer in self.peers}
         self._rings = {pair: next(cut) for pair in self._pairs()}
         self.arenas = tuple(_segment(arena_bytes) for _ in range(layout.netprocs))

@@ -18,6 +18,7 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import parse_endpoint
 from appliance.config.load import load
+from appliance.shell.log import INFO, Log
 from console import BEGAN_S
 from console.called import typed
 from console.model.failure import FAILED, Failure, usage
@@ -84,11 +85,12 @@ def serve(
     _preload()
     from appliance.supervisor import CannotStart, run
 
+    log = Log("supervisor")
     said: list[str] = []
 
     def ready(addresses: Sequence[str], _: float) -> None:
         took = round((time.monotonic() - BEGAN_S) * 1000)
-        _narrate(said, took, addresses)
+        _narrate(log, said, took, addresses)
         if ready_fd is not None:
             with suppress(OSError):  # who waited for it may have gone
                 os.write(ready_fd, f"{addresses[0]}\n".encode())
@@ -101,6 +103,7 @@ def serve(
             other_dirs=others,
             on_ready=ready,
             prepare=lambda: said.extend(_open([folder, *others], broker.int("node.id"))),
+            log=log,
         )
     except ConfigError as problem:
         raise usage(str(problem)) from None
@@ -263,18 +266,15 @@ def _unusable(folder: str, problem: OSError) -> Failure:
     )
 
 
-def _narrate(said: list[str], took_ms: int, addresses: Sequence[str]) -> None:
+def _narrate(log: Log, said: list[str], took_ms: int, addresses: Sequence[str]) -> None:
     """Say where it is; what to try only to somebody who sits there. In the journal as an event."""
-    from appliance.shell.log import INFO, Log
-
     data, cluster_id = said
     address = addresses[0]
     where = ", ".join(addresses)
-    log = Log("supervisor")
+    (log.event if log.is_journal else log.note)(
+        INFO, "ready", took_ms=took_ms, listens_on=where, data=data, cluster_id=cluster_id
+    )
     if log.is_journal:
-        log.event(
-            INFO, "ready", took_ms=took_ms, listens_on=where, data=data, cluster_id=cluster_id
-        )
         return
     b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
     lines = [

@@ -2,6 +2,7 @@
 where they come from.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -54,6 +55,14 @@ def age(seconds: float | None) -> str:
         return f"{whole // _HOUR} h" + (f" {minutes} min" if minutes else "")
     hours = whole % _DAY // _HOUR
     return f"{whole // _DAY} d" + (f" {hours} h" if hours else "")
+
+
+def moment(at_ms: int) -> str:
+    """A time of the wall clock, in this zone: 2026-11-22 14:03:22."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_ms / 1000))
+    except (OverflowError, ValueError, OSError):
+        return NOT_KNOWN
 
 
 def took(seconds: float) -> str:

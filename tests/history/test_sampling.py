@@ -217,6 +217,46 @@ def test_a_connection_that_says_another_name_counts_for_that_from_then_on():
     assert step.clients == {Client("ANONYMOUS", "second", "public"): Use(2, 0, 1, 0)}
 
 
+class Meddled:
+    """A region's words, in which something happens between two looks at columns."""
+
+    def __init__(self, words, *happenings):
+        self._words, self._happenings = words, list(happenings)
+
+    def __getitem__(self, what):
+        if isinstance(what, slice) and self._happenings:
+            self._happenings.pop(0)()
+        return self._words[what]
+
+
+def test_connections_that_come_and_go_while_they_are_looked_at():
+    world = World()
+    table = world.tables.clients
+    rows = table.rows[0]
+    gone = rows.claim("8.8.8.8", "L", 0)
+    rows.name(gone, "ANONYMOUS", "long")
+    rows.count(gone, 100, 1, 1, 5000, 0, 0, 0)
+    world.look()
+
+    def one_more():
+        rows.claim("8.8.8.8", "L", 0)
+
+    def another():
+        while rows.claim("8.8.8.8", "L", 0) < ROWS - 1:
+            pass
+        rows.release(gone)
+        row = rows.claim("8.8.8.8", "L", 0)
+        rows.name(row, "ANONYMOUS", "short")
+        rows.count(row, 2, 1, 1, 7, 0, 0, 0)
+        assert row == gone
+
+    words, memory = table._regions[0]
+    table._regions[0] = Meddled(words, one_more, one_more, another, one_more), memory
+    (step,) = world.look()
+    assert step.clients == {Client("ANONYMOUS", "short", "public"): Use(7, 0, 2, 0)}
+    assert step.whole.connections == ROWS + 1, "one of them found no row"
+
+
 def test_kinds_of_addresses():
     kinds = [kind_of(one) for one in ("::1", "fe80::1%eth0", "192.168.3.4", "1.1.1.1", "")]
     assert kinds == ["local", "private", "private", "public", "private"]

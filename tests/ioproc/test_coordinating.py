@@ -26,7 +26,7 @@ from appliance.metadata.image import MetadataImage
 from appliance.ring.counters import Counters
 from appliance.ring.messages import COORDINATE, GUARD, TRUSTED_GUARD, UNVERIFIED, Message
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
-from appliance.shell.log import INFO
+from appliance.shell.log import INFO, NOTICE
 from appliance.wire import kraft_records as kraft
 from appliance.wire import markers
 from appliance.wire.batch import NewRecord, build_batch, iter_records, read_header
@@ -64,6 +64,11 @@ class NoEvents:
             self.said.append((priority, event, str(fields.get("cause"))))
 
     event_seldom = event
+
+    def event_of(self, priority, event, about, **fields):
+        self.noted = [*getattr(self, "noted", []), (priority, event, about, fields)]
+
+    note_of = event_of
 
 
 class Groups(World):
@@ -515,6 +520,13 @@ def test_a_session_that_ends_is_written_down(tmp_path):
     assert NOW_MS < world.groups.due_ms <= NOW_MS + 10_000
     world.turn(NOW_MS + 20_000)
     assert world.log.end_offset > end
+    lost, empty = world.events.noted[-2:]
+    assert (lost[:3], empty[:3]) == (
+        (NOTICE, "member-lost", "g"), (INFO, "group-rebalanced", "g")
+    )  # fmt: skip
+    assert lost[3]["group"] == "g" and lost[3]["cause"] == "no heartbeat for 10000 ms"
+    assert {"client", "peer", "member"} < set(lost[3])
+    assert (empty[3]["members"], empty[3]["group"]) == (0, "g")
 
 
 def test_offsets_of_a_deleted_topic_are_forgotten(tmp_path):

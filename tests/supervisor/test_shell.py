@@ -2,9 +2,11 @@
 
 import os
 import select
+import threading
 
 import pytest
 
+from appliance.ring.event_ring import EventTable
 from appliance.ring.messages import ANSWERED, APPEND, APPENDED, FORWARD
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from appliance.shell.links import Links
@@ -256,3 +258,34 @@ def test_one_peer_gets_one_line_a_second(tmp_path, monkeypatch):
         "made topic=b lines_left_out=49",
     ]
     assert len(log._seen) <= 1024
+
+
+def test_what_a_log_says_can_be_read_from_its_ring_from_any_thread(tmp_path):
+    memory = memoryview(bytearray(EventTable.bytes_needed(1, 1)))
+    table = EventTable(memory, ioprocs=1, netprocs=1)
+    reader = table.reader("supervisor")
+    fd, log = log_file(tmp_path, "supervisor")
+    for n in range(100):
+        log.event(4, "early", n=n)
+    log.keep(table.writer("supervisor"))
+    log.event(5, "late", client="a\x1b[31m", partition=None)
+    log.note(6, "unsaid", took_ms=3)
+    found, missed = reader.look()
+    assert [one.event for one in found] == ["early"] * 64 + ["late", "unsaid"], "a start has few"
+    assert found[-2].fields == (("client", "a\x1b[31m"), ("partition", "None"))
+    assert "unsaid" not in (tmp_path / "log").read_text()
+    assert missed == 0
+
+    def say():
+        for _ in range(500):
+            log.event(6, "said", fill="x" * 40)
+
+    threads = [threading.Thread(target=say) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    os.close(fd)
+    found, missed = reader.look()
+    assert len(found) + missed == 2000
+    assert all(one == (one.number, one.at_ms, 6, "said", (("fill", "x" * 40),)) for one in found)

@@ -4,6 +4,9 @@ Invariant: in PreparingRebalance a join deadline is set, in CompletingRebalance 
 that no phase can last for ever. Callers: the classic APIs and the group's own wake-up.
 """
 
+from itertools import islice
+from typing import Final
+
 from appliance.base import errors
 from appliance.coordinators.groups.classic_answers import (
     join_refused,
@@ -21,6 +24,9 @@ from appliance.coordinators.groups.classic_state import (
 from appliance.coordinators.groups.members import Member
 from appliance.coordinators.groups.state import Turn
 from appliance.coordinators.runtime.call import NEVER
+
+_NAMED: Final = 20
+"""Topics that a line of the log names at most."""
 
 
 def rebalance(turn: Turn, group: ClassicState) -> None:
@@ -89,6 +95,7 @@ def complete_join(turn: Turn, group: ClassicState) -> None:
     group.join_deadline_ms = NEVER
     for member in list(group.members.values()):
         if member.member_id not in group.awaiting_join and member.instance_id is None:
+            _note_loss(turn, group, member, "it did not join again in time")
             group.remove(member.member_id)
     if not group.members:
         _become_empty(turn, group)
@@ -104,6 +111,7 @@ def _become_empty(turn: Turn, group: ClassicState) -> None:
     group.protocol = None
     group.leader = None
     group.write(turn, {})
+    note_rebalanced(turn, group)
     assert group.state == EMPTY
 
 
@@ -125,7 +133,20 @@ def _begin_generation(turn: Turn, group: ClassicState) -> None:
     turn.wake(group, group.sync_deadline_ms)
 
 
+def note_rebalanced(turn: Turn, group: ClassicState) -> None:
+    """A generation has its members, or there is nobody left."""
+    topics = ",".join(islice(group.subscribed or (), _NAMED))
+    told = {"generation": group.generation, "members": len(group.members), "topics": topics}
+    turn.note("group-rebalanced", group.group_id, told, is_loss=False)
+
+
 # Losing members -----------------------------------------------------------------------------------
+
+
+def _note_loss(turn: Turn, group: ClassicState, member: Member, cause: str) -> None:
+    who = {"client": member.client_id, "peer": member.client_host.lstrip("/")}
+    told = {"member": member.member_id, **who, "cause": cause}
+    turn.note("member-lost", group.group_id, told, is_loss=True)
 
 
 def drop_member(turn: Turn, group: ClassicState, member: Member) -> None:
@@ -167,6 +188,8 @@ def _end_session(turn: Turn, group: ClassicState, member: Member) -> None:
     if waits and not member.is_new:
         member.deadline_ms = NEVER  # it cannot send heartbeats now; its answer begins a session
         return
+    silent = f"no heartbeat for {member.session_timeout_ms} ms"
+    _note_loss(turn, group, member, "it never used its id" if member.is_new else silent)
     drop_member(turn, group, member)
     if group.state in (STABLE, COMPLETING):
         prepare(turn, group)
@@ -191,6 +214,7 @@ def _end_syncs(turn: Turn, group: ClassicState) -> None:
     for member_id in missing:
         member = group.members.get(member_id)
         if member is not None:
+            _note_loss(turn, group, member, "no SyncGroup in time")
             drop_member(turn, group, member)
     if missing and group.state in (STABLE, COMPLETING):
         prepare(turn, group)

@@ -14,6 +14,7 @@ from appliance.coordinators.groups.classic_rebalance import (
     after_loss,
     complete_if_all_joined,
     drop_member,
+    note_rebalanced,
 )
 from appliance.coordinators.groups.classic_state import COMPLETING, PREPARING
 from appliance.coordinators.groups.state import Turn
@@ -86,6 +87,7 @@ def _check_sync(group: ClassicGroup, request: Any) -> None:
 def _share_out(turn: Turn, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
     """The leader's word is recorded; with that the group is Stable."""
     group.write(turn, assignments)
+    note_rebalanced(turn, group)
     waiting, group.awaiting_sync = group.awaiting_sync, {}
     for member_id, call in waiting.items():
         member = group.members[member_id]

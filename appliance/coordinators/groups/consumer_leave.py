@@ -27,5 +27,13 @@ def expire(turn: Turn, group: ConsumerState) -> None:
     """Put out those who were not heard of, did not give up in time what they must, or did not send
     the JoinGroup or SyncGroup that they were asked for."""
     late = [one for one, due in group.deadlines.items() if due.first() <= turn.now_ms]
+    for one in late:
+        due, member = group.deadlines[one], group.members[one]
+        cause = (
+            "no heartbeat in time" if due.session <= turn.now_ms else "it is late in a rebalance"
+        )
+        who = {"client": member.client_id, "peer": member.client_host.lstrip("/")}
+        told = {"member": one, **who, "cause": cause}
+        turn.note("member-lost", group.group_id, told, is_loss=True)
     if late:
         fence(turn, group, late)

@@ -6,6 +6,7 @@ target belongs to the epoch it was computed for. Callers: the heartbeat of eithe
 """
 
 from hashlib import blake2b
+from itertools import islice
 from struct import Struct
 
 from appliance.authorization.needs import DESCRIBE_TOPIC
@@ -38,6 +39,8 @@ from appliance.coordinators.runtime.call import NEVER
 from appliance.metadata.image import MetadataImage
 
 _TOPIC = Struct(">16sI").pack
+_NAMED = 20
+"""Topics that a line of the log names at most."""
 
 
 def refresh(turn: Turn, group: ConsumerState, *, bump: bool) -> None:
@@ -111,6 +114,9 @@ def assign(turn: Turn, group: ConsumerState) -> None:
             turn.write(key, target_value(targets[member_id]))
     value = TargetMetadataValue(assignment_epoch=group.epoch, assignment_timestamp=turn.now_ms)
     turn.write(TargetMetadataKey(group=group.group_id), value)
+    topics = ",".join(islice(group.topics(), _NAMED))
+    told = {"generation": group.epoch, "members": len(group.members), "topics": topics}
+    turn.note("group-rebalanced", group.group_id, told, is_loss=False)
 
 
 def preferred_assignor(group: ConsumerState, assignors: tuple[str, ...]) -> str:

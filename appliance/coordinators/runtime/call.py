@@ -6,7 +6,7 @@ of this room, which adds to the Outcome of the turn under way.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from appliance.authorization.rights import Rights
 
@@ -45,6 +45,16 @@ class Call:
         return f"/{self.rights.caller.address}"
 
 
+class Note(NamedTuple):
+    """Something that an operator may look for. about: whose it is, a group's id. is_loss: somebody
+    lost something by it; else it is the usual course."""
+
+    event: str
+    about: str
+    is_loss: bool
+    fields: Mapping[str, object]
+
+
 class Outcome:
     """What the shell has to do after a turn.
 
@@ -55,12 +65,14 @@ class Outcome:
     producer: of the transaction that all records belong to, None when they belong to none. They go
     to the log before anything else is decided, so that its marker comes behind them.
     unverified: nothing was decided: the request is to come again when its `Call.standing` is known.
+    notes: what the turn did, for the log.
     """
 
-    __slots__ = ("producer", "records", "responses", "unverified")
+    __slots__ = ("notes", "producer", "records", "responses", "unverified")
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
         self.responses: list[tuple[int, Mapping[str, Any]]] = []
         self.producer: Producer | None = None
         self.unverified = False
+        self.notes: list[Note] = []

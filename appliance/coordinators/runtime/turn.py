@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
 from appliance.base.compiled import mypyc_attr
-from appliance.coordinators.runtime.call import NEVER, Call, Outcome, Producer
+from appliance.coordinators.runtime.call import NEVER, Call, Note, Outcome, Producer
 from appliance.coordinators.runtime.records import encode_key, encode_value
 
 S = TypeVar("S")
@@ -83,6 +83,7 @@ class Turn(Outcome, Generic[S]):
         self.responses = []
         self.producer = None
         self.unverified = False
+        self.notes = []
         self.state = state
         self.now_ms = now_ms
         self._apply = apply
@@ -118,6 +119,10 @@ class Turn(Outcome, Generic[S]):
     def answer(self, call: Call, values: Mapping[str, Any]) -> None:
         """Answer a request, now or one that was parked."""
         self.responses.append((call.token, values))
+
+    def note(self, event: str, about: str, fields: Mapping[str, object], *, is_loss: bool) -> None:
+        """Say in the log what was done; a Note."""
+        self.notes.append(Note(event, about, is_loss, fields))
 
     def wake(self, who: Timed, deadline_ms: int) -> None:
         """See to it that its `wake_up` is called by then."""

@@ -37,7 +37,7 @@ from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import NO_GUARD, TRUSTED_GUARD, UNVERIFIED, Message
 from appliance.ring.ring import RingWriter
 from appliance.shell.answers import Answers
-from appliance.shell.log import ERROR, INFO
+from appliance.shell.log import ERROR, INFO, NOTICE
 from appliance.shell.log import Log as EventLog
 from appliance.wire import error_codes
 from appliance.wire.plain import encode
@@ -170,6 +170,10 @@ class CoordinatorHost:
             led.producer = outcome.producer
         led.records += outcome.records
         led.responses += outcome.responses
+        for note in outcome.notes:
+            say = self._events.event_of if note.is_loss else self._events.note_of
+            level = NOTICE if note.is_loss else INFO
+            say(level, note.event, note.about, **{self._kind.TOPIC.unit: note.about}, **note.fields)
         if led.shard.ENDS:
             led.endings += led.shard.take_endings()
         if outcome.producer is not None:
@@ -255,7 +259,9 @@ class CoordinatorHost:
             body = encode(key, version, values)
         except Exception:
             cause = traceback.format_exc(limit=-4)
-            self._events.event_seldom(ERROR, "bug", answer=f"{key} v{version}", cause=cause)
+            self._events.event_seldom(
+                ERROR, "bug", answer=f"{key} v{version}", client=asked.call.client_id, cause=cause
+            )
             self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
         else:
             for code in error_codes.told(key, version, values):

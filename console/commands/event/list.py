@@ -1,0 +1,109 @@
+"""`penstock event list`."""
+
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import click
+
+from console.commands.up import DEFAULT_DATA
+from console.flags.output import formatted
+from console.model.events import KEPT, LEVELS, Event, Feed, level_of, wanted
+from console.model.failure import OK, usage
+from console.show.figures import moment
+from console.show.output import Row, emit, plain, say
+
+_EVERY_S: Final = 0.3
+_LINES: Final = ("table", "wide")
+
+
+@click.command("list")
+@click.argument("words", nargs=-1, metavar="[WORD]...")
+@click.option(
+    "--data", metavar="DIR", default=DEFAULT_DATA,
+    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
+)  # fmt: skip
+@click.option("-f", "--follow", is_flag=True, help="Go on as more happens, until Ctrl-C.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(1, KEPT), default=100, show_default=True,
+    help="How many of the last.",
+)  # fmt: skip
+@click.option(
+    "--level", default=LEVELS[-1], metavar="LEVEL",
+    help=f"This or worse: {', '.join(LEVELS)}.  [default: {LEVELS[-1]}]",
+)  # fmt: skip
+@click.option("--topic", default="", metavar="NAME", help="About a topic; * stands for anything.")
+@click.option("--group", default="", metavar="NAME", help="About a consumer group, likewise.")
+@click.option("--client", default="", metavar="NAME", help="About a client id, address or user.")
+@formatted
+def command(
+    words: tuple[str, ...],
+    data: str,
+    follow: bool,
+    lines: int,
+    level: str,
+    topic: str,
+    group: str,
+    client: str,
+    output: str,
+) -> int:
+    """List what the processes of an appliance of this host said of themselves, by time, without
+    asking it; with these words in it, with !WORD without.
+
+    Each process keeps its last 700 or so in memory, also when it is replaced after a crash; stderr
+    or the journal has all of them. Only the user that runs the appliance may look, and root.
+
+    \b
+    penstock event list -f
+    penstock event list --level warning
+    penstock event list --topic 'orders*' -o json
+    penstock event list --client 10.0.0.7 '!no-progress'
+    """
+    if follow and output not in (*_LINES, "jsonl"):
+        raise usage("what is followed is printed as lines or with -o jsonl")
+    typed = wanted(shlex.join(words), level_of(level))
+    keeps = replace(
+        typed,
+        topic=topic or typed.topic,
+        group=group or typed.group,
+        client=client or typed.client,
+    ).keeps
+    feed = Feed(data)
+    found = [one for one in feed.look() if keeps(one)]
+    _print(found[-lines:], output)
+    if not found and output in _LINES:
+        say("nothing of that kind has happened lately")
+    missed = 0
+    while follow:
+        sys.stdout.flush()
+        time.sleep(_EVERY_S)
+        was_over = feed.seen.is_over
+        _print([one for one in feed.look() if keeps(one)], output)
+        if feed.seen.missed > missed:
+            say(f"{feed.seen.missed - missed} events came too fast to be read")
+            missed = feed.seen.missed
+        if feed.seen.is_over and not was_over:
+            say("the appliance has ended; when another one takes its place, that is followed")
+    return OK
+
+
+def _print(events: Sequence[Event], output: str) -> None:
+    if output in _LINES:
+        for one in events:
+            at = moment(one.at_ms)
+            print(f"{at} {one.level:7} {one.process} {plain(one.event)} {plain(one.told)}".rstrip())
+    elif events or output != "jsonl":
+        emit([_row(one) for one in events], output, name="event")
+
+
+def _row(one: Event) -> Row:
+    return {
+        "at_ms": one.at_ms,
+        "level": one.level,
+        "process": one.process,
+        "event": one.event,
+        "fields": dict(one.fields),
+    }

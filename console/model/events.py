@@ -1,0 +1,213 @@
+"""What an appliance of this host says of itself: the events of all its processes by time, read from
+its memory without asking it (`appliance/ring/event_ring.py`), and what somebody wants to see of
+them.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from appliance.observer.door import NotThere, Observer
+from appliance.ring.event_ring import EventReader, Noted
+from console.model.failure import UNREACHABLE, Failure, usage
+
+LEVELS: Final = ("error", "warning", "notice", "info")
+"""The worst first, as syslog counts them from 3 on."""
+_FIRST: Final = 3
+KEPT: Final = 5000
+_OF_TOPIC: Final = ("topic", "topics", "partition")
+_OF_CLIENT: Final = ("client", "peer", "user", "member")
+GRAMMAR: Final = "level:warning topic:orders group:* client:10.0.0.7 word !word"
+
+
+@dataclass(slots=True, frozen=True)
+class Event:
+    """key: another one for each. at_ms: wall clock. level: one of LEVELS. fields: in their order;
+    they come from whoever caused it, and may be anything."""
+
+    key: str
+    at_ms: int
+    level: str
+    process: str
+    event: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """That it is about."""
+        return tuple(_topics(self.fields))
+
+    @property
+    def group(self) -> str:
+        """That it is about, "" for none."""
+        return self.fields.get("group", "")
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Client ids, addresses and users that it is about."""
+        return tuple(self.fields[key] for key in _OF_CLIENT if key in self.fields)
+
+    @property
+    def told(self) -> str:
+        """Its fields, as a line of the log has them."""
+        return " ".join(f"{key}={_quoted(value)}" for key, value in self.fields.items())
+
+
+@dataclass(slots=True, frozen=True)
+class Wanted:
+    """Which events somebody wants to see: all of it must hold. level: that or worse. topic, group,
+    client: a name in which `*` stands for anything; "" for whatever. words: that are in it, or with
+    `!` before them are not."""
+
+    level: str = LEVELS[-1]
+    topic: str = ""
+    group: str = ""
+    client: str = ""
+    words: tuple[str, ...] = ()
+
+    def keeps(self, one: Event) -> bool:
+        """Whether it is wanted."""
+        if LEVELS.index(one.level) > LEVELS.index(self.level):
+            return False
+        named = ((self.topic, one.topics), (self.group, (one.group,)), (self.client, one.clients))
+        if not all(_is_named(pattern, names) for pattern, names in named if pattern):
+            return False
+        if not self.words:
+            return True
+        text = f"{one.level} {one.process} {one.event} {one.told}".lower()
+        return all(
+            (word[1:] not in text) if word[0] == "!" else word in text for word in self.words
+        )
+
+
+@dataclass(slots=True, frozen=True)
+class EventsSeen:
+    """events: the last ones, the oldest first. missed: how many were overwritten before they were
+    read. is_over: the appliance has ended, these were its last."""
+
+    events: tuple[Event, ...] = ()
+    missed: int = 0
+    is_over: bool = False
+
+
+def level_of(text: str) -> str:
+    """The level whose name begins so. Raises Failure."""
+    for one in LEVELS:
+        if text and one.startswith(text.lower()):
+            return one
+    raise usage(f"there is no level {text!r}: {', '.join(LEVELS)}")
+
+
+def wanted(text: str, level: str = LEVELS[-1]) -> Wanted:
+    """What is typed as a filter: `GRAMMAR`. Of a name a part is enough. level: when none is typed.
+    Raises Failure."""
+    try:
+        typed = shlex.split(text)
+    except ValueError:  # a quote that is still open
+        typed = text.split()
+    named, words = {"level": level}, []
+    for one in typed:
+        key, colon, value = one.partition(":")
+        if colon and key == "level":
+            named[key] = level_of(value) if value else level
+        elif colon and key in ("topic", "group", "client"):
+            named[key] = f"*{value}*" if value else ""
+        elif one.strip("!"):
+            words.append(one.lower())
+    return Wanted(**named, words=tuple(words))
+
+
+class Feed:
+    """The events of the appliance in a data folder, looked at again and again; also of the one that
+    takes its place. most: how many are kept."""
+
+    def __init__(self, data_dir: str, most: int = KEPT) -> None:
+        """Raises Failure: there is no appliance."""
+        self.data_dir = data_dir
+        self._most = most
+        self._events: list[Event] = []
+        self._seen = EventsSeen()
+        self._open()
+
+    def look(self) -> list[Event]:
+        """Those that have come since the last look, by their time."""
+        is_over = not self._observer.alive  # first: what it says with its last breath is read
+        new, missed = self._new()
+        if is_over and self._is_open_again():
+            more, missed_too = self._new()
+            new, missed, is_over = new + more, missed + missed_too, False
+        new.sort(key=_time)
+        if new:
+            late = bool(self._events) and _time(new[0]) < _time(self._events[-1])
+            self._events += new
+            if late:
+                self._events.sort(key=_time)
+            del self._events[: -self._most]
+        if new or missed or is_over != self._seen.is_over:
+            self._seen = EventsSeen(tuple(self._events), self._seen.missed + missed, is_over)
+        return new
+
+    @property
+    def seen(self) -> EventsSeen:
+        """As of the last look."""
+        return self._seen
+
+    def _open(self) -> None:
+        try:
+            observer = Observer(self.data_dir)
+        except NotThere as why:
+            raise Failure(
+                str(why), "--data names the folder of a running appliance",
+                where=self.data_dir, code=UNREACHABLE, name="NOT_RUNNING",
+            ) from None  # fmt: skip
+        table = observer.tables.events
+        self._observer = observer
+        self._readers: dict[str, EventReader] = {one: table.reader(one) for one in table.names}
+
+    def _is_open_again(self) -> bool:
+        try:
+            self._open()
+        except (Failure, OSError):
+            return False
+        return True
+
+    def _new(self) -> tuple[list[Event], int]:
+        found, missed = [], 0
+        for process, reader in self._readers.items():
+            noted, more = reader.look()
+            missed += more
+            found += [_event(self._observer.head.started_ms, process, one) for one in noted]
+        return found, missed
+
+
+def _event(started_ms: int, process: str, one: Noted) -> Event:
+    level = LEVELS[min(max(one.priority - _FIRST, 0), len(LEVELS) - 1)]
+    key = f"{started_ms} {process} {one.number}"
+    return Event(key, one.at_ms, level, process, one.event, dict(one.fields))
+
+
+def _time(one: Event) -> int:
+    return one.at_ms
+
+
+def _topics(fields: Mapping[str, str]) -> Iterator[str]:
+    for key in _OF_TOPIC:
+        if key in fields:
+            value = fields[key]
+            if key == "partition":
+                yield value.rpartition("-")[0] or value
+            else:
+                yield from value.split(",")
+
+
+def _is_named(pattern: str, names: tuple[str, ...]) -> bool:
+    """Whether one of the names is so, whatever the case."""
+    like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.IGNORECASE | re.DOTALL)
+    return any(one and like.fullmatch(one) for one in names)
+
+
+def _quoted(value: str) -> str:
+    bare = value and not any(char in ' "=' or not char.isprintable() for char in value)
+    return value if bare else '"' + value.replace('"', "'") + '"'
