@@ -1,9 +1,16 @@
-"""The `penstock` command as a person types it: a process of its own."""
+"""The `penstock` command as a person types it: a process of its own, or within this one where many
+are typed one after the other."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import pytest
 
 PENSTOCK = [sys.executable, "-m", "console"]
 
@@ -20,6 +27,27 @@ def typing(bootstrap):
         )  # fmt: skip
         assert done.returncode == code, (words, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def within(bootstrap):
+    """The same function, which starts no process and has nothing on stdin."""
+    from console.root import run as penstock
+
+    def run(*words, code=0):
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            patch.object(sys, "argv", ["penstock", *words]),
+            patch.dict(os.environ, PENSTOCK_BOOTSTRAP=bootstrap),
+            redirect_stdout(out),
+            redirect_stderr(err),
+            pytest.raises(SystemExit) as end,
+        ):
+            penstock()
+        done = SimpleNamespace(stdout=out.getvalue(), stderr=err.getvalue())
+        assert end.value.code == code, (words, done.stdout, done.stderr)
         return done
 
     return run

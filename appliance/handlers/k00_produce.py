@@ -27,9 +27,8 @@ _MESSAGES = {
     errors.UNKNOWN_TOPIC_OR_PARTITION: "this server does not host this topic-partition",
     errors.INVALID_REQUIRED_ACKS: "acks must be -1 (all), 0 or 1",
     errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not this producer's transaction to write in",
-    errors.INVALID_PRODUCER_ID_MAPPING: "the transactional id is not this producer's",
-    errors.INVALID_TXN_STATE: "Partition was not added to the transaction",
-    errors.NOT_ENOUGH_REPLICAS: "the transaction could not be verified just now; retry",
+    errors.INVALID_PRODUCER_ID_MAPPING: "Transactional records contained more than one producer ID",
+    errors.INVALID_TXN_STATE: "the producer's transaction is open here; commit or abort it first",
     errors.INVALID_TOPIC_EXCEPTION: "an internal topic is written by the appliance alone",
     errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log",
 }
@@ -115,8 +114,8 @@ def _refused(
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     request, answers, step = x.state
     if index >= OWN:
-        for at, code in step.hear(host, x, index, message, payload).items():
-            answers[at] = _failed(code, request, request.batches[at])
+        for at, (code, text) in step.hear(host, x, index, message, payload).items():
+            answers[at] = PartitionAnswer(code, -1, -1, -1, text)
     elif message is None:
         answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, request.batches[index])
     elif message.flags == 1:

@@ -5,12 +5,17 @@ id, and where their open transactions began. Flexible.
 from typing import Final
 
 from appliance.authorization.needs import READ_TOPIC
+from appliance.authorization.operations import TEXTS
+from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.gather import Asked, Gathering, Values
 from appliance.ring.messages import DESCRIBE_PRODUCERS, PRODUCERS, Message
 from appliance.wire import producers
 
+_TEXTS: Final = TEXTS | {
+    errors.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition."
+}
 _FIELDS: Final = (
     "producer_id",
     "producer_epoch",
@@ -41,7 +46,12 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 
 def failed(asked: Asked, code: int) -> Values:
-    return {"partition_index": asked.partition, "error_code": code, "active_producers": ()}
+    return {
+        "partition_index": asked.partition,
+        "error_code": code,
+        "error_message": _TEXTS.get(code),
+        "active_producers": (),
+    }
 
 
 def answered(asked: Asked, message: Message) -> Values:

@@ -14,6 +14,8 @@ before any that came after it.
 
 from typing import Final
 
+from kio.schema.errors import ErrorCode
+
 from appliance.authorization.needs import WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host, Line, Route
@@ -117,8 +119,8 @@ class Step:
 
     def hear(
         self, host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
-    ) -> dict[int, int]:
-        """A completion that is no batch's; index of batch → error code of those that the
+    ) -> dict[int, tuple[int, str | None]]:
+        """A completion that is no batch's; index of batch → error code and text of those that the
         transaction may not write, now that it is known."""
         question, line = self._question, host.line(x)
         assert question is not None and line.asking is x
@@ -133,7 +135,7 @@ class Step:
             route = self.routes[at]
             code = question.codes[route.topic, route.partition]
             if code:
-                refused[at] = errors.NOT_ENOUGH_REPLICAS if code in RETRIED else code
+                refused[at] = _told(code)
                 del self.wants[at]
         self._append(host, x)
         line.asking = None
@@ -186,6 +188,17 @@ class Step:
         if x.pending.keys() == {_HELD}:
             del x.pending[_HELD]
             self._ask(host, x, line)
+
+
+def _told(code: int) -> tuple[int, str | None]:
+    """What the client is told of what the coordinator said, with Kafka's words."""
+    if code in RETRIED:
+        why = "Unable to verify the partition has been added to the transaction."
+        text = f"{why} Underlying error: {ErrorCode(code).name.upper()}"
+        return errors.NOT_ENOUGH_REPLICAS, text
+    if code == errors.INVALID_TXN_STATE:
+        return code, "Partition was not added to the transaction"
+    return code, None
 
 
 def _leave(host: Host, line: Line, x: Exchange) -> None:

@@ -2,9 +2,15 @@
 
 import pytest
 
+from console.model import transaction_changes
 from console.model.attention import BAD, WARN, attention
+from console.model.link import Link
 from console.model.open_transactions import HANGING, Held, Open, is_late, is_overdue
 from console.screens.places import TXNS, NoPlace, Place, jump
+from penstock.local import Appliance
+from tests.console import txn_story
+from tests.console.seat import LARGE, sit
+from tests.console_process import within
 
 
 def opened(age_s, *, records=12, timeout_ms=60_000, state="ongoing", name="copier"):
@@ -65,3 +71,38 @@ def test_they_are_found_by_their_short_and_their_long_name(typed):
     assert jump(typed) == Place(TXNS)
     with pytest.raises(NoPlace):
         jump(f"{typed} copier")
+
+
+@pytest.fixture(scope="module")
+def unverified(tmp_path_factory):
+    """An appliance in which a transaction can be made that hangs."""
+    with Appliance(tmp_path_factory.mktemp("txns") / "data", txn_story.SETTINGS) as running:
+        yield running.bootstrap
+
+
+def test_ours_are_seen_and_aborted(unverified):
+    txn_story.is_seen_and_aborted(unverified, within(unverified))
+
+
+def test_what_hangs_is_found_and_aborted(unverified):
+    txn_story.what_hangs_is_found_and_aborted(unverified, within(unverified))
+
+
+def test_a_plan_does_not_hit_the_next_transaction(unverified):
+    txn_story.a_plan_does_not_hit_the_next_transaction(unverified)
+
+
+def test_the_overview_tells_of_what_hangs_until_it_is_aborted(unverified):
+    link = Link(unverified, {}, 10.0)
+    at = txn_story.hang(link, "txn.stuck", 1, producer_id=4713)
+
+    async def act(seat):
+        await seat.sees("! a transaction of producer 4713, which nobody ends", "of txn.stuck-1")
+        transaction_changes.abort_hanging("txn.stuck", 1, at).plan(link).apply(link)
+        await seat.sees("Nothing needs attention")
+
+    sit(unverified, act, size=LARGE)
+
+
+def test_they_are_aborted_on_the_screen(unverified):
+    txn_story.is_aborted_on_the_screen(unverified, sit)

@@ -64,7 +64,9 @@ def is_seen_and_aborted(bootstrap, run):
     keeper.begin("txn.moves", 2)
     keeper.end()
     mover.begin("txn.moves", 0, 1)
-    run("produce", "txn.moves", "-p", "0", stdin="behind\n")
+    behind = Producer({"bootstrap.servers": bootstrap})
+    behind.produce("txn.moves", b"behind", partition=0)
+    assert behind.flush(LIMIT_S) == 0
     (one,) = rows(run("txn", "list", "--open", "-r", "txn[.]", "-o", "json"))
     assert (one["name"], one["state"]) == ("txn.mover", "ongoing")
     wide = run("txn", "list", "txn.mover", "-o", "wide").stdout.splitlines()
@@ -136,8 +138,9 @@ def is_aborted_on_the_screen(bootstrap, sit):
 
     async def act(seat):
         await seat.press(tab(TXNS))
-        await seat.sees("txn.seen", "ongoing", "txn.moves", "HELD BACK")
+        await seat.sees("txn.seen", "ongoing", "HELD BACK")
         await seat.press("/", *"txn.seen", "enter")
+        await seat.sees("txn.moves")
         await seat.press("D")
         await seat.plan()
         await seat.sees("cannot be brought back", "is fenced", "FIRST RECORD")

@@ -36,6 +36,7 @@ from appliance.coordinators.transactions.transaction import (
     Transaction,
     exhausted,
 )
+from appliance.coordinators.transactions.waiting import resume
 
 _RISING_SINCE = 5
 
@@ -196,6 +197,7 @@ def marked(turn: Turn, ending: Ending, partitions: tuple[Partition, ...]) -> Non
 
 def _complete(turn: Turn, known: Known) -> None:
     move(turn, known.transactional_id, known.transaction.completed(turn.now_ms))
+    resume(turn, known.transactional_id)
 
 
 def forget_topic(turn: Turn, name: str) -> None:

@@ -21,10 +21,19 @@ from appliance.coordinators.transactions.records import RECORDS
 from appliance.coordinators.transactions.settings import Settings
 from appliance.coordinators.transactions.state import TransactionsState, Turn
 from appliance.coordinators.transactions.states import PREPARED
+from appliance.coordinators.transactions.waiting import patient
 from appliance.metadata.image import MetadataImage
 
 _ADD_PARTITIONS: Final = 24
 _ADD_OFFSETS: Final = 25
+
+
+def _one_id(call: Call, request: Any) -> str | None:
+    """The one transactional id that a request is about, if it is about one."""
+    if call.api_key == _ADD_PARTITIONS and call.version < partitions.OF_BROKERS:
+        name: str = request.v3_and_below_transactional_id
+        return name
+    return getattr(request, "transactional_id", None)
 
 
 class TransactionShard(Shard[TransactionsState]):
@@ -33,8 +42,8 @@ class TransactionShard(Shard[TransactionsState]):
 
     HANDLERS: ClassVar[Handlers] = {
         22: producer.init,
-        24: partitions.add_partitions,
-        25: partitions.add_offsets,
+        24: patient(_one_id, partitions.add_partitions, partitions.partitions_refused),
+        25: patient(_one_id, partitions.add_offsets, partitions.offsets_refused),
         26: ending.end,
         65: listing.describe,
         66: listing.list_all,
@@ -65,7 +74,7 @@ class TransactionShard(Shard[TransactionsState]):
         self.state.image = image
 
     def wrong(self, call: Call, request: Any) -> int:
-        name = self._id(call, request)
+        name = _one_id(call, request)
         if name is None:
             return errors.NONE
         if code := call.rights.refusal(WRITE_TRANSACTION, name):
@@ -90,11 +99,15 @@ class TransactionShard(Shard[TransactionsState]):
                 turn.wake(known, self.state.deadline_ms(known.transaction))
 
     def parked(self) -> Iterator[tuple[Call, Callable[[Call, int], Values]]]:
-        return iter(())  # who must wait is told to ask again
+        turn = self._turn(0)
+        for waiting in self.state.waiting.values():
+            for one in waiting.values():
+                yield one.call, lambda _, code, one=one: one.refused(turn, code)  # type: ignore[misc]
 
     def forget(self) -> None:
         self.state.known.clear()
         self.state.endings.clear()
+        self.state.waiting.clear()
 
     def forget_topic(self, turn: Turn, name: str, topic_id: bytes) -> None:
         ending.forget_topic(turn, name)
@@ -113,10 +126,3 @@ class TransactionShard(Shard[TransactionsState]):
         turn = self._turn(now_ms)
         ending.marked(turn, one, where)
         return turn
-
-    def _id(self, call: Call, request: Any) -> str | None:
-        """The one transactional id that a request is about, if it is about one."""
-        if call.api_key == _ADD_PARTITIONS and call.version < partitions.OF_BROKERS:
-            name: str = request.v3_and_below_transactional_id
-            return name
-        return getattr(request, "transactional_id", None)

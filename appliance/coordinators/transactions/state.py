@@ -25,6 +25,7 @@ from appliance.coordinators.transactions.transaction import (
     UNLIMITED_MS,
     Transaction,
 )
+from appliance.coordinators.transactions.waiting import Waiting
 from appliance.metadata.image import MetadataImage
 
 
@@ -62,7 +63,7 @@ class Known(runtime.Timed):
 class TransactionsState:
     """partition: of `__transaction_state`. epoch: leader epoch in which this coordinator serves;
     it goes into its markers. known: by transactional id. endings: decided, and not taken yet.
-    ended: how many there were.
+    ended: how many there were. waiting: by transactional id and token, for its markers.
 
     image: the metadata that this process follows. take_id: a producer id that nobody had, None when
     one must be asked for first. due: what to do when an id's deadline has come.
@@ -86,6 +87,7 @@ class TransactionsState:
         self.known: dict[str, Known] = {}
         self.endings: list[Ending] = []
         self.ended = 0
+        self.waiting: dict[str, dict[int, Waiting]] = {}
 
     @property
     def version(self) -> int:

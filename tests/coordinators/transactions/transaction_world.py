@@ -10,6 +10,7 @@ from appliance.coordinators.transactions.settings import Settings
 from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.coordinators.transactions.state import move
 from appliance.coordinators.transactions.states import NAMES, PREPARED
+from appliance.coordinators.transactions.waiting import PATIENCE_MS
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import build
@@ -76,6 +77,8 @@ class World:
         self.epoch = 0
         self.rights = rights()
         self.endings = []
+        self.calls: dict[int, Call] = {}
+        self.answers: dict[int, object] = {}
         self.shard = self.new_shard()
         self.carry_out(self.shard.activate(self.now))
 
@@ -85,19 +88,27 @@ class World:
         )
 
     def ask(self, key: int, version: int, **fields):
-        """The answer, decoded."""
+        """The answer, decoded; of who waits that after its patience."""
+        token = self.send(key, version, **fields)
+        if token not in self.answers:
+            self.tick(PATIENCE_MS)
+        return self.answers.pop(token)
+
+    def send(self, key: int, version: int, **fields) -> int:
+        """The token of a request; its answer comes into `answers`."""
         message = build(request_type(key, version), fields)
         request = decode_request(key, version, encode_request(message))
         call = Call(key, version, next(self.tokens), self.rights)
-        outcome = self.shard.handle(call, request, self.now)
-        ((to, values),) = outcome.responses
-        assert to == call.token
-        self.carry_out(outcome)
-        return decode_response(key, version, encode(key, version, values))
+        self.calls[call.token] = call
+        self.carry_out(self.shard.handle(call, request, self.now))
+        return call.token
 
     def carry_out(self, outcome) -> None:
         """What the shell does after a turn."""
         self.log += outcome.records
+        for token, values in outcome.responses:
+            key, version = self.calls[token].api_key, self.calls.pop(token).version
+            self.answers[token] = decode_response(key, version, encode(key, version, values))
         self.endings += self.shard.take_endings()
         self.check()
 
@@ -117,7 +128,7 @@ class World:
             del self.log[kept:]
         self.epoch += 1
         self.endings = []
-        assert self.shard.resign().responses == []
+        self.carry_out(self.shard.resign())
         self.shard = self.replayed()
         self.carry_out(self.shard.activate(self.now))
 
