@@ -354,7 +354,8 @@ NODE = find.Node(1, "here", 9092)
     [
         (0, True, errors.NONE),
         (0, False, errors.COORDINATOR_NOT_AVAILABLE),
-        (1, True, errors.COORDINATOR_NOT_AVAILABLE),
+        (1, True, errors.NONE),
+        (1, False, errors.COORDINATOR_NOT_AVAILABLE),
         (2, True, errors.INVALID_REQUEST),
         (9, True, errors.INVALID_REQUEST),
     ],
@@ -362,13 +363,14 @@ NODE = find.Node(1, "here", 9092)
 def test_the_coordinator_is_here(version: int, kind: int, there: bool, code: int) -> None:
     if version == 0 and kind:
         return
-    image = image_of(**({"__consumer_offsets": 1} if there else {}))
+    topic = {0: "__consumer_offsets", 1: "__transaction_state"}.get(kind)
+    image = image_of(**({topic: 1} if there and topic else {}))
     message = request(10, version, key="g", key_type=kind, coordinator_keys=("g", "h"))
     values, create = find.find(version, message, image, NODE, rights())
     answer = response(10, version, values)
     assert encode_response(answer)
     assert codes(answer) == {code}
-    assert create == (None if kind or there else "__consumer_offsets")
+    assert create == (None if there else topic)
     rows = answer.coordinators if version >= 4 else [answer]
     assert len(rows) == (2 if version >= 4 else 1)
     assert {row.port for row in rows} == {9092 if code == 0 else -1}
