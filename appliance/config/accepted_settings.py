@@ -23,7 +23,6 @@ _NOTHING_MOVES: Final = "one folder, no replicas: nothing is moved"
 _ONE: Final = "this appliance is a cluster of one"
 _EXACT: Final = "what is due is done at once"
 _NO_TWO_PHASES: Final = "two-phase commit (KIP-939) is not served"
-_TOLD_AT_ONCE: Final = "a producer is told at once to try again"
 _KAFKAS: Final = "it concerns the inside of Apache Kafka"
 
 _TIERED = (
@@ -101,8 +100,8 @@ _TRANSACTIONS = (
     Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, "How often expired transactional ids are looked for, in ms.", low=1, inert=_EXACT),
     Setting("transaction.partition.verification.enable", BOOLEAN, True, "Whether a write is checked to belong to a transaction.", mode=CLUSTER_WIDE),
     Setting("transaction.two.phase.commit.enable", BOOLEAN, False, "Whether transactions may wait for another coordinator.", inert=_NO_TWO_PHASES),
-    Setting("add.partitions.to.txn.retry.backoff.ms", INT, 20, "First wait before a partition is added to a transaction again, in ms.", low=1, inert=_TOLD_AT_ONCE),
-    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, "Longest wait before a partition is added to a transaction again, in ms.", low=0, inert=_TOLD_AT_ONCE),
+    Setting("add.partitions.to.txn.retry.backoff.ms", INT, 20, "Longest wait before a partition is added to a transaction again, in ms.", low=1),
+    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, "How long a batch waits for the end of its producer's last transaction, in ms.", low=0),
 )  # fmt: skip
 
 _INNER = (

@@ -38,7 +38,8 @@ class Producer(NamedTuple):
 class Question:
     """adds: the partitions are added to the transaction, else they must belong to it already.
     abortable: the client knows TRANSACTION_ABORTABLE. patient: while an earlier transaction of the
-    producer is being ended ask again, up to add.partitions.to.txn.retry.backoff.max.ms.
+    producer is being ended ask again: soon at first, then as add.partitions.to.txn.retry.backoff.ms
+    and …max.ms say.
 
     codes: an error code for each partition, NONE where it belongs to the transaction, once `hear`
     has said so.
@@ -47,6 +48,7 @@ class Question:
     __slots__ = (
         "_abortable",
         "_adds",
+        "_longest_ns",
         "_partitions",
         "_patient",
         "_pieces",
@@ -73,14 +75,16 @@ class Question:
         self._patient = patient
         self._pieces: list[bytes] = []
         self._refused = errors.NONE
-        self._until_ns = 0
+        self._until_ns = self._longest_ns = 0
         self._wait_ns = _FIRST_WAIT_NS
         self.codes: dict[Partition, int] = {}
 
     def ask(self, host: Host, x: Exchange, index: int) -> None:
         """Ask the coordinator; what comes back is completed with `index`."""
         if not self._until_ns:
-            patience_ms = host.config.int("add.partitions.to.txn.retry.backoff.max.ms")
+            number = host.config.int
+            self._longest_ns = number("add.partitions.to.txn.retry.backoff.ms") * _MS
+            patience_ms = number("add.partitions.to.txn.retry.backoff.max.ms")
             self._until_ns = host.now_ns + patience_ms * _MS
         name = self._producer.transactional_id
         topic = host.image.topics_by_name.get(TRANSACTIONS_TOPIC)
@@ -122,7 +126,7 @@ class Question:
         self.codes = self._told(answer)
         if self._patient and self._is_early(host.now_ns):
             host.later(x, index, self._wait_ns)
-            self._wait_ns = 2 * self._wait_ns
+            self._wait_ns = min(2 * self._wait_ns, self._longest_ns)
             return False
         return True
 

@@ -25,6 +25,7 @@ from tests.callers import rights
 SETTINGS = {
     "node.id": 1,
     "max.request.partition.size.limit": 2000,
+    "add.partitions.to.txn.retry.backoff.ms": 20,
     "add.partitions.to.txn.retry.backoff.max.ms": 100,
 }
 

@@ -225,7 +225,7 @@ def test_the_end_of_an_earlier_transaction_is_waited_for_a_tenth_of_a_second():
             waited.append(delay // 1_000_000)
             host.now_ns += delay
             host.wake(x, index)
-    assert waited == [1, 2, 4, 8, 16, 32, 64]
+    assert waited == [1, 2, 4, 8, 16, 20, 20, 20, 20]
     assert host.told() == {0: (errors.NOT_ENOUGH_REPLICAS, -1)}
 
 
