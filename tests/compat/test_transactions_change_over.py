@@ -1,7 +1,8 @@
 """Readers with READ_COMMITTED get from us what they got from Apache Kafka, of a folder that Kafka
-wrote, and groups the offsets that they had."""
+wrote, and groups the offsets that they had; and Kafka gets of groups what it would from us."""
 
 import shutil
+import time
 from contextlib import closing
 
 import pytest
@@ -27,6 +28,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 LIMIT_S = 60
+UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 ROUNDS = 20
 
 
@@ -44,6 +46,10 @@ def test_aborted_and_open_transactions_are_not_seen(tmp_path):
     with Broker(tmp_path / "ours") as broker:
         assert read_all(broker.bootstrap) == theirs
         assert committed(broker.bootstrap) == offsets == [5, 6, -1001]
+        left = write_more_offsets(broker.bootstrap)
+        ours = [fetched(broker.port, stable) for stable in (False, True)]
+    assert ours == [[11, 6, -1], [11, 6, UNSTABLE]]
+    del left
 
     found = transactions(tmp_path / "kafka" / "logs")
     assert {name: found[name] for name in "012"} == {
@@ -53,6 +59,11 @@ def test_aborted_and_open_transactions_are_not_seen(tmp_path):
     }
     for name in ("crossed-0", "open-0"):
         rebuilt(tmp_path / "kafka" / "logs" / name)
+
+    shutil.rmtree(tmp_path / "kafka" / "logs")
+    shutil.move(tmp_path / "ours", tmp_path / "kafka" / "logs")
+    with node:
+        assert [fetched(node.port, stable) for stable in (False, True)] == ours
 
 
 def answers_are_kafka_s(node):
@@ -167,6 +178,47 @@ def write_offsets(bootstrap, producer):
         if group == "second":
             with_group.commit(offsets=[TopicPartition("crossed", 0, 6)], asynchronous=False)
         with_group.close()
+
+
+def write_more_offsets(bootstrap):
+    """The same groups: of the second one the transaction is aborted, of the third one it does not
+    end. Its producer."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "more"})
+    producer.init_transactions(LIMIT_S)
+    for group, end in (
+        ("first", producer.commit_transaction),
+        ("second", producer.abort_transaction),
+        ("third", None),
+    ):
+        with_group = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+        producer.begin_transaction()
+        place = [TopicPartition("crossed", 0, 11)]
+        producer.send_offsets_to_transaction(place, with_group.consumer_group_metadata(), LIMIT_S)
+        if end:
+            end(LIMIT_S)
+        with_group.close()
+    return producer
+
+
+def fetched(port, stable):
+    """What each group has committed, or the name of an error."""
+    topics = [{"name": "crossed", "partition_indexes": [0]}]
+    groups = [
+        {"group_id": group, "member_id": None, "member_epoch": -1, "topics": topics}
+        for group in ("first", "second", "third")
+    ]
+    until = time.monotonic() + LIMIT_S
+    with closing(Link(("127.0.0.1", port))) as link:
+        while True:
+            answer = link.ask(9, 9, {"groups": groups, "require_stable": stable})
+            if all(group["error_code"].upper() == "NONE" for group in answer["groups"]):
+                break
+            assert time.monotonic() < until, answer
+            time.sleep(0.05)
+    by_group = {group["group_id"]: group["topics"][0]["partitions"] for group in answer["groups"]}
+    rows = [by_group[group][0] for group in ("first", "second", "third")]
+    codes = [(row["error_code"].upper(), row["committed_offset"]) for row in rows]
+    return [offset if code == "NONE" else code for code, offset in codes]
 
 
 def committed(bootstrap):
