@@ -26,6 +26,13 @@ def group_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
     return [name for name in _asked(ctx, names.groups) if name.startswith(incomplete)]
 
 
+def transactional_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Those that begin so."""
+    from console.model import names
+
+    return [name for name in _asked(ctx, names.transactional_ids) if name.startswith(incomplete)]
+
+
 def topic_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of settings of topics that begin so."""
     from appliance.config.topic_settings import TOPIC

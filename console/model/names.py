@@ -1,5 +1,6 @@
-"""Names of topics and groups at once, for who is about to type one: by the two oldest requests over
-a plain connection. Nothing of weight is imported, and there are no names when nobody answers.
+"""Names of topics, groups and transactional ids at once, for who is about to type one: by the
+oldest requests over a plain connection. Nothing of weight is imported, and there are no names when
+nobody answers.
 """
 
 import socket
@@ -13,6 +14,7 @@ from penstock.reach import address_of
 
 _METADATA: Final = (3, 0)
 _LIST_GROUPS: Final = (16, 0)
+_LIST_TRANSACTIONS: Final = (66, 0)
 _MOST: Final = 8 << 20
 
 
@@ -24,6 +26,12 @@ def topics(server: str, limit_s: float) -> list[str]:
 def groups(server: str, limit_s: float) -> list[str]:
     """Every group; none when `server` (HOST:PORT) does not answer in time."""
     return _names(server, limit_s, _LIST_GROUPS, b"", _groups)
+
+
+def transactional_ids(server: str, limit_s: float) -> list[str]:
+    """Every transactional id; none when `server` (HOST:PORT) does not answer in time."""
+    # A flexible request: tags of its head, then two filters that let everything pass, and tags.
+    return _names(server, limit_s, _LIST_TRANSACTIONS, b"\0\1\1\0", _transactional_ids)
 
 
 def _names(
@@ -61,6 +69,22 @@ class _Reader:
         self._at += size
         return data.decode()
 
+    def size(self) -> int:
+        """Of a compact string or array."""
+        value = shift = 0
+        while True:
+            byte = self.number("B")
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return max(0, value - 1)
+            shift += 7
+
+    def compact_text(self) -> str:
+        size = self.size()
+        data = self._data[self._at : self._at + size]
+        self._at += size
+        return data.decode()
+
     def skip_numbers(self) -> None:
         count = max(0, self.number("i"))
         self._at += 4 * count
@@ -91,4 +115,19 @@ def _groups(data: bytes) -> list[str]:
     for _ in range(reader.number("i")):
         names.append(reader.text())
         reader.text()
+    return names
+
+
+def _transactional_ids(data: bytes) -> list[str]:
+    reader = _Reader(data)
+    for form in "Bih":  # tags of the head, throttle time, error
+        reader.number(form)
+    for _ in range(reader.size()):  # filters of states that it does not know
+        reader.compact_text()
+    names = []
+    for _ in range(reader.size()):
+        names.append(reader.compact_text())
+        reader.number("q")
+        reader.compact_text()
+        reader.number("B")
     return names

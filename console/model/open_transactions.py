@@ -17,7 +17,7 @@ from console.model.link import Link
 from console.model.offsets import stable_ends
 from console.model.producers import Producer
 from console.model.topics import listed as all_topics
-from console.model.transactions import ONGOING, Transaction, listed, still_there
+from console.model.transactions import ENDING, ONGOING, Transaction, listed, still_there
 
 HANGING: Final = "hanging"
 _LONG_S: Final = 60.0
@@ -101,7 +101,7 @@ class Watch:
         ends = stable_ends(self._link, list(places))
         stuck = [place for place, (stable, end) in ends.items() if stable < end]
         writers = _open_only(of_partitions.producers(self._link, stuck))
-        suspects = _unknown(writers, known) if topics is None or topics else {}
+        suspects = unknown(writers, known) if topics is None or topics else {}
         lost = confirmed(self._link, suspects)
         found = [_open(one, now_s, writers, ends) for one in known] + [
             _hanging(place, one, ends) for place, every in lost.items() for one in every
@@ -124,9 +124,8 @@ def confirmed(link: Link, suspects: _Suspects) -> _Suspects:
     was asked. Raises Failure."""
     if not suspects:
         return {}
-    ids = {one.producer_id for every in suspects.values() for one in every}
-    known = still_there(link, [one for one in listed(link) if one.producer_id in ids])
-    left = _unknown(suspects, [one for one in known if one.is_open])
+    known = still_there(link, [one for one in listed(link) if one.is_open])
+    left = unknown(suspects, [one for one in known if one.is_open])
     now = of_partitions.producers(link, left)
     same = {
         place: [one for one in every if _is_among(one, now.get(place, []))]
@@ -153,12 +152,15 @@ def _open_only(found: dict[Place, list[Producer]]) -> _Suspects:
     }
 
 
-def _unknown(writers: _Suspects, known: list[Transaction]) -> _Suspects:
-    """What is open there and in no transaction that a coordinator knows."""
+def unknown(writers: _Suspects, known: list[Transaction]) -> _Suspects:
+    """What is open there and in no transaction that a coordinator knows. One that is ending may
+    have its next producer id already; its markers end what is there."""
     theirs = {(place, one.producer_id) for one in known for place in one.places}
+    ending = {place for one in known if one.state in ENDING for place in one.places}
     left = {
         place: [one for one in every if (place, one.producer_id) not in theirs]
         for place, every in writers.items()
+        if place not in ending
     }
     return {place: every for place, every in left.items() if every}
 

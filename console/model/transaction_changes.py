@@ -53,10 +53,10 @@ def abort(name: str) -> Proposal:
             "Abort", ("txn", "abort", name), apply, seen,
             says=(_LOST, _FENCED),
             facts=(
-                Fact("producer", f"{known.producer_id}, epoch {known.epoch}"),
+                Fact("held back", sum(of.records for of in held), "records"),
                 Fact("open for", _open_s(known), "s"),
                 Fact("timeout", known.timeout_ms // 1000, "s"),
-                Fact("held back", sum(of.records for of in held), "records"),
+                Fact("producer", f"{known.producer_id}, epoch {known.epoch}"),
             ),
             columns=_COLUMNS,
             rows=tuple((of.topic, of.partition, of.start, of.records) for of in held),

@@ -1,11 +1,15 @@
 """Open transactions: who is told of which, and what a screen makes of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from console.model import transaction_changes
 from console.model.attention import BAD, WARN, attention
 from console.model.link import Link
-from console.model.open_transactions import HANGING, Held, Open, is_late, is_overdue
+from console.model.open_transactions import HANGING, Held, Open, is_late, is_overdue, unknown
+from console.model.producers import Producer
+from console.model.transactions import Transaction
 from console.screens.places import TXNS, NoPlace, Place, jump
 from penstock.local import Appliance
 from tests.console import txn_story
@@ -64,6 +68,16 @@ def test_what_is_held_back_is_summed_and_the_oldest_told():
             None, None, [], {}, transactions=[Open("x", "ongoing", 7, 0, 1, 1, 9.0, one.held)]
         )[0].what
     )
+
+
+def test_what_is_ending_hangs_nowhere():
+    """One whose epochs are used up has its next producer id while markers carry the old one."""
+    place, other = ("orders", 0), ("orders", 1)
+    writers = {at: [Producer(7, 32767, 0, 0, 100)] for at in (place, other)}
+    known = Transaction("copier", "prepare-abort", 8, 0, 60_000, 0, 1, "b:1", (place,))
+    assert list(unknown(writers, [known])) == [other]
+    assert list(unknown(writers, [replace(known, state="ongoing")])) == [place, other]
+    assert list(unknown(writers, [replace(known, producer_id=7, state="ongoing")])) == [other]
 
 
 @pytest.mark.parametrize("typed", ["txns", "txn", "tx", "tr", "transactions"])

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from appliance.wire.records import NewRecord, build_batch
-from console.model import transaction_changes, transactions
+from console.model import names, transaction_changes, transactions
 from console.model.change import Change
 from console.model.failure import Failure
 from console.model.link import Link
@@ -69,6 +69,7 @@ def is_seen_and_aborted(bootstrap, run):
     assert behind.flush(LIMIT_S) == 0
     (one,) = rows(run("txn", "list", "--open", "-r", "txn[.]", "-o", "json"))
     assert (one["name"], one["state"]) == ("txn.mover", "ongoing")
+    assert {"txn.mover", "txn.keeper"} <= set(names.transactional_ids(bootstrap, LIMIT_S))
     wide = run("txn", "list", "txn.mover", "-o", "wide").stdout.splitlines()
     assert wide[0].split("  ")[-1].strip() == "OLDEST S"
     (told,) = rows(run("txn", "describe", "txn.mover", "-o", "json"))

@@ -2,7 +2,7 @@
 
 import click
 
-from console.flags.complete import topic_names
+from console.flags.complete import topic_names, transactional_ids
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
@@ -16,7 +16,7 @@ from console.show.output import Row, emit, say
 
 
 @click.command("abort")
-@click.argument("name", required=False, metavar="[ID]")
+@click.argument("name", required=False, metavar="[ID]", shell_complete=transactional_ids)
 @click.option(
     "-t", "--topic", metavar="TOPIC:P", shell_complete=topic_names,
     help="What hangs in this partition.",

@@ -4,6 +4,7 @@ import time
 
 import click
 
+from console.flags.complete import transactional_ids
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
@@ -15,7 +16,10 @@ from console.show.output import Row, emit, plain, rows_of, table
 
 
 @click.command("describe")
-@click.argument("names", nargs=-1, required=True, metavar="ID...")
+@click.argument(
+    "names", nargs=-1, required=True, metavar="ID...",
+    shell_complete=transactional_ids,
+)  # fmt: skip
 @formatted
 @connected
 @watched

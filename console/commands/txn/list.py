@@ -4,6 +4,7 @@ import time
 
 import click
 
+from console.flags.complete import transactional_ids
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
@@ -15,7 +16,7 @@ from console.show.output import Row, emit
 
 
 @click.command("list")
-@click.argument("names", nargs=-1, metavar="[ID]...")
+@click.argument("names", nargs=-1, metavar="[ID]...", shell_complete=transactional_ids)
 @click.option("-r", "--regex", metavar="PATTERN", help="Only ids that this expression finds.")
 @click.option("--state", metavar="STATE", help="Only those in this state: ongoing, empty, …")
 @click.option("--open", "only_open", is_flag=True, help="Only those that hold something back.")
