@@ -41,9 +41,9 @@ Tell = Callable[[tuple[Partition, ...], int], bool]
 class Carried:
     """An ending that is carried out. left: partitions of which the owner was not told. written:
     those of them that have their marker. refusals: how often the owner could not write in a row.
-    over: nobody wants to know any more."""
+    rests: it is left alone because of that. over: nobody wants to know any more."""
 
-    __slots__ = ("ending", "left", "over", "owner", "refusals", "tell", "written")
+    __slots__ = ("ending", "left", "over", "owner", "refusals", "rests", "tell", "written")
 
     def __init__(self, ending: Ending, owner: object, tell: Tell) -> None:
         self.ending = ending
@@ -52,6 +52,7 @@ class Carried:
         self.left = len(ending.partitions)
         self.written: list[Partition] = []
         self.refusals = 0
+        self.rests = False
         self.over = False
 
 
@@ -146,8 +147,10 @@ class Endings:
             what = heappop(resting)[2]
             if isinstance(what, Step):
                 self._queue(what)
-            elif not what.over:
-                self._untold[what] = None
+            else:
+                what.rests = False
+                if not what.over:
+                    self._untold[what] = None
         stuck = False
         for home, queued in self._queued.items():
             if queued and self._up[home]:
@@ -188,8 +191,10 @@ class Endings:
 
     def _tell(self, carried: Carried, now_ms: int) -> None:
         del self._untold[carried]
+        assert carried.written and not carried.rests, "there is something new to tell"
         if not carried.tell(tuple(carried.written), now_ms):
             carried.refusals += 1
+            carried.rests = True
             self._rest(carried, carried.refusals, now_ms)
             return
         carried.refusals = 0
@@ -215,8 +220,10 @@ class Endings:
 
     def _written(self, step: Step) -> None:
         """The marker is there, or needed no more."""
-        step.carried.written.append(step.partition)
-        self._untold[step.carried] = None
+        carried = step.carried
+        carried.written.append(step.partition)
+        if not (carried.rests or carried.over):
+            self._untold[carried] = None
 
     def _rest(self, what: Step | Carried, refusals: int, now_ms: int) -> None:
         self._number += 1
