@@ -6,6 +6,7 @@ which clients look for their coordinator again.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.kind import Kind, Part
@@ -20,12 +21,13 @@ class Coordinated:
     """One request under way. count: partitions of the topic; 0: there is no such topic.
 
     asked: the partitions and what each was asked; `complete` names them by their index here.
-    answers: encoded, in the same order, in pieces.
+    answers: encoded, in the same order, in pieces. more: the handler's own, that asks others too.
     """
 
     count: int
     asked: list[Part]
     answers: list[list[bytes]] = field(default_factory=list)
+    more: Any = None
 
 
 class Coordinate:

@@ -27,22 +27,21 @@ _PLAN: Final = Coordinate(GROUPS)
 
 
 @dataclass(slots=True)
-class Verified(Coordinated):
+class Verifying:
     """guard: what the home said. question: to the coordinator of the transaction."""
 
-    guard: int = 0
-    question: Question | None = None
+    guard: int
+    question: Question
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     """What the home said, or the coordinator of the transaction."""
     if index == _QUESTION:
-        state: Verified = x.state
-        question = state.question
-        assert question is not None
-        if question.hear(host, x, index, message, payload):
-            (code,) = question.codes.values()
-            _decide(host, x, state, code, state.guard)
+        state: Coordinated = x.state
+        asked: Verifying = state.more
+        if asked.question.hear(host, x, index, message, payload):
+            (code,) = asked.question.codes.values()
+            _decide(host, x, state, code, asked.guard)
     elif message is not None and message.op == UNVERIFIED:
         _verify(host, x, message.a)
     else:
@@ -50,24 +49,24 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 
 def _verify(host: Host, x: Exchange, guard: int) -> None:
-    before: Coordinated = x.state
-    state = x.state = Verified(before.count, before.asked, before.answers, guard)
+    state: Coordinated = x.state
     if x.version < ADDING_SINCE and not host.verifies:
         _decide(host, x, state, errors.NONE, TRUSTED_GUARD)
         return
     ((partition, body),) = state.asked
     request = messages.decode_request(_KEY, x.version, body)
-    state.question = Question(
+    question = Question(
         Producer(request.transactional_id, request.producer_id, request.producer_epoch),
         [(OFFSETS_TOPIC, partition)],
         adds=x.version >= ADDING_SINCE,
         abortable=x.version >= ABORTABLE_SINCE,
         patient=x.version >= ADDING_SINCE,
     )
-    state.question.ask(host, x, _QUESTION)
+    state.more = Verifying(guard, question)
+    question.ask(host, x, _QUESTION)
 
 
-def _decide(host: Host, x: Exchange, state: Verified, code: int, guard: int) -> None:
+def _decide(host: Host, x: Exchange, state: Coordinated, code: int, guard: int) -> None:
     """Now the home knows enough."""
     if code == errors.NETWORK_EXCEPTION:  # nobody looks for a coordinator anew because of that
         code = errors.COORDINATOR_LOAD_IN_PROGRESS
