@@ -123,6 +123,8 @@ def a_plan_does_not_hit_the_next_transaction(bootstrap):
     owner = Owner(bootstrap, "txn.next")
     owner.begin("txn.moves", 2)
     plan = transaction_changes.abort("txn.next").plan(link)
+    with pytest.raises(Failure, match="nothing can be changed here"):
+        plan.apply(Link(bootstrap, {}, 10.0, read_only=True))
     assert isinstance(plan, Change) and plan.seen(link) is None
     owner.end()
     assert "not open any more" in plan.seen(link)
