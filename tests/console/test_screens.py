@@ -168,6 +168,11 @@ def test_what_is_written_can_be_read_in_both_themes(filled, theme):
 def test_the_mouse_goes_to_tabs_and_rows(filled):
     async def act(seat):
         await seat.sees("Nothing needs attention")
+        await seat.sees("? Help")
+        keys = seat.line("? Help")
+        await seat.click(offset=(keys.index("? Help"), seat.lines().index(keys)))
+        await seat.sees("Keys that work here")
+        await seat.press("escape")
         await seat.click(offset=(15, 1))
         await seat.sees("screens.quiet")
         row = next(n for n, line in enumerate(seat.lines()) if line.startswith("screens.quiet"))
