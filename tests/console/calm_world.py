@@ -82,7 +82,7 @@ def facts():
         ProcessRate("ioproc-0", 402, "ready", 410.0, 3.1, 24.0, 33.0),
         ProcessRate("netproc-0", 403, "ready", 640.0, 1.7, 31.0, 29.0),
     ]
-    wave = tuple((2.0 * one, 6.0 * one) for one in WAVE * 3)
+    wave = tuple((2.0 * one, 6.0 * one) for one in WAVE * 3 for _ in range(5))
     clients = (
         connection("0-1", "shop", "librdkafka", 240.0),
         connection("0-2", "loader", "apache-kafka-java", 60.0, by="produce client-id=loader", ms=9),
