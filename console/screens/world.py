@@ -13,6 +13,7 @@ from console.model.cluster import Cluster, Seen
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choices, usual
 from console.model.decoding.registry import Registry
+from console.model.events import EventsSeen, Feeds
 from console.model.expiry import Risk
 from console.model.failure import Failure
 from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
@@ -30,6 +31,7 @@ from console.screens.places import (
     GROUPS,
     JOB,
     JOBS,
+    LOG,
     OVERVIEW,
     PREVIEW,
     QUOTA,
@@ -107,10 +109,9 @@ class World:
         self.oldest: Source[dict[str, int]] = Source(
             "oldest records", "", self._asking(self._oldest), every_s=15, retry_s=15
         )
-        memory = Memory()
-        self.past: Source[Remembered] = Source(
-            "history", "", self._asking(lambda _: memory.look(self.data_dir)), every_s=1, retry_s=2
-        )
+        memory, feeds = Memory(), Feeds()
+        self.past: Source[Remembered] = self._local("history", "", memory.look)
+        self.events: Source[EventsSeen] = self._local("events", "penstock event list", feeds.look)
         self.trash: Source[list[topics.Deleted]] = Source(
             "deleted topics", command("penstock topic list --deleted"),
             self._asking(topics.deleted), every_s=5,
@@ -157,6 +158,8 @@ class World:
             found.append(self.quotas)
         if here.kind == TRASH:
             found.append(self.trash)
+        if here.kind == LOG and self.data_dir:
+            found.append(self.events)
         if here.kind in self._asks and (here.kind not in (JOB, PREVIEW) or knows_jobs):
             found.append(self.detail(here))
         return found
@@ -179,6 +182,8 @@ class World:
             return self.quotas
         if here.kind == TRASH:
             return self.trash
+        if here.kind == LOG and not self.is_foreign:
+            return self.events
         if here.kind in (OVERVIEW, TOPICS):
             return self.topics if self.is_foreign else self.facts
         return self.facts if here.kind == CLIENTS else self.cluster
@@ -254,6 +259,11 @@ class World:
                 return ask(self.link)
 
         return asked
+
+    def _local(self, name: str, line: str, look: Callable[[str], T]) -> Source[T]:
+        """What is read from an appliance's folder, or by way of it. look: is given the folder."""
+        asked = self._asking(lambda _: look(self.data_dir))
+        return Source(name, line, asked, every_s=1, retry_s=2)
 
     def _oldest(self, link: Link) -> dict[str, int]:
         facts = self.facts.shown.value

@@ -6,6 +6,7 @@ from console.model.clients import Connection
 from console.model.cluster import Cluster
 from console.model.configs import Setting
 from console.model.disk import LogFolder
+from console.model.events import EventsSeen, made
 from console.model.expiry import Risk
 from console.model.forecast import Forecast
 from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
@@ -137,6 +138,27 @@ def group():
     )  # fmt: skip
 
 
+def happened():
+    """The last minute of an appliance."""
+    told = (
+        (61, "info", "supervisor", "ready", {"took_ms": "412", "listens_on": "localhost:9092"}),
+        (48, "notice", "control", "metadata-changed",
+         {"request": "CreateTopics", "topics": "orders", "client": "shop", "user": "ANONYMOUS"}),
+        (48, "notice", "control", "topic-created", {"topic": "orders"}),
+        (33, "info", "ioproc-0", "group-rebalanced",
+         {"group": "reports", "generation": "4", "members": "1", "topics": "orders"}),
+        (30, "warning", "netproc-0", "quota-exceeded",
+         {"entity": "client-id=loader", "quota": "producer_byte_rate", "client": "loader"}),
+        (12, "warning", "supervisor", "child-died",
+         {"child": "ioproc-0", "cause": "killed by SIGKILL", "restart_in_ms": "100"}),
+        (3, "error", "ioproc-0", "log-dir-failed",
+         {"folder": "/srv/disk2", "cause": "/srv/disk2: Input/output error"}),
+    )  # fmt: skip
+    return tuple(
+        made(str(n), NOW_MS - ago_s * 1000, *rest) for n, (ago_s, *rest) in enumerate(told)
+    )
+
+
 def topic():
     partitions = [Partition(n, 1, [1], [1], 0, 90_000 - n, 90_000 - n, None) for n in range(3)]
     settings = [
@@ -174,6 +196,7 @@ def answers():
                        (Line(NOW_MS - 3000, "batch 412 took 640 ms"),), (), ""),
         "trash": [Deleted("old-orders", "2026-09-21 10:00", "2026-09-22 10:00", 3, 5000, 10**6,
                           "kXhM5wHzR1-8T3mV0qYb2B")],
+        "events": EventsSeen(happened()),
         "topic": topic(),
         "group": group(),
         "preview": None,

@@ -189,7 +189,7 @@ def test_what_is_copied_is_the_command_line(filled):
         await seat.press("2", "y")
         await seat.sees("copied: ")
         assert seat.app.clipboard.endswith(f"topic list -o wide -b {filled.bootstrap}")
-        await seat.press(tab("log"))
+        await seat.press(tab("log"), "w")
         await seat.sees("copied", "counters", "topic list -o wide")
 
     sit(filled.bootstrap, act, size=LARGE)

@@ -83,9 +83,9 @@ def test_a_topic_is_made_as_the_broker_showed_it(filled):
         assert len(known(filled.bootstrap)[name].partitions) == 7
         assert value(filled.bootstrap, name, "retention.ms") == ("604800000", "topic")
         await seat.press(tab("log"), "/")
-        await seat.type("changed")
+        await seat.type("console")
         await seat.press("enter")
-        await seat.sees("1 change", f"Create topic {name}: created")
+        await seat.sees("1 change of this console", f"Create topic {name}: created")
         await seat.press("y")
         assert f"topic create {name} -p 7" in seat.app.clipboard
 

@@ -8,12 +8,14 @@ import pytest
 
 from appliance.history.samples import Whole
 from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
+from appliance.ring.event_ring import LONGEST_TEXT
 from console.model.change import Change, Fact, Proposal, Tier
 from console.model.clients import Connection
 from console.model.configs import Setting
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choices
 from console.model.disk import LogFolder
+from console.model.events import LEVELS, EventsSeen, made
 from console.model.expiry import LOST, Risk
 from console.model.failure import Failure
 from console.model.forecast import Forecast
@@ -128,6 +130,15 @@ def told_past(at):
     return Past((at - 5, at), (1.0, 0.001), (Whole(*[MOST] * 12), Whole(*[0] * 12)))
 
 
+def happened():
+    """Events as a process that went mad may have written them."""
+    for n, one in enumerate(HOSTILE):
+        text = one[:LONGEST_TEXT]
+        fields = dict.fromkeys(("topic", "group", "client", "cause", "partition", text), text)
+        yield made(f"{n}", NUMBERS[n % 5], LEVELS[n % 4], text, text, fields)
+    yield made("last", 0, "error", "ioproc-0", "bug", {"cause": "\n".join(HOSTILE[:14])})
+
+
 def whole_record():
     headers = [(name, name.encode(errors="surrogateescape")) for name in HOSTILE]
     record = Record("[/red]", MOST, MOST, MOST, headers[2][1], headers[7][1], headers)
@@ -182,6 +193,7 @@ def answers():
         "trash": [
             Deleted(one, one, one, MOST, MOST, MOST, f"{n}{one}") for n, one in enumerate(HOSTILE)
         ],
+        "events": EventsSeen(tuple(happened()), MOST, True),
         "topic": TopicSeen(Topic("[/red]", "[/]", True, MOST, MOST, MOST, partitions), setting),
         "record": leaf(whole_record(), Decoders(Choices(None, "")), plain),
         "group": GroupSeen(
@@ -200,6 +212,7 @@ def told(answer):
         world = app.world
         for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past", "trash"):
             getattr(world, name).ask = lambda name=name: answer[name]
+        world.events.ask = lambda: answer["events"]
         world._topic = lambda name: answer["topic"]
         world._group = lambda name: answer["group"]
         world._job = lambda name: answer["job"]
@@ -250,6 +263,7 @@ def test_whatever_a_broker_says_is_shown_as_text(appliance, size):
                 "?",
                 "escape",
                 "g",
+                "l",
             ):
                 await seat.press(key)
                 await seat.until(is_whole, "a whole screen")

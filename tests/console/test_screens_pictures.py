@@ -22,7 +22,7 @@ PICTURES = Path(__file__).parent / "pictures"
 PLACES = (
     Place("overview"), Place("topics"), Place("topic", "orders"), Place("groups"),
     Place("group", "reports"), Place("quotas"), Place("jobs"), Place("job", "revenue"),
-    Place("clients"), Place("deleted"),
+    Place("clients"), Place("deleted"), Place("log"),
 )  # fmt: skip
 LEAST = 2.4
 """Contrast of the faintest words, which are hints; 1 is invisible."""
