@@ -5,6 +5,8 @@ from appliance.quotas.limits import PRODUCE, entity_text
 from console.model.clients import Connection
 from console.model.cluster import Cluster
 from console.model.configs import Setting
+from console.model.decoding.choosing import Decoders
+from console.model.decoding.memory import Choices
 from console.model.disk import LogFolder
 from console.model.events import EventsSeen, made
 from console.model.expiry import Risk
@@ -12,18 +14,24 @@ from console.model.forecast import Forecast
 from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
 from console.model.groups import Group, Listed, Member
 from console.model.history import Past, Series
+from console.model.job_preview import Preview
 from console.model.job_watch import Jobs, JobSeen
 from console.model.job_watch import Sample as JobSample
 from console.model.jobs import Status
 from console.model.lag import Position
 from console.model.local import Facts, Sample
 from console.model.quotas import Seen, Usage
+from console.model.reading import Record
+from console.model.records.leaf import leaf
+from console.model.records.one import Batch
+from console.model.records.one import Whole as WholeRecord
 from console.model.remembered import Remembered
 from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.tail import Line
 from console.model.topics import Deleted, Partition, Topic
 from console.screens.world import TopicSeen
+from console.show.output import plain
 
 NOW_S = 1_790_000_000.0
 NOW_MS = int(NOW_S * 1000)
@@ -159,6 +167,14 @@ def happened():
     )
 
 
+def record():
+    """One of the orders, whole."""
+    value = b'{"id": 9007199254740993, "total": 12.50, "items": ["tea", "cup"], "paid": true}'
+    found = Record("orders", 0, 89_990, NOW_MS - 900, b"customer-7", value, [("trace", b"4f2a")])
+    batch = Batch(412, 6, 89_988, "lz4", 3, 0, False)
+    return leaf(WholeRecord(found, "CreateTime", 4, batch), Decoders(Choices(None, "")), plain)
+
+
 def topic():
     partitions = [Partition(n, 1, [1], [1], 0, 90_000 - n, 90_000 - n, None) for n in range(3)]
     settings = [
@@ -199,5 +215,10 @@ def answers():
         "events": EventsSeen(happened()),
         "topic": topic(),
         "group": group(),
-        "preview": None,
+        "preview": Preview(
+            [{"minute": f"14:{minute:02}", "orders": 360 - minute, "revenue": 4500.25 + minute}
+             for minute in range(8, 13)],
+            ["5 rows of the last 1,000 records of orders", "minute STRING, orders BIGINT"],
+        ),
+        "record": record(),
     }  # fmt: skip
