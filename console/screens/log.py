@@ -198,7 +198,7 @@ class LogView(View):
         if seen.is_over:
             parts.append(("  the appliance has ended: its last words", "bold red"))
         if not self._follows:
-            parts.append(("  stands still: G follows", "yellow"))
+            return (*parts, ("  stands still: G follows", "yellow"))
         return (*parts, _other(ASKED))
 
     def _chosen(self) -> Entry | None:

@@ -259,7 +259,9 @@ def test_a_process_that_is_replaced_needs_attention(fresh_appliance):
         facts = seat.app.world.facts.shown.value
         pid = next(one.pid for one in facts.processes if one.process == "ioproc-0")
         os.kill(pid, signal.SIGKILL)
-        await seat.sees("ioproc-0 was replaced", "says why it ended")
+        await seat.sees("ioproc-0 was replaced", f"{tab('log')}: its last events say why")
+        await seat.press(tab("log"))
+        await seat.sees("child-died", "killed by SIGKILL")
 
     sit(appliance.bootstrap, act)
 
