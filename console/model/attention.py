@@ -64,9 +64,7 @@ def attention(
         refused = sum(one.errors.get(_STORAGE, 0) for one in facts.apis)
         if refused:
             what = f"{refused} answers of the last seconds were {_STORAGE}"
-            found.append(
-                Notice(BAD, what, "a disk is full or fails; the log of the appliance says")
-            )
+            found.append(Notice(BAD, what, "a disk is full or fails; its events say which", "log"))
     found += _unread(risks)
     found += _transactions(transactions)
     return sorted(found, key=lambda one: one.level != BAD)
@@ -153,9 +151,9 @@ def _processes(facts: Facts) -> list[Notice]:
         if one.state != "ready":
             what = f"{one.process} is {one.state}"
             found.append(
-                Notice(BAD, what, "it is started again by itself; its log says why it ended")
+                Notice(BAD, what, "it is started again by itself; events say why it ended", "log")
             )
         elif since is not None and since < _LATELY_S:
             what = f"{one.process} was replaced {since:.0f} s ago"
-            found.append(Notice(WARN, what, "the log of the appliance says why it ended"))
+            found.append(Notice(WARN, what, "its last events say why it ended", "log"))
     return found

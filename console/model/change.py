@@ -46,10 +46,11 @@ class Change:
     """What would be done, and what it would do.
 
     verb: on the button, `Delete`. words: the command that does the same, behind `penstock` and
-    without `-b`. apply: does it over a writing Link, in a thread, and returns what happened in a
-    few words (`deleted, with 500 records`); raises Failure. seen: asked over a reading Link when an
-    answer was lost: what is there when it is done already, None when it is not; without it a lost
-    answer stays lost, and it is never sent twice. says: sentences, worst first. facts: its size.
+    without `-b`; none where a secret would stand in it. apply: does it over a writing Link, in a
+    thread, and returns what happened in a few words (`deleted, with 500 records`); raises Failure.
+    seen: asked over a reading Link when an answer was lost: what is there when it is done already,
+    None when it is not; without it a lost answer stays lost, and it is never sent twice. says:
+    sentences, worst first. facts: its size.
     columns, rows: the plan as a table, `before` and `after`. undo: takes it back.
     """
 

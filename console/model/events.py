@@ -6,7 +6,8 @@ them.
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from appliance.observer.door import NotThere, Observer
@@ -25,14 +26,16 @@ GRAMMAR: Final = "level:warning topic:orders group:* client:10.0.0.7 word !word"
 @dataclass(slots=True, frozen=True)
 class Event:
     """key: another one for each. at_ms: wall clock. level: one of LEVELS. fields: in their order;
-    they come from whoever caused it, and may be anything."""
+    they come from whoever caused it, and may be anything. told: the same as a line of the log has
+    them."""
 
     key: str
     at_ms: int
     level: str
     process: str
     event: str
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str]
+    told: str
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -48,11 +51,6 @@ class Event:
     def clients(self) -> tuple[str, ...]:
         """Client ids, addresses and users that it is about."""
         return tuple(self.fields[key] for key in _OF_CLIENT if key in self.fields)
-
-    @property
-    def told(self) -> str:
-        """Its fields, as a line of the log has them."""
-        return " ".join(f"{key}={_quoted(value)}" for key, value in self.fields.items())
 
 
 @dataclass(slots=True, frozen=True)
@@ -90,6 +88,14 @@ class EventsSeen:
     events: tuple[Event, ...] = ()
     missed: int = 0
     is_over: bool = False
+
+
+def made(
+    key: str, at_ms: int, level: str, process: str, event: str, fields: Mapping[str, str]
+) -> Event:
+    """An Event of its parts."""
+    told = " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
+    return Event(key, at_ms, level, process, event, fields, told)
 
 
 def level_of(text: str) -> str:
@@ -182,10 +188,24 @@ class Feed:
         return found, missed
 
 
+class Feeds:
+    """The Feed of one appliance after the other."""
+
+    def __init__(self) -> None:
+        self._feed: Feed | None = None
+
+    def look(self, data_dir: str) -> EventsSeen:
+        """What is known of the appliance in that folder. Raises Failure."""
+        if self._feed is None or self._feed.data_dir != data_dir:
+            self._feed = Feed(data_dir)
+        self._feed.look()
+        return self._feed.seen
+
+
 def _event(started_ms: int, process: str, one: Noted) -> Event:
     level = LEVELS[min(max(one.priority - _FIRST, 0), len(LEVELS) - 1)]
     key = f"{started_ms} {process} {one.number}"
-    return Event(key, one.at_ms, level, process, one.event, dict(one.fields))
+    return made(key, one.at_ms, level, process, one.event, dict(one.fields))
 
 
 def _time(one: Event) -> int:
@@ -204,8 +224,12 @@ def _topics(fields: Mapping[str, str]) -> Iterator[str]:
 
 def _is_named(pattern: str, names: tuple[str, ...]) -> bool:
     """Whether one of the names is so, whatever the case."""
-    like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.IGNORECASE | re.DOTALL)
-    return any(one and like.fullmatch(one) for one in names)
+    return any(one and _like(pattern).fullmatch(one) for one in names)
+
+
+@lru_cache
+def _like(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.IGNORECASE | re.DOTALL)
 
 
 def _quoted(value: str) -> str:

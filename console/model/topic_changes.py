@@ -195,12 +195,19 @@ def setting(link: Link, name: str, wanted: Mapping[str, str | None]) -> Change:
     differs = {key: value for key, value in wanted.items() if _differs(before.get(key), value)}
     if not differs:
         raise Failure("nothing would change", "it is so already", name="NOTHING")
+    secrets = {key for key in differs if key in before and before[key].sensitive}
+    tells_secret = any(differs[key] is not None for key in secrets)
     asked = _asked(differs)
     configs.change(link, target, asked, dry_run=True)
 
     def apply(link: Link) -> str:
         made = configs.change(link, target, asked, dry_run=False)
-        return ", ".join(f"{one.key} {_told(one.before)} → {_told(one.after)}" for one in made)
+        return ", ".join(
+            f"{one.key} is set"
+            if one.key in secrets
+            else f"{one.key} {_told(one.before)} → {_told(one.after)}"
+            for one in made
+        )
 
     def seen(link: Link) -> str | None:
         now = {one.key: one for one in configs.settings(link, target)}
@@ -208,15 +215,14 @@ def setting(link: Link, name: str, wanted: Mapping[str, str | None]) -> Change:
         return "set" if same else None
 
     own = {key: one.value if one.source == _OWN else None for key, one in before.items()}
-    is_secret = any(before[key].sensitive for key in differs if key in before)
     return Change(
-        "Set", _config_words(name, differs), apply, seen,
+        "Set", () if tells_secret else _config_words(name, differs), apply, seen,
         says=("A secret is set: what it was is not known, so this cannot be taken back.",)
-        if is_secret else (),
+        if secrets else (),
         columns=("setting", "before", "after"),
         rows=tuple((key, _now(before.get(key)), _then(before.get(key), value))
                    for key, value in differs.items()),
-        undo=None if is_secret else edit(name, {key: own.get(key) for key in differs}),
+        undo=None if secrets else edit(name, {key: own.get(key) for key in differs}),
     )  # fmt: skip
 
 

@@ -44,10 +44,11 @@ ALL_TXNS: Final = "in Txns"
 PAST: Final = "on the overview"
 IN_RECORDS: Final = "in records"
 IN_RECORD: Final = "in a record"
+IN_LOG: Final = "in the log"
 KINDS: Final = {
     ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_GROUPS: GROUPS, ONE_GROUP: GROUP,
     ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA, A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
-    ALL_TXNS: TXNS, IN_RECORDS: RECORDS, IN_RECORD: RECORD,
+    ALL_TXNS: TXNS, IN_RECORDS: RECORDS, IN_RECORD: RECORD, IN_LOG: LOG,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
 SCOPES: Final = (APP, ROWS, *KINDS)
@@ -78,7 +79,7 @@ _SEEN: Final = {
     JOBS: "Every derived stream with its rates, lag and failures.",
     CLIENTS: "Who is connected, how fast, and who has to wait.",
     TXNS: "Open transactions, and what they hold back.",
-    LOG: "What the console did, as command lines.",
+    LOG: "What happens in the appliance, and what the console did.",
 }
 _SHOWN: Final = {
     "enter": "Enter", "escape": "Esc", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home",
@@ -211,6 +212,10 @@ ACTIONS: Final = (
            IN_RECORD, footer=True, palette=False),
     Action("wrap", ("w",), "Wrap", "Long lines go on below, or are cut.", IN_RECORD,
            footer=True),
+    Action("level", ("l",), "Level", "Only what is as bad as this: notices, warnings, errors.",
+           IN_LOG, footer=True),
+    Action("which", ("w",), "Other text", "What happened, or what this console asked.", IN_LOG,
+           footer=True, palette=False),
     Action("offsets", ("o",), "Move offsets", "Somewhere else; what they would be is shown first.",
            ONE_GROUP, footer=True, tier=Tier.PLAN),
     *(

@@ -167,7 +167,7 @@ class ConsoleApp(App[None]):
         yield Vertical(id="body")
         yield Prompt(self.world.names)
         yield Words(name="line")
-        yield Keys(show_command_palette=False)
+        yield Keys()
 
     async def on_mount(self) -> None:
         """Begin to ask."""
@@ -189,7 +189,8 @@ class ConsoleApp(App[None]):
     @property
     def _is_there(self) -> bool:
         """Its parts are there: not yet, or not any more, while it begins or ends."""
-        return bool(self.screen_stack and self._ground.query("#line")) and self.here in self._shown
+        running = self.is_running and self.screen_stack  # as it ends, its parts go one by one
+        return bool(running and self._ground.query("#line")) and self.here in self._shown
 
     @property
     def _ground(self) -> Screen[Any]:
@@ -296,7 +297,7 @@ class ConsoleApp(App[None]):
             await self._ground.query_one("#body", Vertical).mount(view)
         for other in gone:
             await other.remove()
-        if self.here == here:
+        if self.here == here and self._is_there:
             self._typed()
             self._tick()
 

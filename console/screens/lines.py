@@ -47,7 +47,11 @@ _LINES: Final = {
 }
 
 
-_READ: Final = {OVERVIEW: "penstock stats -w", CLIENTS: "penstock client list -w"}
+_READ: Final = {
+    OVERVIEW: "penstock stats -w",
+    CLIENTS: "penstock client list -w",
+    LOG: "penstock event list -f",
+}
 """Of an appliance of this host, without asking it."""
 
 

@@ -25,6 +25,8 @@ Cell = str | tuple[str, str]
 """What is shown, with one of STYLES."""
 STYLES: Final = ("dim", "bad", "warn", "good", "chart")
 _GAP: Final = 2
+_EACH: Final = 20
+"""Characters that are looked at for each cell of a column: some take none."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -285,7 +287,8 @@ class Rows(ScrollView, can_focus=True):
             own = style
             if not isinstance(cell, str) and cell[1]:
                 own = style + self.get_component_rich_style(f"rows--{cell[1]}", partial=True)
-            parts.append(Segment(_fit(plain(_words(cell)), size, right=column.right), own))
+            text = plain(_words(cell)[: size * _EACH])
+            parts.append(Segment(_fit(text, size, right=column.right), own))
             parts.append(Segment(" " * _GAP, style))
         return Strip(parts[:-1]).adjust_cell_length(width, style).crop(0, width)
 

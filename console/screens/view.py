@@ -1,6 +1,6 @@
 """What all views share: a place, the world they read, and being painted when it has changed."""
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rich.text import Text
 from textual.binding import BindingType
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Part = str | tuple[str, str]
 """Words, or words with a style of rich."""
+_LINE_MOST: Final = 2_000
+"""Characters of one line: who broke a name of 100,000 into lines held up every key."""
 
 
 class View(Vertical):
@@ -96,7 +98,12 @@ class Words(Static):
         text = Text(no_wrap=False, overflow="fold")
         for part in parts:
             words, style = (part, "") if isinstance(part, str) else part
-            text.append("\n".join(map(plain, words.split("\n"))), style or None)
+            text.append("\n".join(map(_line, words.split("\n"))), style or None)
         if text.plain != self.told or text.spans:
             self.told = text.plain
             self.update(text)
+
+
+def _line(words: str) -> str:
+    kept = words if len(words) <= _LINE_MOST else f"{words[:_LINE_MOST]}…"
+    return plain(kept)

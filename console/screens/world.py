@@ -14,6 +14,7 @@ from console.model.cluster import Cluster, Seen
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choices, usual
 from console.model.decoding.registry import Registry
+from console.model.events import EventsSeen, Feeds
 from console.model.expiry import Risk
 from console.model.failure import Failure
 from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
@@ -33,6 +34,7 @@ from console.screens.places import (
     GROUPS,
     JOB,
     JOBS,
+    LOG,
     OVERVIEW,
     PREVIEW,
     QUOTA,
@@ -118,10 +120,9 @@ class World:
             "transactions", command("penstock txn list --open -o wide"),
             self._asking(lambda _: self._transactions(txns)), every_s=3, retry_s=5,
         )  # fmt: skip
-        memory = Memory()
-        self.past: Source[Remembered] = Source(
-            "history", "", self._asking(lambda _: memory.look(self.data_dir)), every_s=1, retry_s=2
-        )
+        memory, feeds = Memory(), Feeds()
+        self.past: Source[Remembered] = self._local("history", "", memory.look)
+        self.events: Source[EventsSeen] = self._local("events", "penstock event list", feeds.look)
         self.trash: Source[list[topics.Deleted]] = Source(
             "deleted topics", command("penstock topic list --deleted"),
             self._asking(topics.deleted), every_s=5,
@@ -150,12 +151,10 @@ class World:
         """The sources that are asked while somebody is there."""
         found: list[Source[Any]] = [self.cluster, self.facts]
         if here.kind == OVERVIEW:
-            found.append(self.folders)
-            if self.data_dir:
-                found.append(self.past)
+            found += self._overview()
         if here.kind in (OVERVIEW, GROUPS):
             found.append(self.risks)
-        if here.kind == TXNS or (here.kind == OVERVIEW and self._may_hold):
+        if here.kind == TXNS:
             found.append(self.transactions)
         if self.is_foreign and here.kind in (OVERVIEW, TOPICS, JOBS, JOB):
             found.append(self.topics)
@@ -170,8 +169,18 @@ class World:
             found.append(self.quotas)
         if here.kind == TRASH:
             found.append(self.trash)
+        if here.kind == LOG and self.data_dir:
+            found.append(self.events)
         if here.kind in self._asks and (here.kind not in (JOB, PREVIEW) or knows_jobs):
             found.append(self.detail(here))
+        return found
+
+    def _overview(self) -> list[Source[Any]]:
+        found: list[Source[Any]] = [self.folders]
+        if self.data_dir:
+            found.append(self.past)
+        if self._may_hold:
+            found.append(self.transactions)
         return found
 
     @property
@@ -204,6 +213,8 @@ class World:
             return self.quotas
         if here.kind in _LISTED:
             return self.trash if here.kind == TRASH else self.transactions
+        if here.kind == LOG and not self.is_foreign:
+            return self.events
         if here.kind in (OVERVIEW, TOPICS):
             return self.topics if self.is_foreign else self.facts
         return self.facts if here.kind == CLIENTS else self.cluster
@@ -279,6 +290,11 @@ class World:
                 return ask(self.link)
 
         return asked
+
+    def _local(self, name: str, line: str, look: Callable[[str], T]) -> Source[T]:
+        """What is read from an appliance's folder, or by way of it. look: is given the folder."""
+        asked = self._asking(lambda _: look(self.data_dir))
+        return Source(name, line, asked, every_s=1, retry_s=2)
 
     def _oldest(self, link: Link) -> dict[str, int]:
         facts = self.facts.shown.value

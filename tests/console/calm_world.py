@@ -5,12 +5,16 @@ from appliance.quotas.limits import PRODUCE, entity_text
 from console.model.clients import Connection
 from console.model.cluster import Cluster
 from console.model.configs import Setting
+from console.model.decoding.choosing import Decoders
+from console.model.decoding.memory import Choices
 from console.model.disk import LogFolder
+from console.model.events import EventsSeen, made
 from console.model.expiry import Risk
 from console.model.forecast import Forecast
 from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
 from console.model.groups import Group, Listed, Member
 from console.model.history import Past, Series
+from console.model.job_preview import Preview
 from console.model.job_watch import Jobs, JobSeen
 from console.model.job_watch import Sample as JobSample
 from console.model.jobs import Status
@@ -18,12 +22,17 @@ from console.model.lag import Position
 from console.model.local import Facts, Sample
 from console.model.open_transactions import HANGING, Held, Open
 from console.model.quotas import Seen, Usage
+from console.model.reading import Record
+from console.model.records.leaf import leaf
+from console.model.records.one import Batch
+from console.model.records.one import Whole as WholeRecord
 from console.model.remembered import Remembered
 from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.tail import Line
 from console.model.topics import Deleted, Partition, Topic
 from console.screens.world import TopicSeen
+from console.show.output import plain
 
 NOW_S = 1_790_000_000.0
 NOW_MS = int(NOW_S * 1000)
@@ -83,7 +92,7 @@ def facts():
         ProcessRate("ioproc-0", 402, "ready", 410.0, 3.1, 24.0, 33.0),
         ProcessRate("netproc-0", 403, "ready", 640.0, 1.7, 31.0, 29.0),
     ]
-    wave = tuple((2.0 * one, 6.0 * one) for one in WAVE * 3)
+    wave = tuple((2.0 * one, 6.0 * one) for one in WAVE * 3 for _ in range(5))
     clients = (
         connection("0-1", "shop", "librdkafka", 240.0),
         connection("0-2", "loader", "apache-kafka-java", 60.0, by="produce client-id=loader", ms=9),
@@ -154,6 +163,35 @@ def transactions():
     )  # fmt: skip
 
 
+def happened():
+    """The last minute of an appliance."""
+    told = (
+        (61, "info", "supervisor", "ready", {"took_ms": "412", "listens_on": "localhost:9092"}),
+        (48, "notice", "control", "metadata-changed",
+         {"request": "CreateTopics", "topics": "orders", "client": "shop", "user": "ANONYMOUS"}),
+        (48, "notice", "control", "topic-created", {"topic": "orders"}),
+        (33, "info", "ioproc-0", "group-rebalanced",
+         {"group": "reports", "generation": "4", "members": "1", "topics": "orders"}),
+        (30, "warning", "netproc-0", "quota-exceeded",
+         {"entity": "client-id=loader", "quota": "producer_byte_rate", "client": "loader"}),
+        (12, "warning", "supervisor", "child-died",
+         {"child": "ioproc-0", "cause": "killed by SIGKILL", "restart_in_ms": "100"}),
+        (3, "error", "ioproc-0", "log-dir-failed",
+         {"folder": "/srv/disk2", "cause": "/srv/disk2: Input/output error"}),
+    )  # fmt: skip
+    return tuple(
+        made(str(n), NOW_MS - ago_s * 1000, *rest) for n, (ago_s, *rest) in enumerate(told)
+    )
+
+
+def record():
+    """One of the orders, whole."""
+    value = b'{"id": 9007199254740993, "total": 12.50, "items": ["tea", "cup"], "paid": true}'
+    found = Record("orders", 0, 89_990, NOW_MS - 900, b"customer-7", value, [("trace", b"4f2a")])
+    batch = Batch(412, 6, 89_988, "lz4", 3, 0, False)
+    return leaf(WholeRecord(found, "CreateTime", 4, batch), Decoders(Choices(None, "")), plain)
+
+
 def topic():
     partitions = [Partition(n, 1, [1], [1], 0, 90_000 - n, 90_000 - n, None) for n in range(3)]
     settings = [
@@ -192,7 +230,13 @@ def answers():
                        (Line(NOW_MS - 3000, "batch 412 took 640 ms"),), (), ""),
         "trash": [Deleted("old-orders", "2026-09-21 10:00", "2026-09-22 10:00", 3, 5000, 10**6,
                           "kXhM5wHzR1-8T3mV0qYb2B")],
+        "events": EventsSeen(happened()),
         "topic": topic(),
         "group": group(),
-        "preview": None,
+        "preview": Preview(
+            [{"minute": f"14:{minute:02}", "orders": 360 - minute, "revenue": 4500.25 + minute}
+             for minute in range(8, 13)],
+            ["5 rows of the last 1,000 records of orders", "minute STRING, orders BIGINT"],
+        ),
+        "record": record(),
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.model import topic_changes
+from console.model import configs, topic_changes
 from console.model.change import Change, Proposal, Tier, carry_out
 from console.model.failure import UNREACHABLE, Failure
 from console.model.link import Link
@@ -182,3 +182,18 @@ def test_each_change_is_an_entry_of_its_own():
         journal.note("topics", n, line="m")
     told = [(one.what, one.times, one.is_change) for one in journal.entries.values()]
     assert sorted(told) == [("Set x", 1, True), ("Set x", 1, True), ("topics", 2, False)]
+
+
+def test_the_value_of_a_secret_is_in_nothing_that_is_shown_kept_or_copied(monkeypatch):
+    def setting(value):
+        return configs.Setting("key", value, "topic", None, None, "password", False, True, ())
+
+    made = [configs.Change("key", None, "hunter2", "topic")]
+    monkeypatch.setattr(configs, "settings", lambda link, target: [setting(None)])
+    monkeypatch.setattr(configs, "change", lambda *_, dry_run: [] if dry_run else made)
+    change = topic_changes.setting(None, "orders", {"key": "hunter2"})
+    assert change.words == (), "there is no command line that could be kept"
+    told = (change.says, change.facts, change.rows, change.words, change.apply(None))
+    assert "hunter2" not in repr(told)
+    away = topic_changes.setting(None, "orders", {"key": None})
+    assert away.words == ("topic", "config", "unset", "orders", "key")

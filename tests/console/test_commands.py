@@ -307,6 +307,8 @@ COMMANDS = [
         ("consume",),
         ("version",),
         ("stats",),
+        ("event",),
+        ("event", "list"),
         ("log",),
         ("log", "dump"),
         ("metadata",),

@@ -12,13 +12,13 @@ from appliance.observer.door import Observer
 from appliance.ring.event_ring import EventTable
 from appliance.ring.process_table import IOPROC, Peer
 from console.model import events
-from console.model.events import Event, Feed, Wanted, wanted
+from console.model.events import Feed, Wanted, made, wanted
 from console.model.failure import Failure
 from tests.console_process import PENSTOCK, rows, typing
 
 
 def event(name="e", level="info", **fields):
-    return Event("1", 0, level, "netproc-0", name, fields)
+    return made("1", 0, level, "netproc-0", name, fields)
 
 
 @pytest.mark.parametrize(

@@ -224,8 +224,9 @@ def test_who_watches_or_writes_is_told_why_nothing_is_heard(fresh_appliance):
     one = fresh_appliance()
     link = penstock.connect(one.bootstrap)
     link.create_topic("hello", 1)
-    words = [*PENSTOCK, "config", "list", "-w", "--interval", "0.1", "-b", one.bootstrap]
-    writing = [*PENSTOCK, "produce", "hello", "--timeout", "1", "-b", one.bootstrap]
+    words = [*PENSTOCK, "config", "list", "-w", "--interval", "0.1"]
+    words += ["--timeout", "5", "-b", one.bootstrap]
+    writing = [*PENSTOCK, "produce", "hello", "--timeout", "5", "-b", one.bootstrap]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with (
         subprocess.Popen([*words, "-o", "name"], **pipes) as watcher,

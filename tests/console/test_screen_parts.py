@@ -13,13 +13,14 @@ from console.model.disk import LogFolder
 from console.model.failure import Failure
 from console.model.local import Facts
 from console.model.stats import ApiRate, ProcessRate, TopicRate
-from console.screens import actions, lines, places
+from console.screens import actions, lines, places, topics
 from console.screens.group import _spans
 from console.screens.help import told
 from console.screens.journal import MOST, Journal
 from console.screens.keys import fitting
 from console.screens.places import HOME, History, NoPlace, Place, jump, keeps
 from console.screens.sources import Hush, Source
+from console.screens.view import _line
 from console.show import figures
 
 MOST_64 = (1 << 63) - 1
@@ -314,6 +315,20 @@ def test_keys_that_do_not_fit_are_left_out_whole(room, left):
         for name in ("open", "new", "jump", "help", "quit")
     ]
     assert " ".join(one.action for one in fitting(keys, room)) == left
+
+
+def test_a_topic_shows_its_last_two_minutes():
+    quiet, busy = [0.0], [5.0]
+    assert topics._past([]) == " " * 12
+    assert topics._past(busy) == " " * 11 + "█"
+    assert topics._past(busy + quiet * 15) == " " * 10 + "█ ", "what was written 15 s ago is seen"
+    assert topics._past(busy * 10 + quiet * 110) == "█" + " " * 11
+    assert topics._past(busy * 20 + quiet * 10) == " " * 9 + "██ "
+
+
+def test_of_a_line_only_what_can_be_seen_is_laid_out():
+    assert _line("x" * 100_000) == "x" * 2000 + "…"
+    assert _line("\x1b[2J") == r"\x1b[2J"
 
 
 def test_threads_stand_back_while_a_key_is_answered():

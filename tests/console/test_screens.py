@@ -168,6 +168,11 @@ def test_what_is_written_can_be_read_in_both_themes(filled, theme):
 def test_the_mouse_goes_to_tabs_and_rows(filled):
     async def act(seat):
         await seat.sees("Nothing needs attention")
+        await seat.sees("? Help")
+        keys = seat.line("? Help")
+        await seat.click(offset=(keys.index("? Help"), seat.lines().index(keys)))
+        await seat.sees("Keys that work here")
+        await seat.press("escape")
         await seat.click(offset=(15, 1))
         await seat.sees("screens.quiet")
         row = next(n for n, line in enumerate(seat.lines()) if line.startswith("screens.quiet"))
@@ -184,7 +189,7 @@ def test_what_is_copied_is_the_command_line(filled):
         await seat.press("2", "y")
         await seat.sees("copied: ")
         assert seat.app.clipboard.endswith(f"topic list -o wide -b {filled.bootstrap}")
-        await seat.press(tab("log"))
+        await seat.press(tab("log"), "w")
         await seat.sees("copied", "counters", "topic list -o wide")
 
     sit(filled.bootstrap, act, size=LARGE)
@@ -254,7 +259,9 @@ def test_a_process_that_is_replaced_needs_attention(fresh_appliance):
         facts = seat.app.world.facts.shown.value
         pid = next(one.pid for one in facts.processes if one.process == "ioproc-0")
         os.kill(pid, signal.SIGKILL)
-        await seat.sees("ioproc-0 was replaced", "says why it ended")
+        await seat.sees("ioproc-0 was replaced", f"{tab('log')}: its last events say why")
+        await seat.press(tab("log"))
+        await seat.sees("child-died", "killed by SIGKILL")
 
     sit(appliance.bootstrap, act)
 

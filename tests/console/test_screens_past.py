@@ -52,7 +52,7 @@ def test_the_past_is_charted_and_z_makes_it_longer(alone, wrote):
             await seat.press("z")
             await seat.sees(f" {told}")
         key = str(LISTS.index(CLIENTS) + 1)
-        assert f"→ {key}" in seat.line("connections ")
+        await seat.until(lambda: f"→ {key}" in seat.line("connections "), "where clients are")
         await seat.press(key)
         await seat.sees("loader [/]", "throttled", "penstock client list -w --data")
         await seat.press("/", *"nobody", "enter")

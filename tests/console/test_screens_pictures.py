@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from console.model.quota_rules import Client
 from console.screens.places import Place
 from tests.console import calm_world
 from tests.console.seat import LARGE, SMALL, sit
@@ -22,7 +23,9 @@ PICTURES = Path(__file__).parent / "pictures"
 PLACES = (
     Place("overview"), Place("topics"), Place("topic", "orders"), Place("groups"),
     Place("group", "reports"), Place("quotas"), Place("jobs"), Place("job", "revenue"),
-    Place("clients"), Place("txns"), Place("deleted"),
+    Place("clients"), Place("txns"), Place("deleted"), Place("log"),
+    Place("quota", Client("", "loader").text), Place("record", "orders 0:89990"),
+    Place("preview", "revenue"),
 )  # fmt: skip
 LEAST = 2.4
 """Contrast of the faintest words, which are hints; 1 is invisible."""

@@ -58,12 +58,14 @@ def test_a_quota_is_set_changed_and_taken_away(alone, quotas):
         await seat.sees("Counted together: client id loader of all users")
         await seat.press("enter")
         await seat.sees("BEFORE", "AFTER", "none", "10 MB/s", "quota set --client-id loader")
+        await seat.plan()
         await seat.press("enter")  # Cancel
         await seat.misses("BEFORE")
         assert quotas() == {}
         await seat.sees("loader", "10MB/s")  # nothing typed is lost
         await seat.press("enter")
         await seat.sees("BEFORE")
+        await seat.plan()
         await seat.press("right", "enter")
         await seat.until(lambda: quotas() == {LOADER: {PRODUCE: 10e6}}, "the quota in the broker")
         await seat.sees("client-id=loader", "10 MB/s")
@@ -73,17 +75,22 @@ def test_a_quota_is_set_changed_and_taken_away(alone, quotas):
         await fill(seat, "2500000", "1MiB/s")
         await seat.press("enter")
         await seat.sees("2.5 MB/s", "1.049 MB/s")
+        await seat.plan()
         await seat.press("right", "enter")
         changed = {LOADER: {PRODUCE: 2.5e6, FETCH: 1048576.0}}
         await seat.until(lambda: quotas() == changed, "both in the broker")
+        await seat.sees("2 quotas of 1 entity")
         await seat.press("g")
-        await seat.sees("consumer_byte_rate 1.049 MB/s")
+        await seat.sees("consumer_byte_rate 1.049 MB/s of client-id=loader")
         await seat.press("D")
         await seat.sees("quota unset --client-id loader consumer_byte_rate")
+        await seat.plan()
         await seat.press("right", "enter")
-        await seat.until(lambda: quotas() == {LOADER: {PRODUCE: 2.5e6}}, "one in the broker")
+        await seat.back()
+        assert quotas() == {LOADER: {PRODUCE: 2.5e6}}, "one in the broker"
         await seat.press("u")  # and back
         await seat.sees("BEFORE", "1.049 MB/s")
+        await seat.plan()
         await seat.press("right", "enter")
         await seat.until(lambda: quotas() == changed, "both again")
 
@@ -151,6 +158,7 @@ def test_quotas_of_a_client_are_set_where_its_rules_are_seen(alone, quotas):
         await seat.type("5MB/s")
         await seat.press("enter")
         await seat.sees("BEFORE")
+        await seat.plan()
         await seat.press("right", "enter")
         both = ((CLIENT_ID, "loader"), (USER, "alice"))
         await seat.until(lambda: quotas() == {both: {PRODUCE: 5e6}}, "the quota in the broker")
@@ -159,6 +167,7 @@ def test_quotas_of_a_client_are_set_where_its_rules_are_seen(alone, quotas):
         )
         await seat.press("D")
         await seat.sees("quota unset --client-id loader --user alice")
+        await seat.plan()
         await seat.press("right", "enter")
         await seat.until(lambda: quotas() == {}, "none in the broker")
 

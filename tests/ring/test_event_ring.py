@@ -72,7 +72,9 @@ def test_a_successor_goes_on_behind_what_the_dead_one_wrote():
     table = EventTable(memory, ioprocs=1, netprocs=1)
     assert table.names == ("supervisor", "control", "ioproc-0", "netproc-0")
     reader = table.reader("ioproc-0")
-    last = 0
+    table.writer("ioproc-0").write(0, 5, "first", {})
+    reader.look()
+    last = 1
     for _ in range(3):
         child = os.fork()
         if child == 0:

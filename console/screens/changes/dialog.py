@@ -105,7 +105,8 @@ class PlanDialog(Box):
         about = _about(answer)
         self.query_one("#about").display = bool(about)
         self.query_one("#facts", Words).say(*about)
-        self.query_one("#command", Words).say(f"$ {self._door.line(answer)}")
+        line = self._door.line(answer)
+        self.query_one("#command", Words).say(f"$ {line}" if line else "no line: it has a secret")
         self.button(GO).label = Content(plain(answer.verb))
         await self.query("#plan").remove()
         if answer.rows:

@@ -89,11 +89,14 @@ class Door:
             self._say(f"{title}: this cannot be taken back" if title else "nothing was changed yet")
 
     def line(self, change: Change) -> str:
-        """The command that does the same."""
-        return lines.of_words(change.words, self._reading.bootstrap)
+        """The command that does the same, "" where a secret would stand in it."""
+        return lines.of_words(change.words, self._reading.bootstrap) if change.words else ""
 
     def copy(self, line: str) -> None:
         """To the terminal's clipboard (OSC 52)."""
+        if not line:
+            self._say("nothing was copied: a secret would be in that line")
+            return
         self._app.copy_to_clipboard(line)
         self._journal.note("copied", time.time(), line=line)
         self._say(f"copied: {line}")
