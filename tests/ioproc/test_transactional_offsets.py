@@ -1,15 +1,22 @@
 """Whatever is committed, marked, deleted and led anew in whatever order: who serves groups knows of
 offsets, pending ones included, what a new coordinator would load."""
 
+from random import Random
 from tempfile import TemporaryDirectory
 
+import pytest
+from core_world import NOW_MS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.index import load_request_schema
-from test_coordinating import Groups
+from sim.disk import PAGE
+from test_coordinating import OFFSETS_ID, Groups
 from test_coordinators_lead import Led, shard_of
+from test_full_groups import FullGroups
 
 from appliance.base import errors
+from appliance.config.log_config import LogConfig
+from appliance.logstore.log import Log
 from appliance.ring.messages import TRUSTED_GUARD
 from appliance.wire.build import build
 from appliance.wire.messages import encode_request
@@ -83,3 +90,47 @@ def test_a_dead_netproc_costs_no_offset_of_a_transaction(tmp_path):
     world.turn()
     assert world.synced() == [[], []]
     assert world.committed(stable=True) == [7]
+
+
+class SmallFull(FullGroups):
+    """Segments are small, so there may be no room even to stage a batch."""
+
+    def _log(self, path, open_log):
+        config = LogConfig(flush_policy="group", compact=True, delete=False, segment_bytes=2 * PAGE)
+        return Log.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
+
+    def load(self):
+        for _ in range(100):
+            if not self.groups._loading.queue:
+                return
+            self.now_ns += 10**9
+            self.synced()
+        raise AssertionError("it loads for ever")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_room_in_the_middle_of_a_turn(seed):
+    rng = Random(seed)
+    world = SmallFull()
+    for offset in range(60):
+        if rng.random() < 0.3:
+            world.fill(leave=rng.randint(0, 3) * PAGE)
+        elif rng.random() < 0.3:
+            world.sim.foreign = 0
+            world.look()
+        what = rng.randrange(5)
+        if what < 2:
+            world.commit(offset, group=rng.choice("gh") * rng.choice((1, PAGE // 2)))
+        elif what < 4:
+            world.within((rng.randint(1, 3), 0), offset, standing=(0, TRUSTED_GUARD))
+        elif not world.log.held:
+            world.mark((rng.randint(1, 3), 0), committed=rng.random() < 0.5)
+        if rng.random() < 0.4:
+            world.turn()
+            world.synced()
+    world.make_room()
+    world.load()
+    assert world.partition.broken is None and not world.events.said
+    live, loaded = world.groups._led[world.handle].shard.state, shard_of(world).state
+    assert live.offsets.by_group == loaded.offsets.by_group
+    assert held(live) == held(loaded)

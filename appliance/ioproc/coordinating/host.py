@@ -113,7 +113,7 @@ class CoordinatorHost:
             self._send(call.token, self._kind.unserved(call, request, 0, 1))
             return
         partition = led.partition
-        held = partition.log.held and partition in self._appends.unwritten
+        held = led.lost or (partition.log.held and partition in self._appends.unwritten)
         if held or (partition.space.tight and self._kind.grows(call, request)):
             self._refuse(led, asked, errors.COORDINATOR_NOT_AVAILABLE)
             return
@@ -167,9 +167,12 @@ class CoordinatorHost:
         led.now_ms = now_ms
         if outcome.producer is not None:
             self._append(led)
+        led.responses += outcome.responses
+        if led.lost:
+            return
+        if outcome.producer is not None:
             led.producer = outcome.producer
         led.records += outcome.records
-        led.responses += outcome.responses
         for note in outcome.notes:
             say = self._events.event_of if note.is_loss else self._events.note_of
             level = NOTICE if note.is_loss else INFO
@@ -207,6 +210,7 @@ class CoordinatorHost:
     def _append(self, led: Led) -> None:
         for batch in led.take_batches():
             if not self._appends.own(led.partition, memoryview(batch), led.now_ms):
+                led.lost = True
                 return  # `closed` or `no_room` will be called
         led.staged()
         if led.waiting or led.decided:
@@ -392,6 +396,8 @@ class CoordinatorHost:
     def _restart(self, led: Led) -> None:
         """Begin again from what is in the log."""
         self._append(led)
+        self._loading.stop(led)
+        led.lost = False
         self._end(led)
         if led.partition.broken is None:
             led.begin_again(self._shard(led.partition))

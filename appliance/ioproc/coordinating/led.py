@@ -26,7 +26,8 @@ class Led:
     now_ms, records, responses, endings: of this turn. producer: of the transaction that these
     records belong to. waiting: (log end offset that must be committed, answers). decided: the same
     for endings. loading: what is left of reading the log, None once it is read. deleted: topics
-    that went away meanwhile, as (name, id).
+    that went away meanwhile, as (name, id). lost: records found no room, so the shard knows what is
+    not in the log, and begins again at the end of the turn.
     """
 
     __slots__ = (
@@ -35,6 +36,7 @@ class Led:
         "endings",
         "epoch",
         "loading",
+        "lost",
         "now_ms",
         "partition",
         "producer",
@@ -55,6 +57,7 @@ class Led:
         self.waiting: deque[tuple[int, Responses]] = deque()
         self.decided: deque[tuple[int, list[Ending]]] = deque()
         self.loading: Iterator[None] | None = None
+        self.lost = False
         self.deleted: list[tuple[str, bytes]] = []
         self.now_ms = 0
 
