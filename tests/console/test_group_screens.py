@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from textual.widgets import Button
 
 from console.model import groups, lag
 from console.model.failure import Failure
@@ -108,7 +109,12 @@ def test_offsets_are_moved_by_a_plan(filled, link):
         await seat.sees("BEFORE", "AFTER", "DELTA", "read again", "10 records")
         await seat.sees(f"group seek {name} --to=-5 -t {TOPIC}")
         assert committed(link, name)[TOPIC, 0] == 10, "nothing is moved before somebody says so"
-        await seat.press("escape", "escape")
+        cancel = seat.app.screen.query_one("#cancel", Button)
+        cancel.press()
+        cancel.press()
+        await seat.settled()
+        assert len(seat.app.screen_stack) == 2, "the form is still there"
+        await seat.press("escape")
         assert committed(link, name)[TOPIC, 0] == 10
         await seat.press("o")
         await seat.sees("-5")  # what was typed is still there
@@ -134,6 +140,8 @@ def test_a_plan_that_does_not_hold_any_more_is_shown_again(filled, link):
         await seat.plan()
         groups.commit(link, name, {(TOPIC, 0): 40})
         await seat.press("right", "enter")
+        go = seat.app.screen.query_one("#go", Button)
+        assert go.active_effect_duration == 0, "it hears the next press, however soon"
         await seat.sees("has moved since the plan was made", "is at 40", "45")
         await seat.plan()
         assert committed(link, name) == {(TOPIC, 0): 40}, "nothing was done blindly"

@@ -42,7 +42,7 @@ from console.model.tail import Line
 from console.model.topics import Deleted, Partition, Topic
 from console.screens import quota_form
 from console.screens.changes.form import LINES, TEXT, Field, Form
-from console.screens.places import LISTS, Place
+from console.screens.places import LISTS, LOG, Place
 from console.screens.world import TopicSeen
 from console.show.output import plain
 from tests.console.seat import LARGE, SMALL, sit, tab
@@ -320,7 +320,7 @@ def test_whatever_an_error_says_is_shown_as_text(appliance):
             world.want()
             for kind in (*LISTS[1:], LISTS[0]):
                 await seat.press(tab(kind))
-                source = world.main(seat.app.here)
+                source = world.cluster if kind == LOG else world.main(seat.app.here)
                 await seat.until(
                     lambda source=source: said[0] in getattr(source.shown.failure, "message", ()),
                     f"{kind}: {said[0]!r}",

@@ -45,8 +45,8 @@ class Box(ModalScreen[bool]):
     def buttons(self, verb: str, variant: ButtonVariant = "primary") -> Iterator[Widget]:
         """Cancel first: it is the default."""
         with Horizontal(id="buttons"):
-            yield Button("Cancel", id=CANCEL, compact=True)
-            yield Button(Content(verb), id=GO, compact=True, variant=variant)
+            yield _button("Cancel", CANCEL)
+            yield _button(verb, GO, variant)
             yield Words(name="keys")
 
     def say(self, words: str) -> None:
@@ -62,6 +62,8 @@ class Box(ModalScreen[bool]):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """What the button says."""
         event.stop()
+        if not self.is_current:
+            return  # it was pressed twice, and the first time has closed this
         if event.button.id == GO:
             self.action_go()
         else:
@@ -82,3 +84,10 @@ class Box(ModalScreen[bool]):
     def action_leave(self) -> None:
         """Nothing is done."""
         self.dismiss(False)
+
+
+def _button(words: str, which: str, variant: ButtonVariant = "default") -> Button:
+    button = Button(Content(words), id=which, compact=True, variant=variant)
+    # Meanwhile Textual's is deaf, and a broker may answer sooner; who is at work takes no second.
+    button.active_effect_duration = 0
+    return button
