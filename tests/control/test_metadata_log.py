@@ -20,6 +20,7 @@ from appliance.metadata import files
 from appliance.metadata.follower import Follower
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
+from benchmarks import kafka
 
 KAFKA = Path(__file__).parent / "written_by_kafka"
 LIMITS = Limits(snapshot_bytes=4096, snapshot_ms=0, segment_bytes=2048)
@@ -196,12 +197,17 @@ def test_partitions_without_metadata_are_not_started_over(tmp_path):
 
 # Kafka's own tools --------------------------------------------------------------------------------
 
-LIBS = os.environ.get("KAFKA_LIBS")
-needs_kafka = pytest.mark.skipif(not LIBS, reason="KAFKA_LIBS names no folder of Kafka's jars")
+needs_kafka = pytest.mark.skipif(bool(kafka.unavailable()), reason=kafka.unavailable() or "")
 
 
 def dumped(*paths: Path) -> str:
-    command = ["java", "-Xmx256m", "-cp", f"{LIBS}/*", "org.apache.kafka.tools.DumpLogSegments"]
+    command = [
+        "java",
+        "-Xmx256m",
+        "-cp",
+        f"{kafka.libs()}/*",
+        "org.apache.kafka.tools.DumpLogSegments",
+    ]
     command += ["--cluster-metadata-decoder", "--files", ",".join(map(str, paths))]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "isvalid: false" not in found.stdout and "Could not" not in found.stdout

@@ -1,11 +1,6 @@
-"""Kafka's own dump-log reads our files and finds nothing wrong.
+"""Kafka's own dump-log reads our files and finds nothing wrong."""
 
-Runs when java is there and KAFKA_LIBS names the folder of Kafka's jars.
-"""
-
-import os
 import re
-import shutil
 import subprocess
 from random import Random
 
@@ -15,19 +10,22 @@ from twin import TOPIC_ID, aborted, header_of, marker, small_batch, stage, trans
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
 from appliance.logstore.log import Log
+from benchmarks import kafka
 
-LIBS = os.environ.get("KAFKA_LIBS", "")
-
-pytestmark = pytest.mark.skipif(
-    not LIBS or shutil.which("java") is None, reason="needs java and KAFKA_LIBS"
-)
+pytestmark = pytest.mark.skipif(bool(kafka.unavailable()), reason=kafka.unavailable() or "")
 
 
 def dump(folder, *options: str) -> str:
     names = sorted(
         str(path) for path in folder.iterdir() if path.suffix[1:] in KINDS and path.stat().st_size
     )
-    tool = ("java", "-Xmx256m", "-cp", f"{LIBS}/*", "org.apache.kafka.tools.DumpLogSegments")
+    tool = (
+        "java",
+        "-Xmx256m",
+        "-cp",
+        f"{kafka.libs()}/*",
+        "org.apache.kafka.tools.DumpLogSegments",
+    )
     done = subprocess.run(
         [*tool, *options, "--files", ",".join(names)],
         capture_output=True,

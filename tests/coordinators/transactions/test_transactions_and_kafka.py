@@ -1,11 +1,6 @@
-"""Kafka's own dump-log reads the records of transactional ids.
-
-Runs when java is there and KAFKA_LIBS names the folder of Kafka's jars.
-"""
+"""Kafka's own dump-log reads the records of transactional ids."""
 
 import json
-import os
-import shutil
 import subprocess
 
 import pytest
@@ -16,12 +11,9 @@ from appliance.config.log_config import LogConfig
 from appliance.logstore.log import Log
 from appliance.wire import own_batch
 from appliance.wire.batch_header import read_header
+from benchmarks import kafka
 
-LIBS = os.environ.get("KAFKA_LIBS", "")
-
-pytestmark = pytest.mark.skipif(
-    not LIBS or shutil.which("java") is None, reason="needs java and KAFKA_LIBS"
-)
+pytestmark = pytest.mark.skipif(bool(kafka.unavailable()), reason=kafka.unavailable() or "")
 
 
 def test_dump_log_reads_every_state(tmp_path):
@@ -43,7 +35,13 @@ def test_dump_log_reads_every_state(tmp_path):
         log.stage(memoryview(batch), read_header(batch), 0, 0)
     log.commit()
     log.close()
-    tool = ("java", "-Xmx256m", "-cp", f"{LIBS}/*", "org.apache.kafka.tools.DumpLogSegments")
+    tool = (
+        "java",
+        "-Xmx256m",
+        "-cp",
+        f"{kafka.libs()}/*",
+        "org.apache.kafka.tools.DumpLogSegments",
+    )
     done = subprocess.run(
         [*tool, "--transaction-log-decoder", "--files", str(folder / f"{0:020d}.log")],
         capture_output=True,
