@@ -95,6 +95,7 @@ class KafkaPython:
         self.client = kafka.KafkaProducer(
             bootstrap_servers=bootstrap, transactional_id=name, max_block_ms=LIMIT_S * 1000,
             reconnect_backoff_ms=10, reconnect_backoff_max_ms=200, retry_backoff_ms=20,
+            request_timeout_ms=3000,  # a connection that was refused is waited for that long
         )  # fmt: skip
         self.sent = []
 
