@@ -8,6 +8,7 @@ import stat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared_memory import nothing_is_left
 
 from appliance.config.broker import BrokerConfig
 from appliance.ring.messages import APPEND
@@ -138,10 +139,9 @@ def test_segments_are_private_and_have_no_name(log, monkeypatch):
         return segment
 
     monkeypatch.setattr(posix_ipc, "SharedMemory", spy)
-    before = set(os.listdir("/dev/shm"))
     SharedMemory(SMALL, log)
     assert modes == [0o600] * 3
-    assert set(os.listdir("/dev/shm")) - before == set()
+    assert nothing_is_left()
 
 
 def test_folder_is_locked_until_closed(tmp_path):

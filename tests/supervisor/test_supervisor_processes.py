@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from shared_memory import nothing_is_left
 from toy_appliance import connect
 
 from appliance.supervisor.folder import CLEAN_NAME, LOCK_NAME
@@ -112,7 +113,7 @@ def start(tmp_path):
         appliance.process.stdout.close()
         appliance.process.wait(timeout=20)
         appliance.process.stderr.close()
-    assert not [name for name in os.listdir("/dev/shm") if name.startswith("penstock-")]
+    assert nothing_is_left()
 
 
 @pytest.mark.parametrize(("name", "kind"), [("ioproc-0", IOPROC), ("control", CONTROL)])
