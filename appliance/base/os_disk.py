@@ -130,6 +130,8 @@ class OsFile:
 
     def pread_medium(self, length: int, position: int) -> bytes:
         assert position % PAGE == 0
+        if not length:
+            return b""  # of no pages no memory can be had
         with mmap.mmap(-1, -(-length // PAGE) * PAGE) as buffer:
             try:
                 fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)

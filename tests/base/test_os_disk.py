@@ -94,3 +94,12 @@ def test_starting_the_writeback_changes_nothing_and_a_refusal_is_final(tmp_path)
     with pytest.raises(StorageFailed) as refused:
         file.start_writeback(0, 10)
     assert refused.value.errno == errno.EBADF
+
+
+def test_a_file_of_no_bytes_is_read_from_the_medium(tmp_path):
+    """A power cut leaves a journal so that was made just before."""
+    file = DISK.create(f"{tmp_path}/f")
+    assert file.pread_medium(0, 0) == b""
+    file.pwritev([b"abc"], 0)
+    assert file.pread_medium(file.size(), 0) == b"abc"
+    file.close()
