@@ -307,7 +307,16 @@ def test_a_consumer_that_comes_afterwards_makes_it_again(use, delete, there, fre
     until(lambda: before.got == [b"v"])
     delete(topic)
     assert not there(topic)
-    after = use(READERS["kafka-python"], topic)
-    until(lambda: there(topic))
+
+    def another():
+        """kafka-python 3.0.12 may forget a subscription that is made during its first Metadata
+        request."""
+        use(READERS["kafka-python"], topic)
+        until(lambda: there(topic), 10)
+
+    until(another)
     use(Confluent).write(topic)
-    until(lambda: b"v" in after.got)
+    # Another client: that one may wait for ever for a rebalance of its own wish, when a poll ends
+    # meanwhile.
+    after = use(READERS["confluent"], topic)
+    until(lambda: after.got == [b"v"])

@@ -5,6 +5,7 @@ import gc
 from unittest import mock
 
 from textual.color import Color
+from textual.widgets import Input, TextArea
 
 from console.model.link import Link
 from console.screens.app import ConsoleApp
@@ -70,6 +71,10 @@ class Seat:
     async def plan(self):
         """Wait until a dialog shows what a change would do."""
         await self.until(lambda: getattr(self.app.screen, "state", "") == READY, "a plan")
+
+    async def form(self):
+        """Wait until something can be typed."""
+        await self.until(lambda: isinstance(self.app.focused, Input | TextArea), "a form")
 
     async def back(self):
         """Wait until nothing is above the place any more."""

@@ -135,8 +135,10 @@ def test_a_setting_is_changed_at_once_and_taken_back(filled):
             lambda: value(filled.bootstrap, "kept", "retention.ms") == ("172800000", "topic"),
             "the new value again",
         )
+        await seat.until(lambda: not seat.app.door._busy, "an answer")
         await under_cursor(seat, "flush.ms")
         await seat.press("e")
+        await seat.sees("Set flush.ms of kept")
         await seat.press("ctrl+u")
         await seat.type("soon")
         await seat.press("enter")

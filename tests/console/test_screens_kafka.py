@@ -108,6 +108,7 @@ def test_offsets_of_apache_kafka_are_moved_by_a_plan_and_a_group_deleted(node):
         await seat.plan()
         await seat.sees("BEFORE", "-17")
         await seat.press("right", "enter")
+        await seat.back()
         await seat.hears("1 offset moved")
         assert groups.committed(link, ["far.moved"])["far.moved"] == {("far", 1): 3}
         await seat.press("D")
@@ -246,6 +247,7 @@ def test_quotas_of_apache_kafka_are_listed_and_changed(node):
         await seat.plan()
         await seat.sees("BEFORE", "3 MB/s", "no appliance of this host answers there")
         await seat.press("right", "enter")
+        await seat.back()
         await seat.until(lambda: all_quotas(link) == {whose: {PRODUCE: 3e6}}, "it in the broker")
         await seat.sees("client-id=<default> user=ali")
         await seat.press("d")
@@ -256,6 +258,7 @@ def test_quotas_of_apache_kafka_are_listed_and_changed(node):
         await seat.plan()
         await seat.sees("quota unset --default client-id --user alice producer_byte_rate")
         await seat.press("right", "enter")
+        await seat.back()
         await seat.until(lambda: all_quotas(link) == {}, "none in the broker")
 
     sit(node.bootstrap, act, first=Place("quotas"), size=LARGE)

@@ -67,16 +67,18 @@ def test_a_quota_is_set_changed_and_taken_away(alone, quotas):
         await seat.sees("BEFORE")
         await seat.plan()
         await seat.press("right", "enter")
+        await seat.back()
         await seat.until(lambda: quotas() == {LOADER: {PRODUCE: 10e6}}, "the quota in the broker")
-        await seat.sees("client-id=loader", "10 MB/s")
+        await seat.until(lambda: seat.app.view.rule is not None, "a quota under the cursor")
         await seat.press("e")
-        await seat.sees("Quotas of client-id=loader")
+        await seat.form()
         await seat.press("ctrl+u")
         await fill(seat, "2500000", "1MiB/s")
         await seat.press("enter")
         await seat.sees("2.5 MB/s", "1.049 MB/s")
         await seat.plan()
         await seat.press("right", "enter")
+        await seat.back()
         changed = {LOADER: {PRODUCE: 2.5e6, FETCH: 1048576.0}}
         await seat.until(lambda: quotas() == changed, "both in the broker")
         await seat.sees("2 quotas of 1 entity")
@@ -92,6 +94,7 @@ def test_a_quota_is_set_changed_and_taken_away(alone, quotas):
         await seat.sees("BEFORE", "1.049 MB/s")
         await seat.plan()
         await seat.press("right", "enter")
+        await seat.back()
         await seat.until(lambda: quotas() == changed, "both again")
 
     sit(alone.bootstrap, act)
@@ -134,7 +137,7 @@ def test_who_is_throttled_by_which_rule_and_for_how_long_is_seen(alone, quotas, 
         line = seat.line("greedy [/red]")
         assert line.startswith("client-id='greedy [/red]'") and " s " in line
         assert seat.text().index("greedy") < seat.text().rindex("modest"), "who waits is first"
-        assert "penstock quota usage -w" in seat.line("$ ")
+        await seat.sees("$ penstock quota usage -w")
         await seat.press("tab")
         await seat.sees("producer_byte_rate 1 kB/s of client-id=<default>", "last pause")
         await seat.press("enter")
@@ -169,6 +172,7 @@ def test_quotas_of_a_client_are_set_where_its_rules_are_seen(alone, quotas):
         await seat.sees("quota unset --client-id loader --user alice")
         await seat.plan()
         await seat.press("right", "enter")
+        await seat.back()
         await seat.until(lambda: quotas() == {}, "none in the broker")
 
     first = Place("quota", "user=alice client-id=loader")

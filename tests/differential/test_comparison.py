@@ -96,6 +96,7 @@ def test_an_entry_that_covers_nothing_is_stale():
     assert judged([entry(script="gone/step")], []).stale
     assert judged([entry(script="gone/step")], [], whole=False).good
     assert not judged([entry()], []).good
+    assert judged([entry(ours="*", kafka="*")], []).good, "the same by chance"
 
 
 def test_a_star_stands_for_anything():
