@@ -11,9 +11,10 @@ in a temporary folder. Both are driven by the real loop, as under load: nobody s
 *netproc in*: from the event on the socket to the end of that turn; *I/O*: the turns that it takes;
 *netproc out*: the turn that sends. An answer that needs nobody else is all *in*. *Its own*: without
 what the same turns call when there is nothing to do, which many requests share under load. *Ring
-hops*: messages that crossed a ring. Each request is made several times when everything is warm, and
-the cheapest one counts, so that what is done once a second falls into none. The modules have to be
-interpreted.
+hops*: messages that crossed a ring between them. A transaction is AddPartitionsToTxn, Produce and
+EndTxn of one partition, and what the I/O process does until it is complete. Each request is made
+several times when everything is warm, and the cheapest one counts, so that what is done once a
+second falls into none. The modules have to be interpreted.
 
 --list: every function with its count. The numbers are held by `tests/tidy/test_calls.py`.
 """
@@ -35,6 +36,7 @@ import appliance
 from appliance.ring.partition_table import HIGH_WATERMARK
 from appliance.shell import loop as shell_loop
 from appliance.shell.loop import STOP, Loop
+from appliance.wire.records import NewRecord, build_batch
 
 ROOT: Final = Path(appliance.__file__).parent
 sys.path.append(str(ROOT.parent / "tests"))  # its worlds look for `sim` there
@@ -42,7 +44,7 @@ sys.path.append(str(ROOT.parent / "tests"))  # its worlds look for `sim` there
 from benchmarks import batches  # noqa: E402 - behind the path
 from tests.netproc.netproc_world import Client, World  # noqa: E402
 
-TOPIC, GROUP = "flights", "readers"
+TOPIC, GROUP, TRANSACTION = "flights", "readers", "books"
 IN, IO, OUT = PARTS = "netproc in", "I/O", "netproc out"
 _WARM: Final = 12
 _SAMPLES: Final = 7
@@ -125,8 +127,9 @@ class Rig:
     """A network process and an I/O process, turned by hand."""
 
     def __init__(self, folder: Path) -> None:
-        settings = {"offsets.topic.num.partitions": "1"}
-        self.world = World(folder, settings, topics=(TOPIC, "__consumer_offsets"))
+        names = ("offsets.topic.num.partitions", "transaction.state.log.num.partitions")
+        topics = (TOPIC, "__consumer_offsets", "__transaction_state")
+        self.world = World(folder, dict.fromkeys(names, "1"), topics=topics)
         self.io = self.world.io_process()
         self.io_loop = Loop(self.world.io_seat, self.world.io)
         for one in self.io.workers.everyone():
@@ -156,6 +159,30 @@ class Rig:
         assert found is not None, "it is not answered"
         assert not any(_error_codes(found[1])), found[1]
         return count
+
+    def rest(self) -> Count:
+        """What the I/O process still has to do of itself."""
+        count = Count({part: Counter() for part in PARTS})
+        for _ in range(_MOST_TURNS):
+            if self._turn(count, IO, self.io_loop, self.io):
+                return count
+        raise AssertionError("the I/O process does not come to rest")
+
+    def producer(self, client: Client) -> int:
+        """The id of a new transactional producer, in its first epoch."""
+        values = {"transactional_id": TRANSACTION, "transaction_timeout": 60_000}
+        values |= {"producer_id": -1, "producer_epoch": -1}
+        for _ in range(_WARM):  # the first one may be told to come again: ids are asked of control
+            client.send(22, 4, **values)
+            for _ in range(_MOST_TURNS):
+                self.world.turn()
+                self.world.io_turn()
+                found = client.answer()
+                if found is not None:
+                    break
+            if found is not None and not found[1].error_code:
+                return int(found[1].producer_id)
+        raise AssertionError(found)
 
     def _idle_calls(self, loop: Loop, shell: Any) -> int:
         counts = [Count({IO: Counter()}) for _ in range(_SAMPLES)]
@@ -203,7 +230,11 @@ def _error_codes(message: Any) -> Iterator[int]:
 # The requests -------------------------------------------------------------------------------------
 
 
-def produce(acks: int, sequence: int = -1) -> tuple[int, int, dict[str, Any]]:
+Asked = tuple[int, int, dict[str, Any]]
+"""A request: key, version, values."""
+
+
+def produce(acks: int, sequence: int = -1) -> Asked:
     """One record of 100 bytes; from 0 on `sequence` is that of an idempotent producer."""
     producer = (-1, -1, -1) if sequence < 0 else (1000, 0, sequence)
     records = batches.batch([b"v" * 100], 1_700_000_000_000, producer=producer)
@@ -211,7 +242,25 @@ def produce(acks: int, sequence: int = -1) -> tuple[int, int, dict[str, Any]]:
     return 0, 9, {"transactional_id": None, "acks": acks, "timeout": 30_000, "topic_data": data}
 
 
-def fetch(offset: int) -> tuple[int, int, dict[str, Any]]:
+def transaction(producer: int, sequence: int) -> list[Asked]:
+    """One record of 100 bytes, as a client of transaction.version 1 writes it."""
+    values = [NewRecord(1_700_000_000_000, None, b"v" * 100)]
+    records = build_batch(
+        values, producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True
+    )
+    data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": records}]}]
+    added = {
+        "v3_and_below_transactional_id": TRANSACTION,
+        "v3_and_below_producer_id": producer,
+        "v3_and_below_producer_epoch": 0,
+        "v3_and_below_topics": [{"name": TOPIC, "partitions": (0,)}],
+    }
+    written = {"transactional_id": TRANSACTION, "acks": -1, "timeout": 30_000, "topic_data": data}
+    ended = {"transactional_id": TRANSACTION, "producer_id": producer, "producer_epoch": 0}
+    return [(24, 3, added), (0, 9, written), (26, 3, {**ended, "committed": True})]
+
+
+def fetch(offset: int) -> Asked:
     """One batch, without a session."""
     partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 100}
     partition |= {"current_leader_epoch": -1, "last_fetched_epoch": -1, "log_start_offset": -1}
@@ -223,7 +272,7 @@ def fetch(offset: int) -> tuple[int, int, dict[str, Any]]:
     }  # fmt: skip
 
 
-def offset_commit(offset: int) -> tuple[int, int, dict[str, Any]]:
+def offset_commit(offset: int) -> Asked:
     """One partition, of a group without members."""
     row = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
     row["committed_metadata"] = ""
@@ -233,13 +282,13 @@ def offset_commit(offset: int) -> tuple[int, int, dict[str, Any]]:
     }  # fmt: skip
 
 
-def offset_fetch() -> tuple[int, int, dict[str, Any]]:
+def offset_fetch() -> Asked:
     """One partition of one group."""
     topics = [{"name": TOPIC, "partition_indexes": (0,)}]
     return 9, 8, {"groups": [{"group_id": GROUP, "topics": topics}], "require_stable": False}
 
 
-def metadata() -> tuple[int, int, dict[str, Any]]:
+def metadata() -> Asked:
     """One topic."""
     return 3, 9, {
         "topics": [{"name": TOPIC}], "allow_auto_topic_creation": False,
@@ -248,14 +297,14 @@ def metadata() -> tuple[int, int, dict[str, Any]]:
     }  # fmt: skip
 
 
-def api_versions() -> tuple[int, int, dict[str, Any]]:
+def api_versions() -> Asked:
     return 18, 3, {"client_software_name": "calls", "client_software_version": "1"}
 
 
 # What is counted ----------------------------------------------------------------------------------
 
 
-def one_client(make: Callable[[int], tuple[int, int, dict[str, Any]]]) -> Callable[[Rig], Count]:
+def one_client(make: Callable[[int], Asked]) -> Callable[[Rig], Count]:
     """The same request again and again on one connection; `make` is told its number."""
 
     def count(rig: Rig) -> Count:
@@ -279,6 +328,23 @@ def fetch_by_cursor(rig: Rig) -> Count:
     reader = _reader(rig)
     rig.serve(reader, *fetch(0))
     return _cheapest(rig.serve(reader, *fetch(1 + n)) for n in range(_SAMPLES))
+
+
+def transactions(rig: Rig) -> Count:
+    """One after the other, by one producer."""
+    client = rig.world.client()
+    producer = rig.producer(client)
+
+    def once(number: int) -> Count:
+        counts = [rig.serve(client, *asked) for asked in transaction(producer, number)]
+        counts.append(rig.rest())
+        parts = {part: sum((one.parts[part] for one in counts), Counter()) for part in PARTS}
+        hops, idle = sum(one.hops for one in counts), sum(one.idle for one in counts)
+        return Count(parts, hops, idle)
+
+    for number in range(_WARM):
+        once(number)
+    return _cheapest(once(_WARM + number) for number in range(_SAMPLES))
 
 
 def _fill(rig: Rig) -> None:
@@ -312,6 +378,7 @@ REQUESTS: Final[dict[str, Callable[[Rig], Count]]] = {
     "OffsetFetch": one_client(lambda number: offset_fetch()),
     "Metadata of one topic": one_client(lambda number: metadata()),
     "ApiVersions": one_client(lambda number: api_versions()),
+    "a transaction of one record": transactions,
 }
 
 

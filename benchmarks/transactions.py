@@ -10,7 +10,7 @@ in a transaction, and is read by a reader with READ_COMMITTED), p50 and p99 of t
 consumer with READ_COMMITTED of transactions of ten records, beside READ_UNCOMMITTED of the same.
 All clients are librdkafka. Both brokers run all the time in folders of their own; a round measures
 a row on both, the next one the other way round. A ratio is the median of the rounds' ratios, each
-of two measurements that follow each other.
+of two measurements that follow each other. With --markdown, what misses a goal (`GOALS`) is bold.
 """
 
 import argparse
@@ -37,6 +37,14 @@ LIMIT_S = 60.0
 VALUE = b"v" * 100
 SYSTEMS = ("penstock", "kafka")
 Figures = dict[str, float]
+
+COST = "committed / uncommitted"
+GOALS: dict[str, Callable[[float, float], bool]] = {
+    "per s": lambda _, ratio: ratio >= 1.5,
+    "p99 ms": lambda _, ratio: ratio <= 0.5,
+    COST: lambda ours, _: ours >= 0.95,
+}
+"""By figure: whether ours, and its ratio to Kafka's, are as good as wished."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +180,7 @@ def consumers(records: int) -> Callable[[System], Figures]:
         return {
             "read_committed MB/s": committed,
             "read_uncommitted MB/s": all_of_it,
-            "committed / uncommitted": committed / all_of_it,
+            COST: committed / all_of_it,
         }
 
     return once
@@ -267,7 +275,11 @@ def report(level: str, found: Found, *, markdown: bool) -> str:
     body = []
     for (name, figure), (ours, theirs) in found.items():
         each = [one / other for one, other in zip(ours, theirs, strict=True) if other]
-        body.append([name, figure, *map(tables.spread, (ours, theirs)), tables.spread(each)])
+        told = [*map(tables.spread, (ours, theirs, each))]
+        middles = statistics.median(ours), statistics.median(each)
+        if markdown and figure in GOALS and not GOALS[figure](*middles):
+            told[0 if figure == COST else 2] = f"**{told[0 if figure == COST else 2]}**"
+        body.append([name, figure, *told])
     return tables.render(head, body, markdown=markdown, left=2)
 
 

@@ -96,13 +96,22 @@ class Appends:
                 return
         asker.out.append(refusal(APPENDED, code, handle, token))
 
-    def own(self, partition: Partition, batch: memoryview, now_ms: int) -> bool:
+    def expect(self, handle: int, producer_id: int, epoch: int) -> None:
+        """A partition that is served here belongs to the open transaction of this producer."""
+        partition = self._served.partitions.get(handle)
+        if partition is not None:
+            partition.log.producers.verified[producer_id] = epoch
+
+    def own(
+        self, partition: Partition, batch: memoryview, now_ms: int, awaited: bool = True
+    ) -> bool:
         """Append what the appliance itself has to say; whether that was staged. If not, the
-        observers of the partition are told why in this turn."""
+        observers of the partition are told why in this turn. awaited: somebody waits until it is
+        visible; else it becomes that soon, as what is produced with acks=1."""
         if partition.broken is not None:
             return False
         try:
-            partition.append_own(self._nobody, 0, batch, now_ms)
+            partition.append_own(self._nobody, 0, batch, now_ms, -1 if awaited else 1)
         except DiskFull:
             self.touched[partition] = None
             self._no_room(partition, LOST)
@@ -114,6 +123,11 @@ class Appends:
         if partition.space.wrote(len(batch)):
             self._served.stirred = True
         return True
+
+    def hasten(self, partition: Partition) -> None:
+        """Somebody waits now until everything is visible that is there."""
+        partition.await_end(self._nobody, 0)
+        self.touched[partition] = None
 
     def write(self, partition: Partition) -> None:
         """Write what was staged; the first failure takes the partition offline."""

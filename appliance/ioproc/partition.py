@@ -204,15 +204,17 @@ class Partition:
         time = now_ms if self._stamps else -1
         self._stage(asker, token, acks, base, time, base + header[6] + 1)
 
-    def append_own(self, asker: Asker | Nobody, token: int, batch: memoryview, now_ms: int) -> None:
-        """Stage a batch that the appliance made itself: it is right, however big, and it waits for
-        a sync as acks=all does. Raises StorageFailed."""
+    def append_own(
+        self, asker: Asker | Nobody, token: int, batch: memoryview, now_ms: int, acks: int = -1
+    ) -> None:
+        """Stage a batch that the appliance made itself: it is right, however big. By default it
+        waits for a sync as acks=all does. Raises StorageFailed."""
         header = read_header(batch)
         base = self.log.stage(batch, header, self.leader_epoch, now_ms)
         self.bytes_in += len(batch)
         self.records_in += header[12]
         self.batches_in += 1
-        self._stage(asker, token, -1, base, -1, base + header[6] + 1)
+        self._stage(asker, token, acks, base, -1, base + header[6] + 1)
         if self.on_marker is not None and header[5] & CONTROL_BIT:
             marker = markers.read(batch)
             if marker is not None:
@@ -236,10 +238,14 @@ class Partition:
         producers, (producer_id, epoch) = log.producers, producer
         producers.check_end(producer_id, epoch, marker, version)
         if producers.has_marker(producer_id, epoch, marker.coordinator_epoch):
-            self._stage(asker, token, -1, -1, -1, log.end_offset)
+            self.await_end(asker, token)
             return
         batch = markers.build(producer_id, epoch, marker, now_ms)
-        self.append_own(asker, token, memoryview(bytearray(batch)), now_ms)
+        self.append_own(asker, token, memoryview(batch), now_ms)
+
+    def await_end(self, asker: Asker | Nobody, token: int) -> None:
+        """Answer when everything is visible that is there."""
+        self._stage(asker, token, -1, -1, -1, self.log.end_offset)
 
     def _stage(
         self, asker: Asker | Nobody, token: int, acks: int, base: int, time: int, end: int

@@ -81,15 +81,17 @@ class Unverified(NamedTuple):
 class ProducerStates:
     """producers: every one of a partition by its id. open: by the id of its producer, where a
     transaction that has no marker began. unverified: by the id of its producer, one that is not
-    known to be open; forgotten when it is, and with every marker. news: what became of transactions
-    since somebody who wants to know looked; None while nobody does."""
+    known to be open; forgotten when it is, and with every marker. verified: the epoch with which a
+    producer may begin one, as its coordinator said unasked; forgotten with every marker. news: what
+    became of transactions since somebody who wants to know looked; None while nobody does."""
 
-    __slots__ = ("_guard", "news", "open", "producers", "unverified")
+    __slots__ = ("_guard", "news", "open", "producers", "unverified", "verified")
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
         self.open: dict[int, int] = {}
         self.unverified: dict[int, Unverified] = {}
+        self.verified: dict[int, int] = {}
         self.news: list[Change] | None = None
         self._guard = 0
 
@@ -97,6 +99,7 @@ class ProducerStates:
         """The log went back to where it had that state."""
         self.producers, self.open = other.producers, other.open
         self.unverified.clear()
+        self.verified.clear()
         if self.news is not None:
             self.news.clear()
 
@@ -179,6 +182,8 @@ class ProducerStates:
         """
         if producer_id in self.open and self.producers[producer_id].epoch == epoch:
             return 0
+        if self.verified.get(producer_id) == epoch:
+            return 0
         found = self.unverified.get(producer_id)
         if found is None:
             self._guard = max(self._guard + 1, now_ms << _GUARD_BITS)
@@ -199,7 +204,7 @@ class ProducerStates:
         one of a coordinator that another one followed. Guards that were given before end here, even
         if the marker need not be written again.
         """
-        self.unverified.pop(producer_id, None)
+        self._forget(producer_id)
         known = self.producers.get(producer_id)
         if known is None:
             return
@@ -216,6 +221,11 @@ class ProducerStates:
                 f"a marker of coordinator epoch {marker.coordinator_epoch} for producer "
                 f"{producer_id}: {known.coordinator_epoch} has written here",
             )
+
+    def _forget(self, producer_id: int) -> None:
+        """What was known of a transaction that begins is over with its marker."""
+        self.unverified.pop(producer_id, None)
+        self.verified.pop(producer_id, None)
 
     def has_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> bool:
         """Whether the producer's last transaction has ended here by a marker with these epochs: the
@@ -267,7 +277,7 @@ class ProducerStates:
             return None
         known.last_timestamp = header[8]
         known.coordinator_epoch = marker.coordinator_epoch
-        self.unverified.pop(producer_id, None)
+        self._forget(producer_id)
         first = self.open.pop(producer_id, -1)
         if first < 0:
             return None

@@ -2,16 +2,18 @@
 
 Key: version and type as two int16, 0 ABORT, 1 COMMIT; value: EndTxnMarker in version 0, int16
 version and int32 epoch of the coordinator that decided. Producer id and epoch are the batch's.
-Callers: the log store, which learns from it what became of a transaction.
+Callers: the homes of partitions, which write it; the log store, which learns from it what became of
+a transaction.
 """
 
 from struct import Struct
 from typing import Final, NamedTuple
 
 from appliance.base.errors import PeerError
+from appliance.wire import own_batch
 from appliance.wire.batch_header import read_header
 from appliance.wire.control_records import ABORT, COMMIT
-from appliance.wire.records import NewRecord, build_batch, iter_records
+from appliance.wire.records import iter_records
 
 _KEY: Final = Struct(">hh")
 _VALUE: Final = Struct(">hi")
@@ -26,17 +28,11 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
-def build(producer_id: int, epoch: int, marker: Marker, timestamp: int) -> bytes:
+def build(producer_id: int, epoch: int, marker: Marker, timestamp: int) -> bytearray:
     """The control batch with a marker. timestamp: ms since 1970."""
     key = _KEY.pack(_VERSION, COMMIT if marker.committed else ABORT)
     value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
-    return build_batch(
-        [NewRecord(timestamp, key, value)],
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        transactional=True,
-        control=True,
-    )
+    return own_batch.build([(key, value)], timestamp, (producer_id, epoch), control=True)
 
 
 def read(batch: bytes | bytearray | memoryview) -> Marker | None:

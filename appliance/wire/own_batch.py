@@ -1,8 +1,8 @@
 """A batch of what the appliance itself has to say: plain records of one time, not compressed.
 
 `build(records, timestamp)` gives the bytes of `records.build_batch` for the same records, which the
-tests hold it to. Caller: the coordinators, for what they decided in a turn, of themselves or within
-a client's transaction.
+tests hold it to. Callers: the coordinators, for what they decided in a turn, of themselves or
+within a client's transaction, and `markers`.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from crc32c import crc32c
 
 from appliance.wire.batch_header import (
     ATTRIBUTES_AT,
+    CONTROL_BIT,
     CRC_AT,
     HEADER,
     HEADER_SIZE,
@@ -44,11 +45,15 @@ def build(
     records: Sequence[tuple[bytes, bytes | None]],
     timestamp: int,
     producer: tuple[int, int] = NOBODY,
+    control: bool = False,
 ) -> bytearray:
     """One whole batch with its checksum, of (key, value or None for a tombstone); not empty.
     timestamp: ms since 1970. producer: id and epoch of whose transaction it belongs to; it has no
-    sequence number then, as only its coordinator writes it."""
+    sequence number then, as only its coordinator writes it. control: it holds a control record."""
     count = len(records)
+    attributes = 0 if producer[0] < 0 else TRANSACTIONAL_BIT
+    if control:
+        attributes |= CONTROL_BIT
     assert count > 0, "a batch holds at least one record"
     out = bytearray(HEADER_SIZE)
     for delta in range(count):
@@ -66,7 +71,7 @@ def build(
         -1,
         MAGIC,
         0,
-        0 if producer[0] < 0 else TRANSACTIONAL_BIT,
+        attributes,
         count - 1,
         timestamp,
         timestamp,

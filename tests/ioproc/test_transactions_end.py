@@ -21,7 +21,14 @@ from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.partition import Partition
 from appliance.logstore.log import Log
 from appliance.ring.counters import Counters
-from appliance.ring.messages import COORDINATE, Message
+from appliance.ring.messages import (
+    APPEND,
+    APPENDED,
+    COORDINATE,
+    TRANSACTIONAL,
+    UNVERIFIED,
+    Message,
+)
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
 from appliance.wire import kraft_records as kraft
 from appliance.wire.batch import NewRecord, build_batch
@@ -125,13 +132,9 @@ class Ends(World):
         self.ask(INIT, transactional_id="x", transaction_timeout=60_000, producer_id=-1,
                  producer_epoch=-1)  # fmt: skip
         assert self.rest() == {INIT: errors.NONE}
-        epoch = self.shard.state.known["x"].transaction.epoch
+        epoch = self.epoch
         for name in names:
-            self.ask(
-                ADD, v3_and_below_transactional_id="x", v3_and_below_producer_id=PRODUCER,
-                v3_and_below_producer_epoch=epoch,
-                v3_and_below_topics=[{"name": name, "partitions": [0]}],
-            )  # fmt: skip
+            self.add_topic(name)
             assert self.rest() == {ADD: errors.NONE}
             if writes:
                 sent = batch(b"v", producer=(PRODUCER, epoch, 0), transactional=True)
@@ -139,9 +142,19 @@ class Ends(World):
                 assert own(self.topics[name], memoryview(bytearray(sent)), NOW_MS)
         self.rest()
 
+    @property
+    def epoch(self):
+        return self.shard.state.known["x"].transaction.epoch
+
+    def add_topic(self, name):
+        self.ask(
+            ADD, v3_and_below_transactional_id="x", v3_and_below_producer_id=PRODUCER,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[{"name": name, "partitions": [0]}],
+        )  # fmt: skip
+
     def end(self, *, commit=True):
-        epoch = self.shard.state.known["x"].transaction.epoch
-        self.ask(END, transactional_id="x", producer_id=PRODUCER, producer_epoch=epoch,
+        self.ask(END, transactional_id="x", producer_id=PRODUCER, producer_epoch=self.epoch,
                  committed=commit)  # fmt: skip
 
     def phase(self):
@@ -155,10 +168,53 @@ class Ends(World):
             for name, one in self.topics.items()
         }
 
+    def produced(self, name, epoch=0):
+        """Whether the home appends a batch of the producer, or asks for its transaction first."""
+        data = batch(b"v", producer=(PRODUCER, epoch, 0), transactional=True)
+        self.core.askers[0].arena[: len(data)] = data
+        self.ask_home(APPEND, name, e=len(data), f=-1)
+        answers = self.turn()
+        while not answers:
+            self.threads.run_all()
+            answers = self.turn()
+        return answers[0].op
+
+    def ask_home(self, op, name, **fields):
+        World.ask(self, op, self.topics[name].handle, flags=TRANSACTIONAL, **fields)
+
 
 @pytest.fixture
 def world():
     return Ends()
+
+
+def test_a_home_in_this_process_knows_what_was_added_and_asks_nobody(world):
+    world.begin("a", writes=False)
+    assert world.produced("b") == UNVERIFIED, "it was not added"
+    assert world.produced("a", epoch=1) == UNVERIFIED, "somebody else's"
+    assert world.produced("a") == APPENDED
+    world.end()
+    world.rest()
+    assert world.phase() == "CompleteCommit" and world.stable()["a"] == (2, True)
+    assert world.produced("a") == UNVERIFIED, "it is over"
+
+
+def test_a_home_is_told_of_a_transaction_when_that_is_durable(world):
+    """Else a power cut could take the transaction and leave its records."""
+    world.begin()
+    world.add_topic("a")
+    world.turn()
+    assert world.answered() == {} and world.produced("a") == UNVERIFIED
+    assert world.rest() == {ADD: errors.NONE}
+    assert world.produced("a") == APPENDED
+
+
+def test_what_was_added_counts_no_more_when_the_transaction_was_aborted_unwritten(world):
+    world.begin("a", writes=False)
+    world.end(commit=False)
+    world.rest()
+    assert world.phase() == "CompleteAbort"
+    assert world.produced("a") == UNVERIFIED
 
 
 def test_markers_wait_until_the_decision_is_committed(world):
@@ -171,7 +227,44 @@ def test_markers_wait_until_the_decision_is_committed(world):
     assert world.phase() == "CompleteCommit"
     assert world.stable() == {"a": (2, True), "b": (2, True)}
     assert world.endings.under_way == 0 and world.state.log.end_offset == 5
-    assert world.state.high_watermark == 5
+
+
+def test_nobody_waits_for_the_record_that_completes_a_transaction(world):
+    """It is synced with the next one, or soon."""
+    world.begin("a")
+    world.end()
+    world.rest()
+    assert (world.state.high_watermark, world.state.log.end_offset) == (3, 4)
+    world.add_topic("a")
+    assert world.rest() == {ADD: errors.NONE} and world.state.high_watermark == 5
+    world.end()
+    world.rest()
+    assert (world.state.high_watermark, world.state.log.end_offset) == (6, 7)
+    world.settle()
+    assert world.state.high_watermark == 7
+
+
+def test_who_asks_what_became_of_a_transaction_waits_until_that_is_durable(world):
+    world.begin("a")
+    world.end()
+    world.rest()
+    assert world.state.high_watermark < world.state.log.end_offset
+    world.end()
+    world.turn()
+    assert world.answered() == {}, "it would be told of what a power cut could take"
+    assert world.rest() == {END: errors.NONE}
+    assert world.state.high_watermark == world.state.log.end_offset
+
+
+def test_the_next_coordinator_does_not_wait_for_what_nobody_waited_for(world):
+    world.begin("a")
+    world.end()
+    world.rest()
+    assert world.state.high_watermark < world.state.log.end_offset
+    world.core.follow(world.state, 5)
+    world.core.lead(world.state, 6)
+    world.rest()
+    assert world.phase() == "CompleteCommit" and world.shard.state.epoch == 6
 
 
 def test_a_transaction_is_complete_when_its_last_marker_is_durable(world):

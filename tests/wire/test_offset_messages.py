@@ -212,11 +212,14 @@ LENGTHS = st.sampled_from([0, 1, 62, 63, 64, 127, 128, 8191, 8192, 9000])
     | st.integers(60, 140).map(lambda count: [(3, 4)] * count),
     st.integers(0, 1 << 45),
     st.none() | st.tuples(st.integers(0, 1 << 62), st.integers(0, 32_767)),
+    st.booleans(),
 )
-def test_a_batch_of_our_own_is_a_batch(lengths, timestamp, producer):
+def test_a_batch_of_our_own_is_a_batch(lengths, timestamp, producer, control):
     records = [(b"k" * key, None if value is None else b"v" * value) for key, value in lengths]
     whose = {} if producer is None else {"transactional": True}
     if producer is not None:
         whose |= {"producer_id": producer[0], "producer_epoch": producer[1]}
-    built = build_batch([NewRecord(timestamp, key, value) for key, value in records], **whose)
-    assert own_batch.build(records, timestamp, producer or own_batch.NOBODY) == built
+    new = [NewRecord(timestamp, key, value) for key, value in records]
+    built = build_batch(new, control=control, **whose)
+    whose = producer or own_batch.NOBODY
+    assert own_batch.build(records, timestamp, whose, control=control) == built

@@ -1,13 +1,21 @@
 """What a coordinator wants done in other partitions once its decision is committed: the end of a
-transaction, a marker in each of its partitions.
+transaction, a marker in each of its partitions; before that, that they let its producer write.
 
-Made by a shard, carried out by whoever drives it (`shard.Shard.take_endings`).
+Made by a shard, carried out by whoever drives it (`shard.Shard.take_endings`, `take_openings`).
 """
 
 from typing import NamedTuple
 
 Partition = tuple[str, int]
 """Topic and partition."""
+
+
+class Opening(NamedTuple):
+    """A producer may write in these partitions with this epoch, until its next marker there."""
+
+    producer_id: int
+    epoch: int
+    partitions: frozenset[Partition]
 
 
 class Ending(NamedTuple):

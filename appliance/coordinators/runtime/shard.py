@@ -35,7 +35,7 @@ from appliance.base import errors
 from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.call import Call, Outcome
-from appliance.coordinators.runtime.ending import Ending, Partition
+from appliance.coordinators.runtime.ending import Ending, Opening, Partition
 from appliance.coordinators.runtime.records import RecordTypes
 from appliance.coordinators.runtime.turn import S, Timers, Turn
 from appliance.metadata.image import MetadataImage
@@ -69,7 +69,7 @@ class Shard(ABC, Generic[S]):
     APPLY: ClassVar[Apply]
     HOLD: ClassVar[Hold] = {}
     ENDS: ClassVar[bool] = False
-    """Whether it has endings."""
+    """Whether it has endings, and openings."""
 
     def __init__(self, state: S) -> None:
         self.state = state
@@ -213,6 +213,10 @@ class Shard(ABC, Generic[S]):
     def take_endings(self) -> list[Ending]:
         """What was decided since the last call; to be carried out once all records so far are
         committed."""
+        return []
+
+    def take_openings(self) -> list[Opening]:
+        """The same for what was opened."""
         return []
 
     def marked(self, one: Ending, where: tuple[Partition, ...], now_ms: int) -> Outcome:

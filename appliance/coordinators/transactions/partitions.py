@@ -14,7 +14,7 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.ending import Partition
+from appliance.coordinators.runtime.ending import Opening, Partition
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.state import Turn, move
@@ -153,6 +153,7 @@ def add(turn: Turn, one: Any, partitions: frozenset[Partition], version: int) ->
         return
     to = found.with_partitions(partitions, version, turn.now_ms)
     move(turn, known.transactional_id, to)
+    turn.state.openings.append(Opening(to.producer_id, to.epoch, partitions))
 
 
 def _verified(turn: Turn, one: Asked) -> dict[Partition, int]:

@@ -1,20 +1,25 @@
-"""What each record does to a state: the only code that changes durable state."""
+"""What each record does to a state: the only code that changes durable state.
+
+A step that was just decided comes as the Transaction that its bytes were made of.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from appliance.coordinators.transactions.records import TransactionLogKey, TransactionLogValue
 from appliance.coordinators.transactions.state import Known, TransactionsState
-from appliance.coordinators.transactions.transaction import of_record
+from appliance.coordinators.transactions.transaction import Transaction, of_record
 
 
 def _transaction(
-    state: TransactionsState, key: TransactionLogKey, value: TransactionLogValue | None
+    state: TransactionsState,
+    key: TransactionLogKey,
+    value: TransactionLogValue | Transaction | None,
 ) -> None:
     if value is None:
         state.known.pop(key.transactional_id, None)
         return
-    transaction = of_record(value)
+    transaction = value if isinstance(value, Transaction) else of_record(value)
     known = state.known.get(key.transactional_id)
     if known is None:
         known = Known(key.transactional_id, transaction, state.due)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from appliance.authorization.needs import READ_GROUP, WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.coordinators.runtime.call import Call, Outcome
-from appliance.coordinators.runtime.ending import Ending, Partition
+from appliance.coordinators.runtime.ending import Ending, Opening, Partition
 from appliance.coordinators.runtime.records import RecordTypes, fits
 from appliance.coordinators.runtime.shard import Apply, Handlers, Refusals, Shard, Values
 from appliance.coordinators.transactions import ending, listing, partitions, producer, replay
@@ -107,6 +107,7 @@ class TransactionShard(Shard[TransactionsState]):
     def forget(self) -> None:
         self.state.known.clear()
         self.state.endings.clear()
+        self.state.openings.clear()
         self.state.waiting.clear()
 
     def forget_topic(self, turn: Turn, name: str, topic_id: bytes) -> None:
@@ -119,6 +120,10 @@ class TransactionShard(Shard[TransactionsState]):
 
     def take_endings(self) -> list[Ending]:
         taken, self.state.endings = self.state.endings, []
+        return taken
+
+    def take_openings(self) -> list[Opening]:
+        taken, self.state.openings = self.state.openings, []
         return taken
 
     def marked(self, one: Ending, where: tuple[Partition, ...], now_ms: int) -> Outcome:

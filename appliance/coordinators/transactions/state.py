@@ -15,9 +15,10 @@ from appliance.base.errors import (
 )
 from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import NEVER
-from appliance.coordinators.runtime.ending import Ending, Partition
+from appliance.coordinators.runtime.ending import Ending, Opening, Partition
 from appliance.coordinators.runtime.kind import partition_of
-from appliance.coordinators.transactions.records import WRITTEN, TransactionLogKey
+from appliance.coordinators.transactions.record_bytes import key_bytes, value_bytes
+from appliance.coordinators.transactions.records import TransactionLogKey
 from appliance.coordinators.transactions.settings import Settings
 from appliance.coordinators.transactions.states import ONGOING, PREPARED, RESTING
 from appliance.coordinators.transactions.transaction import (
@@ -63,7 +64,8 @@ class Known(runtime.Timed):
 class TransactionsState:
     """partition: of `__transaction_state`. epoch: leader epoch in which this coordinator serves;
     it goes into its markers. known: by transactional id. endings: decided, and not taken yet.
-    ended: how many there were. waiting: by transactional id and token, for its markers.
+    ended: how many there were. openings: of what was added, and not taken yet. waiting: by
+    transactional id and token, for its markers.
 
     image: the metadata that this process follows. take_id: a producer id that nobody had, None when
     one must be asked for first. due: what to do when an id's deadline has come.
@@ -87,6 +89,7 @@ class TransactionsState:
         self.known: dict[str, Known] = {}
         self.endings: list[Ending] = []
         self.ended = 0
+        self.openings: list[Opening] = []
         self.waiting: dict[str, dict[int, Waiting]] = {}
 
     @property
@@ -139,7 +142,7 @@ Turn: TypeAlias = runtime.Turn[TransactionsState]
 def move(turn: Turn, transactional_id: str, to: Transaction) -> Known:
     """Take a step: into the log, and into what is known."""
     key = TransactionLogKey(transactional_id=transactional_id)
-    turn.write(key, to.record(), WRITTEN)
+    turn.write_encoded(key, to, key_bytes(transactional_id), value_bytes(to))
     known = turn.state.known[transactional_id]
     turn.wake(known, turn.state.deadline_ms(to))
     return known

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
 from appliance.coordinators.runtime.ending import Partition
-from appliance.coordinators.transactions.records import PartitionsOfTopic, TransactionLogValue
+from appliance.coordinators.transactions.records import TransactionLogValue
 from appliance.coordinators.transactions.states import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -146,30 +146,6 @@ class Transaction(NamedTuple):
         assert made.epoch >= self.epoch or made.producer_id != self.producer_id, "epochs only rise"
         assert made.next_id == NO_ID or made.state in PREPARED
         return made
-
-    # Records --------------------------------------------------------------------------------------
-
-    def record(self) -> TransactionLogValue:
-        """As it is kept in the log."""
-        topics: dict[str, list[int]] = {}
-        for topic, index in sorted(self.partitions):
-            topics.setdefault(topic, []).append(index)
-        partitions = tuple(
-            PartitionsOfTopic(topic=topic, partition_ids=tuple(found))
-            for topic, found in topics.items()
-        )
-        return TransactionLogValue(
-            producer_id=self.producer_id,
-            previous_producer_id=self.previous_id,
-            next_producer_id=self.next_id,
-            producer_epoch=self.epoch,
-            transaction_timeout=self.timeout_ms,
-            transaction_status=self.state,
-            transaction_partitions=None if self.state == EMPTY else partitions,
-            last_update_timestamp=self.updated_ms,
-            start_timestamp=self.started_ms,
-            client_transaction_version=self.version,
-        )
 
 
 def first(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:

@@ -167,7 +167,7 @@ class Endings:
         sent, writer = self._sent[home], self._writers[home]
         while queued and len(sent) < MOST_SENT:
             step = queued[0]
-            ending, handle = step.carried.ending, self._handle(step.partition)
+            ending, handle = step.carried.ending, self.handle(step.partition)
             if step.carried.over:
                 queued.popleft()
                 continue
@@ -207,13 +207,13 @@ class Endings:
 
     def _queue(self, step: Step) -> None:
         topic = self._image.topics_by_name.get(step.partition[0])
-        if topic is None or self._handle(step.partition) is None:
+        if topic is None or self.handle(step.partition) is None:
             self._written(step)
         else:
             home = home_of(topic.topic_id, step.partition[1], len(self._writers))
             self._queued[home].append(step)
 
-    def _handle(self, partition: Partition) -> int | None:
+    def handle(self, partition: Partition) -> int | None:
         """Its row; None for a partition that is no more, which needs no marker."""
         topic = self._image.topics_by_name.get(partition[0])
         return None if topic is None else self._rows.get((topic.topic_id, partition[1]))

@@ -179,6 +179,7 @@ class CoordinatorHost:
             say(level, note.event, note.about, **{self._kind.TOPIC.unit: note.about}, **note.fields)
         if led.shard.ENDS:
             led.endings += led.shard.take_endings()
+            led.openings += led.shard.take_openings()
         if outcome.producer is not None:
             self._append(led)
         elif led.records or led.responses or led.endings:
@@ -208,10 +209,19 @@ class CoordinatorHost:
             self._append(led)
 
     def _append(self, led: Led) -> None:
-        for batch in led.take_batches():
-            if not self._appends.own(led.partition, memoryview(batch), led.now_ms):
+        appends = self._appends
+        # What completes a transaction is synced with what begins the next: one sync less of five.
+        awaited = bool(led.responses or led.openings or led.endings) or not led.shard.ENDS
+        batches = led.take_batches()
+        for batch in batches:
+            if not appends.own(led.partition, memoryview(batch), led.now_ms, awaited):
                 led.lost = True
                 return  # `closed` or `no_room` will be called
+        if batches:
+            led.unawaited = not awaited
+        elif awaited and led.unawaited:
+            appends.hasten(led.partition)
+            led.unawaited = False
         led.staged()
         if led.waiting or led.decided:
             self._unsent[led] = None
@@ -224,7 +234,7 @@ class CoordinatorHost:
             for token, values in led.due():
                 self._send(token, values)
             if led.decided:
-                self._end_transactions(led)
+                self._carry_on(led)
             if not led.waiting and not led.decided:
                 del self._unsent[led]
         sent = True
@@ -233,10 +243,18 @@ class CoordinatorHost:
         self.waiting = bool(self._unsent) or not sent
         return sent
 
-    def _end_transactions(self, led: Led) -> None:
-        shard = led.shard
-        for ending in led.due_endings():
-            self._endings.begin(ending, shard, partial(self._marked, led, shard, ending))
+    def _carry_on(self, led: Led) -> None:
+        """Transactions may go on in the partitions that were added, if they are at home here: other
+        homes ask. And they end where they must."""
+        shard, endings = led.shard, self._endings
+        for openings, decided in led.due_decisions():
+            for opening in openings:
+                for where in opening.partitions:
+                    handle = endings.handle(where)
+                    if handle is not None:
+                        self._appends.expect(handle, opening.producer_id, opening.epoch)
+            for ending in decided:
+                endings.begin(ending, shard, partial(self._marked, led, shard, ending))
 
     def _marked(
         self,
@@ -404,6 +422,9 @@ class CoordinatorHost:
             self._begin_loading(led)
 
     def _begin_loading(self, led: Led) -> None:
+        partition = led.partition
+        if partition.high_watermark < partition.log.end_offset and not partition.log.held:
+            self._appends.hasten(partition)
         skipped = f"{self._kind.TOPIC.unit}-record-skipped"
         self._loading.begin(led, _Loads(led, skipped, self._events))
         self.due_ms = AT_ONCE

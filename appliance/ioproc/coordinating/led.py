@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from appliance.coordinators.runtime.call import Producer
-from appliance.coordinators.runtime.ending import Ending
+from appliance.coordinators.runtime.ending import Ending, Opening
 from appliance.coordinators.runtime.shard import Shard
 from appliance.ioproc.partition import Partition
 from appliance.wire.own_batch import NOBODY, build
@@ -23,11 +23,12 @@ _RECORD_OVERHEAD: Final = 32  # bytes of a record beside key and value, at most
 class Led:
     """epoch: the leader epoch that all of this belongs to; another epoch has another `Led`.
 
-    now_ms, records, responses, endings: of this turn. producer: of the transaction that these
-    records belong to. waiting: (log end offset that must be committed, answers). decided: the same
-    for endings. loading: what is left of reading the log, None once it is read. deleted: topics
-    that went away meanwhile, as (name, id). lost: records found no room, so the shard knows what is
-    not in the log, and begins again at the end of the turn.
+    now_ms, records, responses, openings, endings: of this turn. producer: of the transaction that
+    these records belong to. unawaited: nobody waits for the newest records in the log. waiting:
+    (log end offset that must be committed, answers). decided: the same for openings and endings.
+    loading: what is left of reading the log, None once it is read. deleted: topics that went away
+    meanwhile, as (name, id). lost: records found no room, so the shard knows what is not in the
+    log, and begins again at the end of the turn.
     """
 
     __slots__ = (
@@ -38,11 +39,13 @@ class Led:
         "loading",
         "lost",
         "now_ms",
+        "openings",
         "partition",
         "producer",
         "records",
         "responses",
         "shard",
+        "unawaited",
         "waiting",
     )
 
@@ -52,10 +55,12 @@ class Led:
         self.shard = shard
         self.records: list[tuple[bytes, bytes | None]] = []
         self.producer: Producer = NOBODY
+        self.unawaited = False
         self.responses: Responses = []
+        self.openings: list[Opening] = []
         self.endings: list[Ending] = []
         self.waiting: deque[tuple[int, Responses]] = deque()
-        self.decided: deque[tuple[int, list[Ending]]] = deque()
+        self.decided: deque[tuple[int, list[Opening], list[Ending]]] = deque()
         self.loading: Iterator[None] | None = None
         self.lost = False
         self.deleted: list[tuple[str, bytes]] = []
@@ -79,22 +84,21 @@ class Led:
         if self.responses:
             self.waiting.append((self.partition.log.end_offset, self.responses))
             self.responses = []
-        if self.endings:
-            self.decided.append((self.partition.log.end_offset, self.endings))
-            self.endings = []
+        if self.openings or self.endings:
+            self.decided.append((self.partition.log.end_offset, self.openings, self.endings))
+            self.openings, self.endings = [], []
 
-    def due_endings(self) -> list[Ending]:
-        """The endings whose decision is committed."""
+    def due_decisions(self) -> Iterator[tuple[list[Opening], list[Ending]]]:
+        """The openings and endings that are committed."""
         high_watermark = self.partition.high_watermark
         decided = self.decided
-        found: list[Ending] = []
         while decided and decided[0][0] <= high_watermark:
-            found += decided.popleft()[1]
-        return found
+            yield decided.popleft()[1:]
 
     def begin_again(self, shard: Shard[Any]) -> None:
         """Another shard goes on from what is in the log."""
         self.shard = shard
+        self.openings.clear()
         self.endings.clear()
         self.decided.clear()
 

@@ -19,6 +19,7 @@ from transaction_world import (
 from appliance.base import errors
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
 from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.ending import Opening
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions import states
 from appliance.coordinators.transactions.records import TransactionLogKey
@@ -428,6 +429,14 @@ def test_transactions_are_described_and_listed(world):
     assert listed(transactional_id_pattern="[x-z]") == (["x", "y"], ())
     assert listed(transactional_id_pattern="x.") == ([], ())
     assert listed(transactional_id_pattern="(") == errors.INVALID_REGULAR_EXPRESSION
+
+
+def test_what_is_added_is_opened_once_for_the_epoch_that_adds_it(world):
+    producer = world.init()
+    world.add(producer, 2, 0)
+    world.add(producer, 0)
+    world.add(producer, 0, 1, verify=True, version=5)
+    assert world.openings == [Opening(*producer, frozenset((("t", 0), ("t", 2))))]
 
 
 # Records and moves --------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ class World:
         self.epoch = 0
         self.rights = rights()
         self.endings = []
+        self.openings = []
         self.calls: dict[int, Call] = {}
         self.answers: dict[int, object] = {}
         self.shard = self.new_shard()
@@ -110,6 +111,7 @@ class World:
             key, version = self.calls[token].api_key, self.calls.pop(token).version
             self.answers[token] = decode_response(key, version, encode(key, version, values))
         self.endings += self.shard.take_endings()
+        self.openings += self.shard.take_openings()
         self.check()
 
     def tick(self, ms: int = 0) -> None:
@@ -128,6 +130,7 @@ class World:
             del self.log[kept:]
         self.epoch += 1
         self.endings = []
+        self.openings = []
         self.carry_out(self.shard.resign())
         self.shard = self.replayed()
         self.carry_out(self.shard.activate(self.now))
