@@ -21,15 +21,15 @@ Values = dict[str, Any]
 
 @dataclass(slots=True)
 class Asked:
-    """One partition: its index, the numbers of its operation, and in the end its answer. payload:
-    what came before the completion."""
+    """One partition: its index, the numbers of its operation, and in the end its answer. before:
+    what came before the completion, in pieces."""
 
     partition: int
     a: int
     b: int
     flags: int
     answer: Values | None = None
-    payload: bytes = b""
+    before: list[bytes] | None = None
 
 
 @dataclass(slots=True)
@@ -41,6 +41,7 @@ class Gathering:
     failed: Callable[[Asked, int], Values]  # the answer for an error code
     answered: Callable[[Asked, Message], Values]  # the answer for a completion
     topic_field: str
+    reply: Callable[[Host, Exchange, Values], None] | None = None  # another one than `reply`
 
 
 def decode(host: Host, x: Exchange) -> Any:
@@ -116,4 +117,5 @@ def _finish(host: Host, x: Exchange) -> None:
         {gathering.topic_field: topic, "partitions": [asked.answer for asked in rows]}
         for topic, rows in gathering.topics
     ]
-    reply(host, x, {"throttle_time": 0, "topics": topics})
+    tell = gathering.reply or reply
+    tell(host, x, {"throttle_time": 0, "topics": topics})

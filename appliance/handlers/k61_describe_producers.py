@@ -11,19 +11,12 @@ from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.gather import Asked, Gathering, Values
 from appliance.ring.messages import DESCRIBE_PRODUCERS, PRODUCERS, Message
-from appliance.wire import producers
+from appliance.wire import error_codes, producers
+from appliance.wire.producers import Told
 
 _TEXTS: Final = TEXTS | {
     errors.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition."
 }
-_FIELDS: Final = (
-    "producer_id",
-    "producer_epoch",
-    "last_sequence",
-    "last_timestamp",
-    "coordinator_epoch",
-    "current_txn_start_offset",
-)
 
 
 def begin(host: Host, x: Exchange) -> None:
@@ -33,14 +26,15 @@ def begin(host: Host, x: Exchange) -> None:
         for topic in request.topics
     ]
     flat = [asked for _, rows in topics for asked in rows]
-    gather.start(
-        host, x, Gathering(topics, flat, DESCRIBE_PRODUCERS, READ_TOPIC, failed, answered, "name")
-    )
+    wanted = DESCRIBE_PRODUCERS, READ_TOPIC
+    gather.start(host, x, Gathering(topics, flat, *wanted, failed, answered, "name", reply))
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     if message is not None and message.op == PRODUCERS:
-        x.state.flat[index].payload += payload
+        asked = x.state.flat[index]
+        asked.before = asked.before or []
+        asked.before.append(payload)
     else:
         gather.complete(host, x, index, message, payload)
 
@@ -55,10 +49,22 @@ def failed(asked: Asked, code: int) -> Values:
 
 
 def answered(asked: Asked, message: Message) -> Values:
-    rows = producers.decode(asked.payload)
-    return failed(asked, 0) | {
-        "active_producers": [dict(zip(_FIELDS, row, strict=True)) for row in rows]
-    }
+    return failed(asked, errors.NONE) | {"active_producers": asked.before or ()}
+
+
+def reply(host: Host, x: Exchange, values: Values) -> None:
+    """Finish with rows as their homes made them."""
+    for code in error_codes.told(x.handler.key, x.version, values):
+        host.failed(x, code)
+    host.finish(
+        x,
+        producers.answer(
+            [
+                (topic["name"], [Told(*one.values()) for one in topic["partitions"]])
+                for topic in values["topics"]
+            ]
+        ),
+    )
 
 
 HANDLER: Final[Handler] = Handler(61, "DescribeProducers", 0, 0, begin, complete)

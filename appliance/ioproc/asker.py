@@ -3,10 +3,12 @@
 Completions of one turn are gathered and pushed in one loop at its end. What the ring does not take
 stays here in order, and nothing is ever dropped while its asker lives. From `BACKLOG` completions
 on nothing more is taken from the asker (`main.py`), so what waits here is bounded by what it had
-asked until then.
+asked until then. Of long answers so much is made in a turn as a turn may take, and the next of it
+when all before it is in the ring.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from appliance.ring.messages import GOES_BEFORE
@@ -14,6 +16,8 @@ from appliance.ring.ring import PIECES, RingWriter
 
 BACKLOG: Final = 1 << 13
 """So many completions wait before their asker has to take some of them: eight rings full."""
+A_TURN: Final = 1 << 15
+"""Bytes of long answers that are made in a turn; a slice more at most."""
 
 Completion = tuple[int, ...]
 """op, flags (error code + 1), handle, token, a, b, c, d, g, h, i, j, e, f; what is left out is
@@ -38,7 +42,7 @@ class Asker:
     """Netproc `index`. life: how many of them have died. payloads: what the completions of `out`
     that go before others carry, in their order."""
 
-    __slots__ = ("_writer", "arena", "index", "life", "out", "payloads")
+    __slots__ = ("_long", "_made", "_writer", "arena", "index", "life", "out", "payloads")
 
     def __init__(self, index: int, arena: memoryview, writer: RingWriter) -> None:
         self.index = index
@@ -46,6 +50,8 @@ class Asker:
         self.life = 0
         self.out: list[Completion] = []
         self.payloads: deque[bytes] = deque()
+        self._long: deque[tuple[int, Iterator[bytes], int, Completion]] = deque()
+        self._made = 0  # bytes of them in this turn
         self._writer = writer
 
     def before(self, op: int, handle: int, token: int, rows: bytes, size: int) -> None:
@@ -56,8 +62,24 @@ class Asker:
             self.out.append((op, 1, handle, token))
             self.payloads.append(rows[at : at + most])
 
+    def tell(self, op: int, slices: Iterator[bytes], size: int, last: Completion) -> None:
+        """A long answer: rows that go before `last` as with `before`, slice by slice."""
+        self._long.append((op, slices, size, last))
+        self._tell_more()
+
+    def _tell_more(self) -> None:
+        while self._long and self._made < A_TURN:
+            op, slices, size, last = self._long[0]
+            rows = next(slices, b"")
+            self._made += len(rows)
+            self.before(op, last[2], last[3], rows, size)
+            if not rows:
+                self._long.popleft()
+                self.out.append(last)
+
     def push(self) -> bool:
-        """Hand the completions to the ring; False when some have to wait for room."""
+        """Hand the completions to the ring; False when there are more than that: they wait for
+        room, or for the next turn."""
         out = self.out
         if not out:
             return True
@@ -75,7 +97,11 @@ class Asker:
             sent += 1
         if sent == len(out):
             out.clear()
-            return True
+            self._made = 0
+            if not self._long:
+                return True
+            self._tell_more()
+            return False
         del out[:sent]
         return False
 
@@ -89,3 +115,4 @@ class Asker:
         self.life += 1
         self.out.clear()
         self.payloads.clear()
+        self._long.clear()

@@ -123,9 +123,10 @@ class Questions:
         if op == EPOCH_END:
             return reading.epoch_end(partition, token, a, b)
         if op == DESCRIBE_PRODUCERS:
-            rows = reading.describe_producers(partition)
-            asker.before(PRODUCERS, partition.handle, token, rows, producers.SIZE)
-            return (PRODUCERS_TOLD, 1, partition.handle, token)
+            slices = reading.describe_producers(partition)
+            last = (PRODUCERS_TOLD, 1, partition.handle, token)
+            asker.tell(PRODUCERS, slices, producers.SIZE, last)
+            return None
         assert op == DELETE_RECORDS
         answer, moved = reading.delete_records(partition, token, a)
         if moved:

@@ -1,12 +1,13 @@
 """What READ, LIST_OFFSET, EPOCH_END and DELETE_RECORDS answer: Kafka's rules over one partition.
 
-Invariant: a completion names bytes of a segment file below the high watermark, never memory. Every
+Invariant: a completion names bytes of a segment file below the high watermark, never memory. A
 function returns a whole completion; `find` returns None when the read should wait. Called by the
 core.
 """
 
 import errno
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Final
 
 from appliance.base import errors
@@ -31,6 +32,7 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
+PRODUCERS_A_SLICE: Final = 250
 
 
 def find(
@@ -167,17 +169,24 @@ def delete_records(partition: Partition, token: int, offset: int) -> tuple[Compl
     return (DELETED, 1, partition.handle, token, log.log_start_offset, 0), moved
 
 
-def describe_producers(partition: Partition) -> bytes:
-    """Who has written with a producer id (DESCRIBE_PRODUCERS), as `wire/producers.py` has it."""
+def describe_producers(partition: Partition) -> Iterator[bytes]:
+    """Who has written with a producer id (DESCRIBE_PRODUCERS), as `wire/producers.py` has it: in
+    slices, each as it is when it is asked for."""
     states = partition.log.producers
-    return producers.encode(
-        (
-            producer_id,
-            known.epoch,
-            known.batches[-1][0] if known.batches else -1,
-            known.last_timestamp,
-            known.coordinator_epoch,
-            states.open.get(producer_id, -1),
-        )
-        for producer_id, known in states.producers.items()
-    )
+    known, opened = states.producers, states.open
+    every = list(known)
+    for at in range(0, len(every), PRODUCERS_A_SLICE):
+        slice_ = every[at : at + PRODUCERS_A_SLICE]
+        there = [(one, known[one]) for one in slice_ if one in known]  # some have expired
+        if there:
+            yield producers.encode(
+                (
+                    one,
+                    state.epoch,
+                    state.batches[-1][0] if state.batches else -1,
+                    state.last_timestamp,
+                    state.coordinator_epoch,
+                    opened.get(one, -1),
+                )
+                for one, state in there
+            )

@@ -6,6 +6,8 @@ from core_world import NOW_MS, World, batch
 from sim.disk import PAGE, SimDisk
 
 from appliance.base import errors
+from appliance.ioproc.asker import A_TURN
+from appliance.ioproc.reading import PRODUCERS_A_SLICE
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import (
     ABORTED,
@@ -272,7 +274,7 @@ def test_who_has_written_is_told_with_where_the_open_transaction_began(world):
     *told, end_ = told
     assert len(told) > 1 and {one.op for one in told} == {PRODUCERS}
     assert (end_.op, end_.flags, end_.token) == (PRODUCERS_TOLD, 0, 6)
-    rows = producers.decode(b"".join(one.payload for one in told))
+    rows = list(producers.ROW.iter_unpack(b"".join(one.payload for one in told)))
     assert [one[0] for one in rows] == list(range(count))
     assert rows[20] == (20, 1, 5, NOW_MS, -1, -1)
     assert rows[21] == (21, 1, 5, NOW_MS, -1, 21)
@@ -280,3 +282,26 @@ def test_who_has_written_is_told_with_where_the_open_transaction_began(world):
     world.ask(DESCRIBE_PRODUCERS, partition.handle + 1, 7)
     (none,) = world.turn()
     assert (none.op, none.flags) == (PRODUCERS_TOLD, errors.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def test_very_many_producers_are_told_in_slices_while_others_are_answered(tmp_path):
+    """A turn makes so many rows; who expires meanwhile is left out, who comes is not told."""
+    world = World(tmp_path, payload=1 << 16)
+    partition = world.add(flush_policy="none")
+    count = 5 * A_TURN // producers.SIZE
+    for producer in range(count):
+        own(world, partition, batch(b"v", producer=(producer, 1, 0)))
+    world.settle()
+    world.ask(DESCRIBE_PRODUCERS, partition.handle, 6)
+    world.ask(LIST_OFFSET, partition.handle, 7, a=-2, b=-1)
+    told, turns = world.turn(), 1
+    assert [one.op for one in told if one.token == 7] == [LISTED], "nobody waits for the last row"
+    partition.log.producers.producers.pop(count - 1)
+    own(world, partition, batch(b"v", producer=(count, 1, 0)))
+    while told[-1].op != PRODUCERS_TOLD:
+        more = world.turn()
+        assert sum(len(one.payload) for one in more) <= A_TURN + PRODUCERS_A_SLICE * producers.SIZE
+        told, turns = told + more, turns + 1
+    rows = b"".join(one.payload for one in told if one.op == PRODUCERS)
+    assert [one[0] for one in producers.ROW.iter_unpack(rows)] == list(range(count - 1))
+    assert turns >= 5
