@@ -105,8 +105,9 @@ class IoProcess:
             asker = self._siblings.askers[peer.index]
         else:
             for message in messages:
-                if message.op == PRODUCER_ID_BLOCK:
-                    self._ids.given(message)
+                if message.op == PRODUCER_ID_BLOCK and self._ids.given(message):
+                    for host in self._hosts:
+                        host.ids_came()
             return
         if not self._open:
             self._held.append((asker, messages))

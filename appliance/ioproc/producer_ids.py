@@ -2,8 +2,8 @@
 
 Invariant: an id is given once in the life of the cluster. Control writes down that a block is taken
 before it says which one; what is left of a block when this process ends is nobody's, which is
-harmless: there are 2^63. Called by coordinators while they decide, so nobody waits here: who comes
-while there is none is told to ask again, as Apache Kafka has it.
+harmless: there are 2^63. Called by coordinators while they decide, so nobody waits here: whose
+decision lacks one waits in its shard until a block is given.
 """
 
 from collections import deque
@@ -38,13 +38,15 @@ class ProducerIds:
             self._left.appendleft(first[1:])
         return first[0]
 
-    def given(self, message: Message) -> None:
-        """Control's answer (PRODUCER_ID_BLOCK). When there was none to have, the next who wants an
-        id asks again."""
+    def given(self, message: Message) -> bool:
+        """Control's answer (PRODUCER_ID_BLOCK): whether it gave any. When there was none to have,
+        the next who wants an id asks again."""
         self._asked = False
-        if message.flags - 1 == errors.NONE:
-            assert message.e > 0 and all(message.a >= one.stop for one in self._left)
-            self._left.append(range(message.a, message.a + message.e))
+        if message.flags - 1 != errors.NONE:
+            return False
+        assert message.e > 0 and all(message.a >= one.stop for one in self._left)
+        self._left.append(range(message.a, message.a + message.e))
+        return True
 
     def control_died(self) -> None:
         """What it was asked, nobody will answer."""

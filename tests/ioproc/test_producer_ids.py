@@ -14,7 +14,7 @@ def test_ids_come_out_of_blocks_and_the_next_one_is_asked_for_before_the_last_is
     asked = []
     ids = ProducerIds(lambda: asked.append(1) or True)
     assert [ids.take(), ids.take()] == [None, None] and len(asked) == 1
-    ids.given(block(1000, 1000))
+    assert ids.given(block(1000, 1000))
     assert [ids.take() for _ in range(1000 - FEW)] == list(range(1000, 2000 - FEW))
     assert len(asked) == 1
     rest = [ids.take() for _ in range(FEW - 1)]
@@ -30,7 +30,7 @@ def test_who_was_not_heard_asks_again():
     assert len(asked) == 2, "the ring to control was closed"
     ids.control_died()
     assert ids.take() is None and len(asked) == 3
-    ids.given(block(0, 0, errors.COORDINATOR_LOAD_IN_PROGRESS))
+    assert not ids.given(block(0, 0, errors.COORDINATOR_LOAD_IN_PROGRESS))
     assert ids.take() is None and len(asked) == 4
     ids.given(block(7, 1))
     assert [ids.take(), ids.take()] == [7, None]

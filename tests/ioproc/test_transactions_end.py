@@ -76,7 +76,7 @@ class Ends(World):
             {0: self.ring[1]},
             self.known,
             lambda: NOW_MS,
-            Lent(bytes, lambda: next(self.ids)),
+            Lent(bytes, lambda: next(self.ids, None)),
             self.counters.errors[0],
             Callers(AllowAll()),
             self.events,
@@ -114,7 +114,7 @@ class Ends(World):
                 continue
             answer = decode_response(one.token, 3, one.payload)
             if one.token == ADD:
-                (topic,) = answer.results_by_topic_v3_and_below
+                topic, *_ = answer.results_by_topic_v3_and_below
                 got[ADD] = topic.results_by_partition[0].partition_error_code.value
             else:
                 got[one.token] = answer.error_code.value
@@ -346,6 +346,16 @@ def test_a_deleted_topic_needs_no_marker(world):
     assert world.phase() == "CompleteCommit"
     world.turn(ms=LONGEST_REST_MS)
     assert world.endings.under_way == 0
+
+
+def test_who_needs_a_producer_id_is_answered_when_a_block_has_come(world):
+    world.ids = iter(())
+    world.ask(INIT, transactional_id="x", transaction_timeout=60_000, producer_id=-1,
+              producer_epoch=-1)  # fmt: skip
+    assert world.rest() == {}
+    world.ids = iter((PRODUCER,))
+    world.host.ids_came()
+    assert world.rest() == {INIT: errors.NONE} and world.phase() == "Empty"
 
 
 @pytest.mark.parametrize("where", ["a", "state"])

@@ -223,6 +223,16 @@ class Shard(ABC, Generic[S]):
         """An ending is carried out in these partitions, durably."""
         raise AssertionError("nothing was decided that ends elsewhere")
 
+    def ids_came(self, now_ms: int) -> Outcome:
+        """There are producer ids again: who waits for one goes on."""
+        return self._turn(now_ms)
+
+    def knows(self, producer_id: int, where: Partition) -> int:
+        """Whether it knows a transaction that this producer has open there: NONE when it does not,
+        CONCURRENT_TRANSACTIONS when the marker will come, COORDINATOR_LOAD_IN_PROGRESS: ask
+        again."""
+        return errors.NONE
+
     # Time and topics ------------------------------------------------------------------------------
 
     @property

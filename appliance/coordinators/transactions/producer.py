@@ -2,7 +2,7 @@
 
 3: the producer's present id and epoch, to go on after an error (KIP-360). 4: PRODUCER_FENCED
 instead of INVALID_PRODUCER_EPOCH. 5: TRANSACTION_ABORTABLE. Who asks takes the id over: an open
-transaction is aborted first, and the client asks again.
+transaction is aborted first, and its end is waited for.
 """
 
 from datetime import timedelta
@@ -22,6 +22,7 @@ from appliance.coordinators.transactions.transaction import (
     exhausted,
     first,
 )
+from appliance.coordinators.transactions.waiting import TooEarly
 
 _MS = timedelta(milliseconds=1)
 Expected = tuple[int, int]
@@ -44,10 +45,10 @@ def init(turn: Turn, call: Call, request: Any) -> None:
         found = first(turn.state.fresh_id(), timeout_ms, turn.now_ms)
     else:
         found = known.transaction
-        _check(found, expected)
-        if found.state == ONGOING:  # its producer asks again when that is aborted
+        _check(found, expected, request.transactional_id)
+        if found.state == ONGOING:
             fence(turn, known)
-            turn.answer(call, init_refused(turn, call, request, errors.CONCURRENT_TRANSACTIONS))
+            init(turn, call, request)  # goes on when that is aborted
             return
     producer_id, epoch, last_epoch = _next(turn, found, known, expected)
     made = found.initialized(producer_id, epoch, timeout_ms, turn.now_ms)
@@ -68,10 +69,10 @@ def _expected(request: Any) -> Expected | None:
     return None if producer_id == NO_ID else (producer_id, epoch)
 
 
-def _check(found: Transaction, expected: Expected | None) -> None:
+def _check(found: Transaction, expected: Expected | None, transactional_id: str) -> None:
     """Whether the asking producer may go on with this id."""
     if found.state in PREPARED:
-        raise PeerError(errors.CONCURRENT_TRANSACTIONS, "its transaction is being ended")
+        raise TooEarly(transactional_id)
     if expected is None:
         return
     producer_id, epoch = expected

@@ -20,8 +20,8 @@ from appliance.coordinators.transactions import ending, listing, partitions, pro
 from appliance.coordinators.transactions.records import RECORDS
 from appliance.coordinators.transactions.settings import Settings
 from appliance.coordinators.transactions.state import TransactionsState, Turn
-from appliance.coordinators.transactions.states import PREPARED
-from appliance.coordinators.transactions.waiting import patient
+from appliance.coordinators.transactions.states import ONGOING, PREPARED
+from appliance.coordinators.transactions.waiting import AN_ID, patient, resume
 from appliance.metadata.image import MetadataImage
 
 _ADD_PARTITIONS: Final = 24
@@ -41,7 +41,7 @@ class TransactionShard(Shard[TransactionsState]):
     while one must be asked for."""
 
     HANDLERS: ClassVar[Handlers] = {
-        22: producer.init,
+        22: patient(_one_id, producer.init, producer.init_refused),
         24: patient(_one_id, partitions.add_partitions, partitions.partitions_refused),
         25: patient(_one_id, partitions.add_offsets, partitions.offsets_refused),
         26: ending.end,
@@ -113,8 +113,22 @@ class TransactionShard(Shard[TransactionsState]):
     def forget_topic(self, turn: Turn, name: str, topic_id: bytes) -> None:
         ending.forget_topic(turn, name)
 
+    def ids_came(self, now_ms: int) -> Outcome:
+        turn = self._turn(now_ms)
+        resume(turn, AN_ID)
+        return turn
+
     def size(self) -> int:
         return len(self.state.known)
+
+    def knows(self, producer_id: int, where: Partition) -> int:
+        for known in self.state.known.values():
+            found = known.transaction
+            if found.producer_id == producer_id and where in found.partitions:
+                if found.state == ONGOING or where in known.unmarked:
+                    return errors.CONCURRENT_TRANSACTIONS
+                return errors.COORDINATOR_LOAD_IN_PROGRESS  # it was not there when that was decided
+        return errors.NONE
 
     # Markers --------------------------------------------------------------------------------------
 

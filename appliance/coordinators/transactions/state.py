@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 from appliance.base.errors import (
     CONCURRENT_TRANSACTIONS,
-    COORDINATOR_LOAD_IN_PROGRESS,
     INVALID_PRODUCER_ID_MAPPING,
     PeerError,
 )
@@ -26,7 +25,7 @@ from appliance.coordinators.transactions.transaction import (
     UNLIMITED_MS,
     Transaction,
 )
-from appliance.coordinators.transactions.waiting import Waiting
+from appliance.coordinators.transactions.waiting import AN_ID, TooEarly, Waiting
 from appliance.metadata.image import MetadataImage
 
 
@@ -65,7 +64,7 @@ class TransactionsState:
     """partition: of `__transaction_state`. epoch: leader epoch in which this coordinator serves;
     it goes into its markers. known: by transactional id. endings: decided, and not taken yet.
     ended: how many there were. openings: of what was added, and not taken yet. waiting: by
-    transactional id and token, for its markers.
+    transactional id, for its markers, or under AN_ID for a producer id; then by token.
 
     image: the metadata that this process follows. take_id: a producer id that nobody had, None when
     one must be asked for first. due: what to do when an id's deadline has come.
@@ -112,10 +111,10 @@ class TransactionsState:
         return NEVER
 
     def fresh_id(self) -> int:
-        """A producer id. Raises PeerError(COORDINATOR_LOAD_IN_PROGRESS) while there is none."""
+        """A producer id. Raises TooEarly (COORDINATOR_LOAD_IN_PROGRESS) while there is none."""
         taken = self.take_id()
         if taken is None:
-            raise PeerError(COORDINATOR_LOAD_IN_PROGRESS, "a producer id is being asked for")
+            raise TooEarly(AN_ID)
         return taken
 
     def of(self, transactional_id: str, producer_id: int) -> Known:

@@ -312,6 +312,13 @@ class CoordinatorHost:
             deadlines = (led.shard.next_deadline_ms for led in self._led.values())
             self.due_ms = min(deadlines, default=NEVER)
 
+    def ids_came(self) -> None:
+        """There are producer ids again."""
+        now_ms = self._wall_ms()
+        for led in list(self._led.values()):
+            if led.shard.phase == ACTIVE:
+                self._decide(led, now_ms, partial(led.shard.ids_came, now_ms))
+
     def shards(self) -> list[Shard[Any]]:
         """Those that serve here."""
         return [led.shard for led in self._led.values() if led.shard.phase == ACTIVE]

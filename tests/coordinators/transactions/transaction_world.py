@@ -10,7 +10,7 @@ from appliance.coordinators.transactions.settings import Settings
 from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.coordinators.transactions.state import move
 from appliance.coordinators.transactions.states import NAMES, PREPARED
-from appliance.coordinators.transactions.waiting import PATIENCE_MS
+from appliance.coordinators.transactions.waiting import ID_PATIENCE_MS, PATIENCE_MS
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import build
@@ -91,8 +91,9 @@ class World:
     def ask(self, key: int, version: int, **fields):
         """The answer, decoded; of who waits that after its patience."""
         token = self.send(key, version, **fields)
-        if token not in self.answers:
-            self.tick(PATIENCE_MS)
+        for ms in (PATIENCE_MS, ID_PATIENCE_MS - PATIENCE_MS):
+            if token not in self.answers:
+                self.tick(ms)
         return self.answers.pop(token)
 
     def send(self, key: int, version: int, **fields) -> int:

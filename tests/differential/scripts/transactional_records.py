@@ -11,12 +11,13 @@ from tests.differential.transactions import (
     initialising,
     moved,
     producing,
-    rest,
     taken,
     write,
     writer,
     written,
 )
+
+CONCURRENT = "CONCURRENT_TRANSACTIONS"
 
 
 @script("InitProducerId", versions=(0, 5))
@@ -41,8 +42,8 @@ def init_producer_id_of_a_transaction(s):
     describe(s, "at rest", name)
     one = writer(s, name)
     add(s, one, topic, 0)
-    ask("taken over, open", timeout=900_000)
-    rest(s, name)
+    s.ask_until("taken over, open", lambda answer: answer["error_code"] != CONCURRENT,
+                **initialising(name, timeout=900_000))  # fmt: skip
     describe(s, "taken over", name)
     ask("after the abort")
     s.ask("the first ends", "EndTxn", version=4, **ending(one))
