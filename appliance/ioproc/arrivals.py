@@ -12,8 +12,20 @@ from appliance.ioproc.asker import Asker, refusal
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import ANSWERS
+from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.partition import Partition
-from appliance.ring.messages import APPEND, APPENDED, CANCEL, COORDINATE, MARK, MOVE, MOVED, Message
+from appliance.ring.messages import (
+    APPEND,
+    APPENDED,
+    CANCEL,
+    COORDINATE,
+    KNOWN,
+    KNOWS,
+    MARK,
+    MOVE,
+    MOVED,
+    Message,
+)
 
 Opens = Callable[[int], Partition | None]
 """Opens the partition of a row at once if it is still to be opened; None: there is none here."""
@@ -26,13 +38,15 @@ API_SHIFT: Final = 16
 
 
 class Arrivals:
-    """open_: who opens partitions. move: who moves them. endings: who asked for markers."""
+    """open_: who opens partitions. move: who moves them. endings: who asked for markers. left: of
+    transactions in what was deleted."""
 
     __slots__ = (
         "_appends",
         "_core",
         "_endings",
         "_hosts",
+        "_left",
         "_move",
         "_open",
         "_partitions",
@@ -40,11 +54,14 @@ class Arrivals:
         "_refusing",
     )
 
-    def __init__(self, core: Core, open_: Opens, move: Mover, endings: Endings) -> None:
+    def __init__(
+        self, core: Core, open_: Opens, move: Mover, endings: Endings, left: LeftOpen | None = None
+    ) -> None:
         self._core = core
         self._open = open_
         self._move = move
         self._endings = endings
+        self._left = left
         self._partitions = core.partitions
         self._appends = core.appends
         self._questions = core.questions
@@ -75,6 +92,8 @@ class Arrivals:
                 self._begin_move(asker, partition, message, now_ms)
             elif op in ANSWERS:
                 self._questions.ask(asker, partition, message)
+            elif self._left is not None:
+                self._who_knows(self._left, asker, message, now_ms)
 
     def _mark(
         self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
@@ -85,6 +104,12 @@ class Arrivals:
             if host is not None and host.decided:
                 host.stage()
         self._appends.mark(asker, partition, message, now_ms)
+
+    def _who_knows(self, left: LeftOpen, asker: Asker, message: Message, now_ms: int) -> None:
+        if message.op == KNOWS:
+            left.tell(asker, message)
+        elif message.op == KNOWN:
+            left.answered(asker.index, message.token, message.flags - 1, now_ms)
 
     def _begin_move(
         self, asker: Asker, partition: Partition | None, message: Message, now_ms: int

@@ -12,6 +12,7 @@ from appliance.authorization.rights import Callers
 from appliance.base.clock import OsClock
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
+from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.ending import Ending
@@ -34,6 +35,7 @@ from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.journaling import Journals
 from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.left_journals import LeftJournals
+from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
@@ -119,7 +121,8 @@ class Assembly:
         ground = Ground(self._disk, self._dirs, core, self._events)
         housekeeping = Housekeeping(seat.config, ground, workers.chores, trims)
         moves = self._moves(ground, housekeeping)
-        home = self._home(ground, housekeeping, moves)
+        left = self._left_open(core)
+        home = self._home(ground, housekeeping, moves, left)
         cleaning = self._cleaning(ground, housekeeping)
         following = Following(seat, self._follower, home, hosts, clock.wall_ms)
         behind = Behind(
@@ -129,9 +132,9 @@ class Assembly:
             self._follower,
             lambda: (shard for host in hosts for shard in host.shards()),
         )
-        chores = Chores(home, following, housekeeping, moves, cleaning, behind)
+        chores = Chores(home, following, housekeeping, moves, cleaning, behind, left)
         endings = self._endings
-        arrivals = Arrivals(core, home.fetch, moves.begin, endings)
+        arrivals = Arrivals(core, home.fetch, moves.begin, endings, left)
         askers = core.served.siblings
         siblings = Siblings(seat.index, self._own, askers, endings, arrivals.handle)
         return Parts(
@@ -174,15 +177,30 @@ class Assembly:
             self._endings,
         )
 
-    def _home(self, ground: Ground, housekeeping: Housekeeping, moves: Moves) -> Home:
+    def _left_open(self, core: Core) -> LeftOpen:
+        return LeftOpen(
+            self._seat.index,
+            self._siblings,
+            core.coordinators[TRANSACTIONS_TOPIC],
+            core.appends,
+            core.partitions,
+            lambda: self._follower.image,
+            self._follower.handles,
+            self._events,
+        )
+
+    def _home(
+        self, ground: Ground, housekeeping: Housekeeping, moves: Moves, left: LeftOpen
+    ) -> Home:
         seat, workers = self._seat, self._workers
         online = [path for _, path in self._dirs.online()]
-        left = LeftJournals(self._disk, online, seat.index, seat.ioprocs, clean=seat.clean)
-        opener = Opener(self._disk, self._dirs, seat.partitions, left, clean=seat.clean)
+        journals = LeftJournals(self._disk, online, seat.index, seat.ioprocs, clean=seat.clean)
+        opener = Opener(self._disk, self._dirs, seat.partitions, journals, clean=seat.clean)
         trash = Trash(self._disk, lambda: online, seat.index, seat.ioprocs)
         leaving = Leaving(ground, housekeeping, trash, workers.leaving, moves.give_up)
         returning = Returning(ground, trash, workers.returning)
-        return Home(seat, ground, self._follower, housekeeping, opener, leaving, returning)
+        follower, back = self._follower, left.came_back
+        return Home(seat, ground, follower, housekeeping, opener, leaving, returning, back)
 
     def _cleaning(self, ground: Ground, housekeeping: Housekeeping) -> Cleaning:
         config = self._seat.config

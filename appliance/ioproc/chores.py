@@ -12,6 +12,7 @@ from appliance.ioproc.cleaning import Cleaning
 from appliance.ioproc.following import Following
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.moving import Moves
 
 BUSY_MS: Final = 1
@@ -22,7 +23,16 @@ EVERY_MS: Final = 50
 class Chores:
     """Everything that is done by and by."""
 
-    __slots__ = ("_behind", "_cleaning", "_following", "_home", "_housekeeping", "_moves", "due_ns")
+    __slots__ = (
+        "_behind",
+        "_cleaning",
+        "_following",
+        "_home",
+        "_housekeeping",
+        "_left",
+        "_moves",
+        "due_ns",
+    )
 
     def __init__(
         self,
@@ -32,6 +42,7 @@ class Chores:
         moves: Moves,
         cleaning: Cleaning,
         behind: Behind,
+        left: LeftOpen,
     ) -> None:
         self._home = home
         self._following = following
@@ -39,12 +50,15 @@ class Chores:
         self._moves = moves
         self._cleaning = cleaning
         self._behind = behind
+        self._left = left
         self.due_ns = 0
 
     def go_on(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
         """A piece of everything; False when there is more of it at once. draining: nothing new is
         begun."""
         opened = self._home.go_on(now_ns, now_ms)
+        if now_ms >= self._left.due_ms:
+            self._left.turn(now_ms)
         self._following.tell_gone(now_ms)
         housekeeping = self._housekeeping
         housekeeping.trims.go_on()

@@ -6,6 +6,7 @@ only room was missing that is tried again.
 Called by the shell: `opening` step by step at the start, then `apply` for what changes.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from time import monotonic_ns
@@ -65,7 +66,9 @@ class Home:
         opener: Opener,
         leaving: Leaving,
         returning: Returning,
+        came_back: Callable[[Partition], None],
     ) -> None:
+        """came_back: told of each partition that was in the trash, when it is served again."""
         self._me = seat.index
         self._ioprocs = seat.ioprocs
         self._config: BrokerConfig = seat.config
@@ -76,6 +79,7 @@ class Home:
         self._opener = opener
         self._trash = leaving.trash
         self._returning = returning
+        self._came_back = came_back
         self._now_ms = 0  # at the last look
         self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
         self._without_room: dict[int, tuple[bytes, int]] = {}  # could not be opened on a full disk
@@ -224,8 +228,7 @@ class Home:
             known = self._follower.image.topics_by_id
             self._waiting.update(self._returning.make_way((topic.name, index), key, known))
             self._make_way(name, topic.topic_id)
-            if not self._returning.is_out(key):
-                self._trash.bring_back(name, key)
+            was_deleted = self._returning.is_out(key) or self._trash.bring_back(name, key)
             where = directory_of(found, self._node_id)
             log, directory = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
@@ -252,6 +255,8 @@ class Home:
         if self._without_room.pop(handle, None):
             self._events.event(NOTICE, "partition-online", partition=name)
         self._core.add(partition, now_ns)
+        if was_deleted:
+            self._came_back(partition)
         while self._opener.stale:  # a move had come so far that the other copy counts
             # Under another id than the topic's: this copy is never to come back.
             other = bytes(byte ^ 0xFF for byte in topic.topic_id).hex()

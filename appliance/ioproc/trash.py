@@ -152,23 +152,24 @@ class Trash:
         """The folder was renamed: remove it when its time is over."""
         self._folders[key] = folder
 
-    def bring_back(self, name: str, key: Key) -> None:
+    def bring_back(self, name: str, key: Key) -> bool:
         """Give a partition that is to be opened its folder again, if that is in the trash and not a
-        copy that was left behind. Raises StorageFailed."""
+        copy that was left behind; whether it was. Raises StorageFailed."""
         folder = self._folders.pop(key, "")
         if not folder and key[0] in self._ids:
             folder = self._look_for(key)
         if not folder or not self._disk.exists(folder):
-            return
+            return False
         for parent in self._dirs():
             path = f"{parent}/{name}"
             if self._disk.exists(path) and read_topic_id(self._disk, path) == key[0]:
                 self._left_behind.append(folder)
-                return
+                return False
         parent = folder.rpartition("/")[0]
         assert not self._disk.exists(f"{parent}/{name}"), f"another is in the way of {folder}"
         self._disk.rename(folder, f"{parent}/{name}")
         self._disk.sync_dir(parent)
+        return True
 
     def holds(self, key: Key) -> bool:
         """Whether it is known which folder of the trash is this partition's."""

@@ -76,6 +76,10 @@ when the marker is below the high watermark; one that is there already is not wr
 DESCRIBE_PRODUCERS: Final = 10
 """Who has written to the partition with a producer id. Answered by PRODUCERS_TOLD."""
 
+KNOWS: Final = 11
+"""Does a coordinator here know a transaction that is open in the partition (ioproc → ioproc)? a:
+producer id. Answered by KNOWN."""
+
 TRANSACTIONAL: Final = 1
 ADDS: Final = 2
 TRUSTED: Final = 4
@@ -116,6 +120,10 @@ PRODUCERS: Final = 41
 
 PRODUCERS_TOLD: Final = 42
 """Those were all."""
+
+KNOWN: Final = 43
+"""flags: NONE when nobody here knows it, CONCURRENT_TRANSACTIONS when it is going to end there,
+COORDINATOR_LOAD_IN_PROGRESS: ask again."""
 
 LISTED: Final = 35
 """a: timestamp in ms, b: offset, c: leader epoch."""
@@ -166,7 +174,7 @@ PRODUCER_ID_BLOCK: Final = 98
 OPERATIONS: Final = frozenset(
     (
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE, MARK),
-        *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD),
+        *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD, KNOWS, KNOWN),
         *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK),
         *(APPENDED, UNVERIFIED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )

@@ -4,10 +4,17 @@ can be brought back, with every acknowledged record and what a group committed."
 import json
 import subprocess
 import sys
+import time
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from tests.broker_process import KAFKA, Broker
 
@@ -125,3 +132,58 @@ def test_everything_is_killed_while_a_topic_goes_and_comes(tmp_path, moment):
         back(broker)
         assert content(broker) == WHOLE
         assert deleted(broker) == []
+
+
+def writing(broker, name, *places):
+    """A producer whose transaction has a record in each of these."""
+    settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": name}
+    producer = Producer(settings)
+    producer.init_transactions(LIMIT_S)
+    producer.begin_transaction()
+    for topic, partition in places:
+        producer.produce(topic, name.encode(), partition=partition)
+    assert producer.flush(LIMIT_S) == 0
+    return producer
+
+
+def ends_at(broker, level):
+    """The offsets where readers of this level end, by partition."""
+    asked = {TopicPartition(NAME, number): OffsetSpec.latest() for number in range(PARTITIONS)}
+    admin = admin_of(broker)
+    told = admin.list_offsets(asked, isolation_level=level)
+    return {place.partition: one.result(LIMIT_S).offset for place, one in told.items()}
+
+
+def seen(broker, topic, partition):
+    """What a read-committed reader sees of it."""
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "see", "enable.partition.eof": 1}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    values = []
+    while (message := consumer.poll(LIMIT_S)).error() is None:
+        values.append(message.value())
+    consumer.close()
+    return values
+
+
+def test_transactions_that_were_open_when_their_topic_went(tmp_path):
+    """Of one that has ended meanwhile nobody knows how, so its records are dropped there, and
+    readers go on; one that is open still ends as it wants, everywhere."""
+    with Broker(tmp_path / "data", {"penstock.io.processes": "2"}) as broker:
+        admin = admin_of(broker)
+        topics = [NewTopic(NAME, PARTITIONS), NewTopic("other", 1)]
+        for made in admin.create_topics(topics).values():
+            made.result(LIMIT_S)
+        ended = writing(broker, "ended", *((NAME, n) for n in range(PARTITIONS)), ("other", 0))
+        still = writing(broker, "still", (NAME, 1), ("other", 0))
+        delete(broker)
+        ended.commit_transaction(LIMIT_S)
+        back(broker)
+        some, every = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+        end = time.monotonic() + LIMIT_S
+        while ends_at(broker, some) != {0: 2, 1: 1, 2: 2}:
+            assert time.monotonic() < end, ends_at(broker, some)
+        assert ends_at(broker, every) == {0: 2, 1: 3, 2: 2}
+        still.commit_transaction(LIMIT_S)
+        assert [seen(broker, NAME, n) for n in range(PARTITIONS)] == [[], [b"still"], []]
+        assert seen(broker, "other", 0) == [b"ended", b"still"]

@@ -100,7 +100,10 @@ class World:
         table=None,
         folders=None,
         payload=0,
+        me=0,
+        others=(),
     ):
+        """others: the rings to the other I/O processes, by index; this one is number `me`."""
         self.disk = disk or OsDisk()
         self.folder = str(folder)
         if table is None:
@@ -118,7 +121,7 @@ class World:
         self.journals = Journals(
             self.disk,
             folders or [self.folder] * 4,  # whatever folders a test has
-            0,
+            me,
             self.journal_writes,  # while none of them has run, there is no journal
             lambda: bytes(16),
             lambda total: 1 << 20,
@@ -130,22 +133,24 @@ class World:
         self.image = MetadataImage()
         self.own = Loopback()
         self.refused = []  # codes with which homes refused markers
+        siblings = {me: self.own.writer, **dict(others)}
         self.endings = Endings(
-            {0: self.own.writer},
+            siblings,
             self.image,
             self.rows,
             lambda ending, where, code: self.refused.append((where, code)),
         )
         self.questions = Questions(self.served, appends, failures, self.checkpoint)
         self.observers = []
-        self.served.siblings[0] = Asker(0, memoryview(b""), self.own.writer)
+        for index, writer in siblings.items():
+            self.served.siblings[index] = Asker(index, memoryview(b""), writer)
         coordinators = self.coordinators(appends, failures)
         self.core = Core(
             self.served, appends, self.questions, failures, [Heard(self.observers)], coordinators
         )
         self.arrivals = Arrivals(self.core, self.core.partitions.get, stays, self.endings)
-        siblings = self.served.siblings
-        self.siblings = Siblings(0, self.own, siblings, self.endings, self.arrivals.handle)
+        askers = self.served.siblings
+        self.siblings = Siblings(me, self.own, askers, self.endings, self.arrivals.handle)
         self.readers = []
         for index in range(netprocs):
             memory = memoryview(bytearray(ring_bytes(capacity, payload)))

@@ -108,7 +108,9 @@ class Life:
         trash = Trash(disk, lambda: online, 0, ioprocs)
         leaving = Leaving(ground, self.keeping, trash, Chores(), lambda partition, now_ms: None)
         self.returning = Returning(ground, trash, Chores())
-        self.home = Home(seat, ground, self.follower, self.keeping, opener, leaving, self.returning)
+        self.back = []  # what was in the trash
+        parts = self.follower, self.keeping, opener, leaving, self.returning, self.back.append
+        self.home = Home(seat, ground, *parts)
         self.world.arrivals = Arrivals(core, self.home.fetch, stays, self.world.endings)
         self.home.open_all(0, NOW_MS)
 

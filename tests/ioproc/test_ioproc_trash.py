@@ -78,7 +78,9 @@ class Machine:
         trash = Trash(self.disk, lambda: [DATA], 0, 1)
         leaving = Leaving(ground, keeping, trash, Chores(), lambda partition, now_ms: None)
         returning = Returning(ground, trash, Chores())
-        self.home = Home(seat, ground, self.follower, keeping, opener, leaving, returning)
+        self.back = []
+        parts = self.follower, keeping, opener, leaving, returning, self.back.append
+        self.home = Home(seat, ground, *parts)
         self.home.open_all(self.now_ns, self.now_ms)
 
     def apply(self, record):

@@ -72,6 +72,7 @@ def test_the_loop_renames_nothing_and_opens_what_a_job_has_given_back(life):
     settle(life)
     assert jobs == 3
     assert len(life.world.core.partitions) == PARTITIONS
+    assert set(life.back) == set(life.world.core.partitions.values()), "told of each"
     assert life.world.core.partitions[0].log.end_offset == 1
 
 
