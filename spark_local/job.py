@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Final
 
 INFER: Final = "infer"
+AT_LEAST_ONCE: Final = "at-least-once"
+EXACTLY_ONCE: Final = "exactly-once"
+TRANSACTION_MS: Final = 300_000
+"""The longest that a micro-batch may take; brokers allow 15 minutes unless told otherwise."""
 METADATA: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """Columns that `metadata = true` adds to a source."""
 
@@ -87,7 +91,8 @@ class Sink:
     place: Place
     key: tuple[str, ...] = ()
     mode: str = "append"  # append | update | complete
-    delivery: str = "at-least-once"
+    delivery: str = AT_LEAST_ONCE
+    transaction_timeout_ms: int = TRANSACTION_MS  # of a micro-batch, delivered exactly once
     partitions: int = -1  # -1: what the broker's settings say
     config: dict[str, str] = field(default_factory=dict)
 

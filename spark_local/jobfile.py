@@ -11,8 +11,11 @@ from typing import Any, Final
 
 from spark_local import ddl
 from spark_local.job import (
+    AT_LEAST_ONCE,
+    EXACTLY_ONCE,
     INFER,
     METADATA,
+    TRANSACTION_MS,
     Files,
     Jdbc,
     Job,
@@ -32,6 +35,7 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MASTER: Final = re.compile(r"local(\[(\*|\d+)\])?|spark://\S+|yarn|k8s://\S+")
 _VALUE_FORMATS: Final = ("json", "csv", "string", "binary")
 _FILE_FORMATS: Final = ("json", "csv", "parquet")
+_LONGEST_TRANSACTION_MS: Final = (1 << 31) - 1  # as InitProducerId has it
 _PLAIN_COLUMNS: Final = {"string": "value STRING", "binary": "value BINARY"}
 
 
@@ -124,6 +128,9 @@ def _cross(read: TableReader, job: Job) -> None:
             read.wrong(key, "a batch job cannot begin at the end", 'write "earliest" or a time')
     if job.batch and job.sink.mode != "append":
         read.wrong("[sink] mode", "a batch job appends", 'leave it out or write mode = "append"')
+    if job.sink.delivery == EXACTLY_ONCE and not (job.master or "local").startswith("local"):
+        remedy = f'write master = "local[*]", or [sink] delivery = "{AT_LEAST_ONCE}"'
+        read.wrong("master", "the workers of a cluster cannot share a transaction", remedy)
     if job.sink.place.topic and job.sink.place.topic in (s.place.topic for s in job.sources):
         read.wrong("[sink] topic", "the job would read what it writes", "write to another topic")
 
@@ -181,13 +188,11 @@ def _table(name: str, read: TableReader, folder: Path) -> Table:
 
 def _sink(read: TableReader, folder: Path, batch: bool) -> Sink:
     place = _place(read, folder)
-    delivery = read.choice("delivery", ("at-least-once", "exactly-once"), "at-least-once")
-    if delivery == "exactly-once":
-        read.wrong(
-            "delivery",
-            "it needs transactions, which the appliance does not serve yet",
-            'write "at-least-once" and a key, so that a repeated row replaces itself',
-        )
+    delivery = read.choice("delivery", (AT_LEAST_ONCE, EXACTLY_ONCE), AT_LEAST_ONCE)
+    timeout = read.duration("transaction_timeout", TRANSACTION_MS, least=1000) or TRANSACTION_MS
+    if timeout > _LONGEST_TRANSACTION_MS:
+        read.wrong("transaction_timeout", "it is too long", 'write "24 days" or less')
+    _check_delivery(read, place, delivery, batch)
     mode = read.choice("mode", ("append", "update", "complete"), "append")
     if place.topic is None:
         if mode != "append" and not batch:
@@ -200,6 +205,7 @@ def _sink(read: TableReader, folder: Path, batch: bool) -> Sink:
         key=read.names("key"),
         mode=mode,
         delivery=delivery,
+        transaction_timeout_ms=timeout,
         partitions=read.number("partitions", -1, 1, 10_000),
         config=read.scalars("config"),
     )
@@ -209,6 +215,22 @@ def _sink(read: TableReader, folder: Path, batch: bool) -> Sink:
         read.wrong("key", "a compacted topic needs keys", 'write key = ["column", …]')
     read.finish()
     return sink
+
+
+def _check_delivery(read: TableReader, place: Place, delivery: str, batch: bool) -> None:
+    if "transaction_timeout" in read and delivery != EXACTLY_ONCE:
+        remedy = f'write delivery = "{EXACTLY_ONCE}" too, or take the key out'
+        read.wrong("transaction_timeout", "no transaction is made", remedy)
+    if delivery != EXACTLY_ONCE:
+        return
+    if place.file:
+        read.wrong("delivery", "files have no transactions", "take it out: a stream's appear once")
+    elif place.jdbc:
+        remedy = f'write "{AT_LEAST_ONCE}", or write to a topic'
+        read.wrong("delivery", "a database takes part in no transaction of Kafka", remedy)
+    if batch:
+        remedy = 'write trigger = "once" instead of batch = true'
+        read.wrong("delivery", "a batch job keeps no note of what it wrote", remedy)
 
 
 def _place(read: TableReader, folder: Path) -> Place:

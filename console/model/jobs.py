@@ -21,6 +21,7 @@ REMEMBERED: Final = {
     "checkpoint": "how far it read, and its state (windows, counts, joins)",
     "schemas.json": "the columns that were inferred",
     "dead.json": "the count of dead letters",
+    "delivery.json": "whose rows the topic has, so that none is written twice",
 }
 """What a job remembers, by the names of its files: what it loses by a reset."""
 ENDED: Final = ("stopped", "finished", "failed")

@@ -16,12 +16,13 @@ from spark_local.engine import progress, sinks
 from spark_local.engine.causes import away, translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
 from spark_local.engine.derive import Derived, derive, session
+from spark_local.engine.exactly_once import ExactlyOnceSink
 from spark_local.engine.listener import IDLE, forward
 from spark_local.engine.offsets import GroupOffsets
 from spark_local.engine.reach import Reach
 from spark_local.engine.tables import CachedTable, ends_of, watch
 from spark_local.folder import JobFolder
-from spark_local.job import Job
+from spark_local.job import EXACTLY_ONCE, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +70,7 @@ class Attempt:
         job = self._job
         self._root.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
         spark = session(self._root, job)
-        sink = sinks.make(job, self._bootstrap)
+        sink = self._sink()
         keep = self._place.path / "schemas.json"
         derived = derive(spark, job, self._bootstrap, streaming=not job.batch, keep=keep)
         dead = self._place.path / "dead.json"
@@ -77,16 +78,23 @@ class Attempt:
         self._offsets = GroupOffsets(job.name, self._bootstrap)
         for table in derived.tables:
             self._changed(table)
-        sink.prepare()
         try:
+            sink.prepare()
             if job.batch:
                 self._batch_job(derived, sink)
             else:
                 self._stream(spark, derived, sink)
         finally:
+            sink.close()
             self._ended.set()
             for table in derived.tables:
                 table.close()
+
+    def _sink(self) -> sinks.Sink:
+        job = self._job
+        if job.sink.delivery == EXACTLY_ONCE:
+            return ExactlyOnceSink(job, self._bootstrap, self._root, self._place)
+        return sinks.make(job, self._bootstrap)
 
     def _batch_job(self, derived: Derived, sink: sinks.Sink) -> None:
         begins = {
@@ -244,11 +252,16 @@ class Attempt:
             self._offsets_at = time.monotonic()
             if self._positions != self._told_positions:
                 self._letters.keep()
-                # Not in an outage: what times out there costs the process of the clients.
-                if self._reach.there and self._offsets.publish(self._positions):
+                if self._position_is_told():
                     self._told_positions = dict(self._positions)
         if last or self._board.pending():
             self._board.tell()
+
+    def _position_is_told(self) -> bool:
+        if self._job.sink.delivery == EXACTLY_ONCE:  # a batch's transaction says it
+            return True
+        # Not in an outage: what times out there costs the process of the clients.
+        return self._reach.there and self._offsets.publish(self._positions)
 
 
 def initial(checkpoint: Path, topic: str) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from spark_local.cause import JobError
 from spark_local.engine.clients import ClientsGone
+from spark_local.engine.transactions import transactional_id
 from spark_local.mistakes import JobFileError
 
 _LOST: Final = re.compile(
@@ -31,6 +32,7 @@ _AWAY: Final = re.compile(
     r"_TRANSPORT|_ALL_BROKERS_DOWN|_TIMED_OUT|Broker transport failure|Local: Timed out|"
     r"Timed out waiting for a node|not present in metadata",
 )
+_FENCED: Final = re.compile(r"(?:ProducerFenced|InvalidProducerEpoch|InvalidPidMapping)Exception")
 _STATE: Final = re.compile(r"STATE_STORE|StateSchema|state schema|CHECKPOINT|incompatible .*state")
 _MALFORMED: Final = re.compile(
     r"MALFORMED_RECORD_IN_PARSING|Malformed records? (?:are|is) detected"
@@ -49,12 +51,8 @@ def translate(problem: BaseException, job: str) -> JobError:
         return JobError(_first(str(problem)), _CORRECT)
     if _LOST.search(text):
         return _lost(text, job)
-    if "UnknownTopicOrPartition" in text:
-        remedy = "penstock topic create makes it; the job waits for it"
-        problem_text = "a topic that the job needs is not there"
-        return JobError(problem_text, remedy, final=False, waits=True)
-    if _AWAY.search(text):
-        return away()
+    if cause := _of_kafka(text, job):
+        return cause
     if isinstance(problem, ClientsGone):
         return JobError(str(problem), "the runner starts another one", final=False, waits=True)
     if _MALFORMED.search(text):
@@ -71,6 +69,28 @@ def translate(problem: BaseException, job: str) -> JobError:
         _in_python(problem) or root,
         f"penstock job logs {job} --error has its trace, --runner Spark's own story", final=False,
     )  # fmt: skip
+
+
+def _of_kafka(text: str, job: str) -> JobError | None:
+    """What a broker, or its absence, had to say."""
+    if "UnknownTopicOrPartition" in text:
+        remedy = "penstock topic create makes it; the job waits for it"
+        problem = "a topic that the job needs is not there"
+        return JobError(problem, remedy, final=False, waits=True)
+    if _FENCED.search(text):
+        return JobError(
+            "somebody else ended the job's transaction: its time was over ([sink] "
+            "transaction_timeout), an operator did, or another runner has a job of this name",
+            "the batch is written again; if that happens often, write a smaller max_records or a "
+            "longer transaction_timeout", final=False,
+        )  # fmt: skip
+    if "transaction.max.timeout.ms" in text:
+        problem = "[sink] transaction_timeout is longer than the broker lets transactions take"
+        return JobError(problem, "write a shorter one, or raise its transaction.max.timeout.ms")
+    if "TransactionalIdAuthorizationException" in text:
+        problem = f"the broker lets it not use the transactional id {transactional_id(job)}"
+        return JobError(problem, "grant Write and Describe on it to whom the runner connects as")
+    return away() if _AWAY.search(text) else None
 
 
 def trace(problem: BaseException) -> str:

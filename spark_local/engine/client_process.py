@@ -25,6 +25,7 @@ from confluent_kafka import (
 )
 
 from spark_local import states
+from spark_local.delivery import Noted
 from spark_local.engine.frames import receive, send
 
 _THREADS: Final = 16
@@ -72,6 +73,29 @@ def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
         return [value for _, value in sorted(found, key=lambda pair: pair[0])[-most:]]
     finally:
         consumer.close()
+
+
+def committed(bootstrap: str, group: str, topics: list[str]) -> list[Noted]:
+    """What a group has committed for partitions of these topics. A transaction that is being ended
+    is waited for."""
+    consumer = _consumer(bootstrap, **{"group.id": group})
+    try:
+        places = [
+            TopicPartition(topic, number)
+            for topic in topics
+            for number in consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
+        ]
+        found = consumer.committed(places, timeout=_TIMEOUT_S)
+    finally:
+        consumer.close()
+    for place in found:
+        if place.error is not None:
+            raise KafkaException(place.error)
+    return [
+        (one.topic, str(one.partition), one.offset, one.metadata or "")
+        for one in found
+        if one.offset >= 0
+    ]
 
 
 class Positions:
@@ -221,6 +245,7 @@ def main() -> None:
         "spans": spans,
         "last_values": last_values,
         "create": states.create,
+        "committed": committed,
         "commit": Positions().commit,
         "produce": produce,
         "tell": teller.tell,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spark_local.engine import derive, sinks
 from spark_local.engine.derive import Derived
 from spark_local.engine.tables import spans_of
-from spark_local.job import Job
+from spark_local.job import EXACTLY_ONCE, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,6 +123,8 @@ def repeated(job: Job) -> str:
     """How a batch that is written again after a crash looks to readers."""
     if job.sink.place.file:
         return "a stream's files appear once" if not job.batch else "rows are there twice"
+    if job.sink.delivery == EXACTLY_ONCE:
+        return "its rows are there once for who reads with isolation.level=read_committed"
     if job.sink.place.topic and job.sink.key:
         keys = ", ".join(job.sink.key)
         return f"the same keys ({keys}) with the same values again: the latest of each key stays"

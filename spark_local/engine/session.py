@@ -43,6 +43,8 @@ logger.hadoop.name = org.apache.hadoop.util.NativeCodeLoader
 logger.hadoop.level = error
 logger.kafka.name = org.apache.kafka.clients
 logger.kafka.level = error
+logger.names.name = org.apache.kafka.common.utils.AppInfoParser
+logger.names.level = error
 """
 
 
@@ -68,28 +70,34 @@ def settings(master: str, place: Path, memory: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }
-    return {
-        "spark.app.name": "penstock",
-        "spark.master": master,
-        "spark.jars": ",".join(map(str, need_jars())),
-        "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": java + _collector(),
-        "spark.local.dir": str(place / "spark"),
-        "spark.sql.warehouse.dir": str(place / "warehouse"),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.scheduler.mode": "FAIR",
-        "spark.sql.shuffle.partitions": str(cores(master)),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.streaming.minBatchesToRetain": "10",
-        "spark.sql.streaming.noDataProgressEventInterval": "10000",
-        "spark.sql.streaming.stopTimeout": "60000",
-    } | (local if master.startswith("local") or "127.0.0.1" in master else {})
+    # A stage that runs again would send again what its tasks sent in the open transaction.
+    once = {"spark.stage.maxConsecutiveAttempts": "1"} if master.startswith("local") else {}
+    return (
+        {
+            "spark.app.name": "penstock",
+            "spark.master": master,
+            "spark.jars": ",".join(map(str, need_jars())),
+            "spark.driver.memory": memory,
+            "spark.driver.extraJavaOptions": java + _collector(),
+            "spark.local.dir": str(place / "spark"),
+            "spark.sql.warehouse.dir": str(place / "warehouse"),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.scheduler.mode": "FAIR",
+            "spark.sql.shuffle.partitions": str(cores(master)),
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.streaming.stateStore.providerClass": (
+                "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+            ),
+            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+            "spark.sql.streaming.minBatchesToRetain": "10",
+            "spark.sql.streaming.noDataProgressEventInterval": "10000",
+            "spark.sql.streaming.stopTimeout": "60000",
+        }
+        | once
+        | (local if master.startswith("local") or "127.0.0.1" in master else {})
+    )
 
 
 def start(

@@ -1,7 +1,7 @@
 """Sinks: how the rows of one micro-batch, or of a batch job, get where they go.
 
-A delivery is a sink of its own behind `write(rows, batch_id)`: exactly once will be one more,
-with no change of the job's file. `Gate` lets the writing of a batch end before the job is stopped.
+A delivery is a sink of its own behind `write(rows, batch_id)`: those here write at least once,
+exactly_once.py has the other. `Gate` lets the writing of a batch end before the job is stopped.
 """
 
 import threading
@@ -68,6 +68,9 @@ class Sink:
         """Returns when the rows are where they belong."""
         writer = self.shaped(rows).write.format(self.format).options(**self.options())
         writer.mode("append").save()
+
+    def close(self) -> None:
+        """Nothing is written any more."""
 
     format = ""
 

@@ -23,6 +23,8 @@ def connector(bootstrap: str, source: Source | None = None) -> dict[str, str]:
     common = {
         "kafka.bootstrap.servers": bootstrap,
         "kafka.client.id": "penstock-jobs",
+        # What another job has not committed, or takes back, is no row.
+        "kafka.isolation.level": "read_committed",
         "fetchOffset.numRetries": "3",
         "fetchOffset.retryIntervalMs": "500",
     }

@@ -57,6 +57,18 @@ def test_a_job_file_means_what_it_says():
     assert job.inputs == [source, table]
 
 
+def test_a_topic_may_get_its_rows_exactly_once(tmp_path):
+    text = GOOD.replace("[sink]", f'[sink]\n{ONCE}\ntransaction_timeout = "2 minutes"')
+    assert parse(text, tmp_path / "x.toml").sink.transaction_timeout_ms == 120_000
+    usual = parse(text.replace('transaction_timeout = "2 minutes"', ""), tmp_path / "x.toml").sink
+    assert (usual.delivery, usual.transaction_timeout_ms) == ("exactly-once", 300_000)
+    assert parse(GOOD, tmp_path / "x.toml").sink.delivery == "at-least-once"
+    told = mistakes(text.replace('trigger = "1 s"', 'master = "yarn"'))
+    assert "workers of a cluster cannot share a transaction" in told[0]
+    told = mistakes(text.replace('mode = "update"', "").replace('trigger = "1 s"', "batch = true"))
+    assert ["[sink] delivery" in one and 'trigger = "once"' in one for one in told].count(True) == 1
+
+
 def test_paths_are_relative_to_the_file(tmp_path):
     (tmp_path / "load.py").write_text("def derive(spark, sources): ...\n")
     (tmp_path / "load.toml").write_text(
@@ -69,6 +81,7 @@ def test_paths_are_relative_to_the_file(tmp_path):
     assert job.files == [tmp_path / "load.toml", tmp_path / "load.py"]
 
 
+ONCE = 'delivery = "exactly-once"'
 # What is changed in GOOD → what the one mistake must say.
 WRONG = [
     ('trigger = "1 s"', 'trigger = "1 fortnight"', 'trigger = "1 fortnight": the unit is unknown'),
@@ -103,7 +116,12 @@ WRONG = [
     ('key = ["carrier"]', 'key = ["carrier", "carrier"]', "a column is named twice"),
     ('key = ["carrier"]', "key = [1]", "it must name one column or several"),
     ('mode = "update"', 'mode = "upsert"', "there is no such choice"),
-    ('mode = "update"', 'delivery = "exactly-once"', "it needs transactions"),
+    ('mode = "update"', 'delivery = "once"', "choose one of at-least-once, exactly-once"),
+    ('mode = "update"', 'transaction_timeout = "9 min"', "no transaction is made; write delivery"),
+    ('mode = "update"', f'{ONCE}\ntransaction_timeout = "10 ms"', "it is too short; write 1000 ms"),
+    ('mode = "update"', f'{ONCE}\ntransaction_timeout = "25 days"', 'too long; write "24 days"'),
+    ('[sink]\ntopic = "delays"', f'[sink]\n{ONCE}\nfile = {{path = "x"}}', "files have no trans"),
+    ('[sink]\ntopic = "delays"', f'[sink]\n{ONCE}\njdbc = {{url = "jdbc:x"}}', "a database takes"),
     ("partitions = 2", "partitions = true", "it is no whole number of the range"),
     ("retention.ms = 1000", "retention.ms = [1]", "it is no text and no number"),
     ('[sink]\ntopic = "delays"', '[sink]\ntopic = "flights"', "the job would read what it writes"),
