@@ -5,7 +5,8 @@
     python -m benchmarks.kafka tool CLASS ARGUMENT...       one of its tools
 
 An environment variable PENSTOCK_KAFKA_LIBS may name a folder that holds the jars already. Called by
-the benchmarks and by the tests that use Kafka's tools; those skip when java or the jars are absent.
+the benchmarks and by the tests that use Kafka's tools or its Streams; those skip when java or the
+jars are absent.
 """
 
 import argparse
@@ -26,27 +27,29 @@ from types import TracebackType
 HERE = Path(__file__).parent / "kafka"
 CLUSTER_ID = "cGVuc3RvY2stYmVuY2htYQ"
 FETCH_LIMIT_S = 300
+TOOLS, STREAMS = "kafka-tools", "kafka-streams"
+"""Jars; where the first one is, all are that the broker and the tools need."""
 
 
-def libs() -> Path | None:
-    """The folder with the jars, or None when they have not been fetched."""
+def libs(jar: str = TOOLS) -> Path | None:
+    """The folder with the jars, or None when the jar of that name has not been fetched."""
     named = os.environ.get("PENSTOCK_KAFKA_LIBS")
     folder = Path(named) if named else HERE / "target" / "libs"
-    return folder if any(folder.glob("kafka-tools-*.jar")) else None
+    return folder if any(folder.glob(f"{jar}-*.jar")) else None
 
 
-def unavailable() -> str | None:
-    """Why Kafka's tools cannot run here, None when they can. Fetches nothing."""
+def unavailable(jar: str = TOOLS) -> str | None:
+    """Why what is in that jar cannot run here, None when it can. Fetches nothing."""
     if shutil.which("java") is None:
         return "java is not installed"
-    if libs() is None:
+    if libs(jar) is None:
         return "Kafka's jars are not here: run `python -m benchmarks.kafka fetch` (needs Maven)"
     return None
 
 
 def fetch() -> Path:
     """Copy the jars from Maven's repository. Raises SystemExit with the reason when it cannot."""
-    if (found := libs()) is not None:
+    if (found := libs(STREAMS)) is not None:
         return found
     maven = shutil.which("mvn")
     if maven is None:

@@ -8,7 +8,7 @@ import threading
 
 import confluent_kafka as ck
 
-from tests.transactions.reading import LIMIT_S, by_everybody
+from tests.transactions.reading import LIMIT_S, by_everybody, committed
 from tests.transactions.writers import LIBRARIES, QUIET, Owner
 
 PARTITIONS = 2
@@ -61,16 +61,15 @@ class Copier(threading.Thread):
             "isolation.level": "read_committed", "fetch.wait.max.ms": 20, **QUIET,
         })  # fmt: skip
 
-    def positions(self, client):
-        """Partition → offset to go on from; asks until no transaction is open any more."""
-        places = [ck.TopicPartition(self.source, at) for at in range(PARTITIONS)]
-        return {one.partition: max(0, one.offset) for one in client.committed(places, LIMIT_S)}
+    def positions(self):
+        """Partition → offset to go on from."""
+        return committed(self.bootstrap, self.sink, self.source, PARTITIONS)
 
     def _copy(self):
         """Chunk by chunk from where the group is, until something fails or it is told to end."""
         client = self.consumer()
         try:
-            places = self.positions(client).items()
+            places = self.positions().items()
             client.assign([ck.TopicPartition(self.source, *place) for place in places])
             while not self.ending.is_set():
                 got = [one for one in client.consume(CHUNK, 0.2) if not one.error()]
@@ -135,11 +134,8 @@ class Copiers:
         """How many records each has copied."""
         copied = []
         for one in self.all:
-            client = one.consumer()
-            committed = one.positions(client)
-            client.close()
             found = by_everybody(self.bootstrap, one.sink, PARTITIONS)
-            for partition, offset in committed.items():
+            for partition, offset in one.positions().items():
                 mine = [what for at, _, what in found if at == partition]
                 wanted = [value(partition, number) for number in range(offset)]
                 assert mine == wanted, f"{one.sink}-{partition}: {differing(mine, wanted)}"

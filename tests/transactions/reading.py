@@ -8,6 +8,8 @@ import confluent_kafka as ck
 import kafka
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from tests.transactions.writers import QUIET
+
 LIMIT_S = 60
 
 
@@ -17,6 +19,15 @@ def ends(bootstrap, topic, partitions, level=ck.IsolationLevel.READ_COMMITTED):
     asked = {ck.TopicPartition(topic, at): OffsetSpec.latest() for at in range(partitions)}
     told = admin.list_offsets(asked, isolation_level=level, request_timeout=LIMIT_S)
     return {place.partition: made.result(LIMIT_S).offset for place, made in told.items()}
+
+
+def committed(bootstrap, group, topic, partitions):
+    """Partition → offset that the group goes on from; asks until no transaction is open on it."""
+    client = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": group, **QUIET})
+    places = [ck.TopicPartition(topic, at) for at in range(partitions)]
+    found = {one.partition: max(0, one.offset) for one in client.committed(places, LIMIT_S)}
+    client.close()
+    return found
 
 
 def all_ended(bootstrap, topic, partitions):

@@ -43,13 +43,18 @@ class Confluent:
             raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
 
     def offsets(self, group, topic, positions):
-        """Partition → next offset to read, committed with the transaction. group: its name."""
-        reader = ck.Consumer({"bootstrap.servers": "none", "group.id": group, **QUIET})
+        """Partition → next offset to read, committed with the transaction.
+
+        group: its name, or what this library's consumer says of itself as a member."""
         places = [ck.TopicPartition(topic, *one) for one in positions.items()]
+        member = self._nobody_of(group) if isinstance(group, str) else group
+        self._or_leave_it(self.client.send_offsets_to_transaction, places, member, TRY_S)
+
+    def _nobody_of(self, group):
+        reader = ck.Consumer({"bootstrap.servers": "none", "group.id": group, **QUIET})
         metadata = reader.consumer_group_metadata()
         reader.close()
-        send = self.client.send_offsets_to_transaction
-        self._or_leave_it(send, places, metadata, TRY_S)
+        return metadata
 
     def _or_leave_it(self, call, *arguments):
         """Give up a call that does not come back; its producer is a zombie from then on."""
@@ -63,7 +68,7 @@ class Confluent:
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        thread.join(2 * TRY_S)
+        thread.join(TRY_S + 1)
         if not told:
             raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
         if told[0] is not None:
