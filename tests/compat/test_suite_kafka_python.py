@@ -5,15 +5,14 @@ compared with what it does on Apache Kafka (all passes), less the exceptions lis
 no longer is one must leave the list.
 """
 
-import os
 import subprocess
 import sys
 import tarfile
-import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 from tests.broker_process import KAFKA, Broker
+from tests.compat import suites
 
 VERSION = "3.0.12"
 TESTS = 56
@@ -66,30 +65,14 @@ def ready(tmp_path_factory):
 
 
 def results(suite, broker, folder, chosen):
-    """Name of each test that the expression chooses → passed, failure, error or skipped; why."""
-    report = folder / "report.xml"
-    command = [sys.executable, "-m", "pytest", "test/integration", "-q", "--tb=short"]
-    command += ["-p", "no:cacheprovider", "--timeout=60", "--timeout-method=signal"]
-    command += [f"--junitxml={report}", "-k", chosen]
+    """What the tests that the expression chooses do."""
+    tests = ["test/integration"]
     for skipped in ("sasl", "ssl"):
-        command += ["--ignore", f"test/integration/test_{skipped}_integration.py"]
-    environment = os.environ | {
-        "KAFKA_URI": f"kafka://{broker.bootstrap}",
-        "KAFKA_VERSION": "4.3.1",
-        "KAFKA_ROOT": str(folder),
-    }
-    environment.pop("PYTEST_ADDOPTS", None)
-    subprocess.run(
-        command, cwd=suite, env=environment, stdin=subprocess.DEVNULL, timeout=300, check=False
-    )
-    seen = {}
-    for case in ElementTree.parse(report).iter("testcase"):
-        verdict = next(
-            (child for child in case if child.tag in ("failure", "error", "skipped")), None
-        )
-        kind = "passed" if verdict is None else verdict.tag
-        seen[case.get("name")] = (kind, "" if verdict is None else verdict.get("message", ""))
-    return seen
+        tests += ["--ignore", f"test/integration/test_{skipped}_integration.py"]
+    return suites.results(
+        suite, folder, tests, chosen, KAFKA_URI=f"kafka://{broker.bootstrap}",
+        KAFKA_VERSION="4.3.1", KAFKA_ROOT=str(folder),
+    )  # fmt: skip
 
 
 @pytest.mark.timeout(400)
