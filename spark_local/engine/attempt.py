@@ -17,7 +17,7 @@ from spark_local.engine.causes import away, translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
 from spark_local.engine.derive import Derived, derive, session
 from spark_local.engine.exactly_once import ExactlyOnceSink
-from spark_local.engine.listener import IDLE, forward
+from spark_local.engine.listener import ENDED, IDLE, forward
 from spark_local.engine.offsets import GroupOffsets
 from spark_local.engine.reach import Reach
 from spark_local.engine.tables import CachedTable, ends_of, watch
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 STOP_LIMIT_S: Final = 45.0
 _LOOK_S: Final = 0.5
+_BEHIND_S: Final = 10.0
 _OFFSETS_PACE_S: Final = 1.0
 
 
@@ -53,6 +54,7 @@ class Attempt:
         self._reach = Reach(bootstrap)
         self._batch = -1
         self._idle = False
+        self._told_all = False
         self._positions: dict[tuple[str, str], int] = {}
         self._told_positions: dict[tuple[str, str], int] = {}
         self._offsets_at = 0.0
@@ -220,14 +222,17 @@ class Attempt:
         if told == IDLE:
             self._idle = True
             self._board.idle()
+        elif told == ENDED:
+            self._told_all = True
         elif told is not None:
             self._account(json.loads(told))
 
     def _drain(self) -> None:
-        """What the listener still has to tell."""
-        while True:
+        """What the listener still has to tell: it may be behind the query, on a busy machine by
+        seconds, but says at last that this was all."""
+        while not self._told_all:
             try:
-                told = self._inbox.get(timeout=0.2)
+                told = self._inbox.get(timeout=_BEHIND_S)
             except queue.Empty:
                 return
             self._take_in(told)

@@ -1,4 +1,4 @@
-"""Spark's listener of streaming queries → an inbox: JSON of every batch's account, None at the end.
+"""Spark's listener of streaming queries → an inbox: JSON of every batch's account, ENDED at last.
 
 Spark calls it on a thread of its own, one call at a time for each session.
 """
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 IDLE: Final = "idle"
 """In the inbox: there is nothing to read, for ten seconds."""
+ENDED: Final = "ended"
+"""In the inbox: the query has ended, and everything was told."""
 
 
 def forward(spark: "SparkSession", inbox: "queue.SimpleQueue[str | None]") -> Any:
@@ -29,7 +31,7 @@ def forward(spark: "SparkSession", inbox: "queue.SimpleQueue[str | None]") -> An
             inbox.put(IDLE)
 
         def onQueryTerminated(self, event: Any) -> None:
-            inbox.put(None)
+            inbox.put(ENDED)
 
     listener = Forward()
     spark.streams.addListener(listener)

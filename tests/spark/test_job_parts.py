@@ -2,15 +2,19 @@
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from spark_local.board import HEARTBEAT_S, Board
 from spark_local.cause import JobError
 from spark_local.engine import causes, jars, progress
+from spark_local.engine.attempt import Attempt
 from spark_local.engine.jobthread import Patience
+from spark_local.engine.listener import ENDED
 from spark_local.folder import Folder
 from spark_local.job import Restart
 from spark_local.jobfile import load, parse
@@ -105,6 +109,26 @@ def test_a_folder_that_is_only_looked_at_refuses_changes(tmp_path):
         with pytest.raises(JobError, match="nothing can be changed here"):
             change()
     assert place.wish().number == number
+
+
+def test_the_last_batch_of_a_job_that_ends_is_told_however_late_the_listener_is(tmp_path):
+    (tmp_path / "events.toml").write_text(TEXT)
+    job = load(tmp_path / "events.toml")
+    place = Folder(tmp_path / "jobs").add(job)
+    attempt = Attempt(None, job, place, "nobody:1", Board(place, None, 1))
+    attempt._letters = SimpleNamespace(count=0, saw=lambda *_: 0)
+    told = json.dumps({"batchId": 3, "numInputRows": 7})
+
+    def listener():
+        time.sleep(0.5)  # a bus that is behind
+        attempt._inbox.put(told)
+        attempt._inbox.put(ENDED)
+
+    thread = threading.Thread(target=listener)
+    thread.start()
+    attempt._drain()
+    assert place.state()["progress"]["rows_in"] == 7
+    thread.join()
 
 
 def test_waits_double_and_have_an_end():
