@@ -3,9 +3,10 @@
     python -m benchmarks.deliveries                        all jobs that stream into a topic
     python -m benchmarks.deliveries --repeat 1 --jobs totals      a short look
 
-Rows that are read per second, from the beginning of a job that reads what is there to its end, on
-one local session that has run them before; then the milliseconds of a micro-batch that has next to
-nothing to do, where the transaction itself shows. Both must derive as many rows.
+Rows that are read per second, and per second of CPU of all that is involved (which a busy machine
+shows, too), from the beginning of a job that reads what is there to its end, on one local session
+that has run it before; then the milliseconds of a micro-batch that has next to nothing to do, where
+the transaction itself shows. Both must derive as many rows.
 """
 
 import argparse
@@ -15,10 +16,10 @@ import time
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import spark_local
-from benchmarks import tables
+from benchmarks import procstat, tables
 from console.commands.demo.data import folder
 from console.commands.demo.load import create, load
 from console.model.link import Link
@@ -40,6 +41,15 @@ class WrongCount(Exception):
     """The two deliveries derived different rows: the figures would mean nothing."""
 
 
+class Figures(NamedTuple):
+    """Of one run. cpu_s: of Spark, the runner's side and the appliance together."""
+
+    took_s: float
+    cpu_s: float
+    rows: int
+    batches: int
+
+
 class Bench:
     """Runs a job in either delivery, each time from the beginning into a topic of its own."""
 
@@ -50,21 +60,22 @@ class Bench:
         self._numbers = count()
         self._derived: dict[str, int] = {}
 
-    def run(self, job: Job, delivery: str) -> tuple[float, int, int]:
-        """(seconds, records that were read, micro-batches)."""
+    def run(self, job: Job, delivery: str) -> Figures:
+        """One run from the beginning to the end."""
         name = f"{job.name}-{next(self._numbers)}"
         sink = replace(job.sink, delivery=delivery, place=Place(topic=name))
         mine = replace(job, name=name, sink=sink, trigger_ms=None)
         place = JobFolder(self._place / name)
         place.path.mkdir()
         board = Board(place, None, 0)
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), procstat.cpu_seconds(os.getpid())
         Attempt(self._spark, mine, place, self._bootstrap, board).run()
         took = time.perf_counter() - began
+        spent = procstat.cpu_seconds(os.getpid()) - spent
         told = board.content["progress"]
         if self._derived.setdefault(job.name, told["rows_out"]) != told["rows_out"]:
             raise WrongCount(f"{job.name}: {told['rows_out']} rows, {self._derived} before")
-        return took, told["rows_in"], told["batch"] + 1
+        return Figures(took, spent, told["rows_in"], told["batch"] + 1)
 
 
 def rates(bench: Bench, names: list[str], repeat: int) -> list[list[str]]:
@@ -72,10 +83,14 @@ def rates(bench: Bench, names: list[str], repeat: int) -> list[list[str]]:
     rows = []
     for name in names:
         found = alternate(bench, job_file(name), repeat)
-        read = [[rows / took for took, rows, _ in found[one]] for one in DELIVERIES]
-        cells = [tables.spread(values) for values in read]
-        rows.append([f"{name}, rows/s", *cells, tables.ratio(*read), "≥ 0.9"])
-        print(*rows[-1], sep="  ", flush=True)
+        for what, figure in (
+            ("rows/s", lambda run: run.rows / run.took_s),
+            ("rows per CPU-second", lambda run: run.rows / run.cpu_s),
+        ):
+            values = [[figure(run) for run in found[one]] for one in DELIVERIES]
+            cells = [tables.spread(some) for some in values]
+            rows.append([f"{name}, {what}", *cells, tables.ratio(*values), "≥ 0.9"])
+            print(*rows[-1], sep="  ", flush=True)
     return rows
 
 
@@ -84,16 +99,16 @@ def small(bench: Bench, repeat: int) -> list[list[str]]:
     job = job_file("cancelled")
     sources = tuple(replace(one, max_records=SMALL) for one in job.sources)
     found = alternate(bench, replace(job, name="small", sources=sources), repeat)
-    each = [[1000 * took / batches for took, _, batches in found[one]] for one in DELIVERIES]
+    each = [[1000 * run.took_s / run.batches for run in found[one]] for one in DELIVERIES]
     cells = [tables.spread(values) for values in each]
     row = [f"a micro-batch of {SMALL:,} records, ms", *cells, tables.ratio(*each), ""]
     print(*row, sep="  ", flush=True)
     return [row]
 
 
-def alternate(bench: Bench, job: Job, repeat: int) -> dict[str, list[tuple[float, int, int]]]:
+def alternate(bench: Bench, job: Job, repeat: int) -> dict[str, list[Figures]]:
     """`repeat` rounds after one that does not count; each begins with the other delivery."""
-    found: dict[str, list[tuple[float, int, int]]] = {one: [] for one in DELIVERIES}
+    found: dict[str, list[Figures]] = {one: [] for one in DELIVERIES}
     for turn in range(repeat + 1):
         for delivery in DELIVERIES if turn % 2 else reversed(DELIVERIES):
             figures = bench.run(job, delivery)
