@@ -12,6 +12,7 @@ from appliance.ioproc.coordinating.endings import (
     LONGEST_REST_MS,
     MOST_SENT,
     RING_FULL_MS,
+    SHARE,
     Endings,
 )
 from appliance.metadata.image import MetadataImage
@@ -254,3 +255,38 @@ def test_a_coordinator_that_can_write_nothing_is_told_again_with_patience(world)
     world.writable = True
     world.turn(ms=2 * FIRST_REST_MS)
     assert sorted(world.told["owner"]) == [0, 1] and world.endings.under_way == 0
+
+
+def test_a_small_ending_is_not_behind_all_of_a_large_one():
+    """And a home writes so many markers of one in a turn; what it refuses keeps nobody back."""
+    many = 40 * SHARE
+    world = World(partitions=many)
+    world.begin(*range(1, many), number=1)
+    world.begin(0, number=2, owner="small")
+    home = home_of(TOPIC_ID, 0, HOMES)
+    asked = world.turn()
+    assert all(len(found) <= SHARE + 1 for found in asked.values())
+    assert indexes(asked[home])[-1] == 0
+    world.answer(home, asked[home][-1:])
+    world.answer(home, asked[home][:-1], STORAGE)
+    again = world.turn()[home]
+    assert len(again) == SHARE and world.told == {"small": [0]}
+    found = [{**asked, home: again}]
+    while any(found[-1].values()):
+        for one, messages in found[-1].items():
+            world.answer(one, messages)
+        found.append(world.turn(LONGEST_REST_MS))
+        assert all(len(one) <= 2 * SHARE for one in found[-1].values()), "what rested comes, too"
+    assert sorted(world.told["owner"]) == list(range(1, many)) and not world.endings.under_way
+
+
+def test_a_large_ending_whose_topic_goes_is_told_in_one_go():
+    many = 5_000
+    world = World(partitions=many)
+    world.begin(*range(many))
+    world.turn()
+    world.rows.clear()
+    for home in range(HOMES):
+        world.endings.changed(home, up=True)
+    world.turn()
+    assert sorted(world.told["owner"]) == list(range(many)) and not world.endings.under_way

@@ -3,12 +3,13 @@ said that it is there, who must be asked again.
 
 A value machine between the coordinators of one I/O process and the homes of all partitions, this
 process among them. An ending begins when its decision is committed. Each of its partitions is
-queued for its home, sent (MARK) while there is room in the ring and fewer than `MOST_SENT` of that
-home are unanswered, and then marked, or queued again: at once when its home died, with patience
-when it refused. Invariant: until a coordinator has heard of all markers of an ending, each
-partition of it is queued, sent, resting, or about to be told of. What belongs to a coordinator that
-is no more is neither sent nor told: its successor hands out the same again, and a marker that comes
-late could end another transaction.
+queued for its home, `SHARE` of them at first and one more with each answer, so that a small ending
+is not behind all of a large one; sent (MARK) while there is room in the ring and fewer than
+`MOST_SENT` of that home are unanswered; and then marked, or queued again: at once when its home
+died, with patience when it refused. Invariant: until a coordinator has heard of all markers of an
+ending, each partition of it is kept back, queued, sent, resting, or about to be told of. What
+belongs to a coordinator that is no more is neither sent nor told: its successor hands out the same
+again, and a marker that comes late could end another transaction.
 """
 
 from collections import deque
@@ -26,6 +27,8 @@ from appliance.ring.ring import RingWriter
 
 MOST_SENT: Final = 512
 """Markers that one home has not answered: so many answers may wait for room in its ring."""
+SHARE: Final = 64
+"""Markers of one ending that one home is asked for at a time: what it writes in a turn, too."""
 FIRST_REST_MS: Final = 50
 LONGEST_REST_MS: Final = 5_000
 """How long who refused is left alone: twice as long each time."""
@@ -39,16 +42,18 @@ Tell = Callable[[tuple[Partition, ...], int], bool]
 
 
 class Carried:
-    """An ending that is carried out. left: partitions of which the owner was not told. written:
-    those of them that have their marker. refusals: how often the owner could not write in a row.
-    rests: it is left alone because of that. over: nobody wants to know any more."""
+    """An ending that is carried out. back: by home, partitions that are kept back. left: partitions
+    of which the owner was not told. written: those of them that have their marker. refusals: how
+    often the owner could not write in a row. rests: it is left alone because of that. over: nobody
+    wants to know any more."""
 
-    __slots__ = ("ending", "left", "over", "owner", "refusals", "rests", "tell", "written")
+    __slots__ = ("back", "ending", "left", "over", "owner", "refusals", "rests", "tell", "written")
 
     def __init__(self, ending: Ending, owner: object, tell: Tell) -> None:
         self.ending = ending
         self.owner = owner
         self.tell = tell
+        self.back: dict[int, deque[Partition]] = {}
         self.left = len(ending.partitions)
         self.written: list[Partition] = []
         self.refusals = 0
@@ -98,8 +103,11 @@ class Endings:
         """A decision of this coordinator is committed: its markers are to be written."""
         carried = Carried(ending, owner, tell)
         self._of.setdefault(owner, {})[carried] = None
-        for partition in ending.partitions:
-            self._queue(Step(carried, partition))
+        if len(ending.partitions) <= SHARE:
+            for partition in ending.partitions:
+                self._queue(Step(carried, partition))
+        else:
+            self._keep_back(carried)
         self.due_ms = AT_ONCE
 
     def forget(self, owner: object) -> None:
@@ -128,6 +136,8 @@ class Endings:
         carried = step.carried
         if carried.over:
             return
+        if carried.back:
+            self._one_more(carried, home)
         if code == errors.NONE:
             self._written(step)
             return
@@ -173,6 +183,7 @@ class Endings:
                 continue
             if handle is None:
                 self._written(queued.popleft())
+                self._one_more(step.carried, home)
                 continue
             self._number += 1
             if not writer.push(
@@ -212,6 +223,24 @@ class Endings:
         else:
             home = home_of(topic.topic_id, step.partition[1], len(self._writers))
             self._queued[home].append(step)
+
+    def _keep_back(self, carried: Carried) -> None:
+        """Queue the share of each home, keep the rest back."""
+        for partition in carried.ending.partitions:
+            topic = self._image.topics_by_name.get(partition[0])
+            home = 0  # whoever it is asked of if it is no more
+            if topic is not None:
+                home = home_of(topic.topic_id, partition[1], len(self._writers))
+            carried.back.setdefault(home, deque()).append(partition)
+        for home in carried.back:
+            for _ in range(SHARE):
+                self._one_more(carried, home)
+
+    def _one_more(self, carried: Carried, home: int) -> None:
+        """The next partition of this home that was kept back, if there is one."""
+        back = carried.back.get(home)
+        if back:
+            self._queued[home].append(Step(carried, back.popleft()))
 
     def handle(self, partition: Partition) -> int | None:
         """Its row; None for a partition that is no more, which needs no marker."""
