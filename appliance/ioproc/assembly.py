@@ -169,7 +169,7 @@ class Assembly:
             self._seat.config,
             self._writers,
             self._follower.image,
-            self._clock.wall_ms,
+            self._clock,
             Lent(lambda: os.urandom(16), self._ids.take),
             self._seat.errors,
             self._callers,

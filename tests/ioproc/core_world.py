@@ -5,6 +5,7 @@ netproc.
 """
 
 from appliance.base import errors
+from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
@@ -31,6 +32,13 @@ from appliance.shell.flusher import run
 from appliance.wire.batch import NewRecord, build_batch
 
 NOW_MS = 1_700_000_000_000
+
+
+class StillClock(OsClock):
+    """On the wall it is always the same time."""
+
+    def wall_ms(self):
+        return NOW_MS
 
 
 class HeldThreads:

@@ -4,7 +4,7 @@ costs."""
 import itertools
 
 import pytest
-from core_world import NOW_MS, World
+from core_world import NOW_MS, StillClock, World
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema
@@ -98,7 +98,7 @@ class Groups(World):
             BrokerConfig.of({}),
             {index: writer for index, (_, writer) in enumerate(self.rings)},
             image_with((OFFSETS_TOPIC, OFFSETS_ID), ("t", TOPIC_ID)),
-            lambda: NOW_MS,
+            StillClock(),
             Lent(lambda: next(ids).to_bytes(16, "big"), lambda: None),
             self.counters.errors[0],
             Callers(AllowAll()),

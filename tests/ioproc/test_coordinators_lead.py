@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from coordinators.tally import ADD, TOPIC, TallyKind
+from core_world import StillClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_coordinating import (
@@ -226,7 +227,7 @@ class Both(Groups):
             BrokerConfig.of({}),
             {index: writer for index, (_, writer) in enumerate(self.rings)},
             image_with((OFFSETS_TOPIC, OFFSETS_ID), (TOPIC.name, TALLY_ID), ("t", b"t" * 16)),
-            lambda: NOW_MS,
+            StillClock(),
             Lent(bytes, lambda: None),
             self.counters.errors[0],
             Callers(AllowAll()),

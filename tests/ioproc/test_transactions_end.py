@@ -2,7 +2,7 @@
 process, from EndTxn to the record that completes it."""
 
 import pytest
-from core_world import NOW_MS, World, batch
+from core_world import NOW_MS, StillClock, World, batch
 from sim.disk import PAGE, SimDisk
 from test_coordinating import NoEvents, image_with
 from test_full_core import fill, make_room
@@ -75,7 +75,7 @@ class Ends(World):
             BrokerConfig.of({"transaction.state.log.num.partitions": "1"}),
             {0: self.ring[1]},
             self.known,
-            lambda: NOW_MS,
+            StillClock(),
             Lent(bytes, lambda: next(self.ids, None)),
             self.counters.errors[0],
             Callers(AllowAll()),

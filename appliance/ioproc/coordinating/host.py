@@ -13,11 +13,11 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from time import monotonic_ns
 from typing import Any, Final
 
 from appliance.authorization.rights import Callers
 from appliance.base import errors
+from appliance.base.clock import Clock
 from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.runtime.call import NEVER, Outcome
@@ -66,7 +66,7 @@ class CoordinatorHost:
         config: BrokerConfig,
         writers: Mapping[int, RingWriter],
         image: MetadataImage,
-        wall_ms: Callable[[], int],
+        clock: Clock,
         lent: Lent,
         counts: ErrorCounts,
         callers: Callers,
@@ -82,7 +82,7 @@ class CoordinatorHost:
         self._failures = failures
         self._config = config
         self._image = image
-        self._wall_ms = wall_ms
+        self._clock = clock
         self._lent = lent
         self._counts = counts
         self._events = events
@@ -92,7 +92,7 @@ class CoordinatorHost:
         self._led: dict[int, Led] = {}
         self._touched: dict[Led, None] = {}
         self._unsent: dict[Led, None] = {}
-        self._loading = Loading()
+        self._loading = Loading(clock)
         self.due_ms = NEVER
 
     # Requests -------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ class CoordinatorHost:
     def turn(self, now_ms: int) -> None:
         """Load, and do what is due."""
         if self._loading.queue:
-            for loaded in self._loading.go_on(monotonic_ns() + SLICE_NS):
+            for loaded in self._loading.go_on(SLICE_NS):
                 self._loaded(loaded, now_ms)
         for led in list(self._led.values()):
             shard = led.shard
@@ -314,7 +314,7 @@ class CoordinatorHost:
 
     def ids_came(self) -> None:
         """There are producer ids again."""
-        now_ms = self._wall_ms()
+        now_ms = self._clock.wall_ms()
         for led in list(self._led.values()):
             if led.shard.phase == ACTIVE:
                 self._decide(led, now_ms, partial(led.shard.ids_came, now_ms))
@@ -362,7 +362,7 @@ class CoordinatorHost:
         if partition.log.log_start_offset == partition.log.end_offset:
             loaded = self._loading.read(led, 0)
             assert loaded is not None, "there is nothing to read"
-            self._loaded(loaded, self._wall_ms())  # a new one serves at once
+            self._loaded(loaded, self._clock.wall_ms())  # a new one serves at once
 
     def follows(self, partition: Partition) -> None:
         """Another node coordinates."""

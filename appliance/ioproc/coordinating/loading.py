@@ -6,9 +6,9 @@ of a transaction; the generator ends when that is the log end. Called by `host`,
 
 from collections import deque
 from collections.abc import Iterator
-from time import monotonic_ns
 from typing import Final, NamedTuple, Protocol
 
+from appliance.base.clock import Clock
 from appliance.base.disk import File
 from appliance.base.errors import PeerError, StorageFailed
 from appliance.coordinators.runtime.shard import NO_PRODUCER
@@ -94,7 +94,8 @@ class Loaded(NamedTuple):
 class Loading:
     """The partitions that are still to be read, the one that is read now first."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.queue: deque[Led] = deque()
 
     def begin(self, led: Led, replayed: Replayed) -> None:
@@ -114,10 +115,11 @@ class Loading:
             self.queue.remove(led)
             self.queue.appendleft(led)
 
-    def go_on(self, until_ns: int) -> list[Loaded]:
-        """Read until then; those that ended."""
-        ended = []
-        while self.queue and monotonic_ns() < until_ns:
+    def go_on(self, slice_ns: int) -> list[Loaded]:
+        """Read for so long; those that ended."""
+        clock, ended = self._clock, []
+        until_ns = clock.monotonic_ns() + slice_ns
+        while self.queue and clock.monotonic_ns() < until_ns:
             loaded = self.read(self.queue[0], until_ns)
             if loaded is not None:
                 ended.append(loaded)
@@ -129,7 +131,7 @@ class Loading:
         failure: StorageFailed | PeerError | None = None
         try:
             for _ in led.loading:
-                if monotonic_ns() >= until_ns:
+                if self._clock.monotonic_ns() >= until_ns:
                     return None
         except (StorageFailed, PeerError) as why:
             failure = why
