@@ -57,6 +57,8 @@ def end(turn: Turn, call: Call, request: Any) -> None:
         found = known.transaction
         if found.next_id != NO_ID:  # the last epoch of the old id is nobody's but the markers'
             found = found._replace(producer_id=found.next_id, epoch=0)
+    spent = version >= EPOCH_RISES and found.epoch == LAST_EPOCH
+    assert not spent, "what is written with that no marker can end"
     turn.answer(
         call,
         answered(errors.NONE, producer_id=found.producer_id, producer_epoch=found.epoch),
@@ -99,7 +101,7 @@ def _risen(found: Transaction, producer_id: int, epoch: int, commit: bool) -> bo
         return True
     if again:
         if found.state == (COMPLETE_COMMIT if commit else COMPLETE_ABORT):
-            return False
+            return found.epoch == LAST_EPOCH  # it was fenced, and goes on with another id
     elif not commit:
         return True
     raise _nothing_open(found)

@@ -19,7 +19,7 @@ from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.state import Turn, move
 from appliance.coordinators.transactions.states import ONGOING
-from appliance.coordinators.transactions.transaction import EPOCH_RISES
+from appliance.coordinators.transactions.transaction import EPOCH_RISES, LAST_EPOCH
 
 OF_BROKERS = 4
 """Version from which a request is a broker's, about several transactions."""
@@ -167,11 +167,10 @@ def _verified(turn: Turn, one: Asked) -> dict[Partition, int]:
 
 
 def _check_epoch(present: int, asked_for: int) -> None:
-    if present != asked_for:
+    if present != asked_for or present == LAST_EPOCH:
         raise PeerError(
             errors.PRODUCER_FENCED,
-            f"the transactional id has epoch {present}, not {asked_for}: another producer took "
-            "it over",
+            f"the transactional id has epoch {present}: nobody writes with {asked_for}",
         )
 
 

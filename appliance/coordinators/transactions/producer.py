@@ -16,6 +16,7 @@ from appliance.coordinators.transactions.ending import fence
 from appliance.coordinators.transactions.state import Known, Turn, move
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.transaction import (
+    LAST_EPOCH,
     NO_EPOCH,
     NO_ID,
     Transaction,
@@ -87,8 +88,10 @@ def _next(
     """Producer id, epoch, and the epoch before that a repeated request may name."""
     epoch = found.epoch
     asked = NO_EPOCH if expected is None else expected[1]
-    if exhausted(epoch) and (expected is None or asked == epoch):
-        return turn.state.fresh_id(), 0, NO_EPOCH if expected is None else epoch
+    # Behind the fence that used up the last epoch nobody else has taken over: it goes on.
+    fenced = epoch == LAST_EPOCH and known is not None and asked == known.last_epoch
+    if exhausted(epoch) and (expected is None or asked == epoch or fenced):
+        return turn.state.fresh_id(), 0, asked
     if expected is None:
         return found.producer_id, epoch + 1, NO_EPOCH
     if epoch in (NO_EPOCH, asked):

@@ -69,6 +69,7 @@ class Transaction(NamedTuple):
         self, producer_id: int, epoch: int, timeout_ms: int, now_ms: int
     ) -> "Transaction":
         """A producer takes the id over, or goes on with it."""
+        assert epoch < LAST_EPOCH, "what is written with that no marker can end"
         return self._to(
             EMPTY,
             now_ms,

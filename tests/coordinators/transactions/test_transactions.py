@@ -276,6 +276,43 @@ def test_the_last_epoch_of_an_id_ends_its_last_transaction(world):
     assert world.add(producer, 0, version=5) == [MAPPING]
 
 
+def fence_at_the_end(world):
+    """A producer with the last epoch that is given, whose transaction its timeout has aborted."""
+    world.init()
+    producer = world.jump(EXHAUSTED)
+    world.add(producer, 0, version=5)
+    world.tick(TIMEOUT_MS)
+    assert world.endings[0].epoch == LAST_EPOCH
+    world.mark()
+    return producer
+
+
+def test_who_goes_on_behind_the_last_epoch_has_another_id(world):
+    """With the epoch of the markers that fenced it, no marker could ever end what it writes."""
+    producer = fence_at_the_end(world)
+    assert world.init(producer=producer) == (1001, 0)
+    assert world.init(producer=producer) == (1001, 0), "the answer was lost"
+
+
+def test_nobody_writes_with_the_last_epoch(world):
+    """Whoever says that it has it was never given it."""
+    fence_at_the_end(world)
+    liar = 1000, LAST_EPOCH
+    assert world.add(liar, 0, version=5) == world.add(liar, 0) == [FENCED]
+    assert world.end(liar, commit=False) == errors.NONE
+    assert world.end(liar, version=5) == INVALID
+    assert world.init(producer=liar) == (1001, 0)
+
+
+def test_who_aborts_behind_the_last_epoch_has_another_id(world):
+    producer = fence_at_the_end(world)
+    assert world.end(producer, version=5) == INVALID
+    assert world.end(producer, commit=False, version=5) == (1001, 0)
+    assert world.end(producer, commit=False, version=5) == (1001, 0), "the answer was lost"
+    assert world.endings == [] and world.state() == "CompleteAbort"
+    assert world.add((1001, 0), 0, version=5) == [errors.NONE]
+
+
 def test_an_end_that_needs_an_id_waits_for_one(world):
     world.init()
     producer = world.jump(EXHAUSTED)
