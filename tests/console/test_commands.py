@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 
 import penstock
 from console.root import root
-from tests.console_process import PENSTOCK, rows
+from tests.console_process import PENSTOCK, rows, started, typing
 
 _numbers = itertools.count(1)
 
@@ -224,11 +224,7 @@ def test_a_broker_that_says_it_is_where_nobody_finds_it_is_told_at_once(fresh_ap
     assert warning in one.log_text()
     lost = "says it is at kafka1.invalid:9092, which this host cannot resolve"
     for words in (["topic", "list"], ["produce", "hello"], ["consume", "hello"]):
-        done = subprocess.run(
-            [*PENSTOCK, *words, "-b", one.bootstrap], input="", capture_output=True, text=True,
-            timeout=60, check=False,
-        )  # fmt: skip
-        assert done.returncode == 3
+        done = typing(one.bootstrap)(*words, code=3)
         cause, hint = done.stderr.splitlines()
         assert cause.endswith(f"{one.bootstrap} answers, but it {lost}")
         assert "advertised.listeners" in hint
@@ -268,8 +264,7 @@ def test_a_reader_that_goes_away_is_no_error(appliance, topic):
 
 def test_ctrl_c_ends_a_consumer_with_130(appliance, run, topic):
     run("produce", topic, "-p", "0", stdin="first\n")
-    env = os.environ | {"PENSTOCK_BOOTSTRAP": appliance.bootstrap}
-    with subprocess.Popen([*PENSTOCK, "consume", topic], stdout=subprocess.PIPE, env=env) as one:
+    with started(appliance.bootstrap, "consume", topic, stdout=subprocess.PIPE) as one:
         assert one.stdout.readline() == b"first\n"
         one.send_signal(signal.SIGINT)
         assert one.wait(30) == 130

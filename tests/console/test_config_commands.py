@@ -2,11 +2,10 @@
 
 import itertools
 import json
-import subprocess
 
 import pytest
 
-from tests.console_process import PENSTOCK, rows
+from tests.console_process import rows, typing
 
 _numbers = itertools.count(1)
 
@@ -114,15 +113,11 @@ def test_everything_that_is_wrong_with_a_file_is_told_at_once_with_its_line(run,
 def test_one_copy_is_what_is_advised_when_more_are_the_default(fresh_appliance):
     one = fresh_appliance(default_replication_factor=3)
     assert "warning: the command line: default.replication.factor=3: one broker" in one.log_text()
-    done = subprocess.run(
-        [*PENSTOCK, "topic", "create", "orders", "-b", one.bootstrap],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
+    done = typing(one.bootstrap)("topic", "create", "orders", code=1)
     assert "-1 for" not in done.stderr
     assert "file or command line has to say default.replication.factor=1" in done.stderr
     one.restart(default_replication_factor=1)
-    subprocess.run([*PENSTOCK, "topic", "create", "orders", "-b", one.bootstrap], check=True)
+    typing(one.bootstrap)("topic", "create", "orders")
 
 
 def test_files_are_checked_and_shown(run, tmp_path):

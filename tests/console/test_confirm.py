@@ -1,13 +1,12 @@
 """Questions at a terminal before what cannot be undone."""
 
-import json
 import os
 import pty
 import subprocess
 
 import pytest
 
-from tests.console_process import PENSTOCK
+from tests.console_process import PENSTOCK, rows
 
 
 @pytest.fixture
@@ -35,57 +34,39 @@ def ask(appliance):
     return run
 
 
-def records(appliance, name):
-    done = subprocess.run(
-        [*PENSTOCK, "topic", "list", name, "-o", "wide", "-b", appliance.bootstrap],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    return done.stdout.splitlines()[1:]
+def records(run, name):
+    return run("topic", "list", name, "-o", "wide").stdout.splitlines()[1:]
 
 
 @pytest.fixture
-def filled(appliance):
+def filled(run):
     """A topic with two records."""
-    subprocess.run(
-        [*PENSTOCK, "topic", "create", "asked", "--if-not-exists", "-b", appliance.bootstrap],
-        check=True, timeout=60, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    subprocess.run(
-        [*PENSTOCK, "produce", "asked", "-b", appliance.bootstrap, "-o", "json"],
-        input=b"a\nb\n", check=True, timeout=60, stdout=subprocess.PIPE,
-    )  # fmt: skip
+    run("topic", "create", "asked", "--if-not-exists")
+    run("produce", "asked", stdin="a\nb\n")
     return "asked"
 
 
-def test_deleting_asks_for_the_name(appliance, ask, filled):
+def test_deleting_asks_for_the_name(run, ask, filled):
     code, said = ask("yes", "topic", "delete", filled)
     assert code == 1
     assert "records" in said
     assert "Type the name" in said
     assert "nothing was changed" in said
-    assert records(appliance, filled)
+    assert records(run, filled)
     assert ask(filled, "topic", "delete", filled)[0] == 0
-    assert not records(appliance, filled)
+    assert not records(run, filled)
 
 
-def test_deleting_several_asks_for_their_number(appliance, ask):
+def test_deleting_several_asks_for_their_number(run, ask):
     for name in ("several.a", "several.b"):
-        subprocess.run(
-            [*PENSTOCK, "topic", "create", name, "-b", appliance.bootstrap, "-o", "json"],
-            check=True, timeout=60, stdout=subprocess.PIPE,
-        )  # fmt: skip
+        run("topic", "create", name)
     assert ask("several.a", "topic", "delete", "-r", r"several\..")[0] == 1
     assert ask("2", "topic", "delete", "-r", r"several\..")[0] == 0
 
 
-def test_trimming_asks_for_the_name_and_adding_partitions_for_yes(appliance, ask, filled):
+def test_trimming_asks_for_the_name_and_adding_partitions_for_yes(run, ask, filled):
     assert ask("", "topic", "trim", filled, "-o", "end")[0] == 1
     assert ask(filled, "topic", "trim", filled, "-o", "end")[0] == 0
     assert ask("n", "topic", "add-partitions", filled, "-n", "1")[0] == 1
     assert ask("y", "topic", "add-partitions", filled, "-n", "1")[0] == 0
-    assert json.loads(
-        subprocess.run(
-            [*PENSTOCK, "topic", "describe", filled, "-b", appliance.bootstrap, "-o", "json"],
-            check=True, timeout=60, stdout=subprocess.PIPE,
-        ).stdout
-    )[0]["partition_count"] == 2  # fmt: skip
+    assert rows(run("topic", "describe", filled, "-o", "json"))[0]["partition_count"] == 2

@@ -14,7 +14,7 @@ from appliance.ring.process_table import IOPROC, Peer
 from console.model import events
 from console.model.events import Feed, Wanted, made, wanted
 from console.model.failure import Failure
-from tests.console_process import PENSTOCK, rows, typing
+from tests.console_process import rows, started, typing
 
 
 def event(name="e", level="info", **fields):
@@ -157,9 +157,9 @@ def test_who_did_what_is_told_of_topic_group_and_client(run, told):
 def test_what_a_dead_process_said_is_there_and_its_successor_is_followed(fresh_appliance):
     running = fresh_appliance()
     typing(running.bootstrap)("topic", "create", "kept", "-p", "1")
-    words = [*PENSTOCK, "event", "list", "--data", str(running.data_dir), "-f", "-o", "jsonl"]
+    words = ("event", "list", "--data", str(running.data_dir), "-f", "-o", "jsonl")
     processes = Observer(str(running.data_dir)).tables.processes
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as follower:
+    with started("", *words, stdout=subprocess.PIPE, text=True) as follower:
 
         def until(event, **fields):
             while True:
@@ -167,15 +167,12 @@ def test_what_a_dead_process_said_is_there_and_its_successor_is_followed(fresh_a
                 if one["event"] == event and fields.items() <= one["fields"].items():
                     return one
 
-        try:
-            assert until("ready")["process"] == "supervisor"
-            for _ in range(2):
-                os.kill(processes.pid(Peer(IOPROC, 0)), signal.SIGKILL)
-                cause = until("child-died", child="ioproc-0")["fields"]["cause"]
-                assert cause == "killed by SIGKILL"
-                assert until("logs-open")["process"] == "ioproc-0"
-        finally:
-            follower.send_signal(signal.SIGINT)
+        assert until("ready")["process"] == "supervisor"
+        for _ in range(2):
+            os.kill(processes.pid(Peer(IOPROC, 0)), signal.SIGKILL)
+            cause = until("child-died", child="ioproc-0")["fields"]["cause"]
+            assert cause == "killed by SIGKILL"
+            assert until("logs-open")["process"] == "ioproc-0"
     late = Feed(str(running.data_dir))
     opened = [one for one in late.look() if (one.process, one.event) == ("ioproc-0", "logs-open")]
     assert len(opened) == 2, "what it said before it was killed, and its successor"

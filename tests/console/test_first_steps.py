@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -15,7 +16,7 @@ import penstock
 from console.commands.demo.next_steps import next_steps
 from console.root import root
 from console.show.output import say
-from tests.console_process import PENSTOCK, rows
+from tests.console_process import rows, started, typing
 
 _numbers = itertools.count(1)
 
@@ -83,10 +84,7 @@ def test_what_is_no_unit_of_the_setting_is_left_to_the_broker(run, wrong):
 
 def test_up_takes_units_too(fresh_appliance):
     one = fresh_appliance(log_retention_ms="2h")
-    done = subprocess.run(
-        [*PENSTOCK, "config", "get", "log.retention.ms", "-o", "json", "-b", one.bootstrap],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+    done = typing(one.bootstrap)("config", "get", "log.retention.ms", "-o", "json")
     assert rows(done)[0]["value"] == "7200000"
 
 
@@ -224,17 +222,19 @@ def test_who_watches_or_writes_is_told_why_nothing_is_heard(fresh_appliance):
     one = fresh_appliance()
     link = penstock.connect(one.bootstrap)
     link.create_topic("hello", 1)
-    words = [*PENSTOCK, "config", "list", "-w", "--interval", "0.1"]
-    words += ["--timeout", "5", "-b", one.bootstrap]
-    writing = [*PENSTOCK, "produce", "hello", "--timeout", "5", "-b", one.bootstrap]
+    words = ("config", "list", "-w", "--interval", "0.1", "--timeout", "5", "-o", "name")
+    writing = ("produce", "hello", "--timeout", "5")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with (
-        subprocess.Popen([*words, "-o", "name"], **pipes) as watcher,
-        subprocess.Popen(writing, stdin=subprocess.PIPE, **pipes) as writer,
+        started(one.bootstrap, *words, **pipes) as watcher,
+        started(one.bootstrap, *writing, stdin=subprocess.PIPE, **pipes) as writer,
+        closing(link.consumer("hello")) as reader,
     ):
         writer.stdin.write("before\n")
         writer.stdin.flush()
-        assert next(link.read("hello", follow=True)).value() == b"before"
+        while (record := reader.poll(0.1)) is None:
+            assert writer.poll() is None, writer.stderr.read()
+        assert record.value() == b"before"
         assert watcher.stdout.readline()
         one.stop()
         _, told = writer.communicate("after\n", timeout=60)
@@ -258,22 +258,17 @@ def test_an_offline_partition_is_shown_beside_the_others(fresh_appliance):
         segment.unlink()
     one.start()
 
-    def ask(*words):
-        return subprocess.run(
-            [*PENSTOCK, "topic", *words, "-b", one.bootstrap],
-            capture_output=True, text=True, timeout=60, check=True,
-        )  # fmt: skip
-
-    lost, well = rows(ask("describe", "orders", "-o", "json"))[0]["partitions"]
+    ask = typing(one.bootstrap)
+    lost, well = rows(ask("topic", "describe", "orders", "-o", "json"))[0]["partitions"]
     assert (lost["end"], lost["records"], well["end"], well["problem"]) == (None, None, 2, None)
     assert lost["problem"].startswith("offline: storage error; the appliance's log names the file")
-    shown = ask("describe", "orders").stdout
+    shown = ask("topic", "describe", "orders").stdout
     assert "PROBLEM" in shown
     assert lost["problem"] in shown
     (event,) = re.findall(r"\((.*)\)", lost["problem"])
     (said,) = [line for line in one.log_text().splitlines() if event in line]
     assert f'partition=orders-0 cause="{one.data_dir}/orders-0: ' in said
-    listed = ask("list", "orders", "-o", "wide")
+    listed = ask("topic", "list", "orders", "-o", "wide")
     assert listed.stdout.splitlines()[1].split() == ["orders", "2", "1", "2"]
     assert "orders partition 0 is not counted" in listed.stderr
 

@@ -11,15 +11,10 @@ import time
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.console_process import PENSTOCK, rows
+from tests.console_process import PENSTOCK, rows, started
 from tests.descriptors import readable
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def env(appliance):
-    return os.environ | {"PENSTOCK_BOOTSTRAP": appliance.bootstrap}
 
 
 @pytest.fixture
@@ -196,9 +191,9 @@ def test_offsets_and_groups_are_deleted(run, topic, group):
     assert group not in run("group", "list", "-o", "name").stdout.split()
 
 
-def test_watching_streams_rows_until_it_is_interrupted(env, group):
-    command = [*PENSTOCK, "group", "lag", group, "-w", "--interval", "0.1", "-o", "jsonl"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+def test_watching_streams_rows_until_it_is_interrupted(appliance, group):
+    words = ("group", "lag", group, "-w", "--interval", "0.1", "-o", "jsonl")
+    with started(appliance.bootstrap, *words, stdout=subprocess.PIPE, text=True) as process:
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
@@ -206,12 +201,12 @@ def test_watching_streams_rows_until_it_is_interrupted(env, group):
 
 
 def test_at_a_terminal_the_plan_is_shown_until_it_holds_and_somebody_says_yes(
-    run, env, appliance, topic, group
+    run, appliance, topic, group
 ):
     ours, theirs = pty.openpty()
-    command = [*PENSTOCK, "group", "seek", group, "--to", "end", "-o", "json"]
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=env
+    words = ("group", "seek", group, "--to", "end", "-o", "json")
+    with started(
+        appliance.bootstrap, *words, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs
     ) as process:
         shown = b""
         for times in (1, 2):
@@ -231,12 +226,12 @@ def test_at_a_terminal_the_plan_is_shown_until_it_holds_and_somebody_says_yes(
     assert committed(run, group) == {0: 10, 1: 10}
 
 
-def test_the_shell_completes_names_of_topics_and_groups(env, run, topic, group, monkeypatch):
+def test_the_shell_completes_names_of_topics_and_groups(appliance, topic, group, monkeypatch):
     """The budget of the shell is lifted: a busy machine is no reason to fail."""
     from console.flags import complete
     from console.root import root
 
-    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", env["PENSTOCK_BOOTSTRAP"])
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", appliance.bootstrap)
     monkeypatch.setattr(complete, "_LIMIT_S", 30)
     from click.shell_completion import ShellComplete
 
@@ -253,6 +248,6 @@ def test_the_shell_completes_names_of_topics_and_groups(env, run, topic, group, 
         assert begun or not any(name.startswith("__") for name in found)
     monkeypatch.setenv("PENSTOCK_BOOTSTRAP", "127.0.0.1:1")
     assert shell.get_completions(["topic", "describe"], "") == []
-    env = env | {"_PENSTOCK_COMPLETE": "bash_source"}
+    env = os.environ | {"_PENSTOCK_COMPLETE": "bash_source"}
     done = subprocess.run(PENSTOCK, capture_output=True, text=True, env=env, check=True)
     assert "penstock" in done.stdout

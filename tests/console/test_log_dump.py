@@ -1,22 +1,15 @@
 """`penstock log dump` on the files of a real appliance, sound and damaged."""
 
 import json
-import subprocess
 
 import confluent_kafka
 import pytest
 
-from tests.console_process import PENSTOCK
+from tests.console_process import typing
 
 
 def dump(*args, code=0):
-    done = subprocess.run(
-        [*PENSTOCK, "log", "dump", *map(str, args)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+    return typing("")("log", "dump", *map(str, args), code=code)
 
 
 @pytest.fixture(scope="module")

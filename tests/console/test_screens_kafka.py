@@ -18,7 +18,7 @@ from console.screens import record_forms
 from console.screens.places import Place
 from tests.console import txn_story
 from tests.console.seat import LARGE, SMALL, reading, sit
-from tests.console_process import typing, within
+from tests.console_process import typing
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_records_of_transactions_are_found_and_what_is_held_back_is_told(node):
 
 
 def test_transactions_of_apache_kafka_are_seen_and_aborted(node):
-    run = within(node.bootstrap)
+    run = typing(node.bootstrap)
     txn_story.is_seen_and_aborted(node.bootstrap, run)
     txn_story.what_hangs_is_found_and_aborted(node.bootstrap, run)
     txn_story.a_plan_does_not_hit_the_next_transaction(node.bootstrap)

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from console.model.stats import _short
-from tests.console_process import PENSTOCK, rows
+from tests.console_process import rows, started
 
 
 @pytest.fixture
@@ -82,9 +82,8 @@ def test_processes_are_told_and_over_an_interval_only_what_came_in_it(stats):
 
 def test_watching_shows_each_interval_until_it_is_interrupted(appliance):
     words = ("stats", "-w", "--interval", "0.1", "-o", "jsonl", "-p", "--data")
-    with subprocess.Popen(
-        [*PENSTOCK, *words, str(appliance.data_dir)], stdout=subprocess.PIPE, text=True
-    ) as shown:
+    folder = str(appliance.data_dir)
+    with started("", *words, folder, stdout=subprocess.PIPE, text=True) as shown:
         lines = [json.loads(shown.stdout.readline()) for _ in range(12)]
         os.kill(shown.pid, signal.SIGINT)
         assert shown.wait(30) == 130

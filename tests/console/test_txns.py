@@ -14,7 +14,7 @@ from console.screens.places import TXNS, NoPlace, Place, jump
 from penstock.local import Appliance
 from tests.console import txn_story
 from tests.console.seat import LARGE, sit
-from tests.console_process import within
+from tests.console_process import typing
 
 
 def opened(age_s, *, records=12, timeout_ms=60_000, state="ongoing", name="copier"):
@@ -95,11 +95,11 @@ def unverified(tmp_path_factory):
 
 
 def test_ours_are_seen_and_aborted(unverified):
-    txn_story.is_seen_and_aborted(unverified, within(unverified))
+    txn_story.is_seen_and_aborted(unverified, typing(unverified))
 
 
 def test_what_hangs_is_found_and_aborted(unverified):
-    txn_story.what_hangs_is_found_and_aborted(unverified, within(unverified))
+    txn_story.what_hangs_is_found_and_aborted(unverified, typing(unverified))
 
 
 def test_a_plan_does_not_hit_the_next_transaction(unverified):
