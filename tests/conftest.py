@@ -10,10 +10,12 @@ test says so, with its reason, and is passed over.
 import os
 import signal
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
+import hypothesis.configuration
 import pytest
 
 from appliance.base import os_disk
@@ -23,6 +25,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 pytest_plugins = ["penstock.pytest_plugin"]
 
+# What is kept from one run to the next is not for the folder in which somebody runs the tests.
+hypothesis.configuration.set_hypothesis_home_dir(
+    Path(tempfile.gettempdir()) / f"penstock-hypothesis-{os.getuid()}"
+)
 # No test asserts how long something takes: on a busy machine an example may take a second.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
