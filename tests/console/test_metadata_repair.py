@@ -1,12 +1,13 @@
 """`penstock metadata repair` and `log dump` on a metadata log with one wrong byte."""
 
 import json
+import subprocess
 
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.console_process import typing
+from tests.console_process import started, typing
 
 
 def penstock(*args, code=0):
@@ -39,8 +40,10 @@ def test_a_damaged_metadata_log_is_dumped_up_to_the_damage_and_beyond_no_traceba
 
 
 def test_repair_says_what_it_would_do_does_it_and_the_records_are_there(data):
-    refused = penstock("up", "--data", data, "--listen", "127.0.0.1:0", code=1)
-    assert "penstock metadata repair" in refused.stderr
+    words = ("up", "--data", str(data), "--listen", "127.0.0.1:0")
+    with started("", *words, stderr=subprocess.PIPE, text=True) as up:
+        _, refused = up.communicate(timeout=60)
+    assert up.returncode == 1 and "metadata repair" in refused
     told = penstock("metadata", "repair", data, "--dry-run", "-o", "json", code=4)
     [row] = json.loads(told.stdout)
     assert row["from_folders"] == ["kept"] and row["lost"] == 1
