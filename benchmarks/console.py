@@ -36,6 +36,10 @@ from console.screens.world import GroupsSeen
 from penstock.local import Appliance
 
 SIZE = (110, 32)
+PICTURED = (
+    Place("overview"), Place("topics"), Place("group", "billing"), Place("quotas"),
+    Place("records", "flights"), Place("txns"), Place("log"),
+)  # fmt: skip
 KEYS = ("j", "k", "ctrl+d", "ctrl+u", "G", "g", "s", "3", "j", "G", "s", "1", "2")
 _MB = 1 << 20
 
@@ -267,6 +271,21 @@ class _Traffic:
         consumer.close()
 
 
+@contextlib.contextmanager
+def _transaction(bootstrap):
+    """One that stays open meanwhile."""
+    from confluent_kafka import Producer
+
+    mover = Producer({"bootstrap.servers": bootstrap, "transactional.id": "mover-0"})
+    mover.init_transactions(30)
+    mover.begin_transaction()
+    for number in range(240):
+        mover.produce("payments", b'{"from": "eu-%d"}' % number, partition=number % 2)
+    mover.flush(30)
+    yield
+    mover.abort_transaction(30)
+
+
 async def _pictures(bootstrap, folder, seconds):
     app = ConsoleApp(_link(bootstrap), changing=Link(bootstrap, {}, 30.0))
 
@@ -280,16 +299,16 @@ async def _pictures(bootstrap, folder, seconds):
         await _until(pilot, lambda: world.facts.shown.value is not None)
         await _until(pilot, lambda: len(world.facts.shown.value.history) >= seconds)
         await _until(pilot, lambda: world.folders.shown.value is not None)
-        places = (Place("overview"), Place("topics"), Place("topic", "flights"), Place("groups"))
-        more = (Place("clients"), Place("quotas"), Place("records", "flights"), Place("log"))
-        for place in (*places, Place("group", "billing"), *more):
-            await app.go(place)
-            if place.kind != "records":
-                await _until(pilot, lambda place=place: world.main(place).shown.value is not None)
-            if place.kind == "overview":
-                await pilot.press("z", "z", "z")  # the last minute: there is no more to see
-            await pilot.pause(1.0)
-            photograph(place.kind)
+        with contextlib.ExitStack() as meanwhile:
+            for place in PICTURED:
+                if place.kind == "txns":
+                    meanwhile.enter_context(_transaction(bootstrap))
+                await app.go(place)
+                await _until(pilot, lambda place=place: world.main(place).shown.value)
+                if place.kind == "overview":
+                    await pilot.press("z", "z", "z")  # the last minute: there is no more to see
+                await pilot.pause(3.0)  # so that what is asked again has its second answer
+                photograph(place.kind)
         await app.go(Place("topic", "flights"))
         await pilot.press("D")
         await _until(pilot, lambda: getattr(app.screen, "state", "") == READY)

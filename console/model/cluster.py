@@ -1,8 +1,15 @@
 """What any Kafka says of itself: its brokers, its topics and the partitions that nobody leads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final
 
+from console.model.failure import Failure
 from console.model.link import Link
+
+_DESCRIBE_TOPIC_PARTITIONS: Final = 75, 0
+_PAGE: Final = 500
+"""Partitions of a page."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,15 +43,66 @@ def look(link: Link) -> Cluster:
     )
 
 
-def topics(link: Link) -> dict[str, Seen]:
-    """Every topic, by name. Raises Failure."""
-    metadata = link.admin().list_topics(timeout=link.timeout_s)
-    return {
-        name: Seen(
-            name,
-            len(topic.partitions),
-            max((len(one.replicas) for one in topic.partitions.values()), default=0),
-            sum(one.leader < 0 for one in topic.partitions.values()),
-        )
-        for name, topic in sorted(metadata.topics.items())
-    }
+class Topics:
+    """Every topic of a broker, asked again and again: by pages (DescribeTopicPartitions, KIP-966)
+    where it knows them. confluent-kafka makes objects of all that a Metadata answer has in one go,
+    and no other thread of ours runs meanwhile."""
+
+    def __init__(self, link: Link, breathe: Callable[[], None] = lambda: None) -> None:
+        """breathe: called now and then while much is read."""
+        self._link = link
+        self._breathe = breathe
+        self._by_pages = link.is_plain
+
+    def look(self) -> dict[str, Seen]:
+        """By name. Raises Failure."""
+        if not self._by_pages:
+            return self._whole()
+        try:
+            return self._paged()
+        except Failure:
+            found = self._whole()  # it raises when nobody is there
+            self._by_pages = False
+            return found
+
+    def _whole(self) -> dict[str, Seen]:
+        metadata = self._link.admin().list_topics(timeout=self._link.timeout_s)
+        return {
+            name: Seen(
+                name,
+                len(topic.partitions),
+                max((len(one.replicas) for one in topic.partitions.values()), default=0),
+                sum(one.leader < 0 for one in topic.partitions.values()),
+            )
+            for name, topic in sorted(metadata.topics.items())
+        }
+
+    def _paged(self) -> dict[str, Seen]:
+        from console.model.plain_request import ask
+
+        found: dict[str, Seen] = {}
+        at: tuple[str, int] | None = None
+        while True:
+            cursor = None if at is None else {"topic_name": at[0], "partition_index": at[1]}
+            asked = {"topics": [], "response_partition_limit": _PAGE, "cursor": cursor}
+            answer = ask(self._link, *_DESCRIBE_TOPIC_PARTITIONS, asked)
+            for one in answer.topics:
+                found[one.name] = _seen(one, found.get(one.name))
+            if (rest := answer.next_cursor) is None:
+                return dict(sorted(found.items()))
+            before, at = at, (rest.topic_name, rest.partition_index)
+            if before is not None and at <= before:
+                raise Failure("its pages of topics do not end", name="BROKEN")
+            self._breathe()
+
+
+def _seen(one: Any, before: Seen | None) -> Seen:
+    """A topic, or more of one that did not end with its page."""
+    copies = max((len(part.replica_nodes) for part in one.partitions), default=0)
+    lost = sum(part.leader_id < 0 for part in one.partitions)
+    if before is None:
+        return Seen(one.name, len(one.partitions), copies, lost)
+    return Seen(
+        one.name, before.partitions + len(one.partitions), max(before.replicas, copies),
+        before.leaderless + lost,
+    )  # fmt: skip

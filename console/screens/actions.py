@@ -23,6 +23,7 @@ from console.screens.places import (
     QUOTAS,
     RECORD,
     RECORDS,
+    TAIL,
     TOPIC,
     TOPICS,
     TRASH,
@@ -51,6 +52,8 @@ KINDS: Final = {
     ALL_TXNS: TXNS, IN_RECORDS: RECORDS, IN_RECORD: RECORD, IN_LOG: LOG,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
+_ALSO: Final = {A_JOB: (JOB,), IN_RECORDS: (TAIL,)}
+"""Scope of a view → other kinds of places with the same actions."""
 SCOPES: Final = (APP, ROWS, *KINDS)
 
 
@@ -58,7 +61,7 @@ SCOPES: Final = (APP, ROWS, *KINDS)
 class Action:
     """call: Textual's name of the action: `action_…` of the App for APP, of the table for ROWS, of
     the view else. keys: the first one is shown. about: a sentence. footer: shown there. palette:
-    can be found there; moving about cannot. tier: of the
+    can be found there; moving about in a table cannot. tier: of the
     change that it is, None when it changes nothing."""
 
     call: str
@@ -95,7 +98,8 @@ ACTIONS: Final = (
         "jump", (":",), "Jump", "Go to what is typed: topic orders, g billing, log.", footer=True,
     ),
     Action(
-        "filter", ("/",), "Filter", "Only names with these words in them; !word: without it.",
+        "filter", ("/",), "Filter",
+        "Names with these words; !word: without; -f ords: letters.",
         footer=True,
     ),
     Action("back", ("[",), "Back", "To where you were before."),
@@ -127,20 +131,20 @@ ACTIONS: Final = (
     Action("mark", ("space",), "Mark", "This row too: D takes all that are marked.", ROWS,
            palette=False),
     Action("wider", ("z",), "Zoom out", "Charts of ten minutes, an hour, a day, a minute.", PAST,
-           footer=True, palette=False),
+           footer=True),
     Action("changed", ("c",), "Changed", "Only settings with a value of the topic's own, or all.",
-           ONE_TOPIC, footer=True, palette=False),
+           ONE_TOPIC, footer=True),
     *(
         Action("describe", ("d",), "Whose quota", "Which quotas hold for a client: type who.",
-               scope, footer=True, palette=scope == ALL_QUOTAS)
+               scope, footer=True)
         for scope in (ALL_QUOTAS, ONE_CLIENT)
     ),
-    Action("job_preview", ("v",), "Preview", "What it would derive now; nothing is written.", A_JOB,
-           footer=True, palette=False),
-    Action("log_follow", ("t",), "Follow", "Follow its log, or let that stand still.", ONE_JOB,
-           footer=True, palette=False),
-    Action("log_text", ("w",), "Other text", "Its log, its last failure, Spark's own log.",
-           ONE_JOB, footer=True, palette=False),
+    Action("job_preview", ("b",), "Preview", "What it would derive now; nothing is written.", A_JOB,
+           footer=True),
+    Action("tail", ("t",), "Tail", "Its log as it is written; who goes up in it reads.", ONE_JOB,
+           footer=True),
+    Action("other", ("v",), "Other view", "Its log, its last failure, Spark's own log.",
+           ONE_JOB, footer=True),
     Action("new", ("n",), "New topic", "Create a topic; what it would be is shown first.",
            ALL_TOPICS, footer=True, tier=Tier.PLAN),
     Action("trash", ("U",), "Undelete", "The deleted topics that can be brought back.",
@@ -175,16 +179,16 @@ ACTIONS: Final = (
            A_JOB, tier=Tier.NAME),
     *(
         Action("browse", ("b",), "Browse", "The topic's records: seek, filter, export.", scope,
-               footer=scope != IN_RECORDS, palette=scope == ONE_TOPIC)
+               footer=scope != IN_RECORDS)
         for scope in (ALL_TOPICS, ONE_TOPIC, IN_RECORDS, IN_RECORD)
     ),
     *(
         Action("tail", ("t",), "Tail", "The topic's records as they come.", scope,
-               footer=True, palette=scope == ONE_TOPIC)
+               footer=True)
         for scope in (ALL_TOPICS, ONE_TOPIC)
     ),
     Action("tail", ("t",), "Tail", "Records as they come; of a paused tail: at the end now.",
-           IN_RECORDS, palette=False),
+           IN_RECORDS),
     Action("seek", ("o",), "From", "Type where to look: offsets, times, partitions.", IN_RECORDS,
            footer=True),
     Action("more", ("m",), "Go on", "Search on from where it has stopped.", IN_RECORDS,
@@ -193,10 +197,15 @@ ACTIONS: Final = (
            footer=True),
     *(
         Action("decoder", ("V",), "Decoder", "Values as the next decoder reads them; it is kept.",
-               scope, palette=scope == IN_RECORDS)
+               scope)
         for scope in (IN_RECORDS, IN_RECORD)
     ),
-    Action("form", ("v",), "Bytes", "Key and value as bytes, or decoded again.", IN_RECORD,
+    *(
+        Action("schema", ("A",), "Schema", "A file by which Avro or Protobuf is read; it is kept.",
+               scope)
+        for scope in (IN_RECORDS, IN_RECORD)
+    ),
+    Action("other", ("v",), "Other view", "Key and value as bytes, or decoded again.", IN_RECORD,
            footer=True),
     *(
         Action("resend", ("e",), "Send again", "Edit the record and send it once more.", scope,
@@ -209,13 +218,15 @@ ACTIONS: Final = (
         for scope in (IN_RECORDS, IN_RECORD)
     ),
     Action("why", ("d",), "Why", "What each decoder made of it; one of them for the topic.",
-           IN_RECORD, footer=True, palette=False),
+           IN_RECORD, footer=True),
     Action("wrap", ("w",), "Wrap", "Long lines go on below, or are cut.", IN_RECORD,
            footer=True),
     Action("level", ("l",), "Level", "Only what is as bad as this: notices, warnings, errors.",
            IN_LOG, footer=True),
-    Action("which", ("w",), "Other text", "What happened, or what this console asked.", IN_LOG,
-           footer=True, palette=False),
+    Action("tail", ("t",), "Tail", "What happens, as it happens; who goes up in it reads.", IN_LOG,
+           footer=True),
+    Action("other", ("v",), "Other view", "What happened, or what this console asked.", IN_LOG,
+           footer=True),
     Action("offsets", ("o",), "Move offsets", "Somewhere else; what they would be is shown first.",
            ONE_GROUP, footer=True, tier=Tier.PLAN),
     *(
@@ -230,7 +241,7 @@ ACTIONS: Final = (
     Action("abort", ("D",), "Abort transaction", "The one under the cursor; its id is typed.",
            ALL_TXNS, footer=True, tier=Tier.NAME),
     *(
-        Action(call, (key,), title, about, scope, footer=True, palette=scope == ALL_QUOTAS,
+        Action(call, (key,), title, about, scope, footer=True,
                tier=Tier.PLAN)
         for scope in (ALL_QUOTAS, ONE_CLIENT)
         for call, key, title, about in (
@@ -241,11 +252,29 @@ ACTIONS: Final = (
     ),
 )  # fmt: skip
 
+VERBS: Final = {
+    "n": "makes a new one", "e": "edits it", "E": "edits all of it", "D": "takes it away",
+    "U": "brings back what was taken away", "+": "adds to it", "X": "takes its beginning away",
+    "b": "looks into it", "t": "follows its end", "v": "shows it another way", "w": "wraps lines",
+    "d": "tells why it is so", "o": "goes, or moves it, somewhere else", "m": "goes on",
+    "p": "writes a record", "x": "writes a file", "V": "decodes it another way",
+    "A": "decodes it by a schema", "l": "leaves only what is bad", "c": "leaves only what was set",
+    "z": "shows more of the past", "S": "starts or stops it", "R": "restarts it",
+    "F": "lets it forget", "M": "puts a member out",
+}  # fmt: skip
+"""Key of a view → what it does, whatever view that is."""
+
 CHANGES: Final = {
     key: [one for one in ACTIONS if one.tier is not None and key in one.keys]
     for key in dict.fromkeys(key for one in ACTIONS if one.tier is not None for key in one.keys)
 }
 """Key → the changes that it is somewhere."""
+
+
+def works(scope: str, kind: str) -> bool:
+    """Whether the actions of a scope can be done at a kind of place."""
+    home = KINDS.get(scope)
+    return home is None or kind == home or kind in _ALSO.get(scope, ())
 
 
 def bindings(scope: str) -> list[BindingType]:
@@ -266,6 +295,11 @@ def shown(key: str) -> str:
     if key.startswith("ctrl+"):
         return f"^{key[-1]}"
     return _SHOWN.get(key, key)
+
+
+def grammar() -> str:
+    """What letters mean everywhere, as docs/console.md has it."""
+    return ", ".join(f"`{key}` {does}" for key, does in VERBS.items())
 
 
 def table() -> list[str]:

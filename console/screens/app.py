@@ -21,8 +21,9 @@ from textual.widgets import Input
 
 from console.model.failure import Failure
 from console.model.link import Link
+from console.model.local import NOT_LOCAL
 from console.screens import lines, places, sources
-from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings
+from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings, works
 from console.screens.changes.door import Door
 from console.screens.clients import ClientsView
 from console.screens.group import GroupView
@@ -215,10 +216,12 @@ class ConsoleApp(App[None]):
         if self.world.is_large(source) and source.shown.value is None:
             gc.freeze()  # it stays: looking through it for garbage holds up keys for 200 ms
         source.ended(time.monotonic(), answer)
-        problem = answer.message if isinstance(answer, Failure) else ""
+        told = answer.message if isinstance(answer, Failure) else ""
+        is_usual = _is_not_local(answer)
         self.journal.note(
-            source.name, time.time(), line=source.line, took_s=source.took_s, problem=problem
-        )
+            source.name, time.time(), line=source.line, took_s=source.took_s,
+            problem="" if is_usual else told, outcome=told if is_usual else "",
+        )  # fmt: skip
         if self._is_there:
             self._paint()
 
@@ -242,7 +245,7 @@ class ConsoleApp(App[None]):
             tab.set_class(tab.kind == self.here.tab, "here")
         main = self.world.main(self.here).shown
         failure = cluster.failure or main.failure
-        if failure is not None and failure.name == "NOT_LOCAL":
+        if _is_not_local(failure):
             failure = None
         trouble = self._ground.query_one("#trouble", Words)
         trouble.set_class(failure is not None and self.here != HOME, "there")
@@ -403,8 +406,9 @@ class ConsoleApp(App[None]):
         changes = CHANGES.get(event.character or "")
         is_typing = len(self.screen_stack) > 1 or isinstance(self.focused, Input)
         if changes and not is_typing and event.key not in self.screen.active_bindings:
-            works = "; ".join(f"{one.title} works {one.scope}" for one in changes)
-            self.notify(works, markup=False)
+            self.notify(
+                "; ".join(f"{one.title} works {one.scope}" for one in changes), markup=False
+            )
 
     async def act(self, action: Action) -> None:
         """What the palette offers: at the list that it belongs to; of one thing where somebody is
@@ -413,12 +417,15 @@ class ConsoleApp(App[None]):
         if kind is None:
             await self.run_action(action.call)
             return
-        if kind != self.here.kind and not Place(kind).needs_name:
+        if not works(action.scope, self.here.kind) and not Place(kind).needs_name:
             await self.go(Place(kind))
-        if kind == self.here.kind:
+        if works(action.scope, self.here.kind):
             await self.run_action(action.call, self.view)
         else:
-            self.notify(f"{action.title} works {action.scope}: go to one first", markup=False)
+            scopes = [one.scope for one in ACTIONS if one.title == action.title]
+            self.notify(
+                f"{action.title} works {' or '.join(scopes)}: go to one first", markup=False
+            )
 
     # Everything else ----------------------------------------------------------------------------
 
@@ -453,6 +460,12 @@ class ConsoleApp(App[None]):
         active = self.screen.active_bindings
         live = [(key, one.binding.action) for key, one in active.items() if one.enabled]
         self.push_screen(HelpScreen(told(live, self.here.kind) + self.view.grammar()))
+
+
+def _is_not_local(answer: object) -> bool:
+    """Nothing has failed: what is not on this host cannot be read, and a sentence says so where it
+    would stand."""
+    return isinstance(answer, Failure) and answer.name == NOT_LOCAL
 
 
 def prepare() -> None:

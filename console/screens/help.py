@@ -8,7 +8,7 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
-from console.screens.actions import ACTIONS, KINDS, shown
+from console.screens.actions import ACTIONS, shown, works
 from console.screens.view import Part, Words
 
 _OF_TEXTUAL = {
@@ -25,7 +25,7 @@ def told(bindings: Iterable[tuple[str, str]], here: str) -> list[tuple[str, str]
     keys: dict[str, list[str]] = {}
     for key, call in bindings:
         keys.setdefault(call, []).append(key)
-    there = [one for one in ACTIONS if KINDS.get(one.scope, here) == here]
+    there = [one for one in ACTIONS if works(one.scope, here)]
     about = {one.call: one.about for one in there} | _OF_TEXTUAL
     named = {one.call: [shown(key) for key in one.keys] for one in there}
     return [

@@ -78,15 +78,16 @@ class JobView(JobActions):
         """This one."""
         return self.place.name
 
-    def action_log_follow(self) -> None:
-        """Follow the log, or let it stand still."""
-        self._follows = not self._follows and self._text != ERROR
-        self.paint()
+    def action_tail(self) -> None:
+        """To the end of its log, and on with it."""
+        self._show(LOG if self._text == ERROR else self._text)
 
-    def action_log_text(self) -> None:
+    def action_other(self) -> None:
         """The next of its texts."""
-        self._text = _TEXTS[(_TEXTS.index(self._text) + 1) % len(_TEXTS)]
-        self._follows, self._seen_to = self._text != ERROR, 0
+        self._show(_TEXTS[(_TEXTS.index(self._text) + 1) % len(_TEXTS)])
+
+    def _show(self, text: str) -> None:
+        self._text, self._follows, self._seen_to = text, text != ERROR, 0
         self.paint()
         self.query_one(Rows).action_end(self._follows)
 
@@ -138,8 +139,8 @@ class JobView(JobActions):
             told = "the cause first"
         elif not self._follows:
             new = sum(int(key) > self._seen_to for key in self._lines)
-            told = f"stands still, {new} new: G goes on"
-        title = f"{self._text[0].upper()}{self._text[1:]}: {told}   (w: another text)"
+            told = f"stands still, {new} new: t follows"
+        title = f"{self._text[0].upper()}{self._text[1:]}: {told}   (v: another text)"
         rows.set_columns((Column(title, 0),))
         line = self._lines.get(rows.key or "", "")
         self.query_one("#whole", Words).say((line if len(line) > rows.size.width else "", "dim"))

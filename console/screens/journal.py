@@ -11,8 +11,8 @@ MOST: Final = 500
 class Entry:
     """what: in a few words. line: the command that does the same, "" where there is none. times:
     how often it was so in a row. first_s, last_s: wall clock. took_s: the last time. problem: what
-    went wrong, "" when nothing did. outcome: of a change, what happened. is_change: whether it was
-    one; each of them is an entry of its own."""
+    went wrong, "" when nothing did. outcome: what happened, where that is told. is_change: whether
+    it was one; each of them is an entry of its own."""
 
     what: str
     line: str
@@ -55,7 +55,9 @@ class Journal:
             entry = Entry(what, line, problem, now_s, now_s, 0, 0.0, outcome, is_change)
             if not is_change:
                 self._open[what, line] = same
-        self._entries[same] = replace(entry, last_s=now_s, times=entry.times + 1, took_s=took_s)
+        self._entries[same] = replace(
+            entry, last_s=now_s, times=entry.times + 1, took_s=took_s, outcome=outcome
+        )
         while len(self._entries) > MOST:
             gone = self._entries.pop(next(iter(self._entries)))
             if self._open.get((gone.what, gone.line)) not in self._entries:

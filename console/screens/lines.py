@@ -59,7 +59,7 @@ def line(place: Place, bootstrap: str, data_dir: str, jobs: str = "") -> str:
     """What to type. data_dir: of the appliance when it is one of this host, else ""; jobs: its jobs
     folder, likewise."""
     if place.kind in _READ and data_dir:
-        return typed(f"{_READ[place.kind]} --data {quoted(data_dir)}")
+        return reading(_READ[place.kind], data_dir)
     if place.kind == CLIENTS:
         return typed(_LINES[CLIENTS])
     if place.kind == OVERVIEW:
@@ -86,6 +86,12 @@ def asking(words: str, bootstrap: str) -> str:
     another one."""
     there = os.environ.get("PENSTOCK_BOOTSTRAP") or DEFAULT_BOOTSTRAP
     return typed(words if bootstrap == there else f"{words} -b {quoted(bootstrap)}")
+
+
+def reading(words: str, data_dir: str) -> str:
+    """A command that reads an appliance's folder; "" where that is not known: it would read the one
+    of another."""
+    return typed(f"{words} --data {quoted(data_dir)}") if data_dir else ""
 
 
 def of_words(words: tuple[str, ...], bootstrap: str) -> str:

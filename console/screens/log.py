@@ -88,7 +88,11 @@ class LogView(View):
         self._level = LEVELS[LEVELS.index(self._level) - 1]
         self.paint()
 
-    def action_which(self) -> None:
+    def action_tail(self) -> None:
+        """To the end, and on with it."""
+        self.query_one(Rows).action_end(True)
+
+    def action_other(self) -> None:
         """The other text."""
         self._which = ASKED if self._which == HAPPENED else HAPPENED
         rows = self.query_one(Rows)
@@ -198,7 +202,7 @@ class LogView(View):
         if seen.is_over:
             parts.append(("  the appliance has ended: its last words", "bold red"))
         if not self._follows:
-            return (*parts, ("  stands still: G follows", "yellow"))
+            return (*parts, ("  stands still: t follows", "yellow"))
         return (*parts, _other(ASKED))
 
     def _chosen(self) -> Entry | None:
@@ -214,7 +218,8 @@ class LogView(View):
         one = self._found.get(self.query_one(Rows).key or "") if self._which == HAPPENED else None
         if mine is not None:
             came = mine.problem or mine.outcome
-            about.say(f"{mine.what}: {came}" if came else mine.what, (f"\n$ {mine.line}", "dim"))
+            line = f"\n$ {mine.line}" if mine.line else ""
+            about.say(f"{mine.what}: {came}" if came else mine.what, (line, "dim"))
         elif one is not None:
             head = f"{moment(one.at_ms)}.{one.at_ms % _MS:03} {one.process} {one.level} {one.event}"
             about.say((head, "bold"), *_fields(one))
@@ -237,7 +242,7 @@ class LogView(View):
 
 
 def _other(which: str) -> Part:
-    return f"   (w: {which})", "dim"
+    return f"   (v: {which})", "dim"
 
 
 def _fields(one: Event) -> list[Part]:
@@ -296,7 +301,7 @@ def _by(one: Event, column: int) -> str | int:
 def _asked_cells(one: Entry) -> tuple[Cell, ...]:
     at = time.strftime("%H:%M:%S", time.localtime(one.last_s))
     lasted = took(one.took_s) if one.took_s else ""
-    told: Cell = (one.problem, "bad") if one.problem else one.line
+    told: Cell = (one.problem, "bad") if one.problem else one.line or (one.outcome, "dim")
     return at, (one.what, "warn" if one.is_change else ""), str(one.times), lasted, told
 
 

@@ -3,7 +3,7 @@ works, and how much room there is."""
 
 import time
 from collections import Counter
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -23,6 +23,7 @@ from console.screens.chart import Chart
 from console.screens.clients import software, throttled
 from console.screens.places import CLIENTS, LISTS, Place
 from console.screens.rows import Cell, Column, Rows
+from console.screens.sources import Source
 from console.screens.view import Part, View, Words
 from console.screens.world import World
 from console.show.figures import age, buckets, in_bytes, meter, short, some
@@ -153,6 +154,9 @@ class OverviewView(View):
         found = attention(
             lost, facts, folders, seen, risks, sick, forecasts, world.open_transactions
         )
+        if not found and self._is_asked:
+            words.say(f"asking {world.link.bootstrap} …")
+            return
         if not found:
             words.say(("✓ Nothing needs attention", "green"), self._since(facts))
             return
@@ -167,6 +171,14 @@ class OverviewView(View):
         if cluster is None and lost is not None and lost.code == UNREACHABLE:
             parts.append(["It is shown here as soon as it answers."])
         words.say(*_lines(parts))
+
+    @property
+    def _is_asked(self) -> bool:
+        """Something that may need attention has not been told yet."""
+        world = self.world
+        awaited: list[Source[Any]] = [world.cluster, world.facts, world.folders]
+        awaited += [world.topics] if world.is_foreign else []
+        return any(one.shown.value is None and one.shown.failure is None for one in awaited)
 
     def _since(self, facts: Facts | None) -> str:
         cluster = self.world.cluster.shown.value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from console.screens.actions import ACTIONS, KINDS, Action, shown
+from console.screens.actions import ACTIONS, Action, shown, works
 from console.screens.places import Place
 from console.show.output import plain
 
@@ -49,7 +49,7 @@ class Everything(Provider):
     def _actions(self) -> Iterator[tuple[Action, Callable[[], object]]]:
         here = self._console.here.kind
         told = set()
-        for action in sorted(ACTIONS, key=lambda one: KINDS.get(one.scope) != here):
+        for action in sorted(ACTIONS, key=lambda one: not works(one.scope, here)):
             if action.palette and action.title not in told:  # what works here comes first
                 told.add(action.title)
                 yield action, partial(self._console.act, action)

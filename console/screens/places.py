@@ -169,12 +169,19 @@ def _of_topic(kind: str, name: str) -> Place:
     return Place(kind, name)
 
 
+FUZZY: Final = "-f "
+"""How a filter begins that is content with letters in their order."""
+
+
 def keeps(filter_text: str, name: str) -> bool:
     """Whether a name passes what was typed behind `/`: all of its words are in it, whatever the
-    case; a word that begins with `!` must not be."""
+    case; a word that begins with `!` must not be. Behind `-f ` its letters are, in that order."""
     if not filter_text:
         return True
     low = name.lower()
+    if filter_text.startswith(FUZZY):
+        letters = iter(low)
+        return all(one in letters for one in filter_text.lower().removeprefix(FUZZY) if one != " ")
     return all(
         (word[1:] not in low if len(word) > 1 else True) if word[0] == "!" else word in low
         for word in filter_text.lower().split()

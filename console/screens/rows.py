@@ -24,6 +24,8 @@ from console.show.output import plain
 Cell = str | tuple[str, str]
 """What is shown, with one of STYLES."""
 STYLES: Final = ("dim", "bad", "warn", "good", "chart")
+_WIDEST: Final = 72
+"""Of a name with figures behind it: farther away one loses the row."""
 _GAP: Final = 2
 _EACH: Final = 20
 """Characters that are looked at for each cell of a column: some take none."""
@@ -279,6 +281,8 @@ class Rows(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         shown = [one for one in self._columns if one.fits(width)]
         left = width - sum(one.width for one in shown) - _GAP * (len(shown) - 1)
+        if not shown[0].width and len(shown) > 1:
+            left = min(left, _WIDEST)
         return [(one, one.width or max(4, left)) for one in shown]
 
     def _line(self, cells: Sequence[Cell], width: int, style: Style) -> Strip:

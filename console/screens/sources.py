@@ -33,21 +33,33 @@ class Shown(Generic[T]):
 
 
 class Source(Generic[T]):
-    """name: what it is called in the log. line: the command that asks the same. every_s: how long
-    it rests after an answer; retry_s: after a failure."""
+    """name: what it is called in the log. line: the command that asks the same, or what gives it
+    where it depends on what was found out. every_s: how long it rests after an answer; retry_s:
+    after a failure."""
 
     def __init__(
-        self, name: str, line: str, ask: Callable[[], T], *, every_s: float, retry_s: float = 1.0
+        self,
+        name: str,
+        line: str | Callable[[], str],
+        ask: Callable[[], T],
+        *,
+        every_s: float,
+        retry_s: float = 1.0,
     ) -> None:
         self.name = name
-        self.line = line
         self.ask = ask
+        self._line = line
         self.shown: Shown[T] = Shown()
         self.took_s = 0.0
         self._every_s = every_s
         self._retry_s = retry_s
         self._began_s: float | None = None
         self._due_s = 0.0
+
+    @property
+    def line(self) -> str:
+        """The command that asks the same, "" where there is none."""
+        return self._line if isinstance(self._line, str) else self._line()
 
     @property
     def in_flight(self) -> bool:

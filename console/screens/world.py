@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from console.model import cluster, configs, disk, job_watch, quotas, topics
 from console.model.cluster import Cluster, Seen
 from console.model.decoding.choosing import Decoders
-from console.model.decoding.memory import Choices, usual
+from console.model.decoding.memory import Choice, Choices, usual
 from console.model.decoding.registry import Registry
 from console.model.events import EventsSeen, Feeds
 from console.model.expiry import Risk
@@ -20,7 +20,7 @@ from console.model.failure import Failure
 from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
 from console.model.job_preview import Preview, Previews
 from console.model.link import Link, asking
-from console.model.local import Facts, Local
+from console.model.local import NOT_LOCAL, Facts, Local
 from console.model.oldest import oldest_ms
 from console.model.open_transactions import Open
 from console.model.open_transactions import Watch as TransactionWatch
@@ -84,16 +84,19 @@ class World:
         local = Local(link, self.hush.breathe)
         self._watch = GroupWatch(link, lambda: self.data_dir)
         command = self._command
+        listed = cluster.Topics(link, self.hush.breathe)
         self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)
         self.facts: Source[Facts] = Source(
-            "counters", "penstock stats", self._asking(lambda _: local.look()), every_s=1, retry_s=2
-        )
+            "counters", self._reading("penstock stats"), self._asking(lambda _: local.look()),
+            every_s=1, retry_s=2,
+        )  # fmt: skip
         self.folders: Source[list[disk.LogFolder]] = Source(
             "disks", "", self._asking(_folders), every_s=10, retry_s=2,
         )  # fmt: skip
         self.topics: Source[dict[str, Seen]] = Source(
-            "topics", command("penstock topic list"), self._asking(cluster.topics), every_s=5
-        )
+            "topics", command("penstock topic list"),
+            self._asking(lambda _: listed.look()), every_s=5,
+        )  # fmt: skip
         self.groups: Source[GroupsSeen] = Source(
             "groups", command("penstock group list -o wide"),
             self._asking(lambda _: self._watch.many(self.filter_groups)), every_s=3,
@@ -110,7 +113,7 @@ class World:
         self._job_details: dict[str, job_watch.Detail] = {}
         self._previews = Previews()
         self.jobs: Source[job_watch.Jobs] = Source(
-            "jobs", command("penstock job status"), self._asking(self._jobs), every_s=1
+            "jobs", lambda: self._line(Place(JOBS)), self._asking(self._jobs), every_s=1
         )
         self.oldest: Source[dict[str, int]] = Source(
             "oldest records", "", self._asking(self._oldest), every_s=15, retry_s=15
@@ -122,7 +125,9 @@ class World:
         )  # fmt: skip
         memory, feeds = Memory(), Feeds()
         self.past: Source[Remembered] = self._local("history", "", memory.look)
-        self.events: Source[EventsSeen] = self._local("events", "penstock event list", feeds.look)
+        self.events: Source[EventsSeen] = self._local(
+            "events", self._reading("penstock event list"), feeds.look
+        )
         self.trash: Source[list[topics.Deleted]] = Source(
             "deleted topics", command("penstock topic list --deleted"),
             self._asking(topics.deleted), every_s=5,
@@ -145,7 +150,7 @@ class World:
     def is_foreign(self) -> bool:
         """It is known that no counters of it can be read."""
         failure = self.facts.shown.failure
-        return failure is not None and failure.name == "NOT_LOCAL"
+        return failure is not None and failure.name == NOT_LOCAL
 
     def asked(self, here: Place) -> list[Source[Any]]:
         """The sources that are asked while somebody is there."""
@@ -227,7 +232,7 @@ class World:
             ask = self._asks[here.kind]
             once = here.kind in (PREVIEW, RECORD)
             source = Source(
-                f"{here.kind} {here.name}", lines.line(here, self.link.bootstrap, ""),
+                f"{here.kind} {here.name}", lambda: self._line(here),
                 self._asking(lambda link: ask(here.name)),
                 every_s=_NEVER_S if once else 1 if here.kind == JOB else 3,
                 retry_s=_NEVER_S if once else 1,
@@ -247,6 +252,12 @@ class World:
             QUOTA: quotas.clients(used) if used is not None else [],
             JOB: list(jobs.jobs) if jobs is not None else [],
         }
+
+    def read_as(self, topic: str, part: str, choice: Choice) -> None:
+        """From now on a KEY or VALUE of a topic is read so."""
+        self.choices.choose(topic, part, choice)
+        self.decoders.forget()
+        self._patient.forget()
 
     def is_large(self, source: Source[Any]) -> bool:
         """Whether it tells of everything that there is, and keeps it."""
@@ -284,6 +295,12 @@ class World:
     def _command(self, words: str) -> str:
         return lines.asking(words, self.link.bootstrap)
 
+    def _reading(self, words: str) -> Callable[[], str]:
+        return lambda: lines.reading(words, self.data_dir)
+
+    def _line(self, place: Place) -> str:
+        return lines.line(place, self.link.bootstrap, "", self.jobs_folder)
+
     def _asking(self, ask: Callable[[Link], T]) -> Callable[[], T]:
         def asked() -> T:
             with asking(self.link):
@@ -291,7 +308,9 @@ class World:
 
         return asked
 
-    def _local(self, name: str, line: str, look: Callable[[str], T]) -> Source[T]:
+    def _local(
+        self, name: str, line: str | Callable[[], str], look: Callable[[str], T]
+    ) -> Source[T]:
         """What is read from an appliance's folder, or by way of it. look: is given the folder."""
         asked = self._asking(lambda _: look(self.data_dir))
         return Source(name, line, asked, every_s=1, retry_s=2)
@@ -325,7 +344,7 @@ class World:
         if folder is None:
             raise Failure(
                 "its log and its last failure are on the host of its runner",
-                "penstock console --jobs DIR names the jobs folder there", name="NOT_LOCAL",
+                "penstock console --jobs DIR names the jobs folder there", name=NOT_LOCAL,
             )  # fmt: skip
         if name not in self._job_details:
             self._job_details[name] = job_watch.Detail(folder, name)

@@ -1,7 +1,18 @@
-"""Somebody who sits at the console: presses keys, waits for what must be seen, reads the screen."""
+"""Somebody who sits at the console: presses keys, waits for what must be seen, reads the screen.
+
+Each key is handled before the next is pressed, but what is asked in a thread is answered whenever
+it is: wait for what the next key needs (`plan`, `form`, `back`, a row under the cursor), and not
+for words that something else may show as well, as a toast does or a dialog that is about to close.
+`SLOW_ANSWERS=0.5 pytest …` lets every answer take up to so many seconds more: what a test does not
+wait for, it misses.
+"""
 
 import asyncio
 import gc
+import os
+import random
+import time
+from contextlib import ExitStack
 from unittest import mock
 
 from textual.color import Color
@@ -11,8 +22,11 @@ from console.model.link import Link
 from console.screens.app import ConsoleApp
 from console.screens.changes.dialog import READY
 from console.screens.places import HOME, LISTS
+from console.screens.sources import answered
 
 SMALL, LARGE = (80, 24), (200, 50)
+SLOW_S = float(os.environ.get("SLOW_ANSWERS", "0"))
+_ASKING = ("sources", "changes.door", "records.sending", "records.schema")
 _LIMIT_S = 30.0
 _LOOK_S = 0.02
 
@@ -136,6 +150,16 @@ async def _nothing_left():
         await asyncio.sleep(0)
 
 
+def _slowly(answered):
+    """As threads ask, with chance in how long it takes."""
+
+    def slow(name, ask):
+        time.sleep(random.uniform(0, SLOW_S))
+        return answered(name, ask)
+
+    return slow
+
+
 def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None, read_only=False):
     """Open a console and let `act`, a coroutine function of a Seat, use it. prepare: is given the
     app before it asks anything. jobs: the jobs folder."""
@@ -151,10 +175,12 @@ def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None, read
             app.screen._on_timer_update()
             await _nothing_left()
 
-        with (
-            mock.patch("textual.app.wait_for_idle", handled),
-            mock.patch("textual.pilot.wait_for_idle", handled),
-        ):
+        with ExitStack() as patched:
+            for one in ("app", "pilot"):
+                patched.enter_context(mock.patch(f"textual.{one}.wait_for_idle", handled))
+            for one in _ASKING if SLOW_S else ():
+                name = f"console.screens.{one}.answered"
+                patched.enter_context(mock.patch(name, _slowly(answered)))
             async with app.run_test(size=size, notifications=True) as pilot:
                 await act(Seat(app, pilot))
 

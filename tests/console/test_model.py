@@ -5,10 +5,23 @@ import itertools
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from console.model import configs, disk, groups, lag, names, quotas, reading, topics, writing
+from console.model import (
+    cluster,
+    configs,
+    disk,
+    groups,
+    lag,
+    names,
+    plain_request,
+    quotas,
+    reading,
+    topics,
+    writing,
+)
 from console.model.failure import UNREACHABLE, Failure
 from console.model.link import Link, asking
 from console.model.offsets import END, START, Place
@@ -42,14 +55,45 @@ def topic(link):
     return name
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_the_model_loads_neither_terminal_nor_client(module):
+def test_the_model_loads_neither_terminal_nor_client():
     code = (
-        f"import sys, console.model.{module}\n"
-        "heavy = {'click', 'rich', 'textual', 'confluent_kafka', 'pyspark'} & {*sys.modules}\n"
-        "assert not heavy, heavy"
+        "import importlib, sys\n"
+        f"for name in {MODULES}:\n"
+        "    importlib.import_module(f'console.model.{name}')\n"
+        "    heavy = {'click', 'rich', 'textual', 'confluent_kafka', 'pyspark'} & {*sys.modules}\n"
+        "    assert not heavy, (name, heavy)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_every_topic_is_told_by_pages(link, topic, monkeypatch):
+    whole = cluster.Topics(Veiled(link.bootstrap, {}, 30)).look()
+    assert whole[topic] == cluster.Seen(topic, 2, 1, 0)
+    monkeypatch.setattr(cluster, "_PAGE", 3)  # a topic may go on in the next one
+    breaths = []
+    paged = cluster.Topics(link, lambda: breaths.append(1))
+    assert paged.look() == whole and list(paged.look()) == sorted(whole)
+    assert len(breaths) >= sum(one.partitions for one in whole.values()) // 3
+
+
+def test_a_broker_that_knows_no_pages_is_asked_for_all_at_once(link, topic, monkeypatch):
+    asked = []
+
+    def refuse(*request):
+        asked.append(request)
+        raise Failure("closed the connection")
+
+    monkeypatch.setattr(plain_request, "ask", refuse)
+    seen = cluster.Topics(link)
+    assert topic in seen.look() and topic in seen.look()
+    assert len(asked) == 1, "it is not asked for them again"
+
+
+def test_pages_that_do_not_end_are_not_read_for_ever(link, topic, monkeypatch):
+    place = SimpleNamespace(topic_name=topic, partition_index=1)
+    page = SimpleNamespace(topics=[], next_cursor=place)
+    monkeypatch.setattr(plain_request, "ask", lambda *request: page)
+    assert topic in cluster.Topics(link).look()
 
 
 def test_a_topic_is_typed_values(link, topic):

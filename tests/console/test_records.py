@@ -38,7 +38,8 @@ def produced(bootstrap, topic, records, **settings):
 @pytest.fixture(scope="module")
 def filled(alone):
     run = typing(alone.bootstrap)
-    for name, count in (("rec.orders", 3), ("rec.many", 2), ("rec.hostile", 1), ("rec.live", 1)):
+    for name, count in (("rec.orders", 3), ("rec.many", 2), ("rec.hostile", 1), ("rec.live", 1),
+                        ("rec.avro", 1)):  # fmt: skip
         run("topic", "create", name, "-p", str(count), "-c", "max.message.bytes=2000000")
     produced(alone.bootstrap, "rec.orders", [
         {"key": f"eu-{n}", "value": json.dumps({"n": n, "big": MOST - n}), "partition": n % 3,
@@ -316,6 +317,42 @@ def test_what_is_found_is_exported(filled, tmp_path, monkeypatch):
     assert sorted(json.loads(line["value"])["n"] for line in lines) == list(range(290, 300))
     rows = (tmp_path / "all.csv").read_text().splitlines()
     assert len(rows) == 151 and rows[0].startswith("topic,partition,offset")
+
+
+def test_a_schema_file_is_chosen_where_records_are_seen(filled, tmp_path):
+    pytest.importorskip("fastavro")
+    path = tmp_path / "pair.avsc"
+    field = {"name": "a", "type": "long"}
+    path.write_text(json.dumps({"type": "record", "name": "Pair", "fields": [field]}))
+    produced(filled.bootstrap, "rec.avro", [{"value": b"\xfe" + b"\xff" * 8 + b"\x01"}])
+
+    async def act(seat):
+        app = seat.app
+        await seat.sees("found 1 in", "0xfeffff")
+        await seat.press("A")
+        await seat.form()
+        await seat.type(str(tmp_path / "none.avsc"))
+        await seat.press("enter")
+        await seat.sees("cannot be read: No such file")
+        await seat.press("ctrl+u")
+        await seat.type(str(path)[:-7])
+        await seat.until(lambda: app.focused._suggestion == str(path), "its whole name")
+        await seat.press("right", "enter")
+        await seat.back()
+        await seat.sees(f'{{"a": {MOST}}}')
+        assert f"--decode avro --schema {path}" in app._line()
+        await seat.press("enter")
+        await seat.sees("CreateTime", "10 bytes  avro", str(MOST))
+        await seat.press("A")
+        await seat.form()
+        assert app.focused.value == str(path)
+        await seat.press("ctrl+o")
+        await seat.sees("Schema of the keys of rec.avro")
+        await seat.press("ctrl+o", "ctrl+u", "enter")
+        await seat.back()
+        await seat.sees("10 bytes  hex")
+
+    sit(filled.bootstrap, act, size=LARGE, first=Place("records", "rec.avro"))
 
 
 def test_whatever_a_record_holds_is_shown_as_text(filled):

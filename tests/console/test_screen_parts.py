@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from textual.binding import Binding
 
 from console.model.attention import BAD, WARN, attention
 from console.model.cluster import Seen
@@ -14,10 +15,12 @@ from console.model.failure import Failure
 from console.model.local import Facts
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.screens import actions, lines, places, topics
+from console.screens.app import _VIEWS
 from console.screens.group import _spans
 from console.screens.help import told
 from console.screens.journal import MOST, Journal
 from console.screens.keys import fitting
+from console.screens.log import LogView
 from console.screens.places import HOME, History, NoPlace, Place, jump, keeps
 from console.screens.sources import Hush, Source
 from console.screens.view import _line
@@ -83,6 +86,10 @@ def test_escape_leads_up_from_everywhere():
         ("!", "orders", True),
         ("[/red]", "a[/red]b", True),
         ("ord\\", "orders", False),
+        ("-f oDs", "orders", True),
+        ("-f o ds", "orders", True),
+        ("-f dor", "orders", False),
+        ("-f ", "orders", True),
     ],
 )
 def test_what_a_filter_keeps(typed, name, kept):
@@ -297,7 +304,23 @@ def test_the_page_of_keys_is_the_registry():
     from pathlib import Path
 
     page = (Path(__file__).parents[2] / "docs" / "console.md").read_text()
-    assert "\n".join(actions.table()) in page, "python -m console.screens.pictures docs"
+    assert "\n".join(actions.table()) in page
+    assert actions.grammar() in " ".join(page.split())
+
+
+def test_a_letter_means_one_thing_in_every_view():
+    """What is done may be told in other words; who learned a letter in one view knows it in the
+    next."""
+    of_views = {key for one in actions.ACTIONS if one.scope in actions.KINDS for key in one.keys}
+    assert of_views == actions.VERBS.keys()
+    everywhere = {key for one in actions.ACTIONS if one.scope == actions.APP for key in one.keys}
+    in_tables = {key for one in actions.ACTIONS if one.scope == actions.ROWS for key in one.keys}
+    assert not of_views & (everywhere | in_tables)
+    calls = {}
+    for one in actions.ACTIONS:
+        if one.scope in actions.KINDS:
+            calls.setdefault(one.call, set()).update(one.keys)
+    assert {call: keys for call, keys in calls.items() if len(keys) > 1} == {}
 
 
 @pytest.mark.parametrize(
@@ -348,6 +371,16 @@ def test_threads_stand_back_while_a_key_is_answered():
     assert went == [0, 1, 2]
     hush.begin()
     hush.breathe()  # not for ever, whatever became of the key
+
+
+VIEWS = _VIEWS | {places.LOG: LogView}
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_help_tells_every_key_of_a_view(kind):
+    keys = [one for base in VIEWS[kind].__mro__ for one in vars(base).get("BINDINGS", ())]
+    live = [(one.key, one.action) for one in keys if isinstance(one, Binding)]
+    assert len(told(live, kind)) == len({call for _, call in live})
 
 
 def test_help_says_what_a_key_means_where_somebody_is():

@@ -190,8 +190,9 @@ def test_what_is_copied_is_the_command_line(filled):
         await seat.press("2", "y")
         await seat.sees("copied: ")
         assert seat.app.clipboard.endswith(f"topic list -o wide -b {filled.bootstrap}")
-        await seat.press(tab("log"), "w")
-        await seat.sees("copied", "counters", "topic list -o wide")
+        await seat.press(tab("log"), "v")
+        await seat.sees("counters", f"stats --data {filled.data_dir}", "topic list -o wide")
+        assert "copied" in [one.what for one in seat.app.journal.entries.values()]
 
     sit(filled.bootstrap, act, size=LARGE)
 

@@ -9,6 +9,7 @@ from console.model.failure import Failure
 from console.model.job_preview import Preview, read
 from console.screens.places import Place
 from console.screens.rows import Rows
+from console.screens.view import Words
 from spark_local.board import Board
 from spark_local.cause import JobError
 from spark_local.folder import Folder
@@ -69,7 +70,7 @@ def test_jobs_are_seen_with_what_is_wrong_with_them(alone, folder, size):
         assert f"job status --jobs {str(folder.path)[:40]}" in seat.line("$ ")
         await seat.press("enter")
         await seat.sees("broken  failed for", "checkpoint", "failed: ValueError")
-        await seat.press("w")
+        await seat.press("v")
         await seat.sees("Its last failure: the cause first", "File x")
         lines = seat.lines()
         head = next(n for n, line in enumerate(lines) if "the cause first" in line)
@@ -99,8 +100,27 @@ def test_one_job_with_its_phases_and_a_log_that_is_followed(alone, folder):
         await seat.sees("stands still, 1 new")
         await seat.press("G")
         await seat.sees("Its log: follows")
-        await seat.press("t")
+        await seat.press("k")
         await seat.sees("stands still")
+        await seat.press("v", "t")
+        await seat.sees("Its log: follows")
+
+    with folder.locked():
+        sit(alone.bootstrap, act, first=Place("job", "busy"), jobs=str(folder.path))
+
+
+def test_the_palette_means_the_job_where_somebody_is(alone, folder):
+    async def act(seat):
+        await seat.sees("busy  running for")
+        await seat.press("ctrl+p")
+        await seat.type("Start or")
+        await seat.sees("Stop it after its batch")
+        await seat.press("enter")
+        await seat.plan()
+        assert seat.app.here == Place("job", "busy")
+        assert seat.app.screen.query_one("#heading", Words).told.startswith("Stop")
+        await seat.press("escape")
+        await seat.back()
 
     with folder.locked():
         sit(alone.bootstrap, act, first=Place("job", "busy"), jobs=str(folder.path))

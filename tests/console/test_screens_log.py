@@ -58,7 +58,7 @@ def test_what_happens_is_seen_as_it_happens_and_what_is_read_stands_still(alone,
         create("log.b")
         await seat.until(lambda: "log.b" in str(seat.app.view._found), "it is there")
         assert rows(seat).key == before
-        await seat.press("G")
+        await seat.press("t")
         await seat.misses("stands still")
         await seat.sees("topic log.b")
         await seat.press("P")
@@ -129,7 +129,7 @@ def test_what_the_console_changed_stands_between_what_came_of_it(alone):
         assert found.index("topic-created") < found.index("Create topic log.mine")
         await seat.press("enter", "y")
         assert "topic create log.mine" in seat.app.clipboard
-        await seat.press("escape", "w")
+        await seat.press("escape", "v")
         await seat.sees("COMMAND OR PROBLEM", "penstock topic create log.mine", "counters")
 
     sit(alone.bootstrap, act, size=LARGE)
@@ -145,7 +145,10 @@ def test_of_a_foreign_kafka_it_says_why_there_are_none(alone):
     async def act(seat):
         await seat.press(LOG)
         await seat.sees(FOREIGN)
-        await seat.press("w")
-        await seat.sees("cluster", "counters")
+        assert "failed" not in seat.text(), "of another Kafka that is as it must be"
+        await seat.press("v")
+        await seat.sees("cluster", "counters", "no appliance of this host answers there")
+        entries = seat.app.journal.entries.values()
+        assert not any(one.problem or one.line for one in entries if one.what == "counters")
 
-    sit(alone.bootstrap, act, prepare=foreign)
+    sit(alone.bootstrap, act, size=LARGE, prepare=foreign)

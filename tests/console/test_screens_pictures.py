@@ -6,18 +6,21 @@ The pictures are text, since that can be read in a diff; what the themes do to i
 to the contrast that WCAG asks for.
 """
 
+import json
 import os
 import re
 import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from console.model.quota_rules import Client
 from console.screens.places import Place
 from tests.console import calm_world
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console.test_screens_hostile import told
+from tests.console_process import typing
 
 PICTURES = Path(__file__).parent / "pictures"
 PLACES = (
@@ -25,11 +28,27 @@ PLACES = (
     Place("group", "reports"), Place("quotas"), Place("jobs"), Place("job", "revenue"),
     Place("clients"), Place("txns"), Place("deleted"), Place("log"),
     Place("quota", Client("", "loader").text), Place("record", "orders 0:89990"),
-    Place("preview", "revenue"),
+    Place("preview", "revenue"), Place("records", "orders"),
 )  # fmt: skip
 LEAST = 2.4
 """Contrast of the faintest words, which are hints; 1 is invisible."""
 AGE = re.compile(r"[●○◌] +\S+ \S+ *$")
+
+
+@pytest.fixture(scope="module")
+def shop(alone):
+    """An appliance with the orders that are listed; everything else is made up."""
+    typing(alone.bootstrap)("topic", "create", "orders", "-p", "3", "-c", "retention.ms=-1")
+    producer = Producer({"bootstrap.servers": alone.bootstrap, "linger.ms": 1000})
+    for n in range(40):
+        order = {"id": 9_007_199_254_740_993 + n, "total": n * 1.25, "paid": n % 3 == 0}
+        value, key = json.dumps(order), f"customer-{n % 7}"
+        told = [None, "null", b"\x82\xa2id\x2a\xa4paid\xc3"][n - 37] if n >= 37 else value
+        at = calm_world.NOW_MS - 60_000 + n * 1500
+        headers = [("trace", b"%d" % n)] if n % 2 else None
+        producer.produce("orders", told, key, n % 3, timestamp=at, headers=headers)
+    assert producer.flush(30) == 0
+    return alone
 
 
 @pytest.fixture
@@ -55,14 +74,14 @@ def looked(lines, address):
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "200x50"])
-def test_every_place_looks_as_it_did(alone, still, size):
+def test_every_place_looks_as_it_did(shop, still, size):
     wrong = []
 
     async def act(seat):
         app = seat.app
 
         def drawn():
-            return looked(seat.lines(), alone.bootstrap)
+            return looked(seat.lines(), shop.bootstrap)
 
         for place in PLACES:
             await app.go(place)
@@ -81,12 +100,12 @@ def test_every_place_looks_as_it_did(alone, still, size):
             except AssertionError:
                 wrong.append(f"{path.name} is now\n{drawn()}")
 
-    sit(alone.bootstrap, act, size=size, prepare=prepared)
+    sit(shop.bootstrap, act, size=size, prepare=prepared)
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
-def test_every_word_can_be_read_in_both_themes(alone, still, theme):
+def test_every_word_can_be_read_in_both_themes(shop, still, theme):
     faint = []
 
     async def act(seat):
@@ -104,5 +123,5 @@ def test_every_word_can_be_read_in_both_themes(alone, still, theme):
                 if contrast < LEAST
             )
 
-    sit(alone.bootstrap, act, prepare=prepared)
+    sit(shop.bootstrap, act, prepare=prepared)
     assert not faint

@@ -62,6 +62,10 @@ class Decoders:
         self.registry = registry
         self._schemas: dict[tuple[str, str], Schema | Unfit] = {}
 
+    def forget(self) -> None:
+        """Schema files are read again when they are needed: they may say something else now."""
+        self._schemas = {}
+
     def key(self, topic: str, key: bytes | None) -> Decoded | None:
         """What a key says; None for null."""
         return None if key is None else self._decoded(topic, KEY, key, key)

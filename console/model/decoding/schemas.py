@@ -13,8 +13,10 @@ from console.model.decoding.decoded import AVRO, JSON, PROTOBUF, Decoded, Unfit
 from console.model.failure import Failure, usage
 
 _T = TypeVar("_T")
-_AVRO_ENDINGS: Final = (".avsc", ".json")
-_SETS: Final = (".desc", ".pb", ".protoset", ".fds", ".bin")
+AVRO_ENDINGS: Final = (".avsc", ".json")
+SETS: Final = (".desc", ".pb", ".protoset", ".fds", ".bin")
+ENDINGS: Final = AVRO_ENDINGS + SETS
+"""Of files with a schema in them."""
 INSTALL: Final = "pip install '.[schemas]'"
 
 
@@ -57,9 +59,9 @@ def load(path: str, message: str = "") -> Schema:
     except OSError as problem:
         raise usage(f"{path} cannot be read: {problem.strerror}") from None
     try:
-        if path.endswith(_AVRO_ENDINGS):
+        if path.endswith(AVRO_ENDINGS):
             return avro(json.loads(data))
-        if path.endswith(_SETS):
+        if path.endswith(SETS):
             return protobuf_set(data, message)
     except Unfit as wrong:
         raise usage(f"{path}: {wrong}") from None
@@ -67,7 +69,7 @@ def load(path: str, message: str = "") -> Schema:
         raise usage(f"{path} is no Avro schema: {wrong}") from None
     raise usage(
         f"{path}: what kind of schema it is cannot be told by its name",
-        f"{' '.join(_AVRO_ENDINGS)} for Avro, {' '.join(_SETS)} for Protobuf's descriptors",
+        f"{' '.join(AVRO_ENDINGS)} for Avro, {' '.join(SETS)} for Protobuf's descriptors",
     )
 
 

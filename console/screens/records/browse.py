@@ -8,6 +8,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
+from console.model.decoding.decoded import KEY, VALUE
 from console.model.failure import Failure
 from console.model.records.export import Export
 from console.model.records.filter_text import GRAMMAR as FILTERS
@@ -23,6 +24,7 @@ from console.screens.records.asked import Asked
 from console.screens.records.cells import COLUMNS, by, cells
 from console.screens.records.export_screen import ExportScreen
 from console.screens.records.progress import exported, searched, tailed
+from console.screens.records.schema import flags
 from console.screens.records.sending import Sending
 from console.screens.rows import Rows
 from console.screens.view import Part, Words
@@ -284,6 +286,10 @@ class RecordsView(Sending):
     def action_decoder(self) -> None:
         """Values are read by another decoder."""
         self.notify(decoder.change(self.world.choices, self.place.name), markup=False)
+        self.read_anew()
+
+    def read_anew(self) -> None:
+        """What is listed, too."""
         self.paint()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
@@ -315,4 +321,6 @@ class RecordsView(Sending):
         words += "" if self._follows else " -e"
         if asked.keep:
             words += f" --filter {lines.quoted(asked.keep)}"
+        choices = self.world.choices
+        words += flags(choices.of(self.topic, VALUE), choices.of(self.topic, KEY))
         return lines.asking(words, self.world.link.bootstrap)

@@ -46,15 +46,18 @@ class RecordView(Sending):
         _, partition, offset = record_of(self.place)
         return partition, offset
 
-    def action_form(self) -> None:
+    def action_other(self) -> None:
         """Decoded, or as bytes."""
         self._digits = not self._digits
         self.paint()
 
     def action_decoder(self) -> None:
         """The value is read by another decoder."""
-        told = decoder.change(self.world.choices, record_of(self.place)[0])
-        self.notify(told, markup=False)
+        self.notify(decoder.change(self.world.choices, self.topic), markup=False)
+        self.read_anew()
+
+    def read_anew(self) -> None:
+        """Decoded, when that has come."""
         self._digits = False
         self.world.main(self.place).want()
 
@@ -67,8 +70,8 @@ class RecordView(Sending):
     def _chosen(self, wanted: tuple[str, str] | None) -> None:
         if wanted is not None:
             part, name = wanted
-            self.world.choices.choose(self.topic, part, Choice(name))
-            self.world.main(self.place).want()
+            self.world.read_as(self.topic, part, Choice(name))
+            self.read_anew()
 
     def action_wrap(self) -> None:
         """Long lines go on below, or are cut."""
@@ -94,7 +97,7 @@ class RecordView(Sending):
         self._painted = painted
         form = "bytes" if self._digits else "decoded"
         self.query_one("#summary", Words).say(
-            (self.place.name, "bold"), (f"  {form}: v changes it, w wraps", "dim")
+            (self.place.name, "bold"), (f"  {form}: v: the other, w wraps", "dim")
         )
         told = _lines(leaf, self._digits, width, wraps=self._wraps)
         rows.show(list(map(str, range(len(told)))), lambda key: (told[int(key)],))

@@ -1,14 +1,17 @@
-"""What can be written where records are seen: another one, the one under the cursor once more, and
-that its key is gone."""
+"""What views of records have in common: what can be written there (another record, the one under
+the cursor once more, that its key is gone), and by which schema records are read."""
 
 import threading
 from contextlib import suppress
 from functools import partial
 
+from console.model.decoding.decoded import KEY, VALUE
+from console.model.decoding.memory import Choice
 from console.model.failure import Failure
 from console.model.records.one import Whole, one
 from console.screens import record_forms
 from console.screens.changes.dialog import told
+from console.screens.records.schema import SchemaScreen
 from console.screens.sources import answered
 from console.screens.view import View
 from console.show.output import plain
@@ -53,6 +56,21 @@ class Sending(View):
         """The key of the record is gone."""
         if (where := self._meant()) is not None:
             self.propose(record_forms.tombstone(self.topic, *where))
+
+    def action_schema(self) -> None:
+        """Say by which schema file keys or values are read."""
+        choices = self.world.choices
+        known = {part: choices.of(self.topic, part) for part in (KEY, VALUE)}
+        self.app.push_screen(SchemaScreen(self.topic, known), self._by_schema)
+
+    def _by_schema(self, wanted: tuple[str, Choice] | None) -> None:
+        if wanted is not None:
+            self.world.read_as(self.topic, *wanted)
+            self.read_anew()
+
+    def read_anew(self) -> None:
+        """Keys and values are read another way now."""
+        raise AssertionError("a view of records shows them")
 
     def _edit(self, found: Whole | Failure) -> None:
         self._is_read = False
