@@ -1,17 +1,18 @@
 """Help: the keys that work where somebody is, read from the bindings themselves."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
-from console.screens.actions import ACTIONS, shown, works
+from console.screens.actions import ACTIONS, APP, ROWS, shown, works
 from console.screens.view import Part, Words
 
-_OF_TEXTUAL = {
+_LAST: Final = (ROWS, APP)
+_OF_TEXTUAL: Final = {
     "app.focus_next": "To the next table.",
     "app.focus_previous": "To the table before.",
     "screen.copy_text": "Copy what was marked with the mouse.",
@@ -19,13 +20,14 @@ _OF_TEXTUAL = {
 
 
 def told(bindings: Iterable[tuple[str, str]], here: str) -> list[tuple[str, str]]:
-    """(keys, what they do) of (key, action) pairs that work now, in the order of the registry; what
-    is not known there is left out. here: the kind of place, where an action may mean what it means
+    """(keys, what they do) of (key, action) pairs that work now, those of the place first; what is
+    not in the registry is left out. here: the kind of place, where an action may mean what it means
     nowhere else."""
     keys: dict[str, list[str]] = {}
     for key, call in bindings:
         keys.setdefault(call, []).append(key)
     there = [one for one in ACTIONS if works(one.scope, here)]
+    there.sort(key=lambda one: _LAST.index(one.scope) if one.scope in _LAST else -1)
     about = {one.call: one.about for one in there} | _OF_TEXTUAL
     named = {one.call: [shown(key) for key in one.keys] for one in there}
     return [

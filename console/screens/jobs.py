@@ -142,7 +142,7 @@ def told(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
         counts[state] = counts.get(state, 0) + 1
     for state, count in sorted(counts.items(), key=lambda each: -each[1]):
         parts += [", ", (f"{count} {state}", INKS[STATES.get(state, "dim")])]
-    if not seen.folder:
+    if not seen.folder and seen.jobs:
         parts.append(("; told by the topic of states, they are changed on their host", "dim"))
     elif seen.runner is None and seen.jobs:
         command = f"penstock job serve --jobs {seen.folder}"

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from console.called import typed
+from console.called import NAME, called, typed
 from console.model import events
 from console.model.events import GRAMMAR, LEVELS, Event, EventsSeen, Wanted, made
 from console.model.failure import Failure
@@ -281,10 +281,16 @@ def _cells(one: Event) -> tuple[Cell, ...]:
     told: Cell = one.told
     level = one.level
     if one.process == "console":
-        told = one.fields.get("problem") or one.fields["$"]
+        told = one.fields.get("problem") or _short(one.fields["$"])
         level, ink = ("failed", "bad") if "problem" in one.fields else ("changed", "good")
     event = (one.event, ink)
     return _clock(one.at_ms), (level, ink), one.process, event, event, told
+
+
+def _short(line: str) -> str:
+    """A command without the path to it: below, it stands as it is to be typed."""
+    path = called()
+    return f"{NAME}{line.removeprefix(path)}" if line.startswith(path) else line
 
 
 def _clock(at_ms: int) -> str:
@@ -301,7 +307,7 @@ def _by(one: Event, column: int) -> str | int:
 def _asked_cells(one: Entry) -> tuple[Cell, ...]:
     at = time.strftime("%H:%M:%S", time.localtime(one.last_s))
     lasted = took(one.took_s) if one.took_s else ""
-    told: Cell = (one.problem, "bad") if one.problem else one.line or (one.outcome, "dim")
+    told: Cell = (one.problem, "bad") if one.problem else _short(one.line) or (one.outcome, "dim")
     return at, (one.what, "warn" if one.is_change else ""), str(one.times), lasted, told
 
 

@@ -84,7 +84,6 @@ class World:
         local = Local(link, self.hush.breathe)
         self._watch = GroupWatch(link, lambda: self.data_dir)
         command = self._command
-        listed = cluster.Topics(link, self.hush.breathe)
         self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)
         self.facts: Source[Facts] = Source(
             "counters", self._reading("penstock stats"), self._asking(lambda _: local.look()),
@@ -93,10 +92,7 @@ class World:
         self.folders: Source[list[disk.LogFolder]] = Source(
             "disks", "", self._asking(_folders), every_s=10, retry_s=2,
         )  # fmt: skip
-        self.topics: Source[dict[str, Seen]] = Source(
-            "topics", command("penstock topic list"),
-            self._asking(lambda _: listed.look()), every_s=5,
-        )  # fmt: skip
+        self.topics = self._listed()
         self.groups: Source[GroupsSeen] = Source(
             "groups", command("penstock group list -o wide"),
             self._asking(lambda _: self._watch.many(self.filter_groups)), every_s=3,
@@ -294,6 +290,14 @@ class World:
 
     def _command(self, words: str) -> str:
         return lines.asking(words, self.link.bootstrap)
+
+    def _listed(self) -> Source[dict[str, Seen]]:
+        """The topics of a broker whose counters cannot be read."""
+        asked = cluster.Topics(self.link, self.hush.breathe)
+        return Source(
+            "topics", self._command("penstock topic list"),
+            self._asking(lambda _: asked.look()), every_s=5,
+        )  # fmt: skip
 
     def _reading(self, words: str) -> Callable[[], str]:
         return lambda: lines.reading(words, self.data_dir)

@@ -99,6 +99,8 @@ class PlanDialog(Box):
             return  # nobody waited for it
         if isinstance(answer, Failure):
             self._move(OVER)
+            self.query("#about, #command, #question, #typed, #go").set(display=False)
+            self.button(CANCEL).focus()
             self.say(told(answer))
             return
         self._change = answer

@@ -95,9 +95,9 @@ class RecordView(Sending):
         if painted == self._painted:
             return
         self._painted = painted
-        form = "bytes" if self._digits else "decoded"
+        form, other = ("as bytes", "decoded") if self._digits else ("decoded", "as bytes")
         self.query_one("#summary", Words).say(
-            (self.place.name, "bold"), (f"  {form}: v: the other, w wraps", "dim")
+            (self.place.name, "bold"), (f"  {form}   (v: {other}, w: wrap)", "dim")
         )
         told = _lines(leaf, self._digits, width, wraps=self._wraps)
         rows.show(list(map(str, range(len(told)))), lambda key: (told[int(key)],))
