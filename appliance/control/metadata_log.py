@@ -54,6 +54,22 @@ class MetadataLog:
         return self._log.end_offset
 
     @property
+    def start_offset(self) -> int:
+        """Of the first record."""
+        return self._log.log_start_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """Of the last record, 0 when there never was one."""
+        return max(self._log.latest_epoch, 0)
+
+    def end_of(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to `epoch` that stands in the log and the offset behind its last
+        record (KIP-279)."""
+        found, end = self._log.epoch_end(epoch)
+        return (self.last_epoch, self.end_offset) if found < 0 else (found, end)
+
+    @property
     def unsynced(self) -> bool:
         """Whether something was appended that is not durable."""
         return self._log.end_offset > self.durable

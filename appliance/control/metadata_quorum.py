@@ -28,6 +28,7 @@ from appliance.metadata.checkpoint import VoterSet, control_record
 from appliance.metadata.follower import Follower, decode_record
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.record_versions import encode
+from appliance.quorum.messages import Known
 from appliance.wire import control_records as control
 from appliance.wire import kraft_records as kraft
 from appliance.wire.batch import NewRecord, iter_records
@@ -89,14 +90,14 @@ class MetadataQuorum:
 
     def elected(self, now_ms: int) -> None:
         """Lead a new epoch, which quorum-state has first (KIP-595). Raises StorageFailed."""
-        before = max(quorum_state.read_epoch(self._disk, self.log.folder), self.leadership.epoch)
+        before = max(quorum_state.read(self._disk, self.log.folder).epoch, self.leadership.epoch)
         with suppress(DiskFull):  # the only voter's log says it before anybody else can know
             quorum_state.write(
                 self._disk,
                 self.log.folder,
-                leader_id=self._node_id,
-                epoch=before + 1,
+                Known(before + 1, leader=self._node_id),
                 dynamic=self.voters.kraft_version > 0,
+                voters=(self._node_id,),
             )
         self.leadership.elected(before + 1, self.log.end_offset)
         self.snapshots.began(now_ms)

@@ -1,51 +1,57 @@
-"""`quorum-state`: the newest epoch this voter knows, in KRaft's own JSON.
+"""`quorum-state`: the newest epoch this voter knows, who leads it and who got this voter's vote, in
+KRaft's own JSON.
 
-Written before a node acts as leader of an epoch, so that no epoch has two leaders whatever dies
-when. Version 0 names the voters (static quorum), version 1 does not (KIP-853).
+Written before a node acts on it, so that no epoch has two leaders whatever dies when. Version 0
+names the voters (static quorum), version 1 does not (KIP-853).
 """
 
 import json
+from collections.abc import Iterable
 from typing import Final
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import ConfigError
+from appliance.quorum.messages import Known
 from appliance.wire.uuids import format_uuid
 
 NAME: Final = "quorum-state"
-_NOBODY: Final = -1
+_NUMBERS: Final = ("leaderEpoch", "leaderId", "votedId")
 
 
-def read_epoch(disk: Disk, folder: str) -> int:
-    """The newest epoch, 0 when there was none. Raises ConfigError when the file is not readable."""
+def read(disk: Disk, folder: str) -> Known:
+    """What was written last, epoch 0 when nothing was. Raises ConfigError when the file is not
+    readable."""
     path = f"{folder}/{NAME}"
     if not disk.exists(path):
-        return 0
+        return Known()
     try:
         state = json.loads(read_file(disk, path))
-        return max(int(state["leaderEpoch"]), 0)
+        epoch, leader, voted = (int(state[name]) for name in _NUMBERS)
     except (ValueError, KeyError, TypeError) as cause:
         raise ConfigError(f"{path} is damaged ({cause}); restore it from a copy") from cause
+    return Known(max(epoch, 0), leader, voted)
 
 
-def write(disk: Disk, folder: str, *, leader_id: int, epoch: int, dynamic: bool) -> None:
-    """This node leads `epoch`; durable at return."""
+def write(disk: Disk, folder: str, known: Known, *, dynamic: bool, voters: Iterable[int]) -> None:
+    """Durable at return. voters: named in the file unless they are `dynamic`."""
     state: dict[str, object]
+    epoch, leader, voted = known
     if dynamic:
         state = {
-            "leaderId": leader_id,
+            "leaderId": leader,
             "leaderEpoch": epoch,
-            "votedId": _NOBODY,
+            "votedId": voted,
             "votedDirectoryId": format_uuid(bytes(16)),
             "data_version": 1,
         }
     else:
         state = {
             "clusterId": "",
-            "leaderId": leader_id,
+            "leaderId": leader,
             "leaderEpoch": epoch,
-            "votedId": _NOBODY,
+            "votedId": voted,
             "appliedOffset": 0,
-            "currentVoters": [{"voterId": leader_id}],
+            "currentVoters": [{"voterId": voter} for voter in voters],
             "data_version": 0,
         }
     text = json.dumps(state, separators=(",", ":"))

@@ -238,6 +238,6 @@ def finish(disk: Disk, data_dir: str) -> bool:
 
 def _epoch_on_disk(disk: Disk, folder: str) -> int:
     try:
-        return quorum_state.read_epoch(disk, folder)
+        return quorum_state.read(disk, folder).epoch
     except (ConfigError, StorageFailed):
         return 0

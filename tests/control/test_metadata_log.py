@@ -18,6 +18,7 @@ from appliance.control.snapshots import Limits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import files
 from appliance.metadata.follower import Follower
+from appliance.quorum.messages import Known
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
 from benchmarks import kafka
@@ -60,9 +61,8 @@ def test_each_start_leads_a_new_epoch(tmp_path):
 
 def test_an_epoch_in_quorum_state_is_never_led_again(tmp_path):
     opened(tmp_path).log.close()
-    quorum_state.write(
-        OsDisk(), str(tmp_path / "__cluster_metadata-0"), leader_id=1, epoch=9, dynamic=False
-    )
+    folder = str(tmp_path / "__cluster_metadata-0")
+    quorum_state.write(OsDisk(), folder, Known(9, leader=1), dynamic=False, voters=(1,))
     assert opened(tmp_path).leadership.epoch == 10
 
 

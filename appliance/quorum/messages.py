@@ -1,0 +1,80 @@
+"""What replicas of a quorum say to one another: the fields of Kafka's messages that decide.
+
+Epochs are leader epochs of the metadata log; NOBODY stands for a leader or a vote that is not
+known. Whoever carries a message adds what does not decide (cluster id, topic, endpoints) and, to
+an answer to a fetch, the records.
+"""
+
+from typing import Final, NamedTuple
+
+NOBODY: Final = -1
+
+
+class Vote(NamedTuple):
+    """API 52. epoch: the one that `candidate` asks for; with `pre_vote` (KIP-996) the one that it
+    knows. last_epoch, end: of its log."""
+
+    epoch: int
+    candidate: int
+    last_epoch: int
+    end: int
+    pre_vote: bool
+
+
+class Voted(NamedTuple):
+    """The answer to Vote. epoch, leader: as the one who answers knows them."""
+
+    epoch: int
+    leader: int
+    granted: bool
+    pre_vote: bool
+
+
+class BeginEpoch(NamedTuple):
+    """API 53: `leader` leads."""
+
+    epoch: int
+    leader: int
+
+
+class EndEpoch(NamedTuple):
+    """API 54: `leader` leads no more. successors: voters, who has most of its log first."""
+
+    epoch: int
+    leader: int
+    successors: tuple[int, ...]
+
+
+class Fetch(NamedTuple):
+    """API 1, of the metadata log. end, last_epoch: where the log of `replica` ends, all of it on
+    its disk, and in which epoch."""
+
+    epoch: int
+    replica: int
+    end: int
+    last_epoch: int
+
+
+class Fetched(NamedTuple):
+    """The answer to Fetch. leads: whether who answers leads `epoch`; else only epoch and leader
+    tell something. parts: (epoch, end) of the leader's log where the two logs part, or None.
+    snapshot: the leader's log begins behind where the replica's ends."""
+
+    epoch: int
+    leader: int
+    leads: bool = False
+    high_watermark: int = 0
+    parts: tuple[int, int] | None = None
+    snapshot: bool = False
+
+
+Message = Vote | Voted | BeginEpoch | EndEpoch | Fetch | Fetched
+
+
+class Known(NamedTuple):
+    """What a replica must still know after its death: written and synced before anything that
+    follows from it is sent. voted: for whom, in `epoch`."""
+
+    epoch: int = 0
+    leader: int = NOBODY
+    voted: int = NOBODY

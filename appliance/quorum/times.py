@@ -1,0 +1,25 @@
+"""How long replicas of a quorum wait, in ms; the names are those of `controller.quorum.*`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class Times:
+    """election_timeout: for votes, at least; up to twice as long. fetch_timeout: for the leader's
+    answer, and for the fetches of a majority half as long again. election_backoff: after a lost
+    election, at most. lost: after the connection to the leader was closed, at most: its process is
+    gone as a rule, and a pre-vote disturbs nobody when it is not."""
+
+    election_timeout: int = 1000
+    fetch_timeout: int = 2000
+    election_backoff: int = 1000
+    lost: int = 50
+
+    def __post_init__(self) -> None:
+        assert 0 < self.lost <= self.election_timeout <= self.fetch_timeout
+        assert self.election_backoff > 0
+
+    @property
+    def check_quorum(self) -> int:
+        """How long a leader goes on without hearing from a majority."""
+        return self.fetch_timeout * 3 // 2

@@ -1,0 +1,265 @@
+"""A few replicas that talk at once, by a clock that moves when a test says so."""
+
+import pytest
+
+from appliance.quorum.messages import NOBODY, BeginEpoch, EndEpoch, Fetch, Known, Vote, Voted
+from appliance.quorum.replica import Replica, Role
+from appliance.quorum.times import Times
+
+TIMES = Times()
+A, B, C, OBSERVER = 1, 2, 3, 7
+
+
+class Log:
+    """Of records of which only the epochs count."""
+
+    start_offset = 0
+
+    def __init__(self, epochs=()):
+        self.epochs = list(epochs)
+
+    @property
+    def end_offset(self):
+        return len(self.epochs)
+
+    @property
+    def last_epoch(self):
+        return self.epochs[-1] if self.epochs else 0
+
+    def end_of(self, epoch):
+        found = max((one for one in self.epochs if one <= epoch), default=0)
+        return found, sum(one <= found for one in self.epochs)
+
+
+class Quorum:
+    """hears: those that live."""
+
+    def __init__(self, logs, known=None, observer=False):
+        self.now = 0
+        self.logs = {one: Log(epochs) for one, epochs in logs.items()}
+        self.hears = dict.fromkeys(self.logs)
+        voters = [one for one in self.logs if one != OBSERVER]
+        self.replicas = {
+            one: Replica(one, voters, (known or {}).get(one, Known()), log, lambda most: 0, 0)
+            for one, log in self.logs.items()
+        }
+
+    def __getitem__(self, one):
+        return self.replicas[one]
+
+    def at(self, ms):
+        """Everything that happens until then."""
+        while True:
+            self.talk()
+            due = min((self[one].deadline, one) for one in self.hears)
+            if due[0] > ms:
+                break
+            self.now = max(self.now, due[0])
+            self[due[1]].tick(self.now)
+        self.now = ms
+
+    def talk(self):
+        busy = True
+        while busy:
+            busy = False
+            for one in list(self.hears):
+                self.lead(one)
+                for target, what in self[one].take()[1]:
+                    busy = True
+                    if target in self.hears:
+                        self.tell(one, self[target], what)
+                    else:
+                        self[one].lost(target, self.now)
+
+    def lead(self, one):
+        """The first record of a new leader."""
+        if self[one].leads and self.logs[one].last_epoch != self[one].epoch:
+            self.logs[one].epochs.append(self[one].epoch)
+            self[one].durable(self.logs[one].end_offset)
+
+    def tell(self, sender, target, what):
+        if isinstance(what, Vote):
+            self[sender].voted_by(target.node_id, target.vote(what, self.now), self.now)
+        elif isinstance(what, BeginEpoch):
+            target.begin_epoch(what, self.now)
+        elif isinstance(what, EndEpoch):
+            target.end_epoch(what, self.now)
+        else:
+            self.fetch(self[sender], target, what)
+
+    def fetch(self, follower, leader, what):
+        mine, its = self.logs[follower.node_id], self.logs[leader.node_id]
+        answer = leader.fetched_by(what, self.now)
+        cut = follower.fetched(answer, self.now)
+        if cut < 0:
+            return
+        changed = cut < mine.end_offset
+        del mine.epochs[cut:]
+        if answer.parts is None:
+            changed = changed or its.end_offset > what.end
+            mine.epochs += its.epochs[what.end :]
+        follower.durable(mine.end_offset)
+        follower.take_over(answer)
+        if changed:
+            follower.fetch()
+
+    def leader(self):
+        (found,) = [one for one in self.hears if self[one].leads]
+        return found
+
+
+def test_one_voter_leads_at_once():
+    one = Quorum({A: []})
+    one.at(0)
+    assert one[A].leads and one[A].epoch == 1 and one[A].high_watermark == 1
+
+
+def test_a_leader_is_elected_and_what_it_says_is_agreed_by_a_majority():
+    three = Quorum({A: [], B: [], C: []})
+    three.at(1000)
+    leader = three.leader()
+    assert three[leader].epoch == 1
+    assert [three[one].leader for one in (A, B, C)] == [leader] * 3
+    assert three[leader].high_watermark == 1
+
+
+def test_who_has_more_of_the_log_is_elected():
+    three = Quorum({A: [1], B: [1, 2], C: [1]}, {A: Known(2), B: Known(2), C: Known(2)})
+    three.hears = {A: None, B: None}
+    three.at(5000)
+    assert three.leader() == B
+    assert three.logs[A].epochs[:2] == [1, 2]
+
+
+def test_logs_part_and_come_together():
+    logs = {A: [1, 1, 2, 2], B: [1, 1, 3], C: [1, 1, 3]}
+    three = Quorum(logs, {one: Known(3) for one in logs})
+    three.at(5000)
+    assert three.leader() in (B, C)
+    assert three.logs[A].epochs == three.logs[B].epochs == three.logs[C].epochs == [1, 1, 3, 4]
+
+
+def test_a_process_that_died_is_followed_by_the_next_leader_at_once():
+    three = Quorum({A: [], B: [], C: []})
+    three.at(1500)
+    dead = three.leader()
+    del three.hears[dead]
+    for one in three.hears:
+        three[one].lost(dead, three.now)
+    three.at(1500 + TIMES.lost)
+    assert three[three.leader()].epoch == 2
+
+
+def test_a_connection_that_breaks_deposes_nobody():
+    three = Quorum({A: [], B: [], C: []})
+    three.at(1500)
+    leader = three.leader()
+    for one in (A, B, C):
+        three[one].lost(leader, three.now)
+    three.at(1500 + TIMES.lost)
+    assert three.leader() == leader and three[leader].epoch == 1
+
+
+def test_who_was_alone_disturbs_nobody():
+    """It never got a newer epoch: pre-votes (KIP-996)."""
+    three = Quorum({A: [], B: [], C: []})
+    three.at(1500)
+    leader = three.leader()
+    alone = next(one for one in (A, B, C) if one != leader)
+    del three.hears[alone]
+    for ms in range(1500, 9000, 500):
+        three.at(ms)
+        for one in three.hears:
+            three[one].fetch()
+        three[alone].tick(ms)
+        three[alone].take()
+    three.hears[alone] = None
+    three.at(12000)
+    assert three[leader].epoch == 1 and three.leader() == leader
+
+
+def test_a_leader_that_nobody_fetches_from_gives_up():
+    three = Quorum({A: [], B: [], C: []})
+    three.at(1500)
+    leader = three.leader()
+    three.hears = {leader: None}
+    three.at(1500 + 2 * TIMES.check_quorum)
+    assert three[leader].role is not Role.LEADER
+    assert three[leader].high_watermark == 1
+
+
+def test_who_is_asked_to_gives_up_and_its_first_successor_leads():
+    three = Quorum({A: [], B: [], C: []})
+    three.at(1500)
+    old = three.leader()
+    three[old].resign(three.now)
+    three.at(1500)
+    assert three[old].role is not Role.LEADER
+    new = three.leader()
+    assert new != old and three[new].epoch == 2
+    assert three[old].leader == new
+
+
+def test_nobody_votes_twice_in_an_epoch_whatever_it_forgot():
+    log = Log()
+    one = Replica(A, (A, B, C), Known(), log, lambda most: 0, 0)
+    assert one.vote(Vote(1, B, 0, 0, False), 0) == Voted(1, NOBODY, True, False)
+    known, _ = one.take()
+    assert known == Known(1, NOBODY, B)
+    again = Replica(A, (A, B, C), known, log, lambda most: 0, 0)
+    assert not again.vote(Vote(1, C, 0, 0, False), 0).granted
+    assert again.vote(Vote(1, B, 0, 0, False), 0).granted
+
+
+def test_who_led_before_its_death_leads_that_epoch_no_more():
+    """What it had sent and not synced may stand in other logs."""
+    one = Replica(A, (A, B, C), Known(4, leader=A, voted=A), Log([4]), lambda most: 0, 0)
+    assert one.role is Role.RESIGNED
+    answer = one.fetched_by(Fetch(4, B, 1, 4), 0)
+    assert not answer.leads and answer.leader == NOBODY
+
+
+def test_an_observer_finds_the_leader_and_counts_for_nothing():
+    four = Quorum({A: [], B: [], C: [], OBSERVER: []})
+    four.at(9000)
+    assert four[OBSERVER].leader == four.leader()
+    assert four[OBSERVER].high_watermark == 1
+    followers = [one for one in (A, B, C) if one != four.leader()]
+    four.hears = {four.leader(): None, OBSERVER: None}
+    leader = four[four.leader()]
+    four.logs[leader.node_id].epochs.append(leader.epoch)
+    leader.durable(2)
+    leader.fetched_by(Fetch(leader.epoch, OBSERVER, 2, leader.epoch), 9000)
+    assert leader.high_watermark == 1
+    leader.fetched_by(Fetch(leader.epoch, followers[0], 2, leader.epoch), 9000)
+    assert leader.high_watermark == 2
+
+
+def test_what_an_older_leader_left_is_agreed_with_the_first_record_of_this_one():
+    """Never alone: another leader could still cut it off (Raft §5.4.2)."""
+    three = Quorum({A: [1, 2], B: [1, 2], C: [1]}, {one: Known(2) for one in (A, B, C)})
+    three[A].voted_by(B, Voted(2, NOBODY, True, True), 0)  # nobody asked: nothing happens
+    three[A].tick(three[A].deadline)
+    three[A].voted_by(B, Voted(2, NOBODY, True, True), 0)
+    three[A].voted_by(B, Voted(3, NOBODY, True, False), 0)
+    assert three[A].leads and three[A].epoch == 3
+    three[A].fetched_by(Fetch(3, B, 2, 2), 0)
+    assert three[A].high_watermark == 0
+    three.logs[A].epochs.append(3)
+    three[A].durable(3)
+    three[A].fetched_by(Fetch(3, B, 3, 3), 0)
+    assert three[A].high_watermark == 3
+
+
+def test_an_answer_of_another_epoch_is_nothing_to_go_by():
+    three = Quorum({A: [], B: [], C: []})
+    three.at(1500)
+    leader = three[three.leader()]
+    answer = leader.fetched_by(Fetch(0, A, 0, 0), 1500)
+    assert not answer.leads and answer.epoch == 1 and answer.leader == leader.node_id
+
+
+@pytest.mark.parametrize("times", [{"lost": 0}, {"election_timeout": 5000}])
+def test_times_that_make_no_sense_are_refused(times):
+    with pytest.raises(AssertionError):
+        Times(**times)
