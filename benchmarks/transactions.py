@@ -1,6 +1,6 @@
 """Transactions beside Apache Kafka, in alternation.
 
-    python -m benchmarks.transactions                 short: a minute and a half for each level
+    python -m benchmarks.transactions                 short: two minutes for each level
     python -m benchmarks.transactions --mode full     every row, five rounds
     python -m benchmarks.transactions --levels D2 --rows 'tx/s*' 'copier*'
 
@@ -10,7 +10,9 @@ in a transaction, and is read by a reader with READ_COMMITTED), p50 and p99 of t
 consumer with READ_COMMITTED of transactions of ten records, beside READ_UNCOMMITTED of the same.
 All clients are librdkafka. Both brokers run all the time in folders of their own; a round measures
 a row on both, the next one the other way round. A ratio is the median of the rounds' ratios, each
-of two measurements that follow each other. With --markdown, what misses a goal (`GOALS`) is bold.
+of two measurements that follow each other. *The client alone* is the same load on librdkafka's own
+mock broker, inside the client's process: it keeps nothing, and no broker can be faster. With
+--markdown, what misses a goal (`GOALS`) is bold.
 """
 
 import argparse
@@ -34,8 +36,11 @@ from benchmarks.compare.systems import LEVELS, System
 from benchmarks.startup import byte_compile
 
 LIMIT_S = 60.0
+WARM_S = 8.0
+"""Before anything is measured: with less, Kafka's first rows have half of its later speed."""
 VALUE = b"v" * 100
 SYSTEMS = ("penstock", "kafka")
+ALONE = "client alone"
 Figures = dict[str, float]
 
 COST = "committed / uncommitted"
@@ -64,11 +69,13 @@ MODES = {
 }
 
 
-def producer(system: System, name: str) -> ck.Producer:
-    """One that may begin its first transaction."""
+def producer(system: System | None, name: str) -> ck.Producer:
+    """One that may begin its first transaction. system: None for the client's own mock broker."""
+    where: dict[str, object] = {"test.mock.num.brokers": 1, "log_level": 0}
+    if system is not None:
+        where = {"bootstrap.servers": system.bootstrap}
     client = ck.Producer({
-        "bootstrap.servers": system.bootstrap, "transactional.id": name, "linger.ms": 0,
-        "queue.buffering.max.messages": 100_000,
+        "transactional.id": name, "linger.ms": 0, "queue.buffering.max.messages": 100_000, **where,
     })  # fmt: skip
     client.init_transactions(LIMIT_S)
     return client
@@ -91,37 +98,60 @@ def rate(size: int, producers: int, seconds: float) -> Callable[[System], Figure
     def once(system: System) -> Figures:
         topic = system.peer.create(producers)
         clients = [producer(system, f"{topic}-{at}") for at in range(producers)]
-        done, failed, over = [0] * producers, [], threading.Event()
-
-        def work(at: int) -> None:
-            client = clients[at]
-            try:
-                while not over.is_set():
-                    client.begin_transaction()
-                    for _ in range(size):
-                        client.produce(topic, VALUE, partition=at)
-                    client.commit_transaction(LIMIT_S)
-                    done[at] += 1
-            except (ck.KafkaException, BufferError) as error:
-                failed.append(error)
-
-        threads = [threading.Thread(target=work, args=(at,)) for at in range(producers)]
-        for thread in threads:
-            thread.start()
-        time.sleep(seconds / 4)
-        before, begun, cpu = sum(done), time.perf_counter(), system.peer.cpu_seconds()
-        time.sleep(seconds)
-        count, passed = sum(done) - before, time.perf_counter() - begun
-        used = (system.peer.cpu_seconds() or 0) - (cpu or 0)
-        over.set()
-        for thread in threads:
-            thread.join()
+        found = _drive(clients, topic, size, seconds, lambda: system.peer.cpu_seconds() or 0.0)
         system.peer.delete(topic)
-        if failed or not count:
-            raise RuntimeError(f"{len(failed)} of {producers} producers failed: {failed[:1]}")
-        return {"per s": count / passed, "CPU µs each": used / count * 1e6}
+        return found
 
     return once
+
+
+def alone(size: int, producers: int, seconds: float) -> Callable[[], Figures]:
+    """What `rate` measures, without a broker; CPU of the client, its mock broker included."""
+
+    def once() -> Figures:
+        clients = [producer(None, f"t-{at}") for at in range(producers)]
+        return _drive(clients, "t", size, seconds, time.process_time, partition=0)
+
+    return once
+
+
+def _drive(
+    clients: list[ck.Producer],
+    topic: str,
+    size: int,
+    seconds: float,
+    cpu_seconds: Callable[[], float],
+    partition: int | None = None,
+) -> Figures:
+    """Each client in a thread of its own and, if none is named, with a partition of its own."""
+    done, failed, over = [0] * len(clients), [], threading.Event()
+
+    def work(at: int) -> None:
+        client, where = clients[at], at if partition is None else partition
+        try:
+            while not over.is_set():
+                client.begin_transaction()
+                for _ in range(size):
+                    client.produce(topic, VALUE, partition=where)
+                client.commit_transaction(LIMIT_S)
+                done[at] += 1
+        except (ck.KafkaException, BufferError) as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(len(clients))]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds / 4)
+    before, begun, cpu = sum(done), time.perf_counter(), cpu_seconds()
+    time.sleep(seconds)
+    count, passed = sum(done) - before, time.perf_counter() - begun
+    used = cpu_seconds() - cpu
+    over.set()
+    for thread in threads:
+        thread.join()
+    if failed or not count:
+        raise RuntimeError(f"{len(failed)} of {len(clients)} producers failed: {failed[:1]}")
+    return {"per s": count / passed, "CPU µs each": used / count * 1e6}
 
 
 def copier(seconds: float) -> Callable[[System], Figures]:
@@ -221,15 +251,25 @@ def _consume(system: System, topic: str, level: str, records: int) -> float:
     return passes * records * len(VALUE) / passed / 1e6
 
 
-def rows_of(mode: Mode) -> dict[str, Callable[[System], Figures]]:
+@dataclass(frozen=True)
+class Row:
+    """What is measured on each system, and, where that is known, without one."""
+
+    once: Callable[[System], Figures]
+    alone: Callable[[], Figures] | None = None
+
+
+def rows_of(mode: Mode) -> dict[str, Row]:
     """What is measured, by its name."""
     rows = {
-        f"tx/s, {size:,} records, {count} producers": rate(size, count, mode.seconds)
+        f"tx/s, records: {size:,}, producers: {count}": Row(
+            rate(size, count, mode.seconds), alone(size, count, mode.seconds)
+        )
         for size in mode.sizes
         for count in mode.producers
     }
-    copied = {"copier": copier(2 * mode.seconds)}
-    return {**rows, **copied, "consumer": consumers(mode.records)}
+    copied = {"copier": Row(copier(2 * mode.seconds))}
+    return {**rows, **copied, "consumer": Row(consumers(mode.records))}
 
 
 @contextlib.contextmanager
@@ -239,18 +279,19 @@ def running(level: str, folder: Path, tree: Path | None) -> Iterator[list[System
         for system in systems:
             stack.callback(system.stop)
             system.start()
-            rate(1, 4, 2.0)(system)  # warm
+            rate(1, 10, WARM_S)(system)
         yield systems
 
 
-Found = dict[tuple[str, str], tuple[list[float], list[float]]]
-"""(row, figure) to values of ours and of Kafka's, those at one index measured side by side."""
+Found = dict[tuple[str, str], tuple[list[float], list[float], list[float]]]
+"""(row, figure) to values of ours, of Kafka's and of the client alone (or none), those at one index
+measured side by side."""
 
 
 def measure(systems: list[System], mode: Mode, chosen: list[str]) -> Found:
     """Each row on both systems in turn, the first one changing with each round."""
     found: Found = {}
-    for name, once in rows_of(mode).items():
+    for name, row in rows_of(mode).items():
         if not any(fnmatch.fnmatch(name, pattern) for pattern in chosen):
             continue
         for number in range(mode.rounds):
@@ -258,24 +299,27 @@ def measure(systems: list[System], mode: Mode, chosen: list[str]) -> Found:
             for system in systems[:: -1 if number % 2 else 1]:
                 os.sync()
                 try:
-                    told[system.name] = once(system)
+                    told[system.name] = row.once(system)
                 except (RuntimeError, OSError, ck.KafkaException) as error:
                     print(f"{name}, {system.name} failed: {error}", file=sys.stderr, flush=True)
-            print(f"{name}: {told}", file=sys.stderr, flush=True)
             if len(told) == len(SYSTEMS):
+                if row.alone is not None:
+                    told[ALONE] = row.alone()
                 for figure in told["penstock"]:
-                    pair = found.setdefault((name, figure), ([], []))
-                    for values, system_name in zip(pair, SYSTEMS, strict=True):
-                        values.append(told[system_name][figure])
+                    lists = found.setdefault((name, figure), ([], [], []))
+                    for values, whose in zip(lists, (*SYSTEMS, ALONE), strict=True):
+                        if whose in told:
+                            values.append(told[whose][figure])
+            print(f"{name}: {told}", file=sys.stderr, flush=True)
     return found
 
 
 def report(level: str, found: Found, *, markdown: bool) -> str:
-    head = [f"{level}: {LEVELS[level]}", "", *SYSTEMS, "ratio"]
+    head = [f"{level}: {LEVELS[level]}", "", *SYSTEMS, "ratio", ALONE]
     body = []
-    for (name, figure), (ours, theirs) in found.items():
+    for (name, figure), (ours, theirs, without) in found.items():
         each = [one / other for one, other in zip(ours, theirs, strict=True) if other]
-        told = [*map(tables.spread, (ours, theirs, each))]
+        told = [*map(tables.spread, (ours, theirs, each, without))]
         middles = statistics.median(ours), statistics.median(each)
         if markdown and figure in GOALS and not GOALS[figure](*middles):
             told[0 if figure == COST else 2] = f"**{told[0 if figure == COST else 2]}**"
