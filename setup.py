@@ -20,18 +20,26 @@ HOT = {
     "ring": ["counters", "ring"],
     "wire": [
         "produce", "fetch", "request_head", "batch_header", "batch", "varint", "record_walk",
-        "offset_messages", "own_batch",
+        "offset_messages", "own_batch", "fields", "plain", "messages", "markers",
         "error_codes", "ranges",
     ],
-    "handlers": ["coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_sessions"],
+    "handlers": [
+        "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_sessions",
+        "transactional_produce", "verifying",
+    ],
     "ioproc": [
         "appending", "arrivals", "asker", "core", "failing", "journaling", "main", "partition",
-        "places", "questions", "reading", "rows", "served", "syncing",
+        "places", "questions", "reading", "rows", "served", "siblings", "syncing",
     ],
-    "ioproc/coordinating": ["host", "led", "requests"],
-    "coordinators/runtime": ["call", "routing", "shard", "turn"],
+    "ioproc/coordinating": ["endings", "host", "led", "requests"],
+    "coordinators/runtime": ["call", "records", "routing", "shard", "turn"],
+    "coordinators/transactions": [
+        "answers", "ending", "partitions", "record_bytes", "replay", "routing", "shard", "state",
+        "transaction", "waiting",
+    ],
     "coordinators/groups": [
-        "offsets", "offset_fetch", "offset_records", "offset_store", "replay", "routing", "shard",
+        "offsets", "offset_fetch", "offset_records", "offset_store", "pending_offsets", "replay",
+        "routing", "shard", "transactional_offsets",
     ],
     "replication": ["progress"],
     "shell": ["answers", "links", "loop"],
