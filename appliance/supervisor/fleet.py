@@ -164,8 +164,8 @@ class Fleet:
             return
         seconds = f"{self._layout.crash_window_seconds:g}"
         why = f"{child.peer} died {child.policy.recent} times within {seconds} s, last: {cause}"
-        if child.peer.kind == CONTROL and self._table.cluster_ready:
-            # Records and groups go on without it; only changes of the metadata have to wait.
+        others = [c for c in self._of(child.peer.kind) if c is not child and c.phase != ISOLATED]
+        if self._table.cluster_ready and self._may_rest(child, others):
             child.start_at = now + int(self._layout.crash_window_seconds * SECOND)
             self._log.event(
                 ERROR, "child-rests", child=str(child.peer), cause=why, restart_in_s=seconds
@@ -173,9 +173,16 @@ class Fleet:
             return
         child.start_at = -1
         self._log.event(ERROR, "child-isolated", child=str(child.peer), cause=why)
-        others = [c for c in self._of(child.peer.kind) if c is not child and c.phase != ISOLATED]
         if not others:
             self.fatal = f"{why}; no other {KIND_NAMES[child.peer.kind]} is left"
+
+    def _may_rest(self, child: Child, others: list[Child]) -> bool:
+        """Whether the others go on without it for a while: without control only changes of the
+        metadata have to wait, without an I/O process its partitions, among them coordinators that
+        nobody else can be. The place of a network process is taken by the others for good."""
+        if child.peer.kind == IOPROC:
+            return bool(others)
+        return child.peer.kind == CONTROL
 
     def _discarded(self, child: Child, now: int) -> bool:
         """Whether every living peer has let go of the dead child's rings; late ones are killed."""

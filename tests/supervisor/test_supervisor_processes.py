@@ -259,18 +259,21 @@ def test_crash_loop_isolates_one_and_the_others_serve(start, tmp_path, name):
     assert f"RuntimeError: poisoned {name}" in why[0]
 
 
-def test_without_control_the_others_serve_and_it_is_tried_again(start, tmp_path):
-    appliance = start(crash_limit=3, crash_window_seconds=1.5)
-    (tmp_path / "crash-control").touch()
-    generation = appliance.who("control")["generation"]
-    appliance.kill("control")
+@pytest.mark.parametrize("name", ["control", "ioproc-1"])
+def test_without_one_that_nobody_replaces_the_others_serve_and_it_is_tried_again(
+    start, tmp_path, name
+):
+    appliance = start(ioprocs=2, crash_limit=3, crash_window_seconds=1.5)
+    (tmp_path / f"crash-{name}").touch()
+    generation = appliance.who(name)["generation"]
+    appliance.kill(name)
     for line in appliance.process.stderr:
         if "child-rests" in line:
             break
-    assert "RuntimeError: poisoned control" in line and "control died 3 times" in line
+    assert f"RuntimeError: poisoned {name}" in line and f"{name} died 3 times" in line
     assert appliance.call("ask 1 0") == {"generation": 1, "payload": ""}
-    (tmp_path / "crash-control").unlink()
-    appliance.until("control", generation + 3)
+    (tmp_path / f"crash-{name}").unlink()
+    appliance.until(name, generation + 3)
     code, _ = appliance.end(signal.SIGTERM)
     assert code == 0
 
