@@ -1,5 +1,7 @@
 """InitProducerId."""
 
+from struct import pack
+
 from tests.differential.registry import script
 
 
@@ -25,3 +27,15 @@ def init_producer_id(s):
 def init_producer_id_of_empty_transaction(s):
     s.ask("empty id", transactional_id="", transaction_timeout=60_000, producer_id=-1,
           producer_epoch=-1)  # fmt: skip
+
+
+@script("InitProducerId", versions=(5, 5))
+def init_producer_id_of_two_phases(s):
+    """Version 6 (KIP-939) is not stable in Kafka 4.3 and served by neither: enable2Pc and
+    keepPreparedTxn reach nobody, whatever transaction.two.phase.commit.enable says."""
+    for step, flags in (("plain", b"\0\0"), ("two phases", b"\1\0"), ("prepared", b"\1\1")):
+        link = s.connect()
+        named = bytes([len(step) + 1]) + step.encode()
+        numbers = pack(">iqh", 60_000, -1, -1)
+        link.send_raw(22, 6, named + numbers + flags + b"\0", flexible=True)
+        s.note(step, link.receive(), "InitProducerId", 6)
