@@ -45,11 +45,11 @@ _GRAMMAR: Final = (
 )
 
 
-class Box(Input):
+class SearchBox(Input):
     """Where a seek or a filter is typed; Enter searches."""
 
     DEFAULT_CSS = """
-    Box { border: none; height: 1; padding: 0; background: $surface; }
+    SearchBox { border: none; height: 1; padding: 0; background: $surface; }
     """
 
 
@@ -68,9 +68,9 @@ class RecordsView(Sending):
     def compose(self) -> ComposeResult:
         with Horizontal(classes="boxes"):
             yield Words(name="from")
-            yield Box(id="seek", compact=True, placeholder=SEEKS, disabled=self._follows)
+            yield SearchBox(id="seek", compact=True, placeholder=SEEKS, disabled=self._follows)
             yield Words(name="only")
-            yield Box(id="keep", compact=True, placeholder=FILTERS)
+            yield SearchBox(id="keep", compact=True, placeholder=FILTERS)
         yield Words(name="progress", classes="told")
         yield Rows(COLUMNS, name="records", empty="")
 
@@ -86,8 +86,8 @@ class RecordsView(Sending):
         asked = self._asked
         self.query_one("#from", Words).say("tail " if self._follows else "o From ")
         self.query_one("#only", Words).say("  / Filter ")
-        self.query_one("#seek", Box).value = "end" if self._follows else asked.seek
-        self.query_one("#keep", Box).value = asked.keep
+        self.query_one("#seek", SearchBox).value = "end" if self._follows else asked.seek
+        self.query_one("#keep", SearchBox).value = asked.keep
         self._search()
         self.set_interval(_LOOK_S, self._look)
 
@@ -119,7 +119,10 @@ class RecordsView(Sending):
     # Searching ----------------------------------------------------------------------------------
 
     def _search(self) -> None:
-        seek, keep = self.query_one("#seek", Box).value, self.query_one("#keep", Box).value
+        seek, keep = (
+            self.query_one("#seek", SearchBox).value,
+            self.query_one("#keep", SearchBox).value,
+        )
         self._stop()
         try:
             parse_seek(seek, time.time_ns() // 1_000_000)
@@ -225,11 +228,11 @@ class RecordsView(Sending):
         return list(_GRAMMAR)
 
     def filter_box(self) -> Input | None:
-        return self.query_one("#keep", Box)
+        return self.query_one("#keep", SearchBox)
 
     def action_seek(self) -> None:
         """Type where to look; a tail is at its end."""
-        box = self.query_one("#keep" if self._follows else "#seek", Box)
+        box = self.query_one("#keep" if self._follows else "#seek", SearchBox)
         box.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -246,7 +249,7 @@ class RecordsView(Sending):
     def escape(self) -> bool:
         """Out of a box, else an export or a search ends; with nothing of it there is nothing to
         do."""
-        if isinstance(self.app.focused, Box):
+        if isinstance(self.app.focused, SearchBox):
             self.query_one("#records", Rows).focus()
         elif self._export is not None and not self._export.is_over:
             self._export.cancel()
