@@ -7,9 +7,10 @@ flexible. 13: topic ids. 15: replica state moves into tags. 16: leader hints (no
 A fetch that goes on where its connection's last one was is often planned without asking anybody
 (`Host.glance`). Else it goes through at most two phases: it first reads what is there; if that is
 too little (fetch.min.bytes) it is parked at the partitions' homes until enough has come or
-max_wait_ms is over, whichever is first. When a file is not where a home had said (retention and
-compaction go on meanwhile), that home is asked once more. The home of an offline partition is
-always asked, at its end too, where there is nothing to read: it tells the error.
+max_wait_ms is over, whichever is first; in the second case it looks once more. When a file is not
+where a home had said (retention and compaction go on meanwhile), that home is asked once more. The
+home of an offline partition is always asked, at its end too, where there is nothing to read: it
+tells the error.
 """
 
 from dataclasses import dataclass, field
@@ -233,10 +234,36 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 
 def expire(host: Host, x: Exchange) -> None:
-    """max_wait_ms is over: answer with what there is."""
+    """max_wait_ms is over: answer with what there is by now, as Kafka does. The second time a home
+    has not said that soon enough: then without it."""
+    state: FetchState = x.state
     if x.pending:
         host.cancel(x)
-    _respond(host, x)
+    if state.parked and not state.asked_again:
+        state.parked = False
+        state.request = state.request._replace(max_wait_ms=0)
+        _look_again(host, x)
+    if not x.pending:
+        _respond(host, x)
+
+
+def _look_again(host: Host, x: Exchange) -> None:
+    """At what moved while it waited and did not wake it: an end behind an open transaction, or too
+    little to be enough."""
+    state: FetchState = x.state
+    published = host.partitions.state
+    for index, asked in enumerate(state.asked):
+        found = state.found.get(index)
+        version: int = published[asked.row]
+        if version == (asked.settled if found is None else found.settled) or asked.route is None:
+            continue
+        if found is not None:
+            row = host.partitions.read_row(asked.route.handle)
+            ends = (found.high_watermark, found.last_stable_offset, found.log_start_offset)
+            if (row[HIGH_WATERMARK], row[LAST_STABLE], row[LOG_START]) == ends:
+                continue
+            state.total -= found.length
+        _look(host, x, index, asked)
 
 
 def _enough(state: FetchState) -> bool:

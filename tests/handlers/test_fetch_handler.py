@@ -96,6 +96,42 @@ def test_too_little_waits_for_the_rest_and_the_deadline_sends_what_there_is(hand
     assert lengths(host) == {0: 50}
 
 
+def test_the_deadline_tells_how_far_a_partition_is_by_then(handler):
+    """Of what lies behind an open transaction a reader hears no sooner."""
+    host = FakeHost()
+    x = host.start(handler, 12, fetch((0, 0)) | {"isolation_level": 1})
+    host.rows[0] = (2, 0, 0)
+    host.publish()
+    handler.expire(host, x)
+    ((row,),) = [topic.partitions for topic in host.answer.responses]
+    assert (row.high_watermark, row.last_stable_offset) == (2, 0)
+    assert len(host.asked) == 1, "only for the wait: there is nothing to read"
+
+
+def test_the_deadline_sends_what_came_meanwhile(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 10), (1, 0), min_bytes=200))
+    host.rows[0] = (12, 12, 0)
+    host.publish()
+    handler.expire(host, x)
+    assert [(ask[0], ask[2] & READ_WAIT) for ask in host.asked[2:]] == [(0, 0)]
+    host.complete(x, 0, **found(50, high_watermark=12))
+    assert lengths(host) == {0: 50, 1: 0}
+
+
+def test_a_home_that_does_not_answer_in_time_is_not_waited_for(handler):
+    host = FakeHost()
+    x = host.start(handler, 12, fetch((0, 0), min_bytes=200))
+    host.rows[0] = (2, 2, 0)
+    host.publish()
+    handler.expire(host, x)
+    assert host.answer is None
+    handler.expire(host, x)
+    assert lengths(host) == {0: 0}
+    assert host.cancelled == 2
+
+
 def test_growth_of_several_partitions_adds_up(handler):
     host = FakeHost()
     x = host.start(handler, 12, fetch((0, 0), (1, 0), min_bytes=100))
@@ -393,6 +429,19 @@ def test_who_waits_waits_for_partitions_that_had_nothing_too(handler):
     host.complete(x, 2, **found(40, high_watermark=12))
     assert lengths(host) == {2: 40}, "of the others there is nothing new"
     assert host.cancelled == 1
+
+
+def test_the_deadline_looks_at_partitions_that_had_nothing_too(handler):
+    host = FakeHost()
+    session = settled_session(host, handler)
+    x = host.start(handler, 12, fetch(session=(session, 2), min_bytes=200))
+    host.rows[2] = (12, 12, 0)
+    host.publish()
+    host.asked.clear()
+    handler.expire(host, x)
+    assert [(ask[0], ask[2] & READ_WAIT) for ask in host.asked] == [(2, 0)]
+    host.complete(x, 2, **found(40, high_watermark=12))
+    assert lengths(host) == {2: 40}
 
 
 def test_an_answer_under_way_goes_on_with_what_it_was_asked(handler):

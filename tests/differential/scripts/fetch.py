@@ -2,6 +2,7 @@
 
 from tests.differential.records import batch
 from tests.differential.registry import script
+from tests.differential.transactions import add, end, write, writer
 
 
 class Fetcher:
@@ -27,11 +28,13 @@ class Fetcher:
         return {"current_leader_epoch": -1, "fetch_offset": 0, "last_fetched_epoch": -1,
                 "log_start_offset": -1, "partition_max_bytes": 1 << 20} | fields  # fmt: skip
 
+    def fields(self, *topics, session=(0, -1), **values):
+        return {"replica_id": -1, "max_wait": 0, "min_bytes": 0, "max_bytes": 1 << 20,
+                "topics": list(topics), "session_id": session[0],
+                "session_epoch": session[1]} | values  # fmt: skip
+
     def ask(self, step, *topics, session=(0, -1), **values):
-        fields = {"replica_id": -1, "max_wait": 0, "min_bytes": 0, "max_bytes": 1 << 20,
-                  "topics": list(topics), "session_id": session[0],
-                  "session_epoch": session[1]} | values  # fmt: skip
-        answer = self.s.ask(step, **fields)
+        answer = self.s.ask(step, **self.fields(*topics, session=session, **values))
         number = answer.get("session_id")
         if number:
             self.s.recognise(number, "session")
@@ -64,6 +67,25 @@ def fetch(s):
     if s.version >= 12:
         f.ask("diverging", f.topic(topic, {"partition": 0, "fetch_offset": 2,
                                            "last_fetched_epoch": 0}))  # fmt: skip
+
+
+@script("Fetch", versions=(18, 18))
+def fetch_that_waits_for_more_than_comes(s):
+    """Its answer says what is there at the end of the wait, not at its beginning."""
+    f, one, two = Fetcher(s), s.topic(), s.topic("other")
+    open_one = writer(s)
+    add(s, open_one, two, 0)
+    waiting = [
+        ("too little", s.connect(), f.topic(one, 0), {"min_bytes": 100_000}),
+        ("nothing committed", s.connect(), f.topic(two, 0), {"min_bytes": 1, "isolation_level": 1}),
+    ]
+    for _, link, topic, fields in waiting:
+        link.send(1, s.version, f.fields(topic, max_wait=1000, **fields))
+    s.produce(one, batch(b"a", b"b"))
+    write(s, open_one, two, b"c")
+    for step, link, _, _ in waiting:
+        s.note(step, link.receive(), "Fetch", s.version)
+    end(s, open_one, commit=True)
 
 
 @script("Fetch")
