@@ -54,7 +54,8 @@ def fetch() -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise SystemExit("mvn is not installed; it is needed once, to fetch Kafka's jars")
-    command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+    command = [maven, "-q", "-B", "-Dstyle.color=never", "-f", str(HERE / "pom.xml")]
+    command.append("dependency:copy-dependencies")
     done = subprocess.run(command, timeout=FETCH_LIMIT_S, check=False)
     found = libs()
     if done.returncode or found is None:
