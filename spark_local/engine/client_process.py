@@ -80,11 +80,12 @@ def committed(bootstrap: str, group: str, topics: list[str]) -> list[Noted]:
     is waited for."""
     consumer = _consumer(bootstrap, **{"group.id": group})
     try:
-        places = [
-            TopicPartition(topic, number)
-            for topic in topics
-            for number in consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
-        ]
+        places = []
+        for topic in topics:
+            told = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
+            if told.error is not None:  # no partitions are known, which says nothing of offsets
+                raise KafkaException(told.error)
+            places += [TopicPartition(topic, number) for number in told.partitions]
         found = consumer.committed(places, timeout=_TIMEOUT_S)
     finally:
         consumer.close()

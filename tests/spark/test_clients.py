@@ -82,3 +82,12 @@ def test_the_newest_state_of_a_job_is_what_everybody_reads(clients, broker):
     records = penstock.connect(broker.bootstrap).read(states.TOPIC)
     told = [json.loads(m.value())["number"] for m in records if m.key() == b"one"]
     assert told == sorted(told)
+
+
+def test_what_a_group_has_committed_is_never_less_for_want_of_a_topics_partitions(clients, broker):
+    clients.call("create", broker.bootstrap, "noted", 2, {})
+    clients.call("commit", broker.bootstrap, "reader", {("noted", "1"): 7})
+    found = clients.call("committed", broker.bootstrap, "reader", ["noted"])
+    assert found == [("noted", "1", 7, "")]
+    with pytest.raises(ClientError, match="UNKNOWN_TOPIC"):
+        clients.call("committed", broker.bootstrap, "reader", ["noted", "not-there"])
