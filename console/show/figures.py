@@ -71,8 +71,8 @@ def took(seconds: float) -> str:
 
 
 def some(count: int, thing: str) -> str:
-    """1 topic, 2 topics."""
-    return f"{count} {thing}{'' if count == 1 else 's'}"
+    """1 topic, 2,000 topics."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def spark(values: Sequence[float], width: int) -> str:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from textual.binding import Binding
+from textual.widget import Widget
 
 from console.model.attention import BAD, WARN, attention
 from console.model.cluster import Seen
@@ -381,6 +382,18 @@ def test_help_tells_every_key_of_a_view(kind):
     keys = [one for base in VIEWS[kind].__mro__ for one in vars(base).get("BINDINGS", ())]
     live = [(one.key, one.action) for one in keys if isinstance(one, Binding)]
     assert len(told(live, kind)) == len({call for _, call in live})
+
+
+def test_no_two_widgets_are_called_the_same():
+    """Textual takes a style by the name of a class: one would be drawn as the other."""
+
+    def below(kind):
+        for one in kind.__subclasses__():
+            yield one
+            yield from below(one)
+
+    ours = [one.__name__ for one in {*below(Widget)} if one.__module__.startswith("console.")]
+    assert sorted(ours) == sorted(set(ours))
 
 
 def test_help_says_what_a_key_means_where_somebody_is():
