@@ -74,7 +74,8 @@ class NoEvents:
 class Groups(World):
     """One partition of the offsets topic, and netprocs with rings that carry bytes."""
 
-    def __init__(self, folder, netprocs=2, open_log=False, disk=None):
+    def __init__(self, folder, netprocs=2, open_log=False, disk=None, clean=True):
+        self.clean = clean
         self.rings = []
         for _ in range(netprocs):
             memory = memoryview(bytearray(ring_bytes(1024, PAYLOAD)))
@@ -112,7 +113,7 @@ class Groups(World):
         if not open_log:
             return Log.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
         return Log.open(
-            self.disk, path, config, recovery_point=0, log_start_offset=0, clean=True,
+            self.disk, path, config, recovery_point=0, log_start_offset=0, clean=self.clean,
             machine_lived=False, now_ms=NOW_MS,
         )  # fmt: skip
 
@@ -420,6 +421,27 @@ def test_while_it_loads_it_says_so(tmp_path, monkeypatch):
     monkeypatch.undo()
     again.load()
     assert again.committed() == [4]
+
+
+def test_a_hole_at_the_end_of_the_log_is_passed_over(tmp_path):
+    """Power was cut when the next segment had begun and the end of this one was not on the disk: of
+    a compacted log it may be missing, so the log goes on behind it."""
+    world = Groups(tmp_path)
+    for number in range(3):
+        size = world.log.active_size
+        world.commit(number)
+        world.turn()
+        world.synced()
+    (path,) = tmp_path.glob(f"{OFFSETS_TOPIC}-0/*.log")
+    world.log.roll(NOW_MS)
+    world.log.close()
+    with path.open("r+b") as file:
+        file.truncate(size)
+    again = Groups(tmp_path, open_log=True, clean=False)
+    assert again.log.end_offset == 3
+    for _ in range(5):
+        again.turn()
+    assert again.committed() == [1]
 
 
 def test_a_failed_log_tells_everybody(tmp_path):

@@ -44,6 +44,8 @@ def load(partition: Partition, replayed: Replayed) -> Iterator[None]:
         while offset < log.end_offset:
             found = log.locate(offset, CHUNK, partition.high_watermark)
             if found is None:
+                if partition.high_watermark == log.end_offset:
+                    return  # of a compacted log the end may be missing
                 yield  # what follows is not committed yet
                 continue
             segment, position, length, _ = found
