@@ -2,7 +2,7 @@
 must be found."""
 
 import pytest
-from sim.seeds import first_broken, seeds
+from sim.seeds import digests, digests_under_other_hashes, first_broken, seeds
 from sim.test_served import LiesAboutJournals
 from sim.transactional.books import Books
 from sim.transactional.front import Front, SimHost
@@ -17,10 +17,17 @@ from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ring.messages import ABORTED, APPEND, TRUSTED
 
+pytestmark = pytest.mark.interpreted("stands in the place of the network process's host")
+
 
 @pytest.mark.parametrize("seed", seeds(100))
 def test_transactions_are_whole_whatever_ends_a_life(seed):
     play(seed)
+
+
+def test_a_seed_tells_the_same_story_however_strings_hash():
+    story = ["sim.transactional.story"]
+    assert digests(story, 3) == digests_under_other_hashes(story, 3) != digests(story, 4)
 
 
 # Bugs that must be found --------------------------------------------------------------------------

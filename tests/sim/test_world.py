@@ -41,12 +41,7 @@ def two():
     return world, a, b
 
 
-STORIES = [
-    "sim.replicated.cluster",
-    "sim.served.story",
-    "sim.metadata.story",
-    "sim.transactional.story",
-]
+STORIES = ["sim.replicated.cluster", "sim.served.story", "sim.metadata.story"]
 
 
 def test_a_seed_tells_the_same_story_however_strings_hash_and_another_seed_another():
