@@ -429,7 +429,8 @@ class Recovery:
         if not self.clean:  # whoever wrote here may have died before its first sync
             self.unsynced.folders_changed((self.path, self.path.rpartition("/")[0]))
             for name in (*metadata, *active.index_paths()):
-                self.unsynced.derived_changed(name)
+                if disk.exists(name):  # there may have been no room for an index
+                    self.unsynced.derived_changed(name)
         point = end if self.clean else self.recovery_point
         if point == end:
             self.unsynced.synced = self.unsynced.appended + active.size

@@ -216,3 +216,21 @@ def test_what_is_taken_back_was_never_there(rolls):
     log.sync_now()
     log.disk.power_cut(Random(3))
     assert opened(log, segment_bytes=900 if rolls else 1 << 20).end_offset == 4
+
+
+def test_an_index_for_which_an_opening_has_no_room_is_written_later():
+    """A process died between the files of a new segment, on a disk that is full now."""
+    log = new_log(index_interval_bytes=64)
+    stage(log, batch(), 0, 0)
+    log.commit()
+    log.disk.process_death()
+    names = [f"/t-0/{0:020d}.{suffix}" for suffix in ("index", "timeindex")]
+    for name in names:
+        log.disk.unlink(name)
+    fill(log.disk)
+    again = opened(log)
+    again.sync_now()
+    assert again.failure is None and not any(map(log.disk.exists, names))
+    log.disk.foreign = 0
+    again.close()
+    assert all(map(log.disk.exists, names))
