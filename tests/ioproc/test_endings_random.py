@@ -93,7 +93,14 @@ class Story(World):
         self.endings.changed(home, up=True)
 
 
-@pytest.mark.parametrize("seed", range(60))
+def _with_a_small_share(seed):
+    mark = pytest.mark.interpreted("sets a constant of endings.py")
+    return pytest.param(seed, marks=mark)
+
+
+@pytest.mark.parametrize(
+    "seed", [_with_a_small_share(seed) if seed % 2 else seed for seed in range(60)]
+)
 def test_no_ending_is_lost_and_no_marker_comes_late(seed, monkeypatch):
     if seed % 2:
         monkeypatch.setattr(endings, "SHARE", 2)  # most of an ending is kept back
