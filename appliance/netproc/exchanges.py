@@ -44,7 +44,11 @@ class Exchanges:
         living[number] = x
 
     def settle(self, x: Exchange) -> None:
-        """End it, and let go of its memory, if nothing is pending and nobody waits."""
+        """End it, and let go of its memory, if nothing is pending and nobody waits. Its handler may
+        have hung up: then it is over already."""
+        if x.number == NO_NUMBER:
+            assert x.connection.closed, "it was answered and is not known"
+            return
         if not x.pending and (x.answer is not None or x.connection.closed):
             if x.slab is not None:
                 x.slab.let_go()

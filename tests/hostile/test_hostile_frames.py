@@ -124,3 +124,15 @@ def test_api_versions_of_the_future_is_told_what_there_is(port, version):
 def test_a_client_name_that_is_not_text(port):
     for name in (b"\xff\xfe\xfd", b"\0" * 30_000, b"\xc3("):
         throw(port, framed(pack(">hhih", 18, 0, 1, len(name)) + name))
+
+
+@pytest.mark.skipif(KAFKA, reason="it answers with an error")
+@pytest.mark.parametrize(("kind", "key", "version"), [(0, 8, 7), (0, 11, 5), (1, 24, 2)])
+def test_what_only_its_coordinator_reads_is_refused_by_it(port, kind, key, version):
+    """While the client waits: it is hung up upon, and nobody else notices."""
+    name = pack(">h", 4) + b"mine"
+    find = framed(pack(">hhih", 10, 1, 1, -1) + name + pack(">b", kind))
+    while ask(port, find)[8:10] != bytes(2):
+        pass  # its topic is being made
+    lying = framed(pack(">hhih", key, version, 1, -1) + name + b"\x7f" * 40)
+    assert ask(port, lying) is None
