@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
@@ -182,7 +183,8 @@ def kill_in_turn(broker, topic, writer):
                 kills += 1
         elif round_ == 2:
             for pid in broker.pids()[1:]:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # a cleaner, which was done
+                    os.kill(pid, signal.SIGKILL)
         elif round_ == 4:
             broker.kill()
             broker.start()

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.transactions.writers import QUIET
 
-LIMIT_S = 60
+LIMIT_S = 120
 
 
 def ends(bootstrap, topic, partitions, level=ck.IsolationLevel.READ_COMMITTED):
