@@ -8,9 +8,7 @@ before is committed with that one, never on its own, because another leader coul
 This node is the only voter, so durable here is durable at a majority.
 """
 
-from typing import Final
-
-NOBODY: Final = -1
+from appliance.quorum.messages import NOBODY
 
 
 class NotController(Exception):

@@ -13,12 +13,13 @@ from test_control_turns import ensure
 from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.base.ids import METADATA_TOPIC
-from appliance.control.leadership import NOBODY, Leadership, NotController
+from appliance.control.leadership import Leadership, NotController
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import open_quorum
 from appliance.control.snapshots import Limits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.follower import Follower
+from appliance.quorum.messages import NOBODY
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
 from appliance.wire.messages import decode_response, encode_request

@@ -41,21 +41,6 @@ class Watch:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def behind(self) -> int:
-        """Records of the derived topics that have not been read yet; asks the broker."""
-        from confluent_kafka import TopicPartition
-
-        consumer = self._link.consumer()
-        try:
-            ends = {}
-            for topic in set(consumer.list_topics(timeout=self._link.timeout_s).topics):
-                if topic in self.found:
-                    place = TopicPartition(topic, 0)
-                    ends[topic] = consumer.get_watermark_offsets(place, self._link.timeout_s)[1]
-            return sum(end - self.found[topic].records for topic, end in ends.items())
-        finally:
-            consumer.close()
-
     def _run(self) -> None:
         try:
             consumer = self._link.consumer(
