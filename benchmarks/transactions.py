@@ -1,7 +1,7 @@
 """Transactions beside Apache Kafka, in alternation.
 
     python -m benchmarks.transactions                 short: two minutes for each level
-    python -m benchmarks.transactions --mode full     every row, five rounds
+    python -m benchmarks.transactions --mode full     every row, three rounds
     python -m benchmarks.transactions --levels D2 --rows 'tx/s*' 'copier*'
 
 Rows: transactions a second with 1, 10 and 1,000 records each, by 1, 10 and 50 producers, each in a
@@ -65,7 +65,7 @@ class Mode:
 
 MODES = {
     "short": Mode(2, 2.0, 20_000, (1, 10, 1000), (1, 10)),
-    "full": Mode(5, 6.0, 500_000, (1, 10, 1000), (1, 10, 50)),
+    "full": Mode(3, 4.0, 200_000, (1, 10, 1000), (1, 10, 50)),
 }
 
 

@@ -101,6 +101,8 @@ class KafkaPython:
             bootstrap_servers=bootstrap, transactional_id=name, max_block_ms=LIMIT_S * 1000,
             reconnect_backoff_ms=10, reconnect_backoff_max_ms=200, retry_backoff_ms=20,
             request_timeout_ms=3000,  # a connection that was refused is waited for that long
+            # A batch whose node is connecting just then is forgotten until it expires.
+            delivery_timeout_ms=10_000,
         )  # fmt: skip
         self.sent = []
 
