@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -214,7 +215,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Replace a file in one step."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace a file in one step, also when several threads do: the last one counts."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
     part.write_text(json.dumps(content))
     part.rename(path)

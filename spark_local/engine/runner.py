@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -143,7 +144,8 @@ class Runner:
         """The JVM is gone, and PySpark cannot start a second one in the same process."""
         cause = JobError("Spark's JVM died", "the runner starts another one", final=False)
         for name, (_, wish) in self._running.items():
-            Board(self._folder.at(name), self._states, wish.number).set("restarting", cause)
+            with suppress(OSError):  # a full disk is no reason not to begin again
+                Board(self._folder.at(name), self._states, wish.number).set("restarting", cause)
         CLIENTS.close()
         self._ending.wait(1.0)
         if not self._ending.is_set():

@@ -260,6 +260,30 @@ def test_the_folder_keeps_wishes_states_and_the_file(tmp_path):
     assert folder.jobs() == []
 
 
+def test_a_state_may_be_told_by_two_threads_at_once(tmp_path):
+    """By a job's own, and by the one that sees that the JVM is gone."""
+    (tmp_path / "events.toml").write_text(TEXT)
+    place = Folder(tmp_path / "jobs").add(load(tmp_path / "events.toml"))
+    pace, failed = threading.Barrier(2), []
+
+    def tell(which):
+        for _ in range(300):
+            pace.wait()
+            try:
+                place.tell({"state": which * 1000})
+            except OSError as problem:
+                failed.append(problem)
+
+    threads = [threading.Thread(target=tell, args=(which,)) for which in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert place.state()["state"] in ("a" * 1000, "b" * 1000)
+    assert not list(place.path.glob(".state.json*"))
+
+
 def test_what_does_not_change_is_not_told_again(tmp_path):
     folder = Folder(tmp_path / "jobs")
     (tmp_path / "events.toml").write_text(TEXT)
