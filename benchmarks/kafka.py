@@ -104,6 +104,21 @@ def _kept_controller_port(data: Path) -> int | None:
     return int(found[1]) if found else None
 
 
+def formatted(folder: Path, settings: dict[str, str], *flags: str) -> str:
+    """Write the properties into a node's folder, format its log.dirs if it is new. flags: of the
+    format step. Returns the properties' path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "server.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    first = settings["log.dirs"].split(",")[0]
+    if not (Path(first) / "meta.properties").exists():
+        step = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(path), *flags)
+        form = tool(*step)
+        if form.returncode:
+            raise RuntimeError(f"Kafka's format step failed: {form.stdout}{form.stderr}")
+    return str(path)
+
+
 class Kafka:
     """One KRaft node with default settings in a folder. Use as a context manager: it stops what it
     started.
@@ -129,7 +144,8 @@ class Kafka:
         assert self.process is not None, "not started"
         return self.process.pid
 
-    def _properties(self) -> Path:
+    def format(self) -> str:
+        """Write the properties, format the folder if it is new. Returns the properties' path."""
         lines = {
             "process.roles": "broker,controller",
             "node.id": "1",
@@ -144,27 +160,7 @@ class Kafka:
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
         } | self.settings
-        path = self.data / "server.properties"
-        path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-        return path
-
-    def format(self) -> str:
-        """Write the properties, format the folder if it is new. Returns the properties' path."""
-        self.data.mkdir(parents=True, exist_ok=True)
-        properties = str(self._properties())
-        if not (self.data / "logs" / "meta.properties").exists():
-            form = tool(
-                "kafka.tools.StorageTool",
-                "format",
-                "-t",
-                CLUSTER_ID,
-                "-c",
-                properties,
-                "--standalone",
-            )
-            if form.returncode:
-                raise RuntimeError(f"Kafka's format step failed: {form.stdout}{form.stderr}")
-        return properties
+        return formatted(self.data, lines, "--standalone")
 
     def start(self, limit_s: float = 60) -> None:
         """Format if need be, start, wait until it accepts connections."""
