@@ -1,0 +1,1 @@
+"""Connections that this node opens to other nodes."""

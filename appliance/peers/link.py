@@ -1,0 +1,291 @@
+"""The socket of a conversation with another node, in the epoll loop of whoever talks.
+
+It connects when there is something to ask, and again after a pause when that failed: 50 ms, twice
+as long each time, a second at most. Names are looked up on a thread, addresses at once. Nothing
+here waits.
+"""
+
+import errno
+import select
+import socket
+from contextlib import suppress
+from threading import Thread
+from typing import Any, Final, Protocol
+
+from appliance.base.clock import Clock
+from appliance.base.errors import MalformedRequest
+from appliance.peers.conversation import IN_FLIGHT, NEVER, Body, Conversation, Done
+from appliance.shell.loop import Handler
+
+_CONNECT_MS: Final = 3_000
+_VERSIONS_MS: Final = 3_000
+_FIRST_PAUSE_MS: Final = 50
+_LONGEST_PAUSE_MS: Final = 1_000
+_LOOK_AGAIN_MS: Final = 5
+_UNDER_WAY: Final = (errno.EINPROGRESS, errno.EAGAIN, errno.EINTR)
+
+Address = tuple[socket.AddressFamily, Any]
+
+
+class Watcher(Protocol):
+    """What a link needs of `shell.loop.Loop`."""
+
+    def register(self, fd: int, mask: int, handler: Handler) -> None: ...
+
+    def modify(self, fd: int, mask: int) -> None: ...
+
+    def unregister(self, fd: int) -> None: ...
+
+
+class Link:
+    """One connection at a time to a node. Its owner calls `turn` in each turn of its loop.
+
+    A request that waits at the other side (a long poll) holds back those behind it: who has both
+    kinds takes two links.
+    """
+
+    __slots__ = ("_address", "_clock", "_lookup", "_mask", "_not_before_ms", "_opens", "_pauses",
+                 "_sock", "_talk", "_unsent", "_until_ms", "_watcher", "host", "node",
+                 "port")  # fmt: skip
+
+    def __init__(
+        self,
+        node: int,
+        host: str,
+        port: int,
+        watcher: Watcher,
+        clock: Clock,
+        client_id: str,
+        in_flight: int = IN_FLIGHT,
+    ) -> None:
+        """node: its id. client_id: who we say that we are."""
+        self.node = node
+        self.host = host
+        self.port = port
+        self._watcher = watcher
+        self._clock = clock
+        self._talk = Conversation(client_id, "penstock", in_flight)
+        self._sock: socket.socket | None = None
+        self._lookup: _Lookup | None = None
+        self._address: Address | None = None
+        self._opens = False  # a connection is under way
+        self._mask = 0
+        self._unsent: list[memoryview] = []
+        self._pauses = 0
+        self._not_before_ms = 0
+        self._until_ms = NEVER  # for a connection that is under way
+
+    def __repr__(self) -> str:
+        return f"Link(node {self.node} at {self.host}:{self.port})"
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits for an answer."""
+        return not (self._talk.waiting or self._talk.in_flight)
+
+    def ask(
+        self,
+        api_key: int,
+        version: int,
+        message: Body,
+        done: Done,
+        timeout_ms: int,
+        lowest: int = 0,
+    ) -> None:
+        """Ask in the highest version up to `version` that the node serves, not below `lowest`.
+
+        message: plain values by kio's names (`wire.build`), or what encodes the body for a version.
+        done: called once, in a later turn or from `turn`, with kio's answer or a PeerError
+        (`conversation.Done`)."""
+        until = self._now_ms() + timeout_ms
+        self._talk.ask(api_key, range(lowest, version + 1), message, done, until)
+
+    def ask_raw(
+        self,
+        api_key: int,
+        version: int,
+        message: Body,
+        done: Done,
+        timeout_ms: int,
+        lowest: int = 0,
+    ) -> None:
+        """The same; the answer is `Undecoded`: its bytes where they were received."""
+        until = self._now_ms() + timeout_ms
+        self._talk.ask(api_key, range(lowest, version + 1), message, done, until, raw=True)
+
+    def turn(self) -> int:
+        """Send, connect, give up what is late. Answers in how many ms it wants to be called again
+        at the latest; NEVER when nothing is due."""
+        now_ms = self._now_ms()
+        if self._talk.expire(now_ms):
+            self._lost("a request was not answered in time")
+        if now_ms >= self._until_ms:
+            self._hang_up("no connection in time", failed=True)
+        if self._sock is None and self._talk.waiting and now_ms >= self._not_before_ms:
+            self._connect(now_ms)
+        if self._sock is not None and not self._opens and not self._unsent:
+            self._send()
+        due_ms = min(self._talk.deadline_ms, self._until_ms)
+        if self._lookup is not None:
+            due_ms = min(due_ms, now_ms + _LOOK_AGAIN_MS)
+        elif self._sock is None and self._talk.waiting:
+            due_ms = min(due_ms, self._not_before_ms)
+        return NEVER if due_ms == NEVER else max(0, due_ms - now_ms)
+
+    def close(self) -> None:
+        """Hang up; whoever waits hears NETWORK_EXCEPTION. It may be asked again."""
+        self._hang_up("the connection was given up", failed=False)
+
+    def ready(self, mask: int) -> None:
+        """The socket is ready (`shell.loop.Handler`)."""
+        if self._opens:
+            self._connected()
+        elif mask & ~select.EPOLLOUT:
+            self._receive()
+        else:
+            self._send()
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // 1_000_000
+
+    # Connecting -----------------------------------------------------------------------------------
+
+    def _connect(self, now_ms: int) -> None:
+        address = self._address or self._look_up()
+        if address is None:
+            return
+        family, where = address
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        except OSError as cause:  # no descriptors left
+            self._hang_up(str(cause), failed=True)
+            return
+        with suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        code = sock.connect_ex(where)
+        if code and code not in _UNDER_WAY:
+            sock.close()
+            self._hang_up(errno.errorcode.get(code, str(code)), failed=True)
+            return
+        self._sock, self._opens, self._until_ms = sock, True, now_ms + _CONNECT_MS
+        self._mask = select.EPOLLOUT
+        self._watcher.register(sock.fileno(), self._mask, self)
+
+    def _look_up(self) -> Address | None:
+        """None: not known yet, or not at all."""
+        if self._lookup is None:
+            with suppress(OSError):
+                self._address = _resolve(self.host, self.port, socket.AI_NUMERICHOST)
+                return self._address
+            self._lookup = _Lookup(self.host, self.port)
+            self._lookup.start()
+        if self._lookup.is_alive():
+            return None
+        found, self._lookup = self._lookup.found, None
+        if found is None:
+            self._hang_up(f"{self.host} has no address", failed=True)
+        return found  # asked again for each connection: names move
+
+    def _connected(self) -> None:
+        sock = self._sock
+        assert sock is not None
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        try:
+            # Where nobody listens on a port that the system gives out itself, a socket may meet
+            # itself.
+            if not code and sock.getsockname() == sock.getpeername():
+                code = errno.ECONNREFUSED
+        except OSError as cause:
+            code = cause.errno or errno.ENOTCONN
+        if code:
+            self._hang_up(errno.errorcode.get(code, str(code)), failed=True)
+            return
+        self._opens, self._until_ms = False, NEVER
+        self._talk.opened(self._now_ms() + _VERSIONS_MS)
+        self._watch(select.EPOLLIN)
+        self._send()
+
+    def _hang_up(self, why: str, *, failed: bool) -> None:
+        """failed: the next connection is made after a pause."""
+        sock, self._sock = self._sock, None
+        if sock is not None:
+            self._watcher.unregister(sock.fileno())
+            sock.close()
+        self._unsent = []
+        self._opens, self._until_ms, self._mask = False, NEVER, 0
+        if failed:
+            pause = min(_FIRST_PAUSE_MS << min(self._pauses, 10), _LONGEST_PAUSE_MS)
+            self._pauses += 1
+            self._not_before_ms = self._now_ms() + pause
+        self._talk.closed(f"node {self.node} at {self.host}:{self.port}: {why}")
+
+    def _watch(self, mask: int) -> None:
+        assert self._sock is not None
+        if mask != self._mask:
+            self._mask = mask
+            self._watcher.modify(self._sock.fileno(), mask)
+
+    # Bytes ----------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        sock = self._sock
+        assert sock is not None
+        if not self._unsent:
+            pieces = self._talk.outgoing()
+            if self._sock is not sock:  # somebody whose request is not served closed it
+                return
+            self._unsent = [memoryview(piece) for piece in pieces]
+        while self._unsent:
+            try:
+                count = sock.sendmsg(self._unsent)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError as cause:
+                self._lost(str(cause))
+                return
+            while self._unsent and count >= len(self._unsent[0]):
+                count -= len(self._unsent.pop(0))
+            if count:
+                self._unsent[0] = self._unsent[0][count:]
+        self._watch(select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
+
+    def _receive(self) -> None:
+        sock, talk = self._sock, self._talk
+        assert sock is not None
+        try:
+            count = sock.recv_into(talk.room())
+            if count:
+                talk.received(count)
+        except (BlockingIOError, InterruptedError):
+            return
+        except (OSError, MalformedRequest) as cause:
+            if self._sock is sock:
+                self._lost(str(cause))
+            return
+        if not count:
+            self._lost("it was closed")
+        elif talk.versions:
+            self._pauses = 0
+
+    def _lost(self, why: str) -> None:
+        """Who was never told what the node serves waits before it tries again."""
+        self._hang_up(why, failed=not self._talk.versions)
+
+
+class _Lookup(Thread):
+    """found: the address of a name, or None when there is none."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(daemon=True)
+        self._where = host, port
+        self.found: Address | None = None
+
+    def run(self) -> None:
+        with suppress(OSError, UnicodeError):
+            self.found = _resolve(*self._where, 0)
+
+
+def _resolve(host: str, port: int, flags: int) -> Address:
+    """Raises OSError."""
+    first = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)[0]
+    return first[0], first[4]

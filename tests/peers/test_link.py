@@ -1,0 +1,267 @@
+"""A link's socket over loopback, and against a real appliance."""
+
+import select
+import socket
+import time
+
+import pytest
+
+from appliance.base.clock import OsClock
+from appliance.base.errors import NETWORK_EXCEPTION, REQUEST_TIMED_OUT, PeerError
+from appliance.peers.conversation import NEVER, Undecoded
+from appliance.peers.link import Link
+from appliance.wire import messages
+from appliance.wire.build import response
+from appliance.wire.request_head import parse, response_head
+from benchmarks.kafka import free_port
+
+METADATA = 3
+ASK = {
+    "topics": None,
+    "allow_auto_topic_creation": False,
+    "include_topic_authorized_operations": False,
+    "include_cluster_authorized_operations": False,
+}
+LIMIT_S = 30
+
+
+class Turns:
+    """The loop that a link hangs in, and its turns."""
+
+    def __init__(self):
+        self._epoll = select.epoll()
+        self._handlers = {}
+
+    def register(self, fd, mask, handler):
+        self._epoll.register(fd, mask)
+        self._handlers[fd] = handler
+
+    def modify(self, fd, mask):
+        self._epoll.modify(fd, mask)
+
+    def unregister(self, fd):
+        del self._handlers[fd]
+        self._epoll.unregister(fd)
+
+    @property
+    def watched(self):
+        return len(self._handlers)
+
+    def until(self, link, fact):
+        end = time.monotonic() + LIMIT_S
+        while not fact():
+            assert time.monotonic() < end
+            wait_ms = link.turn()
+            if fact():
+                return
+            for fd, mask in self._epoll.poll(min(wait_ms, 100) / 1000):
+                self._handlers[fd].ready(mask)
+
+    def close(self):
+        self._epoll.close()
+
+
+@pytest.fixture
+def turns():
+    turns = Turns()
+    yield turns
+    turns.close()
+
+
+@pytest.fixture
+def server():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+class Ahead(OsClock):
+    """A clock that a test puts forward."""
+
+    def __init__(self):
+        self.ahead_ns = 0
+
+    def monotonic_ns(self):
+        return time.monotonic_ns() + self.ahead_ns
+
+
+def link_to(turns, port, host="127.0.0.1", clock=None):
+    return Link(2, host, port, turns, clock or OsClock(), "node 1")
+
+
+class OtherSide:
+    """The accepted end, blocking: requests come in whole, answers go out."""
+
+    def __init__(self, server):
+        self.sock, _ = server.accept()
+        self.sock.settimeout(LIMIT_S)
+
+    def take(self):
+        length = int.from_bytes(self._read(4))
+        frame = self._read(length)
+        return parse(memoryview(frame), 0, length)[:3]
+
+    def answer(self, head, values):
+        key, version, number = head
+        body = messages.encode_response(response(key, version, values))
+        self.sock.sendall(response_head(key, version, number, len(body)) + body)
+
+    def greet(self):
+        keys = [{"api_key": METADATA, "min_version": 0, "max_version": 12}]
+        self.answer(self.take(), {"error_code": 0, "api_keys": keys, "throttle_time": 0})
+
+    def _read(self, count):
+        data = b""
+        while len(data) < count:
+            piece = self.sock.recv(count - len(data))
+            assert piece
+            data += piece
+        return data
+
+
+def connected(turns, link, server, heard):
+    """The link has asked, and the other side has greeted it and has the request."""
+    link.ask(METADATA, 12, ASK, heard.append, 10_000)
+    link.turn()
+    server.settimeout(0)
+    accepted = []
+
+    def accept():
+        try:
+            accepted.append(OtherSide(server))
+        except BlockingIOError:
+            return False
+        return True
+
+    turns.until(link, accept)
+    (other,) = accepted
+    other.sock.setblocking(True)
+    link.turn()
+    turns.until(link, lambda: link._talk.in_flight == 1)
+    other.greet()
+    turns.until(link, lambda: not link._talk.waiting)
+    return other
+
+
+def test_asks_of_a_real_appliance(turns, appliance):
+    host, _, port = appliance.bootstrap.rpartition(":")
+    link = link_to(turns, int(port), "localhost" if host == "127.0.0.1" else host)
+    heard = []
+    link.ask(
+        18, 4, {"client_software_name": "x", "client_software_version": "1"}, heard.append, 9000
+    )
+    link.ask(METADATA, 13, ASK, heard.append, 9000)
+    link.ask_raw(METADATA, 12, ASK, heard.append, 9000)
+    turns.until(link, lambda: len(heard) == 3)
+    versions, metadata, raw = heard
+    assert {one.api_key for one in versions.api_keys} > {0, 1, 3}
+    assert [broker.port for broker in metadata.brokers] == [int(port)]
+    assert isinstance(raw, Undecoded)
+    again = messages.decode_response(METADATA, raw.version, raw.body)
+    assert again.cluster_id == metadata.cluster_id
+    assert link.idle
+    link.close()
+    assert turns.watched == 0
+    link.ask(METADATA, 13, ASK, heard.append, 9000)
+    turns.until(link, lambda: len(heard) == 4)
+    assert heard[3].cluster_id == metadata.cluster_id, "a link that was closed may be asked again"
+    link.close()
+
+
+def test_nobody_listens(turns):
+    link = link_to(turns, free_port())
+    heard = []
+    for _ in range(3):
+        link.ask(METADATA, 12, ASK, heard.append, 10_000)
+        before = len(heard)
+        turns.until(link, lambda: len(heard) > before)  # noqa: B023
+    assert [error.code for error in heard] == [NETWORK_EXCEPTION] * 3
+    assert turns.watched == 0
+
+
+def test_it_pauses_between_tries_and_longer_each_time(turns):
+    link = link_to(turns, free_port())
+    heard, waits = [], []
+    for number in range(3):
+        link.ask(METADATA, 12, ASK, heard.append, 10_000)
+        waits.append(link.turn())
+        turns.until(link, lambda: len(heard) > number)  # noqa: B023
+    assert waits[1] > 0 and waits[2] > waits[1]
+
+
+def test_a_name_that_is_none_is_told(turns):
+    link = link_to(turns, 9, "no.such.host.invalid")
+    heard = []
+    link.ask(METADATA, 12, ASK, heard.append, 30_000)
+    turns.until(link, lambda: heard)
+    assert isinstance(heard[0], PeerError)
+
+
+def test_a_connection_closed_from_there_is_told_at_once_and_made_again(turns, server):
+    link = link_to(turns, server.getsockname()[1])
+    heard = []
+    other = connected(turns, link, server, heard)
+    other.take()
+    other.sock.close()
+    turns.until(link, lambda: heard)
+    assert [error.code for error in heard] == [NETWORK_EXCEPTION]
+    assert link.turn() == NEVER, "nothing is to be done before somebody asks"
+    other = connected(turns, link, server, heard)
+    other.answer(other.take(), metadata())
+    turns.until(link, lambda: len(heard) == 2)
+    assert heard[1].controller_id == 2
+    link.close()
+    other.sock.close()
+
+
+def test_what_is_not_answered_in_time_ends_the_connection(turns, server):
+    clock = Ahead()
+    link = link_to(turns, server.getsockname()[1], clock=clock)
+    heard = []
+    other = connected(turns, link, server, heard)
+    other.take()
+    link.ask(METADATA, 12, ASK, heard.append, 90_000)
+    link.turn()
+    clock.ahead_ns = 60_000_000_000
+    turns.until(link, lambda: heard)
+    assert [error.code for error in heard] == [REQUEST_TIMED_OUT, NETWORK_EXCEPTION]
+    assert turns.watched == 0
+    other.sock.close()
+
+
+def test_a_request_larger_than_the_socket_takes_at_once_goes_out_in_pieces(turns, server):
+    link = link_to(turns, server.getsockname()[1])
+    heard = []
+    other = connected(turns, link, server, heard)
+    other.answer(other.take(), metadata())
+    turns.until(link, lambda: heard)
+    names = [{"name": f"{number:0200}", "topic_id": bytes(16)} for number in range(30_000)]
+    link.ask(METADATA, 12, {**ASK, "topics": names}, heard.append, 30_000)
+    link.turn()
+    other.sock.setblocking(False)
+    came = bytearray()
+
+    def read():
+        try:
+            came.extend(other.sock.recv(1 << 20))
+        except BlockingIOError:
+            return False
+        return len(came) >= 4 and len(came) == 4 + int.from_bytes(came[:4])
+
+    turns.until(link, read)
+    key, version, number, _, at = parse(memoryview(came), 4, len(came))
+    asked = messages.decode_request(key, version, memoryview(came)[at:])
+    assert len(asked.topics) == 30_000
+    other.answer((key, version, number), metadata())
+    turns.until(link, lambda: len(heard) == 2)
+    link.close()
+    other.sock.close()
+
+
+def metadata():
+    return {
+        "throttle_time": 0,
+        "brokers": [],
+        "cluster_id": "c",
+        "controller_id": 2,
+        "topics": [],
+    }
