@@ -26,6 +26,7 @@ from appliance.ioproc.questions import Questions
 from appliance.ioproc.served import Served
 from appliance.ioproc.syncing import Synced
 from appliance.logstore.log import Log
+from appliance.replication.role import ALONE, ELSEWHERE, Role
 
 NO_COORDINATORS: Final[Mapping[str, CoordinatorHost]] = {}
 
@@ -200,20 +201,29 @@ class Core:
             observer.opened(partition)
             _tell_role(observer, partition)
 
-    def lead(self, partition: Partition, leader_epoch: int) -> None:
-        """This node leads the partition, in this epoch."""
+    def lead(
+        self, partition: Partition, leader_epoch: int, role: Role = ALONE, now_ms: int = 0
+    ) -> None:
+        """This node leads the partition, in this epoch; the same epoch again: who is in sync is
+        another."""
+        goes_on = partition.leads and partition.leader_epoch == leader_epoch
         try:
-            partition.lead(leader_epoch)
+            partition.lead(leader_epoch, role, now_ms)
         except StorageFailed as failure:
             self.fail(partition, failure)
             return
-        self._in_role(partition)
+        if goes_on:
+            self.served.rows.changed[partition] = None
+        else:
+            self._in_role(partition)
 
-    def follow(self, partition: Partition, leader_epoch: int) -> None:
+    def follow(self, partition: Partition, leader_epoch: int, role: Role = ELSEWHERE) -> None:
         """Another node leads the partition: who asks or waits here is told to look for it."""
-        partition.follow(leader_epoch)
+        goes_on = not partition.leads and partition.leader_epoch == leader_epoch
+        partition.follow(leader_epoch, role)
         self._failures.refuse_questions(partition, NOT_LEADER_OR_FOLLOWER)
-        self._in_role(partition)
+        if not goes_on:
+            self._in_role(partition)
 
     def _in_role(self, partition: Partition) -> None:
         self.served.rows.online(partition)

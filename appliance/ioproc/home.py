@@ -41,6 +41,7 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.log_dirs import directory_of
 from appliance.metadata.parts import TopicImage
+from appliance.replication.role import role_of
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.seat import Seat
 
@@ -221,7 +222,6 @@ class Home:
         name = f"{topic.name}-{index}"
         rules = self._rules_of(self._follower.image, topic.name)
         found = topic.partitions[index]
-        leads = found.leader == self._node_id
         try:
             key = (topic.topic_id, index)
             self.leaving.make_way((topic.name, index), key, (now_ns, now_ms))
@@ -230,11 +230,12 @@ class Home:
             self._make_way(name, topic.topic_id)
             was_deleted = self._returning.is_out(key) or self._trash.bring_back(name, key)
             where = directory_of(found, self._node_id)
-            log, directory = self._opener.open(
+            log, directory, visible = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
             )
+            role = role_of(found, self._node_id)
             partition = Partition(
-                handle, topic.name, index, topic.topic_id, log, found.leader_epoch, leads
+                handle, topic.name, index, topic.topic_id, log, found.leader_epoch, role, visible
             )
             partition.directory = directory
             self._say_cut(partition)
@@ -353,10 +354,11 @@ class Home:
         partition = self._core.partitions.get(handle)
         found = image.partition(change.name, change.index)
         if partition is not None and found is not None:
-            if found.leader == self._node_id:
-                self._core.lead(partition, found.leader_epoch)
+            role = role_of(found, self._node_id)
+            if role.leads:
+                self._core.lead(partition, found.leader_epoch, role, self._core.served.now_ms)
             else:
-                self._core.follow(partition, found.leader_epoch)
+                self._core.follow(partition, found.leader_epoch, role)
 
     def _open_of(self, changes: list[Change]) -> dict[bytes, list[Partition]]:
         """What is open of the topics that were removed."""

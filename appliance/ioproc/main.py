@@ -121,7 +121,7 @@ class IoProcess:
     def _begin_turn(self) -> int:
         """The time in ms. The metadata comes first, then what was held for it."""
         following = self._following
-        now_ms = self._now_ms = self._clock.wall_ms()
+        now_ms = self._now_ms = self._served.now_ms = self._clock.wall_ms()
         self._level = following.committed[0] == following.applied or following.go_on()
         if self._held and self._level:
             held, self._held = self._held, []

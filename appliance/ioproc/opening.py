@@ -28,10 +28,12 @@ from appliance.ring.partition_table import NOT_OPEN, PartitionTable
 
 
 class Opened(NamedTuple):
-    """A log and the number of the log folder that it lies in."""
+    """A log and the number of the log folder that it lies in. high_watermark: the last one that is
+    known."""
 
     log: Log
     directory: int
+    high_watermark: int
 
 
 class Opener:
@@ -110,14 +112,16 @@ class Opener:
         if not self._disk.exists(path):
             self.lost = None if stray else self._lost(number, (topic, index))
             self._forget(number, (topic, index))
-            return Opened(Log.create(self._disk, path, topic_id, config, now_ms=now_ms), number)
+            return Opened(Log.create(self._disk, path, topic_id, config, now_ms=now_ms), number, 0)
         mark = read_mark(self._disk, path)
         log_start, recovery_point = mark or self.known(number, (topic, index))
+        visible = self._watermarks[number].get((topic, index), 0)
         row = self._table.read_row(handle)
         served = row[columns.STATUS] != NOT_OPEN  # by a predecessor, on the machine as it is
         if served:
             recovery_point = max(recovery_point, row[columns.RECOVERY_POINT])
             log_start = max(log_start, row[columns.LOG_START])
+            visible = max(visible, row[columns.HIGH_WATERMARK])
         log = Log.open(
             self._disk,
             path,
@@ -130,7 +134,7 @@ class Opener:
             continuation=self.journals.of(topic_id, index, self._dirs.paths[number]),
         )
         self.journals.opened(topic_id, index)
-        return Opened(log, number)
+        return Opened(log, number, visible)
 
     def known(self, number: int, key: tuple[str, int]) -> Mark:
         """What the checkpoints of a log folder said of a partition when we began."""

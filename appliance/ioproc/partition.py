@@ -20,6 +20,7 @@ from appliance.ioproc.purgatory import ParkedRead
 from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.log import Log
 from appliance.replication.progress import Progress
+from appliance.replication.role import ALONE, ELSEWHERE, Role
 from appliance.ring.messages import ADDS, APPENDED, TRUSTED, Message
 from appliance.wire import markers
 from appliance.wire.batch import recompress, validate
@@ -53,7 +54,8 @@ class Partition:
     the log start, which could not be written down yet. unreadable: files that a read failed on.
     aborted: its aborted transactions, once somebody asked for them. on_marker: who is told of each
     marker when it is staged: producer id, and whether it commits.
-    asking: who asked where the log ends, and the end that must be visible before the answer."""
+    asking: who asked where the log ends, and the end that must be visible before the answer.
+    role: what the metadata says of it and this node, in `leader_epoch`."""
 
     __slots__ = (
         "_codec",
@@ -76,6 +78,7 @@ class Partition:
         "progress",
         "records_in",
         "risen",
+        "role",
         "rules",
         "space",
         "staged",
@@ -96,13 +99,17 @@ class Partition:
         topic_id: bytes,
         log: Log,
         leader_epoch: int,
-        leads: bool = True,
+        role: Role = ALONE,
+        high_watermark: int = -1,
     ) -> None:
+        """high_watermark: as far as it is known that all in sync have the records; where there are
+        no other replicas, what is there is visible. Raises StorageFailed as `lead`."""
         self.handle = handle
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
-        self.begin(log)
+        self.role = role
+        self.begin(log, high_watermark if role.replicas else log.end_offset)
         self.syncing = False
         self.batches_in = 0
         self.bytes_in = 0
@@ -119,28 +126,33 @@ class Partition:
         self.parked: dict[int, ParkedRead] = {}
         self.start_unsaved = False
         self.on_marker: Callable[[int, bool], None] | None = None
-        if leads:
-            self.lead(leader_epoch)
+        if role.leads:
+            self.lead(leader_epoch, role)
         else:
-            self.follow(leader_epoch)
+            self.follow(leader_epoch, role)
         self.set_rules(log.config)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
 
-    def begin(self, log: Log) -> None:
-        """Serve this log from now on."""
+    def begin(self, log: Log, high_watermark: int) -> None:
+        """Serve this log from now on, visible as far as that."""
         assert log.recovery_point >= log.end_offset, "what is served from the start is on the disk"
         self.log = log
         self.synced = log.recovery_point
         self.risen = False
-        self.progress = Progress(log.log_start_offset, log.end_offset, log.end_offset)
+        start, end = log.log_start_offset, log.end_offset
+        visible = max(start, min(high_watermark, end))
+        self.progress = Progress(start, end, visible)
         for producer_id, first in log.producers.open.items():
             self.progress.begun(producer_id, first)
         log.producers.news = []
         self.places = Places(log.active_base, log.active_size)
-        if self.progress.last_stable < log.end_offset:
+        if self.progress.last_stable < end:
             self.places.stable = UNKNOWN
+        if visible < end:
+            self.places.visible = UNKNOWN
+            self.places.ends.append((end, log.active_base, log.active_size))
 
     @property
     def high_watermark(self) -> int:
@@ -382,32 +394,37 @@ class Partition:
         active = self.log.active_base
         self.places.forget(active, progress.high_watermark, progress.last_stable)
 
-    def lead(self, leader_epoch: int) -> None:
-        """This node leads, in this epoch; a new one begins at the log end (KIP-101).
+    def lead(self, leader_epoch: int, role: Role = ALONE, now_ms: int = 0) -> None:
+        """This node leads, in this epoch; a new one begins at the log end (KIP-101). The same again
+        says who is in sync now.
 
         Raises StorageFailed when where it begins cannot be written down.
         """
-        if self.progress.lead(leader_epoch):
+        assert role.leads
+        if self.progress.lead(leader_epoch, role.replicas, role.isr, now_ms):
             self.rise()
+        self.role = role
         self.leader_epoch = leader_epoch
         if leader_epoch > self.log.latest_epoch:
             self.log.begin_epoch(leader_epoch)
 
-    def follow(self, leader_epoch: int) -> None:
+    def follow(self, leader_epoch: int, role: Role = ELSEWHERE) -> None:
         """Another node leads, in this epoch: who waits for what was appended here is told."""
+        assert not role.leads
         self.progress.follow(leader_epoch)
+        self.role = role
         self.leader_epoch = leader_epoch
         self.refuse_all(NOT_LEADER_OR_FOLLOWER)
 
     def replace(self, log: Log, directory: int) -> None:
         """It lies in another log folder now, all of it synced."""
-        leads = self.progress.leads
+        role, visible = self.role, self.progress.high_watermark
         log.producers.unverified = self.log.producers.unverified
-        self.begin(log)
+        self.begin(log, visible if role.replicas else log.end_offset)
         self.directory = directory
         self.future = (0, 0, 0)
-        if leads:
-            self.progress.lead(self.leader_epoch)
+        if role.leads:
+            self.progress.lead(self.leader_epoch, role.replicas, role.isr)
         else:
             self.progress.follow(self.leader_epoch)
         self.set_rules(self.rules)

@@ -22,10 +22,12 @@ PARKED_READS: Final = 1 << 16
 class Served:
     """partitions: by row. askers: by index of the netproc. siblings: the I/O processes whose
     coordinators end transactions here, this one among them, by index. spaces: by number of the log
-    folder. stirred: there is something for the chores, whatever the clock says."""
+    folder. stirred: there is something for the chores, whatever the clock says. now_ms: the time of
+    this turn."""
 
     __slots__ = (
         "askers",
+        "now_ms",
         "partitions",
         "purgatory",
         "refused",
@@ -46,6 +48,7 @@ class Served:
         self.siblings: dict[int, Asker] = {}
         self.purgatory = Purgatory(PARKED_READS)
         self.stirred = True
+        self.now_ms = 0
 
     def absent(self, handle: int) -> int:
         """The error for a partition that is not served here."""

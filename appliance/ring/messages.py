@@ -145,6 +145,11 @@ ASSIGN: Final = 67
 PRODUCER_IDS: Final = 68
 """A block of producer ids, for the transaction coordinators here. Answered by PRODUCER_ID_BLOCK."""
 
+ISR_CHANGE: Final = 69
+"""The leader of a partition proposes its in-sync replicas anew. handle: its row. Payload: as
+`replication/isr_change.py` says. What the metadata says then is the answer; when the controller
+says that this was not done and will not be, ISR_REFUSED is. Without either it comes again."""
+
 # netproc → control --------------------------------------------------------------------------------
 
 FORWARD: Final = 65
@@ -169,19 +174,26 @@ body (header excluded)."""
 PRODUCER_ID_BLOCK: Final = 98
 """flags: error code + 1, a: the first id, e: how many there are (0 beside an error: ask again)."""
 
+ISR_REFUSED: Final = 99
+"""What ISR_CHANGE proposed was not applied and never will be: the controller answered with
+INELIGIBLE_REPLICA or OPERATION_NOT_ATTEMPTED. handle: the partition's row, a: the partition epoch
+of the proposal, flags: error code + 1."""
+
 # What a ring checks -------------------------------------------------------------------------------
 
 OPERATIONS: Final = frozenset(
     (
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE, MARK),
         *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD, KNOWS, KNOWN),
-        *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK),
+        *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK, ISR_CHANGE, ISR_REFUSED),
         *(APPENDED, UNVERIFIED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
 )
 GOES_BEFORE: Final = frozenset((ABORTED, PRODUCERS))
 """Completions that carry bytes and are followed by another one with the same token."""
-WITH_PAYLOAD: Final = frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED)) | GOES_BEFORE
+WITH_PAYLOAD: Final = (
+    frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, ISR_CHANGE)) | GOES_BEFORE
+)
 WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""
 

@@ -353,7 +353,7 @@ def test_a_partition_without_records_costs_no_sync_and_comes_back_after_a_power_
     disk.power_cut()
     table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
     opener = Opener(disk, LogDirs.of("/data"), table, clean=True)
-    again, _ = opener.open("t", 0, topic_id("t"), 0, LogConfig(), NOW_MS)
+    again, *_ = opener.open("t", 0, topic_id("t"), 0, LogConfig(), NOW_MS)
     assert (again.end_offset, again.failure) == (0, None)
 
 

@@ -38,7 +38,7 @@ class Life:
         opener = Opener(self.disk, LogDirs.of(DATA), world.table, left, clean=clean)
         self.partitions = []
         for index in range(PARTITIONS):
-            log, _ = opener.open("t", index, TOPIC_ID, index, LogConfig(), NOW_MS)
+            log, *_ = opener.open("t", index, TOPIC_ID, index, LogConfig(), NOW_MS)
             partition = Partition(index, "t", index, TOPIC_ID, log, 1)
             world.core.add(partition, world.now_ns)
             self.partitions.append(partition)

@@ -79,7 +79,7 @@ class Process(Ends):
             if home_of(topic_id, index, PROCESSES) == me:
                 name = self.known.topics_by_id[topic_id].name
                 config = STATE if name == TRANSACTIONS_TOPIC else GROUP
-                log, _ = opener.open(name, index, topic_id, handle, config, NOW_MS)
+                log, *_ = opener.open(name, index, topic_id, handle, config, NOW_MS)
                 self.core.add(Partition(handle, name, index, topic_id, log, EPOCH), self.now_ns)
         left.remove_served(lambda topic_id: False)
         self.state = self.core.partitions.get(both.rows[IDS[TRANSACTIONS_TOPIC], 0])

@@ -154,7 +154,7 @@ class Home(Process):
             if self.machine.home(topic, index) is self:
                 config = INTERNAL if topic in INTERNAL_TOPICS else self.output
                 topic_id, now_ms = TOPICS[topic][0], self.world.clock.wall_ms()
-                log, _ = opener.open(topic, index, topic_id, handle, config, now_ms)
+                log, *_ = opener.open(topic, index, topic_id, handle, config, now_ms)
                 partition = Partition(handle, topic, index, topic_id, log, 0)
                 core.add(partition, self.world.clock.now_ns)
         left.remove_served(lambda topic_id: False)
