@@ -111,37 +111,11 @@ class Peer:
 
 def _serves(wire: Wire, topic: str, partitions: int) -> bool:
     """Does the broker name leaders, and do they answer as leaders?"""
-    if not _has_leaders(wire.call(requests.metadata([topic])), topic):
+    _, found = requests.known(wire.call(requests.metadata([topic])))
+    if not found or any(one.leader < 0 for one in found.values()):
         return False
     for partition in range(partitions):
         answer = wire.call(requests.end_offset(topic, partition))
         if requests.END_FIELDS.unpack_from(answer, len(answer) - requests.END_FIELDS.size)[0]:
             return False
     return True
-
-
-def _has_leaders(answer: bytes, topic: str) -> bool:
-    """Metadata v4: does every partition of the only topic have a leader and no error?"""
-    (brokers,) = unpack_from(">i", answer, 4)
-    at = 8
-    for _ in range(brokers):
-        (host,) = unpack_from(">h", answer, at + 4)
-        at += 4 + 2 + host + 4
-        (rack,) = unpack_from(">h", answer, at)
-        at += 2 + max(rack, 0)
-    (cluster,) = unpack_from(">h", answer, at)
-    at += 2 + max(cluster, 0) + 4
-    count, error = unpack_from(">ih", answer, at)
-    at += 6 + 2 + len(topic) + 1
-    if count != 1 or error:
-        return False
-    (partitions,) = unpack_from(">i", answer, at)
-    at += 4
-    for _ in range(partitions):
-        code, _index, leader, replicas = unpack_from(">hiii", answer, at)
-        at += 14 + 4 * replicas
-        (in_sync,) = unpack_from(">i", answer, at)
-        at += 4 + 4 * in_sync
-        if code or leader < 0:
-            return False
-    return bool(partitions > 0)

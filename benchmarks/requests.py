@@ -4,12 +4,13 @@ Every answer asked for here names one topic and one partition, so its fields lie
 reading one is a single unpack_from. Called by the generator and by the tests that speak raw bytes.
 """
 
-from struct import Struct, pack
+from collections.abc import Sequence
+from struct import Struct, pack, unpack_from
 from typing import Final, NamedTuple
 
 CLIENT_ID: Final = b"bench"
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
-API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 18, 19, 20
+API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_QUORUM = 18, 19, 20, 55
 END_FIELDS: Final = Struct(">hqq")
 
 
@@ -92,10 +93,20 @@ def end_offset(topic: str, partition: int, correlation: int = 1) -> bytes:
 
 
 def create_topic(
-    name: str, partitions: int, configs: dict[str, str], correlation: int = 1
+    name: str,
+    partitions: int,
+    configs: dict[str, str],
+    correlation: int = 1,
+    *,
+    factor: int = 1,
+    replicas: Sequence[Sequence[int]] = (),
 ) -> bytes:
-    """CreateTopics v2, replication factor 1."""
-    body = pack(">i", 1) + string(name) + pack(">ihi", partitions, 1, 0) + pack(">i", len(configs))
+    """CreateTopics v2. replicas: of each partition, when they are chosen by hand."""
+    count, copies = (-1, -1) if replicas else (partitions, factor)
+    body = pack(">i", 1) + string(name) + pack(">ihi", count, copies, len(replicas))
+    for index, nodes in enumerate(replicas):
+        body += pack(f">ii{len(nodes)}i", index, len(nodes), *nodes)
+    body += pack(">i", len(configs))
     for key, value in configs.items():
         body += string(key) + string(value)
     return frame(CREATE_TOPICS, 2, correlation, body + pack(">ib", 30_000, 0))
@@ -111,6 +122,50 @@ def metadata(names: list[str], correlation: int = 1) -> bytes:
     """Metadata v4 without auto-creation."""
     body = pack(">i", len(names)) + b"".join(string(name) for name in names) + b"\0"
     return frame(METADATA, 4, correlation, body)
+
+
+class Led(NamedTuple):
+    """A partition as Metadata tells it. leader: -1 for none."""
+
+    leader: int
+    isr: tuple[int, ...]
+
+
+def known(answer: bytes) -> tuple[list[int], dict[int, Led]]:
+    """The brokers, and the partitions of the only topic, of an answer to `metadata`; none while it
+    is not known."""
+    (count,) = unpack_from(">i", answer, 4)
+    at, brokers = 8, []
+    for _ in range(count):
+        number, host = unpack_from(">ih", answer, at)
+        (rack,) = unpack_from(">h", answer, at + 10 + host)
+        brokers.append(number)
+        at += 12 + host + max(rack, 0)
+    (cluster,) = unpack_from(">h", answer, at)
+    at += 6 + max(cluster, 0)
+    topics, _, name = unpack_from(">ihh", answer, at)
+    assert topics == 1, topics
+    at += 9 + name
+    (count,) = unpack_from(">i", answer, at)
+    at += 4
+    partitions = {}
+    for _ in range(count):
+        _, index, leader, replicas = unpack_from(">hiii", answer, at)
+        at += 14 + 4 * replicas
+        (size,) = unpack_from(">i", answer, at)
+        partitions[index] = Led(leader, unpack_from(f">{size}i", answer, at + 4))
+        at += 4 + 4 * size
+    return brokers, partitions
+
+
+def describe_quorum(correlation: int = 1) -> bytes:
+    """DescribeQuorum v0 of the metadata log. `QUORUM_LEADER` reads its answer."""
+    body = b"\2" + compact(b"__cluster_metadata") + b"\2" + pack(">i", 0) + b"\0\0\0"
+    return frame(DESCRIBE_QUORUM, 0, correlation, body, flexible=True)
+
+
+QUORUM_LEADER: Final = Struct(">xhx19xxihi")
+"""Of an answer to `describe_quorum`: error, partition, its error, the leader."""
 
 
 def api_versions(correlation: int = 1) -> bytes:

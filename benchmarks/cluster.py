@@ -1,0 +1,421 @@
+"""Three appliances as a cluster beside three nodes of Apache Kafka, in alternation.
+
+    python -m benchmarks.cluster                      short: one round
+    python -m benchmarks.cluster --mode full          every row, five rounds
+    python -m benchmarks.cluster --levels D2 --rows 'kill*' 'latency*'
+
+Rows, all with replication factor 3, min.insync.replicas 2, acks=all, 1 KB and an idempotent
+producer: MB/s on 1 and 6 partitions; latency at 500 records a second; the time from `kill -9` or
+SIGTERM of a leader to the first acknowledged record that was sent after it, and from the node's
+start to a whole ISR; the start of a node whose folder was emptied, until it is in sync again; the
+election of very many leaders; memory and idle CPU. All clients are librdkafka with its defaults.
+Both clusters run all the time, a round measures a row on both, the next one the other way round. A
+ratio is the median of the rounds' ratios. With --markdown, what misses a goal (`GOALS`) is bold.
+"""
+
+import argparse
+import contextlib
+import fnmatch
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import confluent_kafka as ck
+
+from benchmarks import kafka, tables
+from benchmarks.compare.systems import LEVELS
+from benchmarks.nodes import LIMIT_S, Cluster
+from benchmarks.startup import byte_compile
+
+VALUE = bytes(32 + (i * 7919) % 91 for i in range(1024))
+SYSTEMS = ("penstock", "kafka")
+WARM_S = 8.0
+"""Before anything is measured: with less, Kafka's first rows have half of its later speed."""
+PULSE_S = 0.005
+PER_SECOND = 500
+Figures = dict[str, float]
+
+WRITE, WHOLE = "s to the first acknowledged write", "s from its start to a whole ISR"
+GOALS: dict[str, Callable[[float, float], bool]] = {
+    "MB/s": lambda _, ratio: ratio >= 1,
+    "p99 ms": lambda _, ratio: ratio <= 1,
+    WRITE: lambda ours, _: ours <= 1,
+    "catch-up MB/s": lambda _, ratio: ratio >= 1,
+    "s until all have leaders": lambda ours, _: ours <= 2,
+    "PSS MB": lambda _, ratio: ratio <= 0.5,
+    "CPU % of a core": lambda _, ratio: ratio <= 1,
+}
+"""By figure: whether ours, and its ratio to Kafka's, are as good as wished."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """rounds of every row; seconds of each measurement; MB that an emptied node has to fetch;
+    partitions whose leaders are elected; seconds of idleness."""
+
+    rounds: int
+    seconds: float
+    megabytes: int
+    partitions: int
+    idle_s: float
+
+
+MODES = {"short": Mode(1, 3.0, 100, 150, 10.0), "full": Mode(5, 8.0, 1000, 900, 60.0)}
+
+
+def producer(cluster: Cluster, **more: object) -> ck.Producer:
+    return ck.Producer({
+        "bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0,
+        **{key.replace("_", "."): value for key, value in more.items()},
+    })  # fmt: skip
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def throughput(partitions: int, seconds: float) -> Callable[[Cluster], Figures]:
+    """MB/s of values that were acknowledged; the first quarter of the time does not count."""
+
+    def once(cluster: Cluster) -> Figures:
+        topic = cluster.create(partitions)
+        client = producer(cluster, linger_ms=5, queue_buffering_max_messages=50_000)
+        counted = Counted(client, topic, partitions)
+        counted.fill_for(seconds / 4)
+        done, cpu, begun = counted.done, cluster.cpu_seconds(), time.perf_counter()
+        counted.fill_for(seconds)
+        passed = time.perf_counter() - begun
+        megabytes = (counted.done - done) * len(VALUE) / 1e6
+        cpu = cluster.cpu_seconds() - cpu
+        counted.finish()
+        cluster.delete(topic)
+        return {"MB/s": megabytes / passed, "CPU ms each MB": cpu / megabytes * 1e3}
+
+    return once
+
+
+class Counted:
+    """A producer that writes as fast as it can, round robin. done: acknowledged records."""
+
+    def __init__(self, client: ck.Producer, topic: str, partitions: int) -> None:
+        self.client, self.topic, self.partitions = client, topic, partitions
+        self.done = self.sent = 0
+        self.failed: list[ck.KafkaError] = []
+
+    def _told(self, error: ck.KafkaError | None, _: ck.Message) -> None:
+        self.done += 1
+        if error is not None:
+            self.failed.append(error)
+
+    def fill_for(self, seconds: float) -> None:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            self.some(500)
+
+    def some(self, count: int) -> None:
+        for _ in range(count):
+            try:
+                where = self.sent % self.partitions
+                self.client.produce(self.topic, VALUE, partition=where, on_delivery=self._told)
+                self.sent += 1
+            except BufferError:
+                self.client.poll(0.05)
+        self.client.poll(0)
+
+    def finish(self) -> None:
+        """Until all is acknowledged. Raises RuntimeError."""
+        if self.client.flush(LIMIT_S) or self.failed:
+            raise RuntimeError(f"{len(self.failed)} records failed: {self.failed[:1]}")
+
+
+def latency(seconds: float) -> Callable[[Cluster], Figures]:
+    """ms from the moment at which a record is due to its acknowledgement, 500 a second."""
+
+    def once(cluster: Cluster) -> Figures:
+        topic, found = cluster.create(1), list[float]()
+        client = producer(cluster, linger_ms=0)
+        count = round(seconds * PER_SECOND)
+        begun = time.perf_counter() + 0.1
+        for number in range(count):
+            due = begun + number / PER_SECOND
+            while (left := due - time.perf_counter()) > 0:
+                client.poll(left)
+            client.produce(topic, VALUE, on_delivery=_taker(due, found))
+        if client.flush(LIMIT_S) or len(found) < count:
+            raise RuntimeError(f"{len(found)} of {count} records were acknowledged")
+        cluster.delete(topic)
+        kept = sorted(found[count // 4 :])
+        return {"p50 ms": kept[len(kept) // 2], "p99 ms": kept[int(len(kept) * 0.99)]}
+
+    return once
+
+
+def _taker(due: float, found: list[float]) -> Callable[[ck.KafkaError | None, ck.Message], None]:
+    def told(error: ck.KafkaError | None, _: ck.Message) -> None:
+        if error is None:
+            found.append((time.perf_counter() - due) * 1e3)
+
+    return told
+
+
+# Deaths -------------------------------------------------------------------------------------------
+
+
+class Pulse:
+    """Writes a record every few ms in a thread of its own, and keeps when which was acknowledged.
+    Use as a context manager."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self.client, self.topic = producer(cluster, linger_ms=0), topic
+        self.acknowledged: list[tuple[float, float]] = []  # (sent, told)
+        self.failed: list[ck.KafkaError] = []
+        self.changed, self.over = threading.Condition(), threading.Event()
+        self.thread = threading.Thread(target=self._work)
+
+    def _work(self) -> None:
+        while not self.over.is_set():
+            sent = time.perf_counter()
+            with contextlib.suppress(BufferError):
+                self.client.produce(self.topic, b"pulse", on_delivery=self._taker(sent))
+            while (left := sent + PULSE_S - time.perf_counter()) > 0:
+                self.client.poll(left)
+
+    def _taker(self, sent: float) -> Callable[[ck.KafkaError | None, ck.Message], None]:
+        def told(error: ck.KafkaError | None, _: ck.Message) -> None:
+            with self.changed:
+                if error is None:
+                    self.acknowledged.append((sent, time.perf_counter()))
+                else:
+                    self.failed.append(error)
+                self.changed.notify_all()
+
+        return told
+
+    def first_after(self, moment: float) -> float:
+        """Seconds from `moment` to the first acknowledgement of what was sent after it."""
+        with self.changed:
+            self.changed.wait_for(lambda: self._first(moment) or self.failed, LIMIT_S)
+            found = self._first(moment)
+        if self.failed or not found:
+            raise RuntimeError(f"nothing was acknowledged: {self.failed[:1]}")
+        return found - moment
+
+    def _first(self, moment: float) -> float:
+        found = 0.0
+        for sent, told in reversed(self.acknowledged):
+            if sent < moment:
+                break
+            found = told
+        return found
+
+    def __enter__(self) -> "Pulse":
+        self.thread.start()
+        self.first_after(time.perf_counter() + 0.5)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+        self.client.flush(LIMIT_S)
+
+
+def death(*, kill: bool, controller: bool) -> Callable[[Cluster], Figures]:
+    """What happens when the leader of a partition ends. controller: it leads the quorum, too."""
+
+    def once(cluster: Cluster) -> Figures:
+        active = cluster.controller()
+        order = sorted(cluster.nodes, key=lambda number: (number == active) != controller)
+        topic, victim = cluster.create(replicas=[order]), order[0]
+        with Pulse(cluster, topic) as pulse:
+            moment = time.perf_counter()
+            (cluster.kill if kill else cluster.terminate)(victim)
+            write = pulse.first_after(moment)
+            cluster.stop(victim)
+            begun = time.perf_counter()
+            cluster.start(victim)
+            cluster.wait(lambda: cluster.whole(topic), "the ISR is whole")
+            whole = time.perf_counter() - begun
+        cluster.settle()
+        cluster.delete(topic)
+        return {WRITE: write, WHOLE: whole}
+
+    return once
+
+
+def emptied(megabytes: int) -> Callable[[Cluster], Figures]:
+    """A node comes back without anything and fetches all there is, nobody writing."""
+
+    def once(cluster: Cluster) -> Figures:
+        topic = cluster.create(6)
+        counted = Counted(producer(cluster, linger_ms=5), topic, 6)
+        while counted.sent * len(VALUE) < megabytes * 1_000_000:
+            counted.some(1000)
+        counted.finish()
+        victim = next(number for number in cluster.nodes if number != cluster.controller())
+        cluster.stop(victim)
+        shutil.rmtree(cluster.nodes[victim].data)
+        begun = time.perf_counter()
+        cluster.start(victim)
+        ready = time.perf_counter()
+        cluster.wait(lambda: cluster.whole(topic), "the ISR is whole", 10 * LIMIT_S)
+        end = time.perf_counter()
+        cluster.settle()
+        cluster.delete(topic)
+        return {"catch-up MB/s": megabytes / (end - ready), WHOLE: end - begun}
+
+    return once
+
+
+def elections(partitions: int, *, kill: bool) -> Callable[[Cluster], Figures]:
+    """A node that leads a third of very many partitions ends."""
+
+    def once(cluster: Cluster) -> Figures:
+        active = cluster.controller()
+        numbers = sorted(cluster.nodes, key=lambda number: number == active)
+        turned = [numbers[at:] + numbers[:at] for at in range(len(numbers))]
+        replicas = [turned[at % len(turned)] for at in range(partitions)]
+        victim = numbers[0]
+        begun = time.perf_counter()
+        topic = cluster.create(replicas=replicas)
+        made = time.perf_counter() - begun
+        moment = time.perf_counter()
+        (cluster.kill if kill else cluster.terminate)(victim)
+        cluster.wait(lambda: cluster.led(topic, without=victim), "all have leaders")
+        led = time.perf_counter() - moment
+        cluster.stop(victim)
+        begun = time.perf_counter()
+        cluster.start(victim)
+        cluster.wait(lambda: cluster.whole(topic), "the ISR is whole", 10 * LIMIT_S)
+        whole = time.perf_counter() - begun
+        cluster.settle()
+        cluster.delete(topic)
+        return {"s until all have leaders": led, WHOLE: whole, "s to create them": made}
+
+    return once
+
+
+# Rest ---------------------------------------------------------------------------------------------
+
+
+def rest(seconds: float) -> Callable[[Cluster], Figures]:
+    """Memory of all nodes together; CPU of one, on average, while nobody asks anything."""
+
+    def once(cluster: Cluster) -> Figures:
+        cpu, begun = cluster.cpu_seconds(), time.perf_counter()
+        time.sleep(seconds)  # the measurement is the waiting
+        used = (cluster.cpu_seconds() - cpu) / (time.perf_counter() - begun)
+        return {
+            "PSS MB": cluster.memory() / 1e6,
+            "CPU % of a core": used / len(cluster.nodes) * 100,
+        }
+
+    return once
+
+
+def rows_of(mode: Mode) -> dict[str, Callable[[Cluster], Figures]]:
+    """What is measured, by its name, in this order."""
+    many = f"leaders of {mode.partitions:,} partitions"
+    return {
+        "three nodes at rest": rest(mode.idle_s),
+        "MB/s, 1 partition": throughput(1, mode.seconds),
+        "MB/s, 6 partitions": throughput(6, mode.seconds),
+        f"latency at {PER_SECOND}/s": latency(2 * mode.seconds),
+        "kill -9 of a leader": death(kill=True, controller=False),
+        "kill -9 of a leader, active controller": death(kill=True, controller=True),
+        "SIGTERM of a leader": death(kill=False, controller=False),
+        "SIGTERM of a leader, active controller": death(kill=False, controller=True),
+        f"emptied node, {mode.megabytes} MB": emptied(mode.megabytes),
+        f"kill -9, {many}": elections(mode.partitions, kill=True),
+        f"SIGTERM, {many}": elections(mode.partitions, kill=False),
+        "three nodes at rest, after all that": rest(mode.idle_s),
+    }
+
+
+@contextlib.contextmanager
+def running(level: str, folder: Path, names: list[str]) -> Iterator[list[Cluster]]:
+    with contextlib.ExitStack() as stack:
+        clusters = []
+        for name in names:
+            cluster = Cluster(name, level, folder / level / name)
+            stack.callback(cluster.close)
+            cluster.start()
+            clusters.append(cluster)
+        yield clusters
+
+
+Found = dict[tuple[str, str], tuple[list[float], list[float]]]
+"""(row, figure) to values of ours and of Kafka's, those at one index measured side by side."""
+
+
+def measure(clusters: list[Cluster], mode: Mode, chosen: list[str]) -> Found:
+    """Each row on both clusters in turn, the first one changing with each round."""
+    found: Found = {}
+    warm = False
+    for name, row in rows_of(mode).items():
+        if not any(fnmatch.fnmatch(name, pattern) for pattern in chosen):
+            continue
+        if not warm and "at rest" not in name:
+            for cluster in clusters:
+                throughput(6, WARM_S)(cluster)
+            warm = True
+        for number in range(mode.rounds):
+            told: dict[str, Figures] = {}
+            for cluster in clusters[:: -1 if number % 2 else 1]:
+                os.sync()
+                try:
+                    told[cluster.name] = row(cluster)
+                except (RuntimeError, OSError, ck.KafkaException) as error:
+                    print(f"{name}, {cluster.name}: {error}", file=sys.stderr, flush=True)
+                    cluster.start_those_that_ended()
+            for whose, figures in told.items():
+                for figure, value in figures.items():
+                    values = found.setdefault((name, figure), ([], []))[SYSTEMS.index(whose)]
+                    values.append(value)
+            print(f"{name}: {told}", file=sys.stderr, flush=True)
+    return found
+
+
+def report(level: str, found: Found, *, markdown: bool) -> str:
+    head = [f"{level}: {LEVELS[level]}", "", *SYSTEMS, "ratio"]
+    body = []
+    for (name, figure), (ours, theirs) in found.items():
+        each = [one / other for one, other in zip(ours, theirs, strict=False) if other]
+        told = [*map(tables.spread, (ours, theirs, each))]
+        if markdown and figure in GOALS and each:
+            middles = statistics.median(ours), statistics.median(each)
+            if not GOALS[figure](*middles):
+                told[2] = f"**{told[2]}**"
+        body.append([name, figure, *told])
+    return tables.render(head, body, markdown=markdown, left=2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.cluster", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--mode", choices=MODES, default="short")
+    parser.add_argument("--levels", nargs="+", choices=LEVELS, default=["D1"])
+    parser.add_argument("--rows", nargs="+", default=["*"], help="shell patterns of their names")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    parser.add_argument("--folder", type=Path, help="where the nodes' files lie meanwhile")
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    kafka.fetch()
+    byte_compile()
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=options.folder) as folder:
+        for level in options.levels:
+            with running(level, Path(folder), options.systems) as clusters:
+                found = measure(clusters, MODES[options.mode], options.rows)
+            print(f"\nload average {os.getloadavg()[0]:.1f}; medians (range)\n")
+            print(report(level, found, markdown=options.markdown), flush=True)
+
+
+if __name__ == "__main__":
+    main()
