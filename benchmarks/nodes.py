@@ -29,11 +29,12 @@ SEVERAL = "PENSTOCK_SEVERAL=1"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a node is found on the loopback: by clients and brokers, and by controllers."""
+    """Where a node is found: by clients and brokers, and by controllers."""
 
     number: int
     port: int
     controller_port: int
+    host: str = "127.0.0.1"
 
 
 def places(count: int) -> tuple[Place, ...]:
@@ -48,18 +49,18 @@ def places(count: int) -> tuple[Place, ...]:
 
 def bootstrap(nodes: tuple[Place, ...]) -> str:
     """For clients; the order is by chance, so that not all of them ask the same node first."""
-    return ",".join(f"127.0.0.1:{one.port}" for one in random.sample(nodes, len(nodes)))
+    return ",".join(f"{one.host}:{one.port}" for one in random.sample(nodes, len(nodes)))
 
 
 def properties(place: Place, nodes: tuple[Place, ...]) -> dict[str, str]:
     """What makes a node of this cluster of it, in Kafka's names."""
-    voters = ",".join(f"{one.number}@127.0.0.1:{one.controller_port}" for one in nodes)
-    clients = f"PLAINTEXT://127.0.0.1:{place.port}"
+    voters = ",".join(f"{one.number}@{one.host}:{one.controller_port}" for one in nodes)
+    clients = f"PLAINTEXT://{place.host}:{place.port}"
     kept, least = str(min(3, len(nodes))), str(min(2, len(nodes)))
     return {
         "process.roles": "broker,controller",
         "node.id": str(place.number),
-        "listeners": f"{clients},CONTROLLER://127.0.0.1:{place.controller_port}",
+        "listeners": f"{clients},CONTROLLER://{place.host}:{place.controller_port}",
         "advertised.listeners": clients,
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",

@@ -31,6 +31,8 @@ class Broker:
     settings: Kafka's property names; they override the configuration on every start.
     """
 
+    host = "127.0.0.1"
+
     def __init__(self, data: Path, settings: dict[str, str] | None = None) -> None:
         self.data = data
         self.settings = settings or {}
@@ -40,11 +42,11 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def peer(self) -> Peer:
-        return Peer("broker", ("127.0.0.1", self.port), self.process.pid)
+        return Peer("broker", (self.host, self.port), self.process.pid)
 
     @property
     def files(self) -> Path:
@@ -78,7 +80,7 @@ class Broker:
     def wait_ready(self) -> None:
         """Until ApiVersions and Metadata are answered; fails with the broker's output."""
         end = time.monotonic() + START_LIMIT_S
-        while not answers(self.port):
+        while not answers(self.port, self.host):
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"the broker did not start:\n{self.output()[-3000:]}")
             time.sleep(0.01)
@@ -140,10 +142,10 @@ def _runs(pid: int) -> bool:
     return False
 
 
-def answers(port: int) -> bool:
+def answers(port: int, host: str = "127.0.0.1") -> bool:
     """Does a new connection get ApiVersions and Metadata answered?"""
     try:
-        wire = Wire(("127.0.0.1", port))
+        wire = Wire((host, port))
     except OSError:
         return False
     try:

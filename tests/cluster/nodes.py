@@ -41,20 +41,23 @@ class Partition(NamedTuple):
 
 
 class Node(Broker):
-    """One appliance of a cluster."""
+    """One appliance of a cluster. within: the beginning of a command that starts it elsewhere than
+    beside us."""
+
+    within = ()
 
     def __init__(self, folder, place, places, settings):
         super().__init__(folder / f"node-{place.number}", settings)
-        self.number, self.port = place.number, place.port
+        self.number, self.port, self.host = place.number, place.port, place.host
         self.properties = nodes.properties(place, places)
 
     def command(self):
         settings = self.properties | self.settings
         if not KAFKA:
-            return nodes.appliance_command(self.data, settings)
+            return [*self.within, *nodes.appliance_command(self.data, settings)]
         if reason := kafka.unavailable():
             pytest.skip(reason)
-        return nodes.kafka_command(self.data, settings, "512m")
+        return [*self.within, *nodes.kafka_command(self.data, settings, "512m")]
 
     @property
     def runs(self):
@@ -68,8 +71,8 @@ class Nodes:
     all and leaves none.
     """
 
-    def __init__(self, folder, count=3, settings=None):
-        self.places = nodes.places(count)
+    def __init__(self, folder, count=3, settings=None, places=None):
+        self.places = places or nodes.places(count)
         self.all = {
             one.number: Node(folder, one, self.places, settings or {}) for one in self.places
         }
@@ -130,7 +133,7 @@ class Nodes:
         """The answer of this node, or of one that lives. Raises ConnectionError."""
         number = self.living[0] if number is None else number
         if number not in self._links:
-            self._links[number] = Link(("127.0.0.1", self.all[number].port))
+            self._links[number] = Link((self.all[number].host, self.all[number].port))
         try:
             answer = self._links[number].ask(key, version, values)
         except OSError:
@@ -252,6 +255,8 @@ class Nodes:
 
     def level(self, topic, count=1):
         """Whether every living replica of each partition shows everything, and the same."""
+        if KAFKA:  # it keeps that to itself
+            return all(len(set(self._logs(topic, index).values())) == 1 for index in range(count))
         for index in range(count):
             marks = set(self.watermarks(topic, index).values())
             if len(marks) != 1 or any(high != end for high, end in marks):
@@ -266,14 +271,17 @@ class Nodes:
     def compare_replicas(self, topic, count=1):
         """All replicas of each partition hold the same bytes. Those of stopped nodes count, too."""
         for index in range(count):
-            holders = [n for n in self.all if any(self.all[n].data.rglob(f"{topic}-{index}"))]
-            logs = {number: self.log_bytes(number, topic, index) for number in holders}
-            first = logs[holders[0]]
+            logs = self._logs(topic, index)
+            holder, first = next(iter(logs.items()))
             for number, log in logs.items():
                 assert log == first, (
                     f"{topic}-{index}: node {number} ({len(log)} bytes) is not as node"
-                    f" {holders[0]} ({len(first)}), from byte {_differ(log, first)} on"
+                    f" {holder} ({len(first)}), from byte {_differ(log, first)} on"
                 )
+
+    def _logs(self, topic, index):
+        holders = [n for n in self.all if any(self.all[n].data.rglob(f"{topic}-{index}"))]
+        return {number: self.log_bytes(number, topic, index) for number in holders}
 
 
 def whole_batches(data):

@@ -169,10 +169,14 @@ class Load:
         wrong = [k for k in self.consumed if found.get(k[:2]) != k[2]]
         assert not wrong, f"the consumer was given what is not there: {wrong[:3]}"
 
-    def everything(self):
-        """(partition, offset) → value of all there is."""
+    def wait_served(self):
+        """Until every partition has a leader that answers."""
         host, _, port = self.bootstrap.rpartition(":")
         Peer("broker", (host, int(port)), None).wait_served(self.topic, self.partitions, LIMIT_S)
+
+    def everything(self):
+        """(partition, offset) → value of all there is."""
+        self.wait_served()
         client, found = self._consumer(), {}
         try:
             ends = {}
