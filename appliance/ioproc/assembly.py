@@ -40,6 +40,9 @@ from appliance.ioproc.moving import Moves
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.producer_ids import ProducerIds
+from appliance.ioproc.pulling.env import Env
+from appliance.ioproc.pulling.parting import Parting
+from appliance.ioproc.pulling.pulling import Leaders, Pulling
 from appliance.ioproc.questions import Questions
 from appliance.ioproc.returning import Returning
 from appliance.ioproc.rows import Rows
@@ -52,6 +55,7 @@ from appliance.ioproc.workers import Workers
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
+from appliance.peers.link import Watcher
 from appliance.ring.messages import ASSIGN, PRODUCER_IDS
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC
 from appliance.shell.links import Links
@@ -76,6 +80,7 @@ class Parts(NamedTuple):
     chores: Chores
     journals: Journals
     ids: ProducerIds
+    pulling: Pulling
     report: Report
 
 
@@ -83,9 +88,19 @@ class Assembly:
     """Makes the parts, each by a method that says of what."""
 
     def __init__(
-        self, seat: Seat, links: Links, disk: Disk, events: Log, clock: OsClock, workers: Workers
+        self,
+        seat: Seat,
+        links: Links,
+        disk: Disk,
+        events: Log,
+        clock: OsClock,
+        workers: Workers,
+        watcher: Watcher,
     ) -> None:
+        """watcher: the loop."""
         self._seat = seat
+        self._watcher = watcher
+        self._leaders = Leaders()
         self._links = links
         self._disk = disk
         self._events = events
@@ -133,13 +148,14 @@ class Assembly:
             lambda: (shard for host in hosts for shard in host.shards()),
         )
         chores = Chores(home, following, housekeeping, moves, cleaning, behind, left)
+        pulling = self._pulling(ground, housekeeping, moves)
         endings = self._endings
         arrivals = Arrivals(core, home.fetch, moves.begin, endings, left)
         askers = core.served.siblings
         siblings = Siblings(seat.index, self._own, askers, endings, arrivals.handle)
         return Parts(
             core, arrivals, hosts, endings, siblings, self._own, home, following, housekeeping,
-            moves, cleaning, chores, journals, self._ids, self._report,
+            moves, cleaning, chores, journals, self._ids, pulling, self._report,
         )  # fmt: skip
 
     def _core(self, trims: Trims, journals: Journals) -> tuple[Core, tuple[CoordinatorHost, ...]]:
@@ -158,7 +174,7 @@ class Assembly:
         appends = Appends(served, failures)
         questions = Questions(served, appends, failures, trims.add)
         coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
-        core = Core(served, appends, questions, failures, coordinators=coordinators)
+        core = Core(served, appends, questions, failures, [self._leaders], coordinators)
         return core, tuple(coordinators.values())
 
     def _host(self, kind: Kind, appends: Appends, failures: Failures) -> CoordinatorHost:
@@ -212,6 +228,21 @@ class Assembly:
             housekeeping.remove_later,
             self._seat.ioprocs,
         )
+
+    def _pulling(self, ground: Ground, housekeeping: Housekeeping, moves: Moves) -> Pulling:
+        core, follower = ground.core, self._follower
+        env = Env(
+            self._seat.config,
+            lambda: follower.image,
+            core,
+            housekeeping.trims.add,
+            self._watcher,
+            self._clock,
+            self._events,
+        )
+        parting = Parting(ground, housekeeping, moves, env.parted)
+        served = core.partitions
+        return Pulling(self._leaders, env, parting, lambda p: served.get(p.handle) is p)
 
     def _moves(self, ground: Ground, housekeeping: Housekeeping) -> Moves:
         return Moves(

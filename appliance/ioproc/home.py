@@ -102,6 +102,7 @@ class Home:
             for topic in image.topics_by_name.values()
             for partition in topic.partitions
             if home_of(topic.topic_id, partition.index, self._ioprocs) == self._me
+            and self._node_id in partition.replicas
         ]
         self.total = len(ours)
         for topic, index in ours:
@@ -137,7 +138,7 @@ class Home:
             if isinstance(change, PartitionAdded):
                 self._added(change)
             elif isinstance(change, PartitionChanged):
-                self._new_epoch(image, change)
+                self._new_epoch(image, change, before)
             elif isinstance(change, TopicRemoved):
                 kept = self.keeps(change.topic_id)
                 self._trash.deleted(change.name, change.topic_id)
@@ -154,7 +155,7 @@ class Home:
             self._returning.forget(known)
         self._new_rules(image, reread)
 
-    def _added(self, change: PartitionAdded) -> None:
+    def _added(self, change: PartitionAdded | PartitionChanged) -> None:
         key = (change.topic_id, change.index)
         handle = self._follower.handles.get(key)
         if home_of(*key, self._ioprocs) != self._me or handle is None:
@@ -222,6 +223,8 @@ class Home:
         name = f"{topic.name}-{index}"
         rules = self._rules_of(self._follower.image, topic.name)
         found = topic.partitions[index]
+        if self._node_id not in found.replicas:
+            return
         try:
             key = (topic.topic_id, index)
             self.leaving.make_way((topic.name, index), key, (now_ns, now_ms))
@@ -301,7 +304,8 @@ class Home:
         image = self._follower.image
         for name in self._disk.listdir(parent):
             parsed = folders.parse(name)
-            if parsed is None or image.partition(*parsed) is not None:
+            found = None if parsed is None else image.partition(*parsed)
+            if parsed is None or (found is not None and self._node_id in found.replicas):
                 continue
             path = f"{parent}/{name}"
             topic_id = read_topic_id(self._disk, path)
@@ -349,16 +353,33 @@ class Home:
             self._events.event(NOTICE, "folder-moved-away", folder=stray)
         self._opener.strays.clear()
 
-    def _new_epoch(self, image: MetadataImage, change: PartitionChanged) -> None:
+    def _new_epoch(self, image: MetadataImage, change: PartitionChanged, before: int) -> None:
         handle = self._follower.handles.get((change.topic_id, change.index), -1)
         partition = self._core.partitions.get(handle)
         found = image.partition(change.name, change.index)
-        if partition is not None and found is not None:
+        if found is None:
+            return
+        here = self._node_id in found.replicas
+        if partition is None or not here:
+            self._let_replica_go(change, before)
+            if here:
+                self._added(change)
+        else:
             role = role_of(found, self._node_id)
             if role.leads:
                 self._core.lead(partition, found.leader_epoch, role, self._core.served.now_ms)
             else:
                 self._core.follow(partition, found.leader_epoch, role)
+
+    def _let_replica_go(self, change: PartitionChanged, before: int) -> None:
+        """This node has no replica of the partition any more, or another one, in another row."""
+        handle = self._follower.handles.get((change.topic_id, change.index), -1)
+        if handle in self._waiting:
+            return  # it is not open; whether it is to be is looked at then
+        for partition in self._core.partitions.values():
+            if partition.topic_id == change.topic_id and partition.index == change.index:
+                self.leaving.begin([partition], before, kept=False)
+                return
 
     def _open_of(self, changes: list[Change]) -> dict[bytes, list[Partition]]:
         """What is open of the topics that were removed."""

@@ -176,6 +176,21 @@ class Housekeeping:
         ):
             checkpoints.merge(self._disk, path, name, {key: offset})
 
+    def lower(self, partition: Partition, point: int, end: int) -> None:
+        """Its log is about to end at `end`, or to begin anew (-1), and may be as short as that from
+        now on: nothing durable says more. point: the recovery point until the next sync. Raises
+        StorageFailed."""
+        assert not self.writing, "a write under way would say more"
+        self._core.syncing.moved.pop(partition, None)
+        path, key = self._dirs.paths[partition.directory], (partition.topic, partition.index)
+        checkpoints.merge(self._disk, path, checkpoints.RECOVERY_POINT, {key: point})
+        if end < partition.log.log_start_offset:
+            checkpoints.merge(self._disk, path, checkpoints.LOG_START, {key: None})
+        if end < partition.high_watermark:
+            marks = {key: max(end, 0)}
+            checkpoints.merge(self._disk, path, checkpoints.HIGH_WATERMARK, marks)
+            self._watermarks.pop(partition, None)
+
     def forget(self, gone: Sequence[Partition]) -> None:
         """Drop what the checkpoints say of deleted partitions, before others of that name are
         created."""

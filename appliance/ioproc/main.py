@@ -18,6 +18,7 @@ from appliance.ioproc.assembly import Assembly
 from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
+from appliance.peers.link import Watcher
 from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
 from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
 from appliance.shell.flusher import Flusher
@@ -48,14 +49,14 @@ class Stir:
 class IoProcess:
     """The shell of one ioproc (`loop.Shell`)."""
 
-    def __init__(self, seat: Seat, links: Links, disk: Disk, events: Log) -> None:
+    def __init__(self, seat: Seat, links: Links, disk: Disk, events: Log, loop: Watcher) -> None:
         self._processes = seat.processes
         self._drain = seat.processes.word(DRAIN)
         self._links = links
         self._events = events
         self._clock = OsClock()
         self.workers = Workers()
-        parts = Assembly(seat, links, disk, events, self._clock, self.workers).parts()
+        parts = Assembly(seat, links, disk, events, self._clock, self.workers, loop).parts()
         self._parts = parts
         self.core = parts.core
         self._served = parts.core.served
@@ -66,6 +67,8 @@ class IoProcess:
         self._endings = parts.endings
         self._following = parts.following
         self._ids = parts.ids
+        self._pulling = parts.pulling
+        self._leaders = parts.pulling.leaders
         self._chores = parts.chores
         self._starting = Starting(
             parts.home, parts.following, self.workers.opener, events, self._clock
@@ -150,6 +153,8 @@ class IoProcess:
         chores, served = self._chores, self._served
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
+        pulls = self._leaders or self._pulling.told
+        rest_ms = min(rest_ms, self._pulling.turn(now_ns, now_ms)) if pulls else rest_ms
         sent = self.core.finish(now_ns)
         self._links.flush()
         if self._holding or not sent:
@@ -197,6 +202,7 @@ class IoProcess:
         self._links.set_state(DRAINING)
         if not self._open:
             return False
+        self._pulling.close()
         self._parts.cleaning.stop()
         self.workers.cleaner.close()
         self.core.settle(self._clock.monotonic_ns())
@@ -250,7 +256,7 @@ def run(seat: Seat) -> int:
     events = seat.log()
     links = Links(seat, events)
     loop = Loop(seat, links)
-    process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events)
+    process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events, loop)
     for each in process.workers.durable():
         loop.register(each.fd, select.EPOLLIN, each)
     for one in process.workers.at_leisure():

@@ -170,6 +170,13 @@ class Moves:
         self._core.publish(partition)
         self._remove(move.folder, now_ms)
 
+    def begin_again(self, partition: Partition, now_ms: int) -> None:
+        """The log is about to go back: what was copied of it is not like it any more."""
+        move = self._moves.get(partition)
+        if move is not None:
+            self.give_up(partition, now_ms)
+            self._waiting[partition] = move.number
+
     def _remove(self, folder: str, now_ms: int) -> None:
         try:
             gone = files.deleted_folder(folder.removesuffix(folders.FUTURE_FOLDER), self._unique())

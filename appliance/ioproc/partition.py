@@ -284,7 +284,7 @@ class Partition:
         active = log.active
         active.commit()
         if log.producers.news:
-            self._tell_transactions()
+            self.tell_transactions()
         progress = self.progress
         held = progress.held
         log_start = log.log_start_offset
@@ -305,7 +305,7 @@ class Partition:
         if progress.appended(end, held):
             self.rise()
 
-    def _tell_transactions(self) -> None:
+    def tell_transactions(self) -> None:
         """What became of transactions with what is written now, before anybody may see it."""
         log, progress, told = self.log, self.progress, 0
         known = self.aborted
@@ -359,7 +359,7 @@ class Partition:
         end = active.written_end
         if end > progress.log_end:
             if self.log.producers.news:
-                self._tell_transactions()
+                self.tell_transactions()
             self.places.ends.append((end, active.base, active.size))
             if progress.appended(end, progress.held if self._disk_counts else end):
                 self.rise()

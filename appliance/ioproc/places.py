@@ -40,6 +40,12 @@ class Places:
                     break
                 self.visible = segment, position
 
+    def unknown(self, end: tuple[int, int, int]) -> None:
+        """The log ends at `end` and nothing is known of what lies before."""
+        self.ends.clear()
+        self.ends.append(end)
+        self.visible = self.stable = UNKNOWN
+
     def forget(self, active: int, high_watermark: int, last_stable: int) -> None:
         """Positions in segments before the active one, which begins at `active`, hold no more."""
         if self.visible[0] < active:

@@ -9,6 +9,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.ioproc.main import IoProcess
 from appliance.ring.process_table import IOPROC, READY, STARTING, Peer
 from appliance.shell.links import Links
+from appliance.shell.loop import Loop
 
 IO = Peer(IOPROC, 0)
 
@@ -37,7 +38,7 @@ def test_a_log_that_takes_long_keeps_no_peer_waiting(appliance):
     seat = appliance.seats.seat(IO)
     links = Links(seat, appliance.log)
     disk = GatedDisk()
-    process = IoProcess(seat, links, disk, appliance.log)
+    process = IoProcess(seat, links, disk, appliance.log, Loop(seat, links))
 
     def turn():
         links.beat()

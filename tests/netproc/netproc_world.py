@@ -98,7 +98,7 @@ class World:
 
     def io_process(self):
         """A real one, in which everything is open; turn it with `io_turn`."""
-        self.shell = IoProcess(self.io_seat, self.io, OsDisk(), self.log)
+        self.shell = IoProcess(self.io_seat, self.io, OsDisk(), self.log, self.loop)
         while self.table.state(IO) != READY:
             self.shell.turn(self.now_ns)
         return self.shell

@@ -1,0 +1,115 @@
+"""What everybody who pulls stands on: this node and its settings, where other nodes are, and the
+partitions that are about to be truncated."""
+
+from collections.abc import Callable
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.clock import Clock
+from appliance.base.errors import StorageFailed
+from appliance.config.broker import BrokerConfig
+from appliance.ioproc.core import Core
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.pulling.parting import Cut
+from appliance.ioproc.pulling.taking import LogStart, Taking
+from appliance.metadata.image import MetadataImage
+from appliance.peers.link import Link, Watcher
+from appliance.shell.log import WARNING, Log
+from appliance.wire.fetch_follower import Limits
+
+_EXPECTED: Final = frozenset(
+    (
+        errors.NOT_LEADER_OR_FOLLOWER,
+        errors.FENCED_LEADER_EPOCH,
+        errors.UNKNOWN_LEADER_EPOCH,
+        errors.UNKNOWN_TOPIC_ID,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+    )
+)
+"""While one of the two knows newer metadata than the other."""
+
+
+class Env:
+    """node_id: this one. image: the metadata as they are now. parted: whose logs part from the
+    leader's, or lie outside of it."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image: Callable[[], MetadataImage],
+        core: Core,
+        checkpoint: LogStart,
+        watcher: Watcher,
+        clock: Clock,
+        events: Log,
+    ) -> None:
+        """checkpoint: makes a log start durable. watcher: the loop."""
+        self.node_id = config.int("node.id")
+        self.limits = Limits(
+            config.int("replica.fetch.wait.max.ms"),
+            config.int("replica.fetch.min.bytes"),
+            config.int("replica.fetch.response.max.bytes"),
+            config.int("replica.fetch.max.bytes"),
+        )
+        self.pause_ms = config.int("replica.fetch.backoff.ms")
+        self.timeout_ms = config.int("replica.socket.timeout.ms")
+        self.taking = Taking(core, checkpoint)
+        self.parted: dict[Partition, Cut] = {}
+        self._listener = config.get("inter.broker.listener.name")
+        self._image = image
+        self._core = core
+        self._watcher = watcher
+        self._clock = clock
+        self._events = events
+
+    # Other nodes ----------------------------------------------------------------------------------
+
+    def endpoint(self, node: int) -> tuple[str, int] | None:
+        """Host and port at which another node takes requests of its peers."""
+        broker = self._image().brokers.get(node)
+        for endpoint in broker.endpoints if broker is not None else ():
+            if self._listener in (None, "", endpoint.name):
+                return endpoint.host, endpoint.port
+        return None
+
+    def link(self, node: int, host: str, port: int) -> Link:
+        """A connection to it, for one question at a time."""
+        me = f"penstock-{self.node_id}"
+        return Link(node, host, port, self._watcher, self._clock, me, in_flight=1)
+
+    def replica(self) -> tuple[int, int]:
+        """Who this node is for a leader: its id, and the epoch of its registration (KIP-903)."""
+        broker = self._image().brokers.get(self.node_id)
+        return self.node_id, -1 if broker is None else broker.epoch
+
+    # Partitions -----------------------------------------------------------------------------------
+
+    def is_level(self, partition: Partition, now_ms: int) -> bool:
+        """Whether everything in its log is held, so that a fetch from its end may say so. If it is
+        not a sync is asked for."""
+        log = partition.log
+        if partition.broken is not None:
+            return False
+        if log.held:  # it led, and what it was given found no room
+            self._core.appends.forget(partition)
+            try:
+                log.take_back(now_ms)
+            except StorageFailed as failure:
+                self._core.fail(partition, failure)
+                return False
+        if not partition.unseen:
+            return True
+        self._core.syncing.want(partition)
+        return False
+
+    # What people should know ----------------------------------------------------------------------
+
+    def warn(self, event: str, /, **fields: object) -> None:
+        """At most one line a second of each kind."""
+        self._events.event_seldom(WARNING, event, **fields)
+
+    def refused(self, partition: Partition, error: int) -> None:
+        """The leader refused one partition."""
+        if error not in _EXPECTED:
+            node = partition.role.leader
+            self.warn("fetch-refused", partition=partition, node=node, cause=f"error {error}")

@@ -1,0 +1,139 @@
+"""Logs that part from their leader's go back to where both agree, or begin anew where the leader's
+log starts (docs/decisions/0047).
+
+A follower truncates to what the leader's epochs say and to nothing else (KIP-101, KIP-279): its
+high watermark may be behind what was acknowledged, so it decides nothing. Invariant: no sync, no
+cleaning and no copy of the log is under way while it goes back, and the checkpoints and the row say
+before it that it may be as short as it is then (docs/decisions/0023).
+"""
+
+from typing import Final, NamedTuple
+
+from appliance.base.errors import StorageFailed
+from appliance.ioproc.ground import Ground
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.moving import Moves
+from appliance.ioproc.partition import Partition
+from appliance.replication.follower import parts_at
+from appliance.shell.log import NOTICE, WARNING
+
+A_TURN: Final = 4
+"""So many logs go back in one turn: each takes some writes and syncs."""
+
+
+class Cut(NamedTuple):
+    """leader_epoch: the one in which the leader said so. diverging: its largest epoch up to ours,
+    and where that ends there. start: where its log starts, when ours lies outside of it."""
+
+    leader_epoch: int
+    diverging: tuple[int, int] | None
+    start: int = -1
+
+
+class Parting:
+    """parted: whose logs are to go back, each until it has."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        housekeeping: Housekeeping,
+        moves: Moves,
+        parted: dict[Partition, Cut],
+    ) -> None:
+        self._disk, self._dirs, self._core, self._events = ground
+        self._housekeeping = housekeeping
+        self._moves = moves
+        self._parted = parted
+
+    def go_on(self, now_ns: int, now_ms: int) -> bool:
+        """Some of them; False when others have to wait for something that is under way."""
+        done = 0
+        for partition, cut in list(self._parted.items()):
+            if done == A_TURN:
+                return False
+            if self._is_over(partition, cut):
+                del self._parted[partition]
+            elif self._is_free(partition, now_ms):
+                del self._parted[partition]
+                self._go_back(partition, cut, now_ns, now_ms)
+                done += 1
+        return not self._parted
+
+    def _is_over(self, partition: Partition, cut: Cut) -> bool:
+        """Whether another epoch has begun, or nobody serves it here any more."""
+        return (
+            partition.leads
+            or partition.broken is not None
+            or partition.leader_epoch != cut.leader_epoch
+            or self._core.partitions.get(partition.handle) is not partition
+        )
+
+    def _is_free(self, partition: Partition, now_ms: int) -> bool:
+        if partition.syncing or partition.log.cleaning:
+            return False
+        if self._housekeeping.writing:  # it may be about to say what holds no more
+            self._core.served.stirred = True
+            return False
+        self._moves.begin_again(partition, now_ms)
+        return True
+
+    def _go_back(self, partition: Partition, cut: Cut, now_ns: int, now_ms: int) -> None:
+        log = partition.log
+        had, visible = log.end_offset, partition.high_watermark
+        try:
+            if cut.diverging is None:
+                if log.log_start_offset <= cut.start <= had:
+                    return  # it moved meanwhile
+                self._may_end_at(partition, -1)
+                log.begin_anew(cut.start)
+            else:
+                end = parts_at(cut.diverging, log.epoch_end(cut.diverging[0]), had)
+                if end < had:
+                    self._may_end_at(partition, end)
+                log.truncate_to(end, now_ms)
+        except StorageFailed as failure:
+            self._core.fail(partition, failure)
+            return
+        _went_back(partition)
+        self._core.publish(partition)
+        self._core.syncing.wrote(partition, now_ns)
+        if log.end_offset != had:
+            self._say(partition, had, visible)
+
+    def _may_end_at(self, partition: Partition, end: int) -> None:
+        """An opening may find that the log ends there: it is cut short from now on. Raises
+        StorageFailed."""
+        log = partition.log
+        inside = end >= log.log_start_offset
+        before = [segment.base for segment in log.segments if segment.base < end]
+        point = before[-1] if before and inside else 0
+        if log.recovery_point > point or not inside:
+            self._housekeeping.lower(partition, point, end)
+            log.recovery_point = min(log.recovery_point, point)
+            self._core.served.rows.publish(partition)
+
+    def _say(self, partition: Partition, had: int, visible: int) -> None:
+        end = partition.log.end_offset
+        below = end < visible
+        self._events.event(
+            WARNING if below else NOTICE,
+            "log-truncated",
+            partition=partition,
+            end=had,
+            to=end,
+            leader=partition.role.leader,
+            epoch=partition.leader_epoch,
+            **({"high_watermark": visible} if below else {}),
+        )
+
+
+def _went_back(partition: Partition) -> None:
+    """The log was truncated, or begins anew without anything."""
+    log, progress = partition.log, partition.progress
+    if log.log_start_offset != progress.log_start:
+        partition.begin(log, log.end_offset)
+        partition.progress.follow(partition.leader_epoch)
+    else:
+        progress.truncated(log.end_offset, log.producers.open)
+        partition.synced = min(partition.synced, log.end_offset)
+    partition.places.unknown((log.end_offset, log.active_base, log.active_size))

@@ -1,0 +1,101 @@
+"""What a leader's answer does to a partition here: its records follow the log, its high watermark
+and log start are the leader's.
+
+Invariant: a batch goes from the receive buffer to the file once, and only behind the log end;
+whatever cannot be taken leaves the partition as it was, and is told by an exception or a file's
+failure.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from appliance.base.errors import DiskFull, PeerError, StorageFailed
+from appliance.ioproc.core import Core
+from appliance.ioproc.partition import Partition
+from appliance.wire.fetch_follower import PartitionAnswer
+
+PIECE: Final = 256 << 10
+"""Bytes that are taken at a time, or one batch: small batches take a few milliseconds."""
+
+LogStart = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
+"""(partition, whom to tell what became of it): begins to make its log start offset durable."""
+
+
+class Taking:
+    """checkpoint: how a log start that the leader moved is made durable."""
+
+    __slots__ = ("_checkpoint", "_core", "_served")
+
+    def __init__(self, core: Core, checkpoint: LogStart) -> None:
+        self._core = core
+        self._served = core.served
+        self._checkpoint = checkpoint
+
+    def records(self, partition: Partition, data: memoryview, now_ns: int, now_ms: int) -> int:
+        """Write a piece of what the leader sent: how many bytes are done with. Raises PeerError
+        when they cannot be taken, for want of room too; a failed file has failed the partition."""
+        served = self._served
+        if partition.space.low:
+            raise PeerError(0, "the disk is nearly full")
+        try:
+            taken = take(partition, data[:PIECE], now_ms)
+            if not taken and len(data) > PIECE:
+                taken = take(partition, data, now_ms)
+        except DiskFull as failure:
+            partition.space.exhausted()
+            served.stirred = True
+            raise PeerError(0, str(failure)) from failure
+        except StorageFailed as failure:
+            self._core.fail(partition, failure)
+            return len(data)
+        if not taken:
+            raise PeerError(0, f"{len(data)} bytes hold no whole batch")
+        served.syncing.wrote(partition, now_ns)
+        served.rows.changed[partition] = None
+        if partition.space.wrote(taken):
+            served.stirred = True
+        return taken
+
+    def ends(self, partition: Partition, answer: PartitionAnswer) -> None:
+        """What the leader says beside its records, when those are taken."""
+        progress = partition.progress
+        if progress.told(answer.high_watermark):
+            partition.rise()
+            self._served.rows.changed[partition] = None
+        start = min(answer.log_start, progress.high_watermark)
+        if start > partition.log.log_start_offset:
+            partition.log.advance_log_start(start)
+            partition.start_unsaved = True
+            partition.trimmed()
+            self._served.rows.changed[partition] = None
+            self._served.stirred = True
+            self._checkpoint(partition, _told)
+
+
+def take(partition: Partition, data: memoryview, now_ms: int) -> int:
+    """Write batches as the leader has them; how many bytes that were. Raises PeerError when they do
+    not follow (then none of them is there), DiskFull when there is room for some of them only,
+    StorageFailed."""
+    log = partition.log
+    try:
+        taken = log.follow(data, now_ms)
+        log.commit()
+    except DiskFull:
+        _grown(partition, log.written_end)
+        log.take_back(now_ms)
+        raise
+    _grown(partition, log.end_offset)
+    return taken
+
+
+def _grown(partition: Partition, end: int) -> None:
+    log, progress = partition.log, partition.progress
+    if end > progress.log_end:
+        partition.tell_transactions()
+        partition.places.ends.append((end, log.active_base, log.active_size))
+        counts = partition.rules.flush_policy == "group"  # the disk, as another replica does
+        progress.appended(end, progress.held if counts else end)
+
+
+def _told(failure: StorageFailed | None) -> None:
+    """The leader says it again after a start."""

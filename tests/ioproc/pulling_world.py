@@ -1,0 +1,171 @@
+"""A whole I/O process core that follows, without its process: what pulls for it, over loopback
+sockets to leaders that are made up, and what tests compare."""
+
+from core_world import NOW_MS, HeldThreads, World, batch, stays
+
+from appliance.base.clock import OsClock
+from appliance.config.broker import BrokerConfig
+from appliance.ioproc.arrivals import Arrivals
+from appliance.ioproc.core import Core
+from appliance.ioproc.ground import Ground
+from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.opening import Opener
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.pulling.env import Env
+from appliance.ioproc.pulling.parting import Parting
+from appliance.ioproc.pulling.pulling import Leaders, Pulling
+from appliance.ioproc.trims import Trims
+from appliance.metadata.log_dirs import LogDirs
+from appliance.metadata.parts import BrokerImage, Endpoint
+from appliance.replication.role import Role
+from appliance.wire.batch_header import read_header
+
+ME, OTHER = 1, 2
+
+
+def _endpoint(port):
+    return Endpoint(name="PLAINTEXT", host="127.0.0.1", port=port, security_protocol=0)
+
+
+class NoMoves:
+    """Nothing moves between log folders."""
+
+    def begin_again(self, partition, now_ms):
+        pass
+
+
+class Said:
+    """What people would read."""
+
+    def __init__(self):
+        self.lines = []
+
+    def event(self, priority, event, /, **fields):
+        self.lines.append((event, {name: str(value) for name, value in fields.items()}))
+
+    event_seldom = event
+
+    def of(self, event):
+        return [fields for name, fields in self.lines if name == event]
+
+
+class Follower:
+    """A core, what pulls for it, and the leaders that it knows."""
+
+    def __init__(self, folder, *leaders, disk=None, table=None, **settings):
+        self.poller = leaders[0].poller
+        self.world = World(folder, disk, table=table)
+        self.table = self.world.table
+        self.said = Said()
+        told = Leaders()
+        old = self.world.core
+        self.core = self.world.core = Core(
+            self.world.served, old.appends, old.questions, old._failures, [told]
+        )
+        self.world.arrivals = Arrivals(
+            self.core, self.core.partitions.get, stays, self.world.endings
+        )
+        for number, leader in enumerate(leaders, OTHER):
+            broker = BrokerImage(
+                broker_id=number,
+                incarnation_id=bytes(16),
+                epoch=number,
+                endpoints=(_endpoint(leader.port),),
+            )
+            self.world.image.brokers[number] = broker
+        config = BrokerConfig.of({"node.id": str(ME), **settings})
+        dirs = LogDirs.of(str(folder))
+        self.chores = HeldThreads()
+        self.trim_threads = HeldThreads()
+        self.trims = Trims(self.world.disk, self.trim_threads, dirs.paths)
+        ground = Ground(self.world.disk, dirs, self.core, self.said)
+        self.keeping = Housekeeping(config, ground, self.chores, self.trims)
+        clock, core, image = OsClock(), self.core, self.world.image
+        self.env = Env(config, lambda: image, core, self.trims.add, self.poller, clock, self.said)
+        parting = Parting(ground, self.keeping, NoMoves(), self.env.parted)
+        serves = core.partitions
+        self.pulling = Pulling(told, self.env, parting, lambda p: serves.get(p.handle) is p)
+        self.clock = clock
+
+    def add(self, led, handle=None):
+        """A replica of what is led there, opened as at a start. handle: of its row, that a life
+        before has left."""
+        if handle is None:
+            handle = self.table.add(led.topic_id, led.index)
+        disk, config = self.world.disk, led.log.config
+        opener = Opener(disk, LogDirs.of(self.world.folder), self.table, clean=False)
+        where = led.name, led.index, led.topic_id
+        log, _, visible = opener.open(*where, handle, config, NOW_MS)
+        role = Role(False, OTHER, 0, (OTHER,), (OTHER,))
+        partition = Partition(handle, *where, log, led.epoch, role, visible)
+        self.core.add(partition, self.world.now_ns)
+        return partition
+
+    def follow(self, partition, epoch, leader=OTHER):
+        self.core.follow(partition, epoch, Role(False, leader, 0, (leader,), (leader,)))
+
+    def lead(self, partition, epoch):
+        self.core.lead(partition, epoch, Role(True, ME, 0, (OTHER,), ()))
+
+    def turn(self, syncs=True):
+        now_ns = self.clock.monotonic_ns()
+        self.pulling.turn(now_ns, NOW_MS)
+        self.core.finish(now_ns)
+        if syncs:
+            self.world.threads.run_all()
+            self.world.journal_writes.run_all()
+            self.core.finish(now_ns)
+        self.trims.go_on()
+        self.trim_threads.run_all()
+        self.poller.poll(0.002)
+
+    def until(self, fact, turns=2000, **rest):
+        for _ in range(turns):
+            if fact():
+                return
+            self.turn(**rest)
+        raise AssertionError(f"not in {turns} turns: {self.said.lines}")
+
+
+def write(log, *batches, epoch):
+    for one in batches:
+        view = memoryview(bytearray(one))
+        log.stage(view, read_header(view), epoch, NOW_MS)
+        log.commit()
+
+
+def some(rng, count, size=100):
+    return [batch(*(rng.randbytes(size) for _ in range(rng.randrange(1, 4)))) for _ in range(count)]
+
+
+def files(log):
+    """All that is a function of the batches alone; the log is closed for it."""
+    log.close()
+    found = {}
+    for name in log.disk.listdir(log.path):
+        if not name.endswith((".snapshot", ".metadata")):
+            file = log.disk.open(f"{log.path}/{name}")
+            found[name] = bytes(file.pread(file.size(), 0))
+            file.close()
+    return found
+
+
+def same(led, partition):
+    """The files of leader and follower are equal."""
+    partition.log.sync_now()
+    led.log.sync_now()
+    assert files(partition.log) == files(led.log)
+
+
+def level(led, partition):
+    """Whether the follower has all that there is by now, visibly and on the disk."""
+    end = led.log.end_offset
+
+    def is_level():
+        progress = partition.progress
+        return progress.log_end == end == progress.high_watermark and not partition.unseen
+
+    return is_level
+
+
+SMALL = {"segment_bytes": 4000, "index_interval_bytes": 500}
