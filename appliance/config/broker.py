@@ -7,7 +7,7 @@ from typing import Final
 
 from appliance.base.errors import ConfigError
 from appliance.config.broker_settings import BROKER
-from appliance.config.listeners import Endpoint, parse_endpoint
+from appliance.config.listeners import Endpoint, Voter, parse_endpoint, parse_voter
 from appliance.config.setting import INT_MAX, Setting, Value
 
 DEFAULT: Final = "default"
@@ -108,10 +108,32 @@ class BrokerConfig:
         return BROKER[name]
 
     def endpoints(self) -> builtins.list[Endpoint]:
-        """The listeners to open: those of clients, not those of controllers."""
+        """The listeners of clients and brokers, not those of controllers."""
         controllers = self.list("controller.listener.names")
         found = [parse_endpoint("listeners", text) for text in self.list("listeners")]
         return [endpoint for endpoint in found if endpoint.name not in controllers]
+
+    def opened(self) -> builtins.list[Endpoint]:
+        """Every listener that is opened: those of clients and brokers first, so that the number of
+        one is its place in `endpoints`; behind them the controllers', where there are several."""
+        found = [parse_endpoint("listeners", text) for text in self.list("listeners")]
+        controllers = [one for one in found if self.is_controllers(one.name)]
+        return self.endpoints() + (controllers if self.several else [])
+
+    def is_controllers(self, listener: str) -> builtins.bool:
+        """Whether only controllers are served by a listener of this name."""
+        return listener in self.list("controller.listener.names")
+
+    def voters(self) -> tuple[Voter, ...]:
+        """The controllers of a static quorum; none when the settings name none: this node is alone.
+        Raises ConfigError."""
+        key = "controller.quorum.voters"
+        return tuple(parse_voter(key, text) for text in self.list(key))
+
+    @property
+    def several(self) -> builtins.bool:
+        """Whether other nodes vote, too."""
+        return len(self.list("controller.quorum.voters")) > 1
 
     def advertised(self, number: builtins.int) -> tuple[str, builtins.int] | None:
         """(host, port) that clients of listener `number` are told, None: the address that they

@@ -1,11 +1,13 @@
-"""Listener texts: NAME://HOST:PORT."""
+"""Listener texts, NAME://HOST:PORT, and the voters of a quorum, ID@HOST:PORT."""
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from appliance.base.errors import ConfigError
 
 _SHAPE = re.compile(r"(?:([A-Za-z0-9_.-]+)://)?(?:\[([0-9A-Fa-f:.]+)\]|([^:/\[\]]*)):(\d+)")
+_VOTER = re.compile(r"(\d+)@(?:\[([0-9A-Fa-f:.]+)\]|([^:/@\[\]]+)):(\d+)")
 
 
 @dataclass(slots=True, frozen=True)
@@ -26,3 +28,22 @@ def parse_endpoint(key: str, text: str) -> Endpoint:
             " port from 0 to 65535, for example PLAINTEXT://localhost:9092"
         )
     return Endpoint((match[1] or "PLAINTEXT").upper(), match[2] or match[3] or "", int(match[4]))
+
+
+class Voter(NamedTuple):
+    """A controller of a static quorum, and where its controller listener is reached."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+def parse_voter(key: str, text: str) -> Voter:
+    """`ID@HOST:PORT`. Raises ConfigError naming `key`."""
+    match = _VOTER.fullmatch(text.strip())
+    if match is None or not 0 < int(match[4]) <= 65535:
+        raise ConfigError(
+            f"Invalid value {text!r} for configuration {key}: it takes ID@HOST:PORT, for example"
+            " 1@localhost:9093"
+        )
+    return Voter(int(match[1]), match[2] or match[3], int(match[4]))

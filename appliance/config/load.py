@@ -1,5 +1,6 @@
 """From files and the command line to a BrokerConfig, with everything worth a warning said once."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +11,8 @@ from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.properties import parse_properties
 
 _MOST_FOLDERS: Final = 254
+_SEVERAL: Final = "PENSTOCK_SEVERAL"
+"""An environment variable: 1 lets an appliance be one of several."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -120,9 +123,10 @@ def _listeners(config: BrokerConfig) -> Said:
             f"listeners: there are only controller listeners ({', '.join(controllers)}): add one"
             " for clients, for example PLAINTEXT://localhost:9092"
         )
-    if len(endpoints) < len(config.list("listeners")):
+    opened = config.opened()
+    if len(opened) < len(config.list("listeners")):
         yield "listeners: those of the controller are not opened: this is a cluster of one"
-    for endpoint in endpoints:
+    for endpoint in opened:
         protocol = _protocols(config.list("listener.security.protocol.map")).get(endpoint.name)
         if protocol != "PLAINTEXT":
             raise ConfigError(
@@ -130,9 +134,34 @@ def _listeners(config: BrokerConfig) -> Said:
                 " PLAINTEXT is served yet; use PLAINTEXT://HOST:PORT, or map the name in"
                 " listener.security.protocol.map"
             )
-    names = [endpoint.name for endpoint in endpoints]
+    names = [endpoint.name for endpoint in opened]
     if len(set(names)) < len(names):
         raise ConfigError("listeners: each listener needs a name of its own")
+
+
+def _voters(config: BrokerConfig) -> Said:
+    key = "controller.quorum.voters"
+    voters, node_id = config.voters(), config.int("node.id")
+    ids = [one.node_id for one in voters]
+    if not voters:
+        return
+    if node_id not in ids:
+        raise ConfigError(f"{key}: node.id={node_id} is not among {ids}, and every node votes")
+    if len(set(ids)) < len(ids):
+        raise ConfigError(f"{key}: each voter needs a number of its own, there are {ids}")
+    if len(voters) == 1:
+        yield f"{key}: this node alone is a cluster of one"
+        return
+    if os.environ.get(_SEVERAL) != "1":
+        raise ConfigError(
+            f"{key}: a cluster of several appliances is not served yet; name one voter"
+        )
+    if len(config.opened()) == len(config.endpoints()):
+        names = ", ".join(config.list("controller.listener.names"))
+        raise ConfigError(
+            f"listeners: the other voters reach this node by a controller listener ({names}), and"
+            " there is none: add one, for example CONTROLLER://localhost:9093"
+        )
 
 
 def _folders(config: BrokerConfig) -> Said:
@@ -162,7 +191,7 @@ def _advertised(config: BrokerConfig) -> Said:
 
 def _copies(config: BrokerConfig) -> Said:
     factor = config.int("default.replication.factor")
-    if factor > 1:
+    if factor > 1 and not config.several:
         yield (
             f"default.replication.factor={factor}: one broker keeps one copy, so topics that are"
             " created without a replication factor of their own will be refused; set it to 1"
@@ -171,6 +200,7 @@ def _copies(config: BrokerConfig) -> Said:
 
 _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "listeners": _listeners,
+    "controller.quorum.voters": _voters,
     "log.dirs": _folders,
     "authorizer.class.name": _authorizer,
     "max.connections.per.ip.overrides": _addresses,

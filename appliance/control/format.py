@@ -26,12 +26,18 @@ _PARTITION_FOLDER: Final = re.compile(r".+-\d+\Z")
 
 
 def open_or_format(
-    disk: Disk, data_dir: str, node_id: int, random: Callable[[int], bytes], now_ms: int
+    disk: Disk,
+    data_dir: str,
+    node_id: int,
+    random: Callable[[int], bytes],
+    now_ms: int,
+    cluster_id: str = "",
 ) -> tuple[Identity, bool]:
     """Who this node is, and whether the folder was formatted just now.
 
-    random(n): n random bytes. Raises ConfigError when the folder belongs to another node or holds
-    partitions but no identity."""
+    random(n): n random bytes. cluster_id: of the cluster that it belongs to, "": a new one, or
+    whichever the folder says. Raises ConfigError when the folder belongs to another node or cluster
+    or holds partitions but no identity."""
     if disk.exists(f"{data_dir}/{META_PROPERTIES}"):
         found = identity.read_identity(disk, data_dir)
         if found.node_id != node_id:
@@ -40,6 +46,11 @@ def open_or_format(
                 f" node.id={node_id}; set node.id={found.node_id}"
                 " or choose another folder with --data"
             )
+        if cluster_id not in ("", found.cluster_id):
+            raise ConfigError(
+                f"{data_dir} belongs to the cluster {found.cluster_id}, not to {cluster_id}: leave"
+                " out --cluster-id, or choose another folder with --data"
+            )
         return found, False
     stranger = _stranger(disk, data_dir)
     if stranger:
@@ -47,7 +58,8 @@ def open_or_format(
             f"{data_dir} holds {stranger} but no {META_PROPERTIES}; restore that file,"
             " or choose an empty folder with --data"
         )
-    new = Identity(format_uuid(identity.new_uuid(random)), node_id, identity.new_uuid(random))
+    cluster_id = cluster_id or format_uuid(identity.new_uuid(random))
+    new = Identity(cluster_id, node_id, identity.new_uuid(random))
     disk.sync_dir(data_dir.rpartition("/")[0] or ("/" if data_dir.startswith("/") else "."))
     write_file(disk, f"{data_dir}/{BOOTSTRAP}", bootstrap(now_ms))
     write_file(disk, f"{data_dir}/{META_PROPERTIES}", identity.encode(new))

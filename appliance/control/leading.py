@@ -72,7 +72,6 @@ class Leading:
     def lead(self, now_ms: int) -> None:
         """This node was elected. A full disk is no reason not to serve, unless there is nothing to
         serve yet. Raises StorageFailed."""
-        self._quorum.elected(now_ms)
         try:
             self._begin(now_ms)
         except DiskFull as full:

@@ -1,4 +1,5 @@
-"""Entry of the control process: format or open the folder, lead the metadata log, answer requests.
+"""Entry of the control process: format or open the folder, lead or follow the metadata log, answer
+requests.
 
 One turn: requests of all netprocs are decided over the speculative image and appended in order, and
 a thread begins one fdatasync for them all. When it has ended, rows of the partition table, the
@@ -15,18 +16,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-from appliance.authorization.rights import Callers
+from appliance.authorization.rights import Callers, Rights
 from appliance.base.clock import OsClock
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
+from appliance.control import quorum_wire
 from appliance.control.asked import read
 from appliance.control.id_blocks import IdBlocks
 from appliance.control.keeping import Keeper
 from appliance.control.leadership import NotController
 from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
+from appliance.control.quorum_driver import QuorumDriver
 from appliance.control.requests import USUAL, Requests
 from appliance.control.room import Room
 from appliance.control.snapshots import Unwritten
@@ -41,6 +44,7 @@ from appliance.handlers.admin import AdminContext, Quorum
 from appliance.metadata import effective
 from appliance.metadata.changes import Change, TopicAdded, TopicRemoved
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
+from appliance.peers.link import Link, Watcher
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import ASSIGN, ENSURE_TOPIC, FORWARD, PRODUCER_IDS, Message
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
@@ -48,7 +52,7 @@ from appliance.shell.answers import Answers
 from appliance.shell.flusher import Done, Flusher, Tag
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
-from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
+from appliance.shell.loop import STOP, Loop
 from appliance.shell.seat import Seat
 from appliance.wire import kraft_records as kraft
 
@@ -79,8 +83,15 @@ class Control:
     """The shell of control (`loop.Shell`)."""
 
     def __init__(
-        self, seat: Seat, links: Links, log: Log, started: Started, threads: Threads
+        self,
+        seat: Seat,
+        links: Links,
+        log: Log,
+        started: Started,
+        threads: Threads,
+        watcher: Watcher | None = None,
     ) -> None:
+        """watcher: the loop, for connections to other nodes."""
         self.keeper: Keeper | None = None  # of the history
         self._seat = seat
         self._links = links
@@ -102,6 +113,16 @@ class Control:
         self._requests = Requests(
             self._append, self._report, self._blocked_ms, lambda: self._room.told(0), seat.errors
         )
+        self._driver = QuorumDriver(
+            self._quorum, self._identity, seat.config, self._disk, self._clock, log, self
+        )
+        if watcher is not None:
+            self._driver.connect(
+                lambda voter, name: Link(
+                    voter.node_id, voter.host, voter.port, watcher, self._clock, name
+                )
+            )
+        self._published = False  # what is committed, by this process
         self._threads = threads
         self._syncing = False
         self._noting = False
@@ -117,34 +138,55 @@ class Control:
         }
 
     def open_for_business(self) -> None:
-        """Lead, and publish what that appended: everyone may follow. Raises as `first_time`."""
+        """Who is alone leads, and publishes what that appended: everyone may follow. Others wait
+        for what is agreed. Raises as `first_time`."""
         with first_time(self._seat):
-            self.lead()
-            self._show(self._quorum.sync())
+            if self._quorum.alone:
+                self.lead()
+                self._show(self._quorum.sync())
+            else:
+                self._quorum.snapshots.began(self._clock.wall_ms())
         self._links.set_state(READY)
 
     def lead(self) -> None:
-        """This node was elected: the only voter of a quorum is, whenever it does not lead. Raises
-        StorageFailed."""
-        self._leading.lead(self._clock.wall_ms())
-        self._publish_leader()
+        """The only voter of a quorum leads, whenever it does not. Raises StorageFailed."""
+        self._quorum.elected(self._clock.wall_ms())
+        self._driver.settle()
 
     def resign(self) -> None:
+        """Lead no more."""
+        self._quorum.replica.resign(self._clock.monotonic_ns() // 1_000_000)
+        self._driver.settle()
+
+    # What the quorum says (`quorum_driver.Roles`) -------------------------------------------------
+
+    def led(self) -> None:
+        """This node was elected. Raises StorageFailed."""
+        self._leading.lead(self._clock.wall_ms())
+
+    def lost(self) -> None:
         """Another node leads, or nobody: what is not committed was never decided here, and whoever
         waits for it hears so."""
         self._leading.resign()
         self._refuse(LOST)
-        self._publish_leader()
+
+    def leader_changed(self) -> None:
+        """Everyone here may know who leads."""
+        leadership = self._quorum.leadership
+        leader, epoch = leadership.leader_id, leadership.epoch
+        self._seat.processes.publish_leader(leader, epoch)
+        if not self._quorum.alone:
+            self._log.event(NOTICE, "metadata-leader", node=leader, epoch=epoch)
+
+    def reply(self, netproc: int, token: int, code: int, body: bytes) -> None:
+        """The answer to a request of another node."""
+        self._answers[netproc].put(token, code, body)
 
     def _refuse(self, why: int) -> None:
         """What was decided behind all that the image knows will not be."""
         for netproc, token, code, body in self._waiting.refuse(self._quorum.seen, why):
             self._answers[netproc].put(token, code, body)
         self._id_blocks.undo(self._quorum.seen)
-
-    def _publish_leader(self) -> None:
-        leadership = self._quorum.leadership
-        self._seat.processes.publish_leader(leadership.leader_id, leadership.epoch)
 
     def _register(self, incarnation: Incarnation) -> None:
         context = self._context()
@@ -157,6 +199,7 @@ class Control:
             if peer.kind == NETPROC:
                 self._answers[peer.index].drop()
                 self._waiting.forget(peer.index)
+                self._driver.forget(peer.index)
             elif peer.kind == IOPROC:
                 self._id_blocks.forget(peer.index)
 
@@ -176,6 +219,10 @@ class Control:
             if message.op not in (FORWARD, ENSURE_TOPIC):
                 continue
             asked = read(message, self._callers)
+            if message.op == FORWARD and message.b >> 16 in quorum_wire.SERVED:
+                self._serve_voter(peer.index, message, asked.rights)
+                context, leads = self._context(), self._quorum.leadership.leads
+                continue
             context.rights = asked.rights
             context.situation.permit = NO_LIMIT
             if leads:
@@ -187,6 +234,11 @@ class Control:
                 decision = self._requests.ensure_topic(message, asked.topic, context, leads=leads)
             self._waiting.put(peer.index, message.token, decision, self._quorum.seen)
             self._refresh(context)
+
+    def _serve_voter(self, netproc: int, message: Message, rights: Rights) -> None:
+        key, version = message.b >> 16, message.b & 0xFFFF
+        body = bytes(self._seat.arenas[netproc][message.a : message.a + message.e])
+        self._driver.serve(netproc, message.token, key, version, body, rights)
 
     def _give_ids(self, ioproc: int) -> None:
         """A block of producer ids, once it is written down that it is taken."""
@@ -222,11 +274,18 @@ class Control:
         if self.keeper is not None:
             self.keeper.turn(now_ns)
         now_ms = self._clock.wall_ms()
+        quorum, driver = self._quorum, self._driver
+        drain = self._seat.processes.drain
+        if drain:
+            driver.leave()
+        driver.tick(now_ns // 1_000_000)
         self._leading.again(now_ns, now_ms)
         self._take(now_ms)
         while self._begin(now_ms):
             self._take(now_ms)  # it may have been quick
-        quorum = self._quorum
+        wait_ms = driver.flush(now_ns // 1_000_000)
+        if quorum.behind or (driver.level and not self._published):
+            self._show(quorum.advance())
         for netproc, token, code, body in self._waiting.release(quorum.committed):
             self._answers[netproc].put(token, code, body)
         full = [answers for answers in self._answers.values() if not answers.push()]
@@ -234,9 +293,11 @@ class Control:
         self._links.flush()
         if quorum.leadership.leads and self._trash.due(now_ms):
             self._trash.tick(quorum.image, self._settings(), quorum.seen, now_ms)
-        if self._seat.processes.drain >= DRAIN_STAGE and not (self._syncing or self._noting):
+        if drain >= DRAIN_STAGE and not (self._syncing or self._noting):
             return STOP
-        return 1 if full or not said else LONGEST_WAIT_MS
+        if quorum.behind or (quorum.log.unsynced and not self._syncing):
+            return 0
+        return 1 if full or not said else wait_ms
 
     def _begin(self, now_ms: int) -> bool:
         """A sync for all that was appended, a note of what is to be deleted, and a snapshot of what
@@ -334,6 +395,9 @@ class Control:
             self._rows.apply(change, committed)
             self._tell(change)
         self._mutations.follow(changes, self._quorum.images.committed)
+        if not self._driver.level:
+            return  # others begin with what is agreed now, not with what was once
+        self._published = True
         table = self._seat.processes
         table.publish_metadata(committed)
         table.set_applied(self._seat.me, committed)
@@ -368,7 +432,7 @@ class Control:
             producer_ids=self._producer_ids,
             partitions=self._seat.partitions,
             handles=self._rows.handles,
-            quorum=Quorum(-1, 0, 0, 0, ()),
+            quorum=Quorum(-1, 0, 0),
             dirs=self._dirs,
             volume=self._volume,
             trash=self._trash.view,
@@ -381,18 +445,11 @@ class Control:
 
     def _refresh(self, context: AdminContext) -> None:
         """What the request before may have changed."""
-        quorum, leadership = self._quorum, self._quorum.leadership
-        context.situation.free_rows = self._rows.free - quorum.images.partitions
+        context.situation.free_rows = self._rows.free - self._quorum.images.partitions
         context.situation.counts = None
         context.situation.no_room = self._room.lacking()
         context.now_ms = self._clock.wall_ms()
-        context.quorum = Quorum(
-            leadership.leader_id,
-            leadership.epoch,
-            quorum.committed,
-            quorum.log.end_offset,
-            quorum.voters.voters(self._identity.node_id),
-        )
+        context.quorum = self._driver.described(context.now_ms)
 
     def _directories(self) -> tuple[bytes, ...]:
         """Ids of the folders that take new partitions: those that are there."""
@@ -419,7 +476,8 @@ def run(seat: Seat) -> int:
     folders = [path for one in seat.log_dirs for path in (one, os.path.abspath(one))]
     disk = ReservedDisk(OsDisk(), folders)
     threads = Flusher(3)  # a sync does not wait for a snapshot, nor for a note
-    control = Control(seat, links, log, start(seat, disk, OsClock(), os.urandom, log), threads)
+    started = start(seat, disk, OsClock(), os.urandom, log)
+    control = Control(seat, links, log, started, threads, loop)
     loop.register(threads.fd, select.EPOLLIN, control)
     one = Flusher(1)  # of the history: nothing waits for it
     loop.register(one.fd, select.EPOLLIN, one)

@@ -113,7 +113,7 @@ class MetadataLog:
             raise
 
     def read(self, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """The batches from `start`, which begins one, to `end`, whether durable or not. Raises
+        """The batches from the one with `start` to `end`, whether durable or not. Raises
         StorageFailed."""
         while start < end:
             found = self._log.locate(start, READ_BYTES, end)
@@ -127,7 +127,7 @@ class MetadataLog:
                 header = read_header(data, at)
                 if at + header.size > length:
                     break  # cut off: the next reading begins with it
-                assert header.base_offset == start, (header.base_offset, start)
+                assert header.base_offset <= start <= header.last_offset, (header, start)
                 yield header, data[at : at + header.size]
                 at += header.size
                 start = header.last_offset + 1

@@ -1,22 +1,22 @@
-"""The metadata of the cluster as its quorum of one keeps it: the log, who leads it in which epoch,
-the committed image and the speculative one.
+"""The metadata of the cluster as one replica of its quorum keeps it: the log, the replica that says
+who leads it in which epoch, the committed image and the speculative one.
 
-    elected → activate → append* → begin_sync … end_sync → what is committed
+    elected → activate → append* → begin_sync … end_sync → advance: what is committed
                    resign: what is not committed was never decided, though it stays in the log
+    follow* → begin_sync … end_sync → advance
 
 Invariant: nothing is decided but by an active leader, over everything that stands in the log; the
 records that a leader left behind are the first thing that the next one decides over, and are
-committed with its own. Only a later leader's log may cut them off. Called by `main.py` and
-`leading.py`.
+committed with its own. Only a later leader's log may cut them off. What is committed here is agreed
+and on this node's disk. Called by `main.py`, `leading.py` and `quorum_driver.py`.
 """
 
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk
-from appliance.base.errors import DiskFull
+from appliance.base.errors import CORRUPT_MESSAGE, DiskFull, PeerError
 from appliance.control import quorum_state
 from appliance.control.images import Images
 from appliance.control.leadership import Leadership, NotController
@@ -28,10 +28,21 @@ from appliance.metadata.checkpoint import VoterSet, control_record
 from appliance.metadata.follower import Follower, decode_record
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.record_versions import encode
-from appliance.quorum.messages import Known
+from appliance.quorum.messages import NOBODY, Known
+from appliance.quorum.replica import Replica
+from appliance.quorum.times import Times
 from appliance.wire import control_records as control
 from appliance.wire import kraft_records as kraft
-from appliance.wire.batch import NewRecord, iter_records
+from appliance.wire.batch import (
+    HEADER_SIZE,
+    NewRecord,
+    checksum_holds,
+    iter_records,
+    read_header,
+)
+
+_AT_ONCE: Final = 1000
+"""Records that `advance` replays on a follower before it lets others go on: some 10 ms."""
 
 
 class Held(NamedTuple):
@@ -43,23 +54,47 @@ class Held(NamedTuple):
     behind: int
 
 
-class MetadataQuorum:
-    """log, leadership, images, snapshots: the parts. voters: as the log names them."""
+class Vote(NamedTuple):
+    """How a node takes part in its quorum. voters: their ids, none: this node alone. published:
+    where the metadata ends that other processes of this node already act upon. chance: a number
+    from 0 to what it is given. now_ms: of a clock that never goes back, which is that of the
+    replica."""
 
-    __slots__ = ("_disk", "_held", "_node_id", "images", "leadership", "log", "snapshots", "voters")
+    voters: tuple[int, ...] = ()
+    published: int = 0
+    chance: Callable[[int], int] = lambda most: most // 2
+    now_ms: int = 0
+    times: Times = Times()
+
+
+ALONE: Final = Vote()
+
+
+class MetadataQuorum:
+    """log, replica, images, snapshots: the parts. leadership: what the replica knows. voters: as
+    the log names them."""
+
+    __slots__ = ("_disk", "_held", "_node_id", "images", "leadership", "log", "replica",
+                 "snapshots", "voters")  # fmt: skip
 
     def __init__(
-        self, disk: Disk, node_id: int, log: MetadataLog, follower: Follower, limits: Limits
+        self,
+        disk: Disk,
+        node_id: int,
+        log: MetadataLog,
+        follower: Follower,
+        limits: Limits,
+        replica: Replica,
     ) -> None:
-        """follower: which has replayed all of the log."""
-        image = follower.image
-        assert follower.applied == log.end_offset == log.durable
+        """follower: which has replayed what is known to be agreed."""
+        assert follower.applied == replica.high_watermark <= log.durable == log.end_offset
         self._disk = disk
         self._node_id = node_id
         self._held: deque[Held] = deque()
         self.log = log
-        self.leadership = Leadership(node_id, max(image.epoch, 0), log.durable)
-        self.images = Images(image)
+        self.replica = replica
+        self.leadership = Leadership(replica)
+        self.images = Images(follower.image)
         self.snapshots = Snapshots(disk, log, limits, follower.bytes_replayed)
         self.voters: VoterSet = follower.quorum
 
@@ -83,46 +118,70 @@ class MetadataQuorum:
 
     @property
     def committed(self) -> int:
-        """Exclusive end of what is committed."""
-        return self.leadership.high_watermark
+        """Exclusive end of what is committed: agreed, on the disk here, and in the image."""
+        return self.images.committed.applied_offset + 1
 
-    # Leading --------------------------------------------------------------------------------------
+    @property
+    def behind(self) -> bool:
+        """Whether `advance` has something to do."""
+        return min(self.replica.high_watermark, self.log.durable) > self.committed
 
-    def elected(self, now_ms: int) -> None:
-        """Lead a new epoch, which quorum-state has first (KIP-595). Raises StorageFailed."""
-        before = max(quorum_state.read(self._disk, self.log.folder).epoch, self.leadership.epoch)
-        with suppress(DiskFull):  # the only voter's log says it before anybody else can know
+    @property
+    def alone(self) -> bool:
+        """Whether this node is the only one that votes."""
+        return self.replica.voters == (self._node_id,)
+
+    # Electing -------------------------------------------------------------------------------------
+
+    def remember(self, known: Known) -> None:
+        """quorum-state has it at return. Raises StorageFailed; an only voter's log says it before
+        anybody else can know, so it can do without where there is no room."""
+        try:
             quorum_state.write(
                 self._disk,
                 self.log.folder,
-                Known(before + 1, leader=self._node_id),
+                known,
                 dynamic=self.voters.kraft_version > 0,
-                voters=(self._node_id,),
+                voters=self.replica.voters,
             )
-        self.leadership.elected(before + 1, self.log.end_offset)
+        except DiskFull:
+            if not self.alone:
+                raise
+
+    def elected(self, now_ms: int) -> None:
+        """The only voter elects itself: it leads a new epoch, which quorum-state has first
+        (KIP-595). Raises StorageFailed."""
+        replica = self.replica
+        assert self.alone and not self.leadership.leads, "who leads is not elected"
+        replica.tick(replica.deadline)
+        known, messages = replica.take()
+        assert replica.leads and known is not None and not messages
+        self.remember(known)
         self.snapshots.began(now_ms)
+
+    # Leading --------------------------------------------------------------------------------------
 
     def activate(self, now_ms: int) -> None:
         """Begin to decide: over what is committed and what an earlier leader left, with the first
         record of the epoch behind it. Raises StorageFailed; after DiskFull it can be tried
         again."""
-        leadership, images = self.leadership, self.images
-        assert leadership.leads and not self.active
+        replica, images = self.replica, self.images
+        assert replica.leads and not self.active
         self._over_the_log()
-        voters = tuple(
-            control.Voter(voter_id=voter) for voter, _ in self.voters.voters(self._node_id)
-        )
         change = control.LeaderChangeMessage(
-            version=0, leader_id=self._node_id, voters=voters, granting_voters=voters
+            version=0,
+            leader_id=self._node_id,
+            voters=tuple(control.Voter(voter_id=one) for one in replica.voters),
+            granting_voters=tuple(control.Voter(voter_id=one) for one in replica.granted),
         )
         record = control_record(now_ms, change)
         try:
-            batch = batch_of([record], leadership.epoch, is_control=True)
-            base = self.log.append(batch, leadership.epoch, now_ms)
+            batch = batch_of([record], replica.epoch, is_control=True)
+            base = self.log.append(batch, replica.epoch, now_ms)
         except DiskFull:
             images.drop()
             raise
-        images.decide(base, base + 1, (), epoch=leadership.epoch, size=len(batch))
+        images.decide(base, base + 1, (), epoch=replica.epoch, size=len(batch))
         if self.image.pending is not None:
             reason = "Aborting a metadata transaction of a leader before."
             self.append([kraft.AbortTransactionRecord(reason=reason)], now_ms)
@@ -143,7 +202,6 @@ class MetadataQuorum:
 
     def resign(self) -> None:
         """This node does not lead any more: what was decided and is not committed is forgotten."""
-        self.leadership.resigned()
         self.images.drop()
         self._held.clear()
 
@@ -153,6 +211,27 @@ class MetadataQuorum:
         assert not self.leadership.leads, "a leader's log is what is agreed"
         assert offset >= self.committed, "what is committed stays"
         self.log.truncate(offset, now_ms)
+
+    def follow(self, records: bytes, epoch: int, now_ms: int) -> None:
+        """The batches that the leader of `epoch` has behind the end of this log, appended as they
+        came; one that is cut off is left for the next time. Raises PeerError when they are none,
+        StorageFailed; what stands before is there. Durable after a sync."""
+        view, at = memoryview(bytearray(records)), 0
+        while len(view) - at >= HEADER_SIZE:
+            header = read_header(view, at)
+            batch = view[at : at + header.size]
+            if header.size >= HEADER_SIZE and len(batch) < header.size:
+                break
+            fits = header.base_offset == self.log.end_offset
+            if not (
+                header.size >= HEADER_SIZE
+                and fits
+                and self.log.last_epoch <= header.leader_epoch <= epoch
+                and checksum_holds(batch)
+            ):
+                raise PeerError(CORRUPT_MESSAGE, f"the batch at {header.base_offset} is broken")
+            self.log.append(batch, header.leader_epoch, now_ms)
+            at += header.size
 
     # Deciding -------------------------------------------------------------------------------------
 
@@ -199,19 +278,40 @@ class MetadataQuorum:
         """Everything appended is durable at return: what is committed with it. Raises
         StorageFailed, which is final."""
         self.log.sync()
-        return self._commit()
+        self.replica.durable(self.log.durable)
+        return self.advance()
 
     def end_sync(self, job: FlushJob, failure: Exception | None) -> list[Change]:
         """A job of `log.begin_sync` has run: what is committed with it. Raises its failure, which
         is final."""
         self.log.end_sync(job, failure)
-        return self._commit()
+        self.replica.durable(self.log.durable)
+        return self.advance()
 
-    def _commit(self) -> list[Change]:
-        changes, size = self.images.commit(self.leadership.durable(self.log.durable))
+    def advance(self) -> list[Change]:
+        """Commit what is agreed and on the disk, or some of it (`behind`): what changed."""
+        end = min(self.replica.high_watermark, self.log.durable)
+        changes, size = self.images.commit(end) if self.active else self._replay(end)
         self.snapshots.bytes_committed += size
-        assert self.images.committed.applied_offset < self.committed
         return changes
+
+    def _replay(self, end: int) -> tuple[list[Change], int]:
+        """What another leader, or this one before it began to decide, left in the log."""
+        image = self.images.committed
+        changes: list[Change] = []
+        count = size = 0
+        for header, batch in self.log.read(self.committed, end):
+            for record in iter_records(batch):
+                if header.is_control:
+                    self.voters.apply(control.decode(record.key, record.value))
+                else:
+                    changes += image.apply(record.offset, decode_record(record.value or b""))
+                count += 1
+            image.epoch, image.applied_offset = header.leader_epoch, header.last_offset
+            size += header.size
+            if count >= _AT_ONCE:
+                break
+        return changes, size
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -240,9 +340,23 @@ def _first_level(records: Sequence[object]) -> int:
 
 
 def open_quorum(
-    disk: Disk, node_id: int, log: MetadataLog, follower: Follower, limits: Limits
+    disk: Disk,
+    node_id: int,
+    log: MetadataLog,
+    follower: Follower,
+    limits: Limits,
+    vote: Vote = ALONE,
 ) -> MetadataQuorum:
-    """Over a log that was just opened, all of which is replayed into the follower's image. Raises
-    MetadataUnreadable, StorageFailed."""
-    follower.load(log.end_offset)
-    return MetadataQuorum(disk, node_id, log, follower, limits)
+    """Over a log that was just opened. What is known to be agreed is replayed into the follower's
+    image: all of an only voter's log, of others what a snapshot has or this node has acted upon.
+    Raises MetadataUnreadable, StorageFailed."""
+    voters = vote.voters or (node_id,)
+    follower.load(log.end_offset if voters == (node_id,) else vote.published)
+    known = quorum_state.read(disk, log.folder)
+    epoch = max(log.last_epoch, follower.image.epoch)
+    if epoch > known.epoch:  # the file is older, or another node's
+        known = Known(epoch, NOBODY, NOBODY)
+    replica = Replica(
+        node_id, voters, known, log, vote.chance, vote.now_ms, vote.times, follower.applied
+    )
+    return MetadataQuorum(disk, node_id, log, follower, limits, replica)

@@ -21,7 +21,7 @@ from appliance.control.format import (
     open_or_format,
 )
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import MetadataQuorum, open_quorum
+from appliance.control.metadata_quorum import ALONE, MetadataQuorum, Vote, open_quorum
 from appliance.control.rows import PartitionRows
 from appliance.control.snapshots import Limits
 from appliance.controller.features import SUPPORTED
@@ -29,6 +29,7 @@ from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.identity import Identity
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.log_dirs import LogDirs, read_log_dirs
+from appliance.quorum.times import Times
 from appliance.ring.process_table import CONTROL, DOWN, ProcessTable
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.patience import WEDGED_S
@@ -91,15 +92,33 @@ def _start(
     opened = open_log(disk, data_dir, limits.segment_bytes, now_ms, clean=clean)
     if opened.recovered:
         log.event(WARNING, "metadata-recovered", cause=opened.recovered)
-    quorum = open_quorum(disk, identity.node_id, opened, follower, limits)
+    vote = _vote(config, seat.processes.metadata_offset, random, clock) if config.several else ALONE
+    quorum = open_quorum(disk, identity.node_id, opened, follower, limits, vote)
     image = quorum.images.committed
-    check_metadata_is_whole(disk, dirs.paths, image)
+    if quorum.alone:  # others have the metadata of this node, too
+        check_metadata_is_whole(disk, dirs.paths, image)
     _check_features(image, data_dir)
     if image.skipped:
         log.event(WARNING, "metadata-records-unknown", records=image.skipped)
     rows = PartitionRows(seat.partitions, lambda: _applied(seat.processes))
     rows.reconcile(image, quorum.committed, _others_go_on(seat.processes, clock))
     return Started(quorum, identity, rows, dirs, disk, clock, random)
+
+
+def _vote(
+    config: BrokerConfig, published: int, random: Callable[[int], bytes], clock: Clock
+) -> Vote:
+    return Vote(
+        voters=tuple(one.node_id for one in config.voters()),
+        published=published,
+        chance=lambda most: int.from_bytes(random(4)) % (most + 1),
+        now_ms=clock.monotonic_ns() // 1_000_000,
+        times=Times(
+            election_timeout=config.int("controller.quorum.election.timeout.ms"),
+            fetch_timeout=config.int("controller.quorum.fetch.timeout.ms"),
+            election_backoff=config.int("controller.quorum.election.backoff.max.ms"),
+        ),
+    )
 
 
 def _applied(processes: ProcessTable) -> int:

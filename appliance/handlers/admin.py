@@ -23,18 +23,31 @@ Message = Any
 """A decoded message: one of kio's classes, which one depends on the version."""
 
 
+class Replica(NamedTuple):
+    """One replica of the metadata log, as its leader sees it. log_end: -1 when it is not known.
+    Times in ms since 1970, -1: never."""
+
+    node_id: int
+    directory_id: bytes
+    log_end: int
+    fetched_ms: int
+    caught_up_ms: int
+
+
 @dataclass(slots=True, frozen=True)
 class Quorum:
-    """What DescribeQuorum tells of the metadata log. Offsets are exclusive ends, times ms.
+    """What DescribeQuorum tells of the metadata log. Offsets are exclusive ends.
 
-    leader_id: -1 when nobody is known to lead. voters: (node id, directory id) of each.
+    leader_id: -1 when nobody is known to lead. reached: (host, port) of each voter by its id, where
+    the settings name it.
     """
 
     leader_id: int
     leader_epoch: int
     high_watermark: int
-    log_end: int
-    voters: tuple[tuple[int, bytes], ...]
+    voters: tuple[Replica, ...] = ()
+    observers: tuple[Replica, ...] = ()
+    reached: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

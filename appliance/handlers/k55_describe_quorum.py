@@ -1,12 +1,11 @@
 """DescribeQuorum, API key 55, versions 0 to 2; flexible from 0.
 
-1: fetch and caught-up times. 2: directory ids, error texts, nodes (KIP-853). The quorum is this
-node alone; brokers that only follow do not exist yet.
+1: fetch and caught-up times. 2: directory ids, error texts, nodes (KIP-853).
 """
 
 from appliance.base import errors
 from appliance.base.ids import METADATA_TOPIC
-from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Replica, Values
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -23,20 +22,23 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         "error_code": errors.NONE,
         "error_message": "",
         "topics": topics,
-        "nodes": []
-        if not known_asked
-        else [
-            {
-                "node_id": controller.controller_id,
-                "listeners": [
-                    {"name": end.name, "host": end.host, "port": end.port}
-                    for end in controller.endpoints
-                ],
-            }
-            for controller in context.situation.image.controllers.values()
-        ],
+        "nodes": _nodes(context) if known_asked else [],
     }
     return Answer([], values)
+
+
+def _nodes(context: AdminContext) -> list[Values]:
+    """Where controllers are reached: as they registered, else as the settings have the voters."""
+    name = context.situation.config.list("controller.listener.names")[0].upper()
+    found: dict[int, list[Values]] = {
+        node_id: [{"name": name, "host": host, "port": port}]
+        for node_id, (host, port) in context.quorum.reached.items()
+    }
+    for one in context.situation.image.controllers.values():
+        ends = [{"name": end.name, "host": end.host, "port": end.port} for end in one.endpoints]
+        if ends or one.controller_id not in found:
+            found[one.controller_id] = ends
+    return [{"node_id": node_id, "listeners": ends} for node_id, ends in sorted(found.items())]
 
 
 def _partition(context: AdminContext) -> Values:
@@ -46,18 +48,6 @@ def _partition(context: AdminContext) -> Values:
             "leader_id": quorum.leader_id,
             "leader_epoch": quorum.leader_epoch,
         }
-    voters = [
-        {
-            "replica_id": node_id,
-            "replica_directory_id": directory_id,
-            "log_end_offset": quorum.log_end if node_id == context.situation.node_id else -1,
-            "last_fetch_timestamp": context.now_ms if node_id == context.situation.node_id else -1,
-            "last_caught_up_timestamp": context.now_ms
-            if node_id == context.situation.node_id
-            else -1,
-        }
-        for node_id, directory_id in quorum.voters
-    ]
     return {
         "partition_index": 0,
         "error_code": errors.NONE,
@@ -65,8 +55,18 @@ def _partition(context: AdminContext) -> Values:
         "leader_id": quorum.leader_id,
         "leader_epoch": quorum.leader_epoch,
         "high_watermark": quorum.high_watermark,
-        "current_voters": voters,
-        "observers": [],
+        "current_voters": [_replica(one) for one in quorum.voters],
+        "observers": [_replica(one) for one in quorum.observers],
+    }
+
+
+def _replica(one: Replica) -> Values:
+    return {
+        "replica_id": one.node_id,
+        "replica_directory_id": one.directory_id,
+        "log_end_offset": one.log_end,
+        "last_fetch_timestamp": one.fetched_ms,
+        "last_caught_up_timestamp": one.caught_up_ms,
     }
 
 

@@ -1,7 +1,8 @@
 """Every API a client may use, and who serves it. What is not in this list is not advertised.
 
 The network process plans most of them itself; coordinators answer GROUPS and
-TRANSACTIONS, control FORWARDED.
+TRANSACTIONS, control FORWARDED. The listeners of controllers serve `controllers_handlers` alone,
+all of them answered by control.
 """
 
 from appliance.handlers import (
@@ -90,9 +91,26 @@ FORWARDED = (
     forward.handler(74, "ListConfigResources", 0, 1),
 )
 
+CONTROLLERS = (
+    forward.handler(1, "Fetch", 12, 18),
+    forward.handler(52, "Vote", 0, 2),
+    forward.handler(53, "BeginQuorumEpoch", 0, 1),
+    forward.handler(54, "EndQuorumEpoch", 0, 1),
+)
+"""What only controllers ask of each other, and brokers of their controller: served on no listener
+of clients. Fetch is that of the metadata log."""
+
+_BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 55, 57)
+"""Of FORWARDED: what Kafka's controllers serve, too."""
+
+
+def controllers_handlers() -> dict[int, Handler]:
+    """Handlers by API key for the listeners of controllers."""
+    return _with_versions([*CONTROLLERS, *(row for row in FORWARDED if row.key in _BOTH)])
+
 
 def handlers(sessions: FetchSessions) -> dict[int, Handler]:
-    """Handlers by API key for one network process."""
+    """Handlers by API key for one network process, for the listeners of clients and brokers."""
     rows = [
         k00_produce.HANDLER,
         k01_fetch.handler(sessions),
@@ -109,6 +127,11 @@ def handlers(sessions: FetchSessions) -> dict[int, Handler]:
         *TRANSACTIONS,
         *FORWARDED,
     ]
+    return _with_versions(rows)
+
+
+def _with_versions(rows: list[Handler]) -> dict[int, Handler]:
+    """These, and ApiVersions, which tells of them."""
     ranges = [(row.key, advertised_lowest(row), row.highest) for row in rows]
     ranges.append((k18_api_versions.KEY, k18_api_versions.LOWEST, k18_api_versions.HIGHEST))
     rows.append(k18_api_versions.handler(ranges))

@@ -37,6 +37,7 @@ class Starting:
         """Whether everything is open. Raises what kept it from being so."""
         if not self._under_way:
             self._under_way = True
+            self._began_ns = self._said_ns = now_ns  # control may have had to wait for others
             self._thread.submit((), self._open_everything)
         done = self._thread.take()
         if not done:

@@ -78,7 +78,7 @@ class Floor:
         word that says how far the metadata is."""
         self.counts = counts
         self.clients = clients
-        self.listeners = [one.name for one in config.endpoints()]
+        self.listeners = [one.name for one in config.opened()]
         self.loop = loop
         self.log = log
         self.watch = watch

@@ -24,15 +24,15 @@ _PREFIX: Final = 4  # bytes that say how long a frame is
 
 
 class Intake(Reception):
-    """handlers: by API key. loop: knows when it saw the bytes that it brings. authorizer: who may
-    do what."""
+    """handlers: by listener, then by API key. loop: knows when it saw the bytes that it brings.
+    authorizer: who may do what."""
 
     def __init__(
         self,
         host: NetprocHost,
         exchanges: Exchanges,
         following: Following,
-        handlers: dict[int, Handler],
+        handlers: list[dict[int, Handler]],
         loop: Loop,
         authorizer: Authorizer,
     ) -> None:
@@ -42,7 +42,7 @@ class Intake(Reception):
         self._listeners = host.listeners
         self._exchanges = exchanges
         self._following = following
-        assert max(handlers) < API_KEYS, "every request is counted"
+        assert all(max(one) < API_KEYS for one in handlers), "every request is counted"
         self._handlers = handlers
         self._memory = host.memory
         self._loop = loop
@@ -59,7 +59,7 @@ class Intake(Reception):
         rights = connection.rights
         if rights is None or client_id != connection.client_id:
             rights = self._identify(connection, client_id)
-        handler = self._handlers.get(key)
+        handler = self._handlers[connection.listener].get(key)
         if handler is None or not handler.lowest <= version <= handler.highest:
             received = _PREFIX + end - position
             self._unsupported(connection, rights, key, version, correlation_id, received)
@@ -121,7 +121,7 @@ class Intake(Reception):
     ) -> None:
         if key == k18_api_versions.KEY:
             body = k18_api_versions.unsupported()
-            handler = self._handlers[key]
+            handler = self._handlers[connection.listener][key]
             x = Exchange(NO_NUMBER, handler, 0, correlation_id, rights, 0, 0, connection)
             x.started_ns = max(self._host.now_ns, self._loop.woke_ns)
             x.received = received

@@ -1,9 +1,13 @@
-"""Entry of a network process: wait until the appliance can serve, then turn until told to drain."""
+"""Entry of a network process: wait until the appliance can serve, then turn until told to drain.
+
+Where other controllers vote, they can be heard before that: without them nobody knows what is
+committed, and there is nothing to serve.
+"""
 
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import Follower
-from appliance.netproc.server import Server
+from appliance.netproc.server import Server, can_serve
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
 from appliance.shell.links import Links
@@ -27,7 +31,7 @@ class _Waiting:
 
     def turn(self, now_ns: int) -> int:
         table = self._seat.processes
-        if table.drain or (table.cluster_ready and table.metadata_offset):
+        if table.drain or can_serve(table):
             return STOP
         return _LOOK_AGAIN_MS
 
@@ -44,7 +48,8 @@ def run(seat: Seat) -> int:
     log = seat.log()
     links = Links(seat, log)
     loop = Loop(seat, links)
-    loop.run(_Waiting(seat))
+    if not seat.config.several:
+        loop.run(_Waiting(seat))
     if seat.processes.drain:
         return 0
     follower = Follower(OsDisk(), seat.data_dir, seat.partitions)
@@ -52,6 +57,9 @@ def run(seat: Seat) -> int:
     follower.catch_up(committed, lambda: _let_go(links))
     seat.processes.set_applied(seat.me, committed)
     server = Server(seat, links, loop, follower, OsClock(), log)
-    server.open_for_business()
+    if can_serve(seat.processes):
+        server.open_for_business()
+    else:
+        server.open_for_controllers(seat.config)
     loop.run(server)
     return 0

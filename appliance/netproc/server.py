@@ -9,6 +9,7 @@ from secrets import randbits
 from typing import Final
 
 from appliance.base.clock import Clock
+from appliance.config.broker import BrokerConfig
 from appliance.handlers import registry
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.metadata.follower import Follower
@@ -25,7 +26,14 @@ from appliance.netproc.outbox import CONTROL_HOME, Outbox
 from appliance.netproc.slabs import check, give_back
 from appliance.netproc.throttling import Throttling
 from appliance.ring.messages import Message
-from appliance.ring.process_table import CONTROL, DRAIN, METADATA_OFFSET, READY, Peer
+from appliance.ring.process_table import (
+    CONTROL,
+    DRAIN,
+    METADATA_OFFSET,
+    READY,
+    Peer,
+    ProcessTable,
+)
 from appliance.shell.links import Links
 from appliance.shell.log import Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
@@ -33,6 +41,12 @@ from appliance.shell.patience import NETPROC_ANSWERS_NS
 from appliance.shell.seat import Seat
 
 _SWEEP_NS: Final = 1_000_000_000
+_LOOK_AGAIN_MS: Final = 2
+
+
+def can_serve(table: ProcessTable) -> bool:
+    """Whether control and every ioproc are ready, and control has published metadata."""
+    return table.cluster_ready and table.metadata_offset > 0
 
 
 class Server:
@@ -64,7 +78,12 @@ class Server:
             self.host, self.exchanges, self._following, throttling.watch
         )
         slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
-        handlers = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
+        clients_own = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
+        controllers = registry.controllers_handlers() if seat.config.several else {}
+        handlers = [
+            controllers if seat.config.is_controllers(name) else clients_own
+            for name in self.floor.listeners
+        ]
         intake = Intake(self.host, self.exchanges, self._following, handlers, loop, seat.authorizer)
         self._arrivals = Arrivals(throttling.meters, self.floor.limits, loop, clock, log)
         self.connections = Connections(self.floor, intake, self._arrivals, seat.config)
@@ -82,12 +101,23 @@ class Server:
         self._next_sweep_ns = self.floor.now_ns + _SWEEP_NS
         self._drain = seat.processes.word(DRAIN)
         self._drain_until_ns = 0
+        self._table = seat.processes
+        self._shut = list(self.listeners)  # nobody is accepted there yet
+
+    def open_for_controllers(self, config: BrokerConfig) -> None:
+        """Let the other controllers connect; clients have to wait until `open_for_business`."""
+        doors = [config.is_controllers(name) for name in self.floor.listeners]
+        self._open([one for one, first in zip(self.listeners, doors, strict=True) if first])
 
     def open_for_business(self) -> None:
         """Accept connections: control and every ioproc are ready."""
-        for listener in self.listeners:
-            self._loop.register(listener.sock.fileno(), select.EPOLLIN, listener)
+        self._open(list(self._shut))
         self._links.set_state(READY)
+
+    def _open(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            self._loop.register(listener.sock.fileno(), select.EPOLLIN, listener)
+            self._shut.remove(listener)
 
     def peers_changed(self, peers: list[Peer]) -> None:
         """What was asked of these processes is lost: their requests fail with retriable errors."""
@@ -118,6 +148,7 @@ class Server:
             or self._muted
             or self._held
             or self._shut_doors
+            or self._shut
         ):
             self._due(now_ns)
         if floor.starving and level:
@@ -140,6 +171,8 @@ class Server:
             return 1
         if deadlines or self._muted or self._held or self._shut_doors:
             return self._wait_ms(now_ns)
+        if self._shut:
+            return _LOOK_AGAIN_MS
         return LONGEST_WAIT_MS
 
     def _due(self, now_ns: int) -> None:
@@ -148,6 +181,8 @@ class Server:
             self._completions.tell_lost()
         if self._kept:
             self.floor.choked = not self._outbox.push_kept()
+        if self._shut and not self._drain_until_ns and can_serve(self._table):
+            self.open_for_business()
         self._completions.expire(now_ns)
         if now_ns >= self._next_sweep_ns:
             self._sweep(now_ns)
@@ -174,5 +209,6 @@ class Server:
             self._drain_until_ns = self.floor.now_ns + NETPROC_ANSWERS_NS
             self._arrivals.close()
             for listener in self.listeners:
-                self._loop.unregister(listener.sock.fileno())
+                if listener not in self._shut:
+                    self._loop.unregister(listener.sock.fileno())
         return self.connections.drain() or self.floor.now_ns >= self._drain_until_ns

@@ -81,13 +81,23 @@ class QuorumLog(Protocol):
 
 class Peer:
     """Another replica as its leader sees it. held: what it has on its disk, -1 when it never
-    fetched."""
+    fetched. fetched_ms: when it last did. level_ms: when it last had all that the leader had, -1:
+    never."""
 
-    __slots__ = ("fetched_ms", "held")
+    __slots__ = ("_goal", "fetched_ms", "held", "level_ms")
 
     def __init__(self, now_ms: int) -> None:
-        self.held = -1
+        self.held = self.level_ms = -1
         self.fetched_ms = now_ms
+        self._goal = -1  # where the leader's log ended at its last fetch
+
+    def has(self, end: int, leaders_end: int, now_ms: int) -> None:
+        """It fetches from `end` on, so it has what is below."""
+        if end >= leaders_end:
+            self.level_ms = now_ms
+        elif 0 <= self._goal <= end:
+            self.level_ms = max(self.level_ms, self.fetched_ms)
+        self.held, self._goal, self.fetched_ms = end, leaders_end, now_ms
 
 
 class Replica:
@@ -107,15 +117,16 @@ class Replica:
         chance: Callable[[int], int],
         now_ms: int,
         times: Times | None = None,
+        agreed: int = 0,
     ) -> None:
         """known: from the disk. log: all of which is on the disk now. chance: a number from 0 to
-        what it is given."""
+        what it is given. agreed: what is below is known to be."""
         self.node_id = node_id
         self.voters = tuple(sorted(voters))
         self.epoch = known.epoch
         self.leader = known.leader
         self.voted = known.voted
-        self.high_watermark = log.start_offset
+        self.high_watermark = max(log.start_offset, agreed)
         self.peers: dict[int, Peer] = {}
         self.deadline = 0
         self._log = log
@@ -136,6 +147,8 @@ class Replica:
         self._wait(now_ms)
         if self.role is Role.FOLLOWER:
             self.fetch()
+        elif self.votes:  # a pre-vote disturbs nobody, and nobody may lead at all
+            self.deadline = now_ms + chance(self._times.lost)
         if self.voters == (node_id,):
             self.deadline = now_ms  # there is nobody to wait for
 
@@ -148,6 +161,11 @@ class Replica:
     def leads(self) -> bool:
         """Whether it leads its epoch."""
         return self.role is Role.LEADER
+
+    @property
+    def granted(self) -> tuple[int, ...]:
+        """Who has voted for it, in the election that it stood for last."""
+        return tuple(sorted(one for one, yes in self._answers.items() if yes))
 
     def take(self) -> tuple[Known | None, Sequence[tuple[int, Message]]]:
         """What is to be on the disk, or None, before these messages are sent: (to whom, what)."""
@@ -401,8 +419,6 @@ class Replica:
         if self.role is not Role.LEADER or ask.epoch != self.epoch:
             return Fetched(self.epoch, self._says_leader)
         log = self._log
-        peer = self.peers.setdefault(ask.replica, Peer(now_ms))
-        peer.fetched_ms = now_ms
         parts = snapshot = None
         if ask.end < log.start_offset:
             snapshot = True
@@ -410,9 +426,12 @@ class Replica:
             epoch, end = log.end_of(ask.last_epoch)
             if epoch != ask.last_epoch or end < ask.end:
                 parts = epoch, end
-        if parts is None and snapshot is None:
-            peer.held = ask.end
-            self._commit()
+        if ask.replica >= 0:  # or somebody who only looks
+            peer = self.peers.setdefault(ask.replica, Peer(now_ms))
+            if parts is None and snapshot is None:
+                peer.has(ask.end, log.end_offset, now_ms)
+                self._commit()
+            peer.fetched_ms = now_ms
         return Fetched(
             self.epoch, self.node_id, True, self.high_watermark, parts, snapshot is not None
         )

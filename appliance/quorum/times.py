@@ -16,7 +16,7 @@ class Times:
     lost: int = 50
 
     def __post_init__(self) -> None:
-        assert 0 < self.lost <= self.election_timeout <= self.fetch_timeout
+        assert self.lost > 0 and self.election_timeout > 0 and self.fetch_timeout > 0
         assert self.election_backoff > 0
 
     @property

@@ -69,7 +69,7 @@ class Layout:
         return Layout(
             netprocs=config.int("penstock.net.processes") or suited,
             ioprocs=config.int("penstock.io.processes") or suited,
-            listeners=tuple((one.host, one.port) for one in config.endpoints()),
+            listeners=tuple((one.host, one.port) for one in config.opened()),
             backlog=config.int("socket.listen.backlog.size"),
             arena_bytes=config.int("penstock.arena.bytes"),
             partition_rows=config.int("penstock.partitions.max"),

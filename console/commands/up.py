@@ -44,6 +44,13 @@ _LOOK_UP_S: Final = 2.0
     "-o", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; wins over the file."
 )
 @click.option(
+    "--cluster-id",
+    metavar="ID",
+    default="",
+    help="The cluster that an empty data folder is formatted for: 16 bytes in URL-safe base64."
+    "  [default: a new one]",
+)
+@click.option(
     "--ready-fd",
     metavar="N",
     type=int,
@@ -54,6 +61,7 @@ def command(
     listen: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
+    cluster_id: str,
     ready_fd: int | None,
 ) -> int:
     """Start an appliance in this terminal; Ctrl-C ends it in order.
@@ -74,11 +82,15 @@ def command(
     broker = _load(config, listen, settings)
     folder, *others = _folders(data, broker)
     _warn_of_unknown_names(broker)
-    return serve(broker, folder, ready_fd, others)
+    return serve(broker, folder, ready_fd, others, _cluster_id(cluster_id))
 
 
 def serve(
-    broker: BrokerConfig, folder: str, ready_fd: int | None, others: Sequence[str] = ()
+    broker: BrokerConfig,
+    folder: str,
+    ready_fd: int | None,
+    others: Sequence[str] = (),
+    cluster_id: str = "",
 ) -> int:
     """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
     code. Raises Failure."""
@@ -102,7 +114,9 @@ def serve(
             data_dir=folder,
             other_dirs=others,
             on_ready=ready,
-            prepare=lambda: said.extend(_open([folder, *others], broker.int("node.id"))),
+            prepare=lambda: said.extend(
+                _open([folder, *others], broker.int("node.id"), cluster_id)
+            ),
             log=log,
         )
     except ConfigError as problem:
@@ -113,7 +127,17 @@ def serve(
         raise _unusable(folder, problem) from None
 
 
-def _open(folders: Sequence[str], node_id: int) -> tuple[str, str]:
+def _cluster_id(text: str) -> str:
+    """As it goes into the folder. Raises Failure."""
+    from appliance.wire.uuids import format_uuid, parse_uuid
+
+    try:
+        return format_uuid(parse_uuid(text)) if text else ""
+    except ValueError as problem:
+        raise usage(f"--cluster-id {text}: {problem}") from None
+
+
+def _open(folders: Sequence[str], node_id: int, cluster_id: str) -> tuple[str, str]:
     """Format the folders if they are empty, refuse one that is not ours to serve, before anything
     else is started: (what is to be said about them, the cluster id). Raises ConfigError,
     StorageFailed."""
@@ -127,7 +151,7 @@ def _open(folders: Sequence[str], node_id: int) -> tuple[str, str]:
     disk = OsDisk()
     folder = folders[0]
     now_ms = time.time_ns() // 1_000_000
-    identity, fresh = open_or_format(disk, folder, node_id, os.urandom, now_ms)
+    identity, fresh = open_or_format(disk, folder, node_id, os.urandom, now_ms, cluster_id)
     check_metadata_is_there(disk, folder)
     format_log_dirs(disk, folders, identity, os.urandom)
     return ", ".join([f"{folder}{' (new)' if fresh else ''}", *folders[1:]]), identity.cluster_id

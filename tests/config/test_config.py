@@ -225,3 +225,50 @@ def test_settings_of_single_listeners_and_whole_families_of_removed_keys_are_war
     assert "ZooKeeper" in warnings[0]
     assert "single listeners" in warnings[1]
     assert "since Kafka 4.0" in warnings[2]
+
+
+VOTERS = "1@localhost:9093,2@[::1]:9094,3@other.host:9095"
+SEVERAL = {
+    "controller.quorum.voters": VOTERS,
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+
+
+def test_several_voters_open_a_listener_for_controllers_behind_those_of_clients(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_SEVERAL", "1")
+    turned = {**SEVERAL, "listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"}
+    for settings in (SEVERAL, turned):
+        config, warnings = load(None, settings)
+        assert not warnings
+        assert config.several
+        assert config.voters() == (
+            (1, "localhost", 9093), (2, "::1", 9094), (3, "other.host", 9095)
+        )  # fmt: skip
+        assert [one.name for one in config.endpoints()] == ["PLAINTEXT"]
+        assert [one.name for one in config.opened()] == ["PLAINTEXT", "CONTROLLER"]
+
+
+def test_who_is_alone_opens_no_listener_for_controllers():
+    config, warnings = load(None, {**SEVERAL, "controller.quorum.voters": "1@localhost:9093"})
+    assert not config.several
+    assert [one.name for one in config.opened()] == ["PLAINTEXT"]
+    assert len(warnings) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "not served yet"),
+        ({"PENSTOCK_SEVERAL": "1", "node.id": "4"}, "node.id=4 is not among"),
+        ({"PENSTOCK_SEVERAL": "1", "controller.quorum.voters": "1@h:1,1@h:2"}, "of its own"),
+        ({"PENSTOCK_SEVERAL": "1", "controller.quorum.voters": "1@h:0,2@h:2"}, "ID@HOST:PORT"),
+        ({"PENSTOCK_SEVERAL": "1", "controller.quorum.voters": "h:1,2@h:2"}, "ID@HOST:PORT"),
+        ({"PENSTOCK_SEVERAL": "1", "listeners": "PLAINTEXT://:9092"}, "CONTROLLER://"),
+    ],
+)
+def test_voters_that_cannot_be_are_refused(monkeypatch, settings, words):
+    settings = {**SEVERAL, **settings}
+    monkeypatch.setenv("PENSTOCK_SEVERAL", settings.pop("PENSTOCK_SEVERAL", ""))
+    with pytest.raises(ConfigError, match=words):
+        load(None, settings)

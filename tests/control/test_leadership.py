@@ -13,7 +13,7 @@ from test_control_turns import ensure
 from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.base.ids import METADATA_TOPIC
-from appliance.control.leadership import Leadership, NotController
+from appliance.control.leadership import NotController
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import open_quorum
 from appliance.control.snapshots import Limits
@@ -23,24 +23,6 @@ from appliance.quorum.messages import NOBODY
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
 from appliance.wire.messages import decode_response, encode_request
-
-# The value machine -------------------------------------------------------------------------------
-
-
-def test_a_leader_commits_nothing_before_a_record_of_its_own_epoch():
-    one = Leadership(1, 3, durable=10)
-    assert (one.leads, one.leader_id, one.high_watermark) == (False, NOBODY, 10)
-    one.elected(4, start=15)  # five records of a leader before are in the log
-    assert one.leads and one.leader_id == 1
-    assert one.durable(12) == one.durable(15) == 10
-    assert one.durable(16) == 16
-    one.resigned()
-    assert one.durable(20) == 16, "who does not lead commits nothing by itself"
-    with pytest.raises(AssertionError):
-        one.elected(4, start=20)
-    one.elected(5, start=20)
-    assert one.durable(21) == 21
-
 
 # Log, images and leadership under any schedule ----------------------------------------------------
 
@@ -85,6 +67,8 @@ class World:
 
     def resign(self):
         if self.quorum.leadership.leads:
+            self.quorum.replica.resign(1)
+            self.quorum.replica.take()
             self.quorum.resign()
 
     def append(self):

@@ -259,7 +259,7 @@ def test_an_answer_of_another_epoch_is_nothing_to_go_by():
     assert not answer.leads and answer.epoch == 1 and answer.leader == leader.node_id
 
 
-@pytest.mark.parametrize("times", [{"lost": 0}, {"election_timeout": 5000}])
+@pytest.mark.parametrize("times", [{"lost": 0}, {"election_timeout": 0}])
 def test_times_that_make_no_sense_are_refused(times):
     with pytest.raises(AssertionError):
         Times(**times)

@@ -3,7 +3,7 @@ machines and links; then all is well and must become so."""
 
 from sim.agreed.ledger import Ledger
 from sim.agreed.talk import Put
-from sim.agreed.voter import Voter
+from sim.agreed.voter import Voter, encoded
 from sim.disk import SimDisk
 from sim.faults import Faults
 from sim.node import Node
@@ -36,7 +36,7 @@ class Client(Node):
             self.end.close()
         self.at = leader if leader in self.voters else self.world.rng.choice(self.voters)
         self.end = self.world.network.connect(self, f"n{self.at}")
-        self.end.send(Put(b"%s:%d" % (self.name.encode(), self.number)))
+        self.end.send(Put(f"{self.name}:{self.number}"))
         self.after(100, self.wait, self.end)
 
     def wait(self, end):
@@ -53,8 +53,7 @@ class Client(Node):
         if not message.agreed:
             self.after(20, self.wait_for, end, message.leader)
             return
-        value = b"%s:%d" % (self.name.encode(), self.number)
-        self.ledger.shown[value] = message.offset
+        self.ledger.shown[f"{self.name}:{self.number}"] = message.offset
         self.number += 1
         self.ask(self.at)
 
@@ -118,9 +117,11 @@ class Story:
             replica = one.replica
             assert replica.leader == leaders[0], (one.name, replica.role, replica.leader)
             assert replica.high_watermark == one.log.end_offset == self.ledger.end, one.name
+            assert one.quorum.images.committed == self.machines[0].quorum.images.committed
+            assert one.published == one.quorum.committed == self.ledger.end, one.name
         values = self.ledger.values()
-        for value, offset in self.ledger.shown.items():
-            assert values.get(offset) == value, (offset, value, values.get(offset))
+        for name, offset in self.ledger.shown.items():
+            assert values.get(offset) == encoded(name), (offset, name, values.get(offset))
         assert len(self.ledger.shown) >= 10, "nothing was agreed"
 
 

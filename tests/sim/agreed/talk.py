@@ -4,24 +4,23 @@ from typing import NamedTuple
 
 
 class Ask(NamedTuple):
-    """A request of the machine, with a number that its answer carries."""
+    """A request of a node, as it goes over the wire, with a number that its answer carries."""
 
     number: int
-    sender: int
-    what: tuple
+    key: int
+    version: int
+    body: bytes
 
 
 class Answer(NamedTuple):
-    """data: the records that a fetch found."""
-
     number: int
-    sender: int
-    what: tuple
-    data: bytes
+    body: bytes
 
 
 class Put(NamedTuple):
-    value: bytes
+    """A setting that a client wants."""
+
+    name: str
 
 
 class Done(NamedTuple):

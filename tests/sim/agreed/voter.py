@@ -1,23 +1,92 @@
-"""A machine that is one replica of a quorum: today's `Replica` over today's `MetadataLog` and
-`quorum-state`. What drives them is a test's."""
+"""A machine that is one replica of a quorum: today's `QuorumDriver` over `MetadataQuorum`, the log
+and `quorum-state`. What carries its requests, its threads and who leads by it are a test's."""
+
+from unittest.mock import patch
 
 from sim.agreed.talk import Answer, Ask, Done, Put
 from sim.node import Node
 
-from appliance.control import quorum_state
-from appliance.control.metadata_log import batch_of, open_log
-from appliance.metadata.checkpoint import control_record
-from appliance.quorum.messages import BeginEpoch, EndEpoch, Fetch, Fetched, Vote, Voted
+from appliance.base.errors import NETWORK_EXCEPTION, NONE, REQUEST_TIMED_OUT, PeerError
+from appliance.config.broker import BrokerConfig
+from appliance.control import metadata_quorum
+from appliance.control.metadata_log import open_log
+from appliance.control.metadata_quorum import Vote, open_quorum
+from appliance.control.quorum_driver import QuorumDriver
+from appliance.control.snapshots import Limits
+from appliance.controller.registration import bootstrap_records
+from appliance.metadata.follower import Follower
+from appliance.metadata.identity import Identity
+from appliance.metadata.record_versions import encode
+from appliance.peers.conversation import NEVER
 from appliance.quorum.replica import Replica
 from appliance.quorum.times import Times
-from appliance.wire import control_records as control
-from appliance.wire.batch import NewRecord, read_header
+from appliance.ring.partition_table import PartitionTable
+from appliance.wire import kraft_records as kraft
+from appliance.wire.build import build
+from appliance.wire.messages import decode_response, encode_request, request_type
+from tests.callers import rights
 
 DATA = "/data"
-SEGMENT = 4000
+LEVEL = 30
+LIMITS = Limits(snapshot_bytes=1 << 30, snapshot_ms=0, segment_bytes=4000)
 TIMES = Times(election_timeout=100, fetch_timeout=200, election_backoff=100, lost=10)
-LONG_POLL_MS = 50
-AGAIN_MS = 5
+SETTINGS = {
+    "controller.quorum.fetch.timeout.ms": "200",
+    "controller.quorum.request.timeout.ms": "100",
+    "controller.quorum.retry.backoff.ms": "5",
+    "controller.quorum.fetch.max.bytes": "600",
+}
+
+
+def recorded(name):
+    """The record that a client's wish becomes."""
+    return kraft.ConfigRecord(resource_type=4, resource_name="", name=name, value="1")
+
+
+class Way:
+    """A connection at a time to another machine."""
+
+    def __init__(self, machine, target):
+        self.machine = machine
+        self.target = target
+        self.end = None
+        self.waiting = {}  # number → (key, version, who hears the answer)
+
+    def ask(self, key, version, values, done, timeout_ms, lowest):
+        machine = self.machine
+        machine.count += 1
+        body = encode_request(build(request_type(key, version), values))
+        if self.end is None:
+            self.end = machine.world.network.connect(machine, f"n{self.target}")
+            machine.ways[self.end] = self
+        self.waiting[machine.count] = key, version, done
+        self.end.send(Ask(machine.count, key, version, body))
+        machine.after(timeout_ms, self.late, machine.count)
+
+    def turn(self):
+        return NEVER
+
+    def answered(self, answer):
+        key, version, done = self.waiting.pop(answer.number, (0, 0, None))
+        if done is not None:
+            done(decode_response(key, version, answer.body))
+
+    def late(self, number):
+        if number in self.waiting:
+            _, _, done = self.waiting.pop(number)
+            self.hang_up(REQUEST_TIMED_OUT, done)
+
+    def hang_up(self, code, *first):
+        if self.end is not None:
+            del self.machine.ways[self.end]
+            self.end.close()
+        self.end = None
+        others, self.waiting = self.waiting, {}
+        for done in first:
+            done(PeerError(code, "late"))
+        for _, _, done in others.values():
+            done(PeerError(NETWORK_EXCEPTION, "gone"))
+        self.machine.turn()
 
 
 class Voter(Node):
@@ -30,25 +99,41 @@ class Voter(Node):
         self.number = number
         self.voters = voters
         self.ledger = ledger
-        self.replica = self.log = None
+        self.replica = self.log = self.quorum = None
+        self.published = 0  # in memory that outlives a process, not a machine
+        listed = ",".join(f"{one}@host:{one + 1}" for one in voters)
+        self.config = BrokerConfig.of(
+            {**SETTINGS, "node.id": str(number), "controller.quorum.voters": listed}
+        )
 
     @property
     def now_ms(self):
         return self.world.clock.now_ns // 1_000_000
 
     def begin(self):
-        self.links, self.asks, self.parked, self.puts = {}, {}, {}, []
-        self.count = self.armed = self.fetching = 0
-        self.compared = 0
+        self.ways, self.asked, self.puts = {}, {}, []
+        self.count = self.tokens = self.compared = 0
+        self.turning = False
+        self.armed = NEVER
         self.job = None
-        self.led = -1  # the epoch in which it has appended as a leader
-        self.log = open_log(self.disk, DATA, SEGMENT, self.now_ms)
-        known = quorum_state.read(self.disk, self.log.folder)
-        chance = self.chance
-        self.replica = self.replica_of(
-            self.number, self.voters, known, self.log, chance, self.now_ms, TIMES
-        )
+        self.log = open_log(self.disk, DATA, LIMITS.segment_bytes, self.now_ms)
+        table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(4))), 4)
+        follower = Follower(self.disk, DATA, table)
+        vote = Vote(self.voters, self.published, self.chance, self.now_ms, TIMES)
+        with patch.object(metadata_quorum, "Replica", self.replica_of):
+            self.quorum = open_quorum(self.disk, self.number, self.log, follower, LIMITS, vote)
+        self.replica = self.quorum.replica
+        self.driver = QuorumDriver(
+            self.quorum, Identity("cluster", self.number, bytes(16)), self.config, self.disk,
+            self.world.clock, self, self,
+        )  # fmt: skip
+        self.driver.connect(lambda voter, _: Way(self, voter.node_id))
         self.turn()
+
+    def stop(self, *, power):
+        if power:
+            self.published = 0
+        super().stop(power=power)
 
     def chance(self, most):
         return self.world.rng.randint(0, most)
@@ -57,57 +142,29 @@ class Voter(Node):
 
     def turn(self):
         """What follows from what happened."""
-        replica = self.replica
-        if replica.leads and self.led != replica.epoch:
-            self.ledger.elected(self)
-            self.led = replica.epoch
-            change = control.LeaderChangeMessage(
-                version=0, leader_id=self.number, voters=(), granting_voters=()
-            )
-            record = control_record(self.now_ms, change)
-            self.append(batch_of([record], replica.epoch, is_control=True))
+        if self.turning:
+            return
+        self.turning = True
+        self.driver.tick(self.now_ms)
+        self.sync()
+        wait_ms = self.driver.flush(self.now_ms)
+        while self.quorum.behind:
+            self.quorum.advance()
+        if self.driver.level:
+            assert self.quorum.committed >= self.published, "what others act upon is taken back"
+            self.published = self.quorum.committed
         self.ledger.agreed(self)
         self.answer_puts()
-        for name in list(self.parked):
-            self.wake(name)
-        self.send()
-        if replica.deadline != self.armed:
-            self.armed = replica.deadline
-            self.after(max(replica.deadline - self.now_ms, 0), self.tick, replica.deadline)
+        self.turning = False
+        due = self.now_ms + wait_ms
+        if due < self.armed or self.armed <= self.now_ms:
+            self.armed = due
+            self.after(max(due - self.now_ms, 1), self.turn_at, due)
 
-    def tick(self, deadline):
-        if deadline == self.replica.deadline:
-            self.armed = 0
-            self.replica.tick(self.now_ms)
+    def turn_at(self, due):
+        if due == self.armed:
+            self.armed = NEVER
             self.turn()
-
-    def hand_over(self):
-        self.replica.resign(self.now_ms)
-        self.turn()
-
-    def send(self):
-        known, messages = self.replica.take()
-        if known is not None:
-            self.remember(known)
-        self.send_all(messages)
-
-    def send_all(self, messages):
-        for target, what in messages:
-            self.count += 1
-            self.asks[self.count] = what
-            if isinstance(what, Fetch):
-                self.fetching = self.count
-            link = self.links.get(target)
-            if link is None:
-                link = self.links[target] = self.world.network.connect(self, f"n{target}")
-            link.send(Ask(self.count, self.number, what))
-
-    def remember(self, known):
-        quorum_state.write(self.disk, self.log.folder, known, dynamic=False, voters=self.voters)
-
-    def append(self, batch):
-        self.log.append(batch, read_header(batch).leader_epoch, self.now_ms)
-        self.sync()
 
     def sync(self):
         if self.job is None and self.log.unsynced:
@@ -117,120 +174,75 @@ class Voter(Node):
     def synced(self):
         job, self.job = self.job, None
         job.run()
-        self.log.end_sync(job, None)
-        self.replica.durable(self.log.durable)
-        self.sync()
-        self.replica.fetch()
+        self.quorum.end_sync(job, None)
+        self.driver.settle()
         self.turn()
+
+    def hand_over(self):
+        self.replica.resign(self.now_ms)
+        self.driver.settle()
+        self.turn()
+
+    # What the driver tells ------------------------------------------------------------------------
+
+    def led(self):
+        self.ledger.elected(self)
+        self.quorum.activate(self.now_ms)
+        if not self.quorum.image.metadata_version:
+            self.quorum.append(bootstrap_records(), self.now_ms)
+
+    def lost(self, end=None):
+        if end is None:  # the leadership
+            self.quorum.resign()
+            for _, asker in self.puts:
+                asker.send(Done(False, self.replica.leader, -1))
+            self.puts = []
+        elif end in self.ways:
+            self.ways[end].hang_up(NETWORK_EXCEPTION)
+
+    def leader_changed(self):
+        pass
+
+    def reply(self, netproc, token, code, body):
+        assert code == NONE
+        end, number = self.asked.pop(token)
+        end.send(Answer(number, body))
+
+    def event(self, level, event, **fields):
+        self.say(f"{event} {fields}")
+
+    event_seldom = event
 
     # Messages -------------------------------------------------------------------------------------
 
     def received(self, end, message):
-        replica, now = self.replica, self.now_ms
         if isinstance(message, Put):
             self.put(end, message)
         elif isinstance(message, Answer):
-            self.answered(message)
+            if end in self.ways:
+                self.ways[end].answered(message)
         else:
-            what = message.what
-            if isinstance(what, Vote):
-                self.reply(end, message, replica.vote(what, now))
-            elif isinstance(what, BeginEpoch):
-                replica.begin_epoch(what, now)
-            elif isinstance(what, EndEpoch):
-                replica.end_epoch(what, now)
-            else:
-                self.fetch(end, message)
+            self.tokens += 1
+            self.asked[self.tokens] = end, message.number
+            self.driver.serve(0, self.tokens, message.key, message.version, message.body, rights())
         self.turn()
-
-    def reply(self, end, ask, what, data=b""):
-        known, messages = self.replica.take()
-        if known is not None:
-            self.remember(known)
-        end.send(Answer(ask.number, self.number, what, data))
-        self.send_all(messages)
-
-    def fetch(self, end, ask):
-        answer = self.replica.fetched_by(ask.what, self.now_ms)
-        nothing = answer.parts is None and ask.what.end == self.log.end_offset
-        if answer.leads and nothing and ask.what.replica not in self.parked:
-            seen = self.replica.epoch, self.log.end_offset, self.replica.high_watermark
-            self.parked[ask.what.replica] = end, ask, seen
-            self.after(LONG_POLL_MS, self.wake, ask.what.replica, ask.number)
-            return
-        data = b""
-        if answer.leads and answer.parts is None:
-            found = self.log.read(ask.what.end, self.log.end_offset)
-            data = b"".join(bytes(batch) for (_, batch), _ in zip(found, range(5), strict=False))
-        self.reply(end, ask, answer, data)
-
-    def wake(self, who, number=0):
-        """A fetch that waits: whether something has come, or it is time."""
-        if who not in self.parked:
-            return
-        end, ask, seen = self.parked[who]
-        now = self.replica.epoch, self.log.end_offset, self.replica.high_watermark
-        if number in (0, ask.number) and (number or now != seen):
-            self.fetch(end, ask)
-            del self.parked[who]
-
-    def answered(self, message):
-        asked = self.asks.pop(message.number, None)
-        what = message.what
-        if isinstance(what, Voted) and isinstance(asked, Vote):
-            self.replica.voted_by(message.sender, what, self.now_ms)
-        elif isinstance(what, Fetched) and message.number == self.fetching:
-            self.fetched(what, message.data)
-
-    def fetched(self, answer, data):
-        replica, log = self.replica, self.log
-        cut = replica.fetched(answer, self.now_ms)
-        if cut < 0:
-            self.after(AGAIN_MS, self.fetch_again, self.fetching)
-            return
-        if cut < log.end_offset:
-            self.say(f"truncates to {cut}")
-            log.truncate(cut, self.now_ms)
-            self.compared = min(self.compared, cut)
-        view, at = memoryview(bytearray(data)), 0
-        while at < len(view):
-            header = read_header(view, at)
-            assert header.base_offset == log.end_offset
-            batch = view[at : at + header.size]
-            self.append(batch)
-            at += header.size
-        replica.take_over(answer)
-        replica.fetch()
-
-    def fetch_again(self, number):
-        if number == self.fetching:
-            self.replica.fetch()
-            self.turn()
-
-    def lost(self, end):
-        for target, link in list(self.links.items()):
-            if link is end:
-                del self.links[target]
-                self.replica.lost(target, self.now_ms)
-                self.after(AGAIN_MS, self.fetch_again, self.fetching)
-                self.turn()
 
     # Clients --------------------------------------------------------------------------------------
 
     def put(self, end, message):
-        if not self.replica.leads:
-            end.send(Done(False, self.replica.leader, -1))
+        if not self.quorum.active:
+            end.send(Done(False, self.quorum.leadership.leader_id, -1))
             return
-        self.puts.append((self.replica.epoch, self.log.end_offset, end, message))
-        self.append(batch_of([NewRecord(0, None, message.value)], self.replica.epoch))
+        offset = self.quorum.seen
+        self.quorum.append([recorded(message.name)], self.now_ms)
+        self.puts.append((offset, end))
 
     def answer_puts(self):
-        replica, waiting = self.replica, []
-        for epoch, offset, end, message in self.puts:
-            if not replica.leads or replica.epoch != epoch:
-                end.send(Done(False, replica.leader, -1))
-            elif offset < replica.high_watermark:
-                end.send(Done(True, self.number, offset))
-            else:
-                waiting.append((epoch, offset, end, message))
-        self.puts = waiting
+        while self.puts and self.puts[0][0] < self.quorum.committed:
+            offset, end = self.puts.pop(0)
+            end.send(Done(True, self.number, offset))
+
+
+def encoded(name):
+    """As it stands in the log."""
+    return encode(recorded(name), LEVEL)

@@ -1,0 +1,449 @@
+"""Drives this node's replica of the quorum: what it decides goes to the disk, then to the other
+voters; what they say goes to it; and control is told when this node begins to lead or ends.
+
+    replica ─ take ─▶ quorum-state ─▶ messages ─▶ links           served: requests of others
+       ▲                                            │                    │
+       └───────── answers, closed connections ◀─────┘ ◀──────────────────┘
+
+A fetch that finds nothing new is parked until something has come or its time is up. A voter has two
+links to each other one: a parked fetch would hold back the votes behind it. Called by `main.py`: in
+each turn `tick` first and `flush` last, `serve` for each request of another node.
+
+Invariant: nothing is said to anybody before quorum-state has what it follows from.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from appliance.authorization import needs
+from appliance.authorization.rights import Rights
+from appliance.base.clock import Clock
+from appliance.base.disk import Disk
+from appliance.base.errors import (
+    INVALID_REQUEST,
+    NETWORK_EXCEPTION,
+    NONE,
+    UNSUPPORTED_VERSION,
+    DiskFull,
+    MalformedRequest,
+    PeerError,
+)
+from appliance.config.broker import BrokerConfig
+from appliance.config.listeners import Voter
+from appliance.control import quorum_wire as wire
+from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.handlers.admin import Quorum
+from appliance.handlers.admin import Replica as Described
+from appliance.metadata import files
+from appliance.metadata.identity import Identity
+from appliance.peers.conversation import NEVER, Body, Done
+from appliance.quorum.messages import BeginEpoch, EndEpoch, Fetch, Fetched, Message, Vote, Voted
+from appliance.shell.log import ERROR, NOTICE, WARNING, Log
+from appliance.shell.loop import LONGEST_WAIT_MS
+from appliance.wire.build import response
+from appliance.wire.messages import decode_request, encode_response
+
+_MAX_WAIT_MS: Final = 500
+_NO_ROOM_MS: Final = 1_000
+_OBSERVER_MS: Final = 300_000
+"""Who observes and has not fetched for so long is not told of any more, as by Kafka."""
+
+
+class Way(Protocol):
+    """What carries requests to another node: `peers.link.Link`."""
+
+    def ask(
+        self, api_key: int, version: int, message: Body, done: Done, timeout_ms: int, lowest: int
+    ) -> None: ...
+
+    def turn(self) -> int: ...
+
+
+class Roles(Protocol):
+    """Who acts upon this node's place in the quorum."""
+
+    def led(self) -> None:
+        """This node leads a new epoch. Raises StorageFailed."""
+        ...
+
+    def lost(self) -> None:
+        """It does not any more: what is not committed was never decided here."""
+        ...
+
+    def leader_changed(self) -> None:
+        """Another leader or epoch is known, or that there is none."""
+        ...
+
+    def reply(self, netproc: int, token: int, code: int, body: bytes) -> None:
+        """The answer to what `serve` was given."""
+        ...
+
+
+class _Parked(NamedTuple):
+    """A fetch that waits. seen: what would be news."""
+
+    netproc: int
+    token: int
+    version: int
+    asked: wire.Asked
+    until_ms: int
+    seen: tuple[int, int, int, bool]
+
+
+class _Ways(NamedTuple):
+    """The links to another voter."""
+
+    talk: Way
+    fetch: Way
+
+
+class QuorumDriver:
+    """level: this node has had all that was agreed, once since its start: what is committed here is
+    no older than what it served before."""
+
+    def __init__(
+        self,
+        quorum: MetadataQuorum,
+        identity: Identity,
+        config: BrokerConfig,
+        disk: Disk,
+        clock: Clock,
+        events: Log,
+        roles: Roles,
+    ) -> None:
+        self._quorum = quorum
+        self._replica = quorum.replica
+        self._identity = identity
+        self._disk = disk
+        self._clock = clock
+        self._events = events
+        self._roles = roles
+        self._voters = config.voters() if config.several else ()
+        self._request_ms = config.int("controller.quorum.request.timeout.ms")
+        self._fetch_ms = config.int("controller.quorum.fetch.timeout.ms")
+        self._backoff_ms = config.int("controller.quorum.retry.backoff.ms")
+        self._max_bytes = config.int("controller.quorum.fetch.max.bytes")
+        self._ways: dict[int, _Ways] = {}
+        self._parked: list[_Parked] = []
+        self._number = 0  # of the newest fetch
+        self._again_ms = NEVER  # when the leader is asked again, after a failure
+        self._led = -1  # the epoch that this node leads
+        self._shown = (-1, -1)  # leader and epoch
+        self._goal = 0  # committed up to there, it is level
+        self._leaves = False
+        self.level = quorum.alone
+
+    def connect(self, link: Callable[[Voter, str], Way]) -> None:
+        """link: makes a link to a voter, with the client id that it is told."""
+        me = self._identity.node_id
+        for voter in self._voters:
+            if voter.node_id != me:
+                talk, fetch = link(voter, f"voter-{me}"), link(voter, f"voter-{me}-fetch")
+                self._ways[voter.node_id] = _Ways(talk, fetch)
+
+    # Turns ----------------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> None:
+        """Time has passed. Raises StorageFailed."""
+        replica = self._replica
+        if now_ms >= replica.deadline and not self._leaves:
+            replica.tick(now_ms)
+            self.settle()
+        if now_ms >= self._again_ms:
+            self._again_ms = NEVER
+            replica.fetch()
+            self.settle()
+
+    def flush(self, now_ms: int) -> int:
+        """Answer parked fetches that have something to say, and send: how many ms the loop may
+        wait. Raises StorageFailed."""
+        if not self.level:
+            self.level = self._is_level()
+        if self._parked:
+            self._wake(now_ms)
+        wait = LONGEST_WAIT_MS
+        for ways in self._ways.values():
+            wait = min(wait, ways.talk.turn(), ways.fetch.turn())
+        due = min(self._again_ms, NEVER if self._leaves else self._replica.deadline)
+        if self._parked:
+            due = min(due, min(one.until_ms for one in self._parked))
+        return max(0, min(wait, due - now_ms))
+
+    def _is_level(self) -> bool:
+        """A leader knows what was agreed before it once a record of its own epoch is."""
+        quorum = self._quorum
+        newest = quorum.images.committed.epoch == self._replica.epoch
+        return newest and 0 < self._goal <= quorum.committed
+
+    def settle(self) -> None:
+        """What follows from what happened: to the disk, to the others, and here. Raises
+        StorageFailed."""
+        known, messages = self._replica.take()
+        if known is not None:
+            self._quorum.remember(known)
+        for target, what in messages:
+            self._send(target, what)
+        self._act()
+
+    def leave(self) -> None:
+        """The orderly end: who leads says who should. Raises StorageFailed."""
+        if not self._leaves and not self._quorum.alone:
+            self._leaves = True
+            self._replica.resign(self._now_ms())
+            self.settle()
+
+    def forget(self, netproc: int) -> None:
+        """It is dead: nobody hears what it asked for."""
+        self._parked = [one for one in self._parked if one.netproc != netproc]
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // 1_000_000
+
+    def _act(self) -> None:
+        replica, leadership = self._replica, self._quorum.leadership
+        if self._led >= 0 and not (replica.leads and replica.epoch == self._led):
+            self._led = -1
+            self._roles.lost()
+        begins = replica.leads and self._led < 0
+        if begins:
+            self._led = replica.epoch
+            self._roles.led()
+            if not self.level:
+                self._goal = self._quorum.log.end_offset
+        shown = leadership.leader_id, leadership.epoch
+        if shown != self._shown:
+            self._shown = shown
+            self._roles.leader_changed()
+
+    def described(self, wall_ms: int) -> Quorum:
+        """For DescribeQuorum. wall_ms: now."""
+        replica, quorum, leadership = self._replica, self._quorum, self._quorum.leadership
+        ahead_ms = wall_ms - self._now_ms()
+
+        def row(node_id: int, directory_id: bytes) -> Described:
+            if node_id == replica.node_id:
+                return Described(node_id, directory_id, quorum.log.end_offset, wall_ms, wall_ms)
+            peer = replica.peers.get(node_id)
+            if peer is None or peer.held < 0:
+                return Described(node_id, directory_id, -1, -1, -1)
+            level_ms = -1 if peer.level_ms < 0 else peer.level_ms + ahead_ms
+            fetched_ms = peer.fetched_ms + ahead_ms
+            return Described(node_id, directory_id, peer.held, fetched_ms, level_ms)
+
+        named = dict(quorum.voters.voters(replica.node_id))
+        seen_ms = self._now_ms() - _OBSERVER_MS
+        return Quorum(
+            leadership.leader_id,
+            leadership.epoch,
+            leadership.high_watermark,
+            tuple(row(one, named.get(one, bytes(16))) for one in replica.voters),
+            tuple(
+                row(one, bytes(16))
+                for one, peer in sorted(replica.peers.items())
+                if one not in replica.voters and peer.fetched_ms > seen_ms
+            ),
+            {one.node_id: (one.host, one.port) for one in self._voters},
+        )
+
+    # Asking others --------------------------------------------------------------------------------
+
+    def _send(self, target: int, what: Message) -> None:
+        ways = self._ways.get(target)
+        if ways is None:
+            return  # nobody whom we know how to reach: as a message that is lost
+        limits = wire.Limits(
+            max_wait_ms=min(_MAX_WAIT_MS, self._fetch_ms // 4),
+            max_bytes=self._max_bytes,
+            high_watermark=self._replica.high_watermark,
+        )
+        key, values = wire.request(what, target, self._identity.cluster_id, limits)
+        link, done, timeout_ms = ways.talk, partial(self._heard, target, what), self._request_ms
+        if isinstance(what, Fetch):
+            self._number += 1
+            self._again_ms = NEVER
+            done = partial(self._fetched, target, what, self._number)
+            link, timeout_ms = ways.fetch, self._fetch_ms
+        link.ask(key, wire.HIGHEST[key], values, done, timeout_ms, wire.LOWEST[key])
+
+    def _answer(self, target: int, what: Message, answer: Any) -> tuple[Any, bytes] | None:
+        """What an answer says; None when there is none, which is told."""
+        try:
+            if isinstance(answer, PeerError):
+                raise answer
+            return wire.answered(what, answer)
+        except PeerError as cause:
+            if cause.code != NETWORK_EXCEPTION:
+                self._events.event_seldom(
+                    WARNING,
+                    "voter-refuses",
+                    node=target,
+                    asked=type(what).__name__.lower(),
+                    cause=cause.message,
+                )
+            return None
+
+    def _heard(self, target: int, what: Message, answer: Any) -> None:
+        said = self._answer(target, what, answer)
+        now_ms = self._now_ms()
+        if said is None:
+            self._replica.lost(target, now_ms)
+        elif isinstance(said[0], Voted):
+            self._replica.voted_by(target, said[0], now_ms)
+        elif isinstance(said[0], BeginEpoch):
+            self._replica.begin_epoch(said[0], now_ms)
+        self.settle()
+
+    def _fetched(self, target: int, what: Fetch, number: int, answer: Any) -> None:
+        if number != self._number:
+            return  # another leader is asked by now
+        said = self._answer(target, what, answer)
+        now_ms = self._now_ms()
+        self._again_ms = now_ms + self._backoff_ms
+        if said is None:
+            if isinstance(answer, PeerError) and answer.code == NETWORK_EXCEPTION:
+                self._replica.lost(target, now_ms)
+        else:
+            self._take_over(target, *said, now_ms)
+        self.settle()
+
+    def _take_over(self, target: int, said: Fetched, records: bytes, now_ms: int) -> None:
+        replica, quorum, wall_ms = self._replica, self._quorum, self._clock.wall_ms()
+        cut = replica.fetched(said, now_ms)
+        if cut < 0:
+            return
+        if said.snapshot:
+            self._again_ms = now_ms + _NO_ROOM_MS
+            self._events.event_seldom(
+                ERROR,
+                "metadata-too-old",
+                node=target,
+                cause=f"the leader's log begins behind {quorum.log.end_offset}, where ours ends",
+                remedy="stop this node, copy the newest *.checkpoint of the leader's"
+                f" {quorum.log.folder.rpartition('/')[2]} into ours, and start it again",
+            )
+            return
+        try:
+            if cut < quorum.log.end_offset:
+                gone = quorum.log.end_offset - cut
+                self._events.event(NOTICE, "metadata-truncated", to=cut, records=gone)
+                quorum.truncate(cut, wall_ms)
+            quorum.follow(records, said.epoch, wall_ms)
+        except (DiskFull, PeerError) as cause:
+            self._again_ms = now_ms + _NO_ROOM_MS
+            self._events.event_seldom(ERROR, "metadata-not-taken", node=target, cause=str(cause))
+            return
+        replica.take_over(said)
+        if not self.level:
+            self._goal = said.high_watermark
+        self._again_ms = NEVER
+        replica.fetch()
+
+    # Serving others -------------------------------------------------------------------------------
+
+    def serve(
+        self, netproc: int, token: int, key: int, version: int, body: bytes, rights: Rights
+    ) -> None:
+        """A request of another node: one of `quorum_wire.SERVED`. Raises StorageFailed."""
+        if version not in wire.SERVED[key]:
+            self._roles.reply(netproc, token, UNSUPPORTED_VERSION, b"")
+            return
+        try:
+            request = decode_request(key, version, body)
+        except MalformedRequest as cause:
+            self._events.event_seldom(WARNING, "malformed-request", api=key, cause=str(cause))
+            self._roles.reply(netproc, token, INVALID_REQUEST, b"")
+            return
+        try:
+            if code := rights.refusal(needs.ACT_AS_BROKER):
+                raise PeerError(code, "it may not act as a node of the cluster")
+            asked = wire.read(key, request, self._identity.cluster_id)
+            if isinstance(asked.what, Fetch):
+                self._fetch(netproc, token, version, asked, asked.what)
+                return
+            wire.check_voter(asked, self._replica)
+        except PeerError as cause:
+            fields = {"peer": rights.caller.address, "cause": cause.message}
+            self._events.event_seldom(WARNING, "voter-refused", **fields)
+            self._reply(netproc, token, key, version, wire.refusal(key, cause.code))
+            return
+        granted = self._said(asked.what)
+        leadership = self._quorum.leadership
+        values = wire.told(asked.what, leadership.epoch, leadership.leader_id, granted)
+        self._reply(netproc, token, key, version, values)
+
+    def _said(self, what: Vote | BeginEpoch | EndEpoch | Fetch) -> bool:
+        """Act upon it; whether a vote is granted."""
+        replica, now_ms, granted = self._replica, self._now_ms(), False
+        if isinstance(what, Vote):
+            granted = replica.vote(what, now_ms).granted
+        elif isinstance(what, BeginEpoch):
+            replica.begin_epoch(what, now_ms)
+        elif isinstance(what, EndEpoch):
+            replica.end_epoch(what, now_ms)
+        self.settle()
+        return granted
+
+    def _fetch(
+        self, netproc: int, token: int, version: int, asked: wire.Asked, what: Fetch
+    ) -> None:
+        answer = self._replica.fetched_by(what, self._now_ms())
+        self.settle()
+        limits = asked.limits
+        fresh = answer.parts is not None or answer.snapshot or what.end < self._end
+        fresh = fresh or answer.high_watermark > limits.high_watermark
+        if answer.leads and not fresh and limits.max_wait_ms > 0:
+            until_ms = self._now_ms() + limits.max_wait_ms
+            self._parked.append(_Parked(netproc, token, version, asked, until_ms, self._news))
+        else:
+            self._say(netproc, token, version, asked, answer)
+
+    @property
+    def _end(self) -> int:
+        return self._quorum.log.end_offset
+
+    @property
+    def _news(self) -> tuple[int, int, int, bool]:
+        """What a fetch that waits would be told of."""
+        replica = self._replica
+        return self._end, replica.high_watermark, replica.epoch, replica.leads
+
+    def _wake(self, now_ms: int) -> None:
+        news = self._news
+        due = [one for one in self._parked if one.until_ms <= now_ms or one.seen != news]
+        if not due:
+            return
+        self._parked = [one for one in self._parked if one not in due]
+        for one in due:
+            what = one.asked.what
+            assert isinstance(what, Fetch)
+            answer = self._replica.fetched_by(what, now_ms)
+            self.settle()
+            self._say(one.netproc, one.token, one.version, one.asked, answer)
+
+    def _say(
+        self, netproc: int, token: int, version: int, asked: wire.Asked, answer: Fetched
+    ) -> None:
+        """Answer a fetch, with what stands in the log whether it is on the disk or not."""
+        what, data, snapshot = asked.what, b"", (-1, -1)
+        assert isinstance(what, Fetch)
+        if answer.snapshot:
+            snapshot = files.snapshots(self._disk, self._quorum.log.folder)[-1]
+        elif answer.leads and answer.parts is None:
+            data = self._read(what.end, asked.limits.max_bytes)
+        values = wire.records(answer, what, snapshot, data)
+        self._reply(netproc, token, wire.FETCH, version, values)
+
+    def _read(self, start: int, max_bytes: int) -> bytes:
+        """Whole batches, at least one if there is one."""
+        found: list[bytes] = []
+        size = 0
+        for _, batch in self._quorum.log.read(start, self._end):
+            if found and size + len(batch) > max_bytes:
+                break
+            found.append(bytes(batch))
+            size += len(batch)
+        return b"".join(found)
+
+    def _reply(self, netproc: int, token: int, key: int, version: int, values: wire.Values) -> None:
+        self._roles.reply(netproc, token, NONE, encode_response(response(key, version, values)))

@@ -1,0 +1,290 @@
+"""What replicas of the quorum say to one another, as Kafka's messages: Vote (52), BeginQuorumEpoch
+(53), EndQuorumEpoch (54) and Fetch (1) of `__cluster_metadata`-0.
+
+Only what decides is in `quorum/messages.py`; here it gets the cluster's id, the topic and codes.
+Directory ids stay empty: the voters are static.
+"""
+
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+from appliance.base.errors import (
+    FENCED_LEADER_EPOCH,
+    INCONSISTENT_CLUSTER_ID,
+    INCONSISTENT_VOTER_SET,
+    INVALID_REQUEST,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    PeerError,
+)
+from appliance.base.ids import METADATA_TOPIC
+from appliance.control.metadata_log import METADATA_TOPIC_ID
+from appliance.quorum.messages import (
+    NOBODY,
+    BeginEpoch,
+    EndEpoch,
+    Fetch,
+    Fetched,
+    Message,
+    Vote,
+    Voted,
+)
+from appliance.quorum.replica import Replica
+
+FETCH: Final = 1
+VOTE: Final = 52
+BEGIN: Final = 53
+END: Final = 54
+SERVED: Final = {
+    FETCH: range(12, 19),
+    VOTE: range(3),
+    BEGIN: range(2),
+    END: range(2),
+}
+"""API key → versions that are served."""
+LOWEST: Final = {FETCH: 12, VOTE: 2, BEGIN: 0, END: 0}
+HIGHEST: Final = {FETCH: 18, VOTE: 2, BEGIN: 1, END: 1}
+"""Versions that we ask in: pre-votes came with Vote v2, diverging epochs with Fetch v12."""
+
+_FIRST_TOPIC_ID: Final = 13
+_ALWAYS: Final = (1 << 63) - 1
+
+Values = dict[str, Any]
+
+
+class Limits(NamedTuple):
+    """Of one fetch: how long it may wait, in ms, and bytes. high_watermark: the one that is known
+    already; another one is worth an answer."""
+
+    max_wait_ms: int
+    max_bytes: int
+    high_watermark: int
+
+
+# As who asks --------------------------------------------------------------------------------------
+
+
+def request(what: Message, target: int, cluster_id: str, limits: Limits) -> tuple[int, Values]:
+    """(API key, values) of what is said to the voter `target`."""
+    match what:
+        case Vote():
+            row = {
+                "replica_epoch": what.epoch,
+                "replica_id": what.candidate,
+                "replica_directory_id": bytes(16),
+                "voter_directory_id": bytes(16),
+                "last_offset_epoch": what.last_epoch,
+                "last_offset": what.end,
+                "pre_vote": what.pre_vote,
+            }
+            return VOTE, _asked(row, cluster_id, target)
+        case BeginEpoch():
+            row = {
+                "leader_id": what.leader,
+                "leader_epoch": what.epoch,
+                "voter_directory_id": bytes(16),
+            }
+            return BEGIN, _asked(row, cluster_id, target)
+        case EndEpoch():
+            successors = what.successors
+            row = {
+                "leader_id": what.leader,
+                "leader_epoch": what.epoch,
+                "preferred_successors": list(successors),
+                "preferred_candidates": [
+                    {"candidate_id": one, "candidate_directory_id": bytes(16)} for one in successors
+                ],
+            }
+            return END, _asked(row, cluster_id, target)
+        case Fetch():
+            return FETCH, _fetch(what, cluster_id, limits)
+        case Voted() | Fetched():
+            raise AssertionError(f"{type(what).__name__} is an answer")
+
+
+def _asked(row: Values, cluster_id: str, target: int) -> Values:
+    return {
+        "cluster_id": cluster_id,
+        "voter_id": target,
+        "topics": [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0, **row}]}],
+        "leader_endpoints": [],
+    }
+
+
+def _fetch(what: Fetch, cluster_id: str, limits: Limits) -> Values:
+    row = {
+        "partition": 0,
+        "current_leader_epoch": what.epoch,
+        "fetch_offset": what.end,
+        "last_fetched_epoch": what.last_epoch,
+        "partition_max_bytes": limits.max_bytes,
+        "high_watermark": limits.high_watermark,
+    }
+    return {
+        "cluster_id": cluster_id,
+        "replica_id": what.replica,
+        "replica_state": {"replica_id": what.replica},
+        "max_wait": limits.max_wait_ms,
+        "min_bytes": 0,
+        "max_bytes": limits.max_bytes,
+        "topics": [
+            {"topic": METADATA_TOPIC, "topic_id": bytes(METADATA_TOPIC_ID), "partitions": [row]}
+        ],
+        "forgotten_topics_data": [],
+    }
+
+
+def answered(asked: Message, answer: Any) -> tuple[Voted | Fetched | BeginEpoch | None, bytes]:
+    """What a decoded answer says, and the records that came with a fetch. None: nothing new. Raises
+    PeerError for one that tells of nothing but an error."""
+    if answer.error_code != NONE:
+        raise PeerError(int(answer.error_code), f"it answers {answer.error_code.name}")
+    if isinstance(asked, Fetch):
+        return _fetched(asked, answer)
+    row = _only(answer.topics)
+    if isinstance(asked, Vote):
+        return Voted(row.leader_epoch, row.leader_id, row.vote_granted, asked.pre_vote), b""
+    newer = row.leader_id >= 0 and row.leader_epoch > asked.epoch
+    return (BeginEpoch(row.leader_epoch, row.leader_id) if newer else None), b""
+
+
+def _fetched(asked: Fetch, answer: Any) -> tuple[Fetched, bytes]:
+    row = _only(answer.responses)
+    leader = row.current_leader
+    if row.error_code != NONE:
+        if leader.leader_epoch < 0:
+            raise PeerError(int(row.error_code), f"it answers {row.error_code.name}")
+        return Fetched(leader.leader_epoch, leader.leader_id), b""
+    epoch = leader.leader_epoch if leader.leader_epoch >= 0 else asked.epoch
+    parts = row.diverging_epoch
+    told = Fetched(
+        epoch,
+        leader.leader_id,
+        leads=True,
+        high_watermark=max(row.high_watermark, 0),
+        parts=None if parts.epoch < 0 else (parts.epoch, parts.end_offset),
+        snapshot=row.snapshot_id.epoch >= 0,
+    )
+    return told, bytes(row.records or b"")
+
+
+def _only(topics: Any) -> Any:
+    """The row of the metadata log. Raises PeerError."""
+    rows = [row for topic in topics for row in topic.partitions]
+    if len(rows) != 1:
+        raise PeerError(INVALID_REQUEST, f"it answers for {len(rows)} partitions")
+    return rows[0]
+
+
+# As who is asked ----------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """A request as it came: what decides, and what else its answer needs. voter: for whom it is, -1
+    for whoever reads it."""
+
+    what: Vote | BeginEpoch | EndEpoch | Fetch
+    limits: Limits
+    voter: int
+
+
+def read(key: int, asked: Any, cluster_id: str) -> Asked:
+    """Raises PeerError with the code that the whole answer has."""
+    if asked.cluster_id not in (None, cluster_id):
+        raise PeerError(INCONSISTENT_CLUSTER_ID, f"it belongs to the cluster {asked.cluster_id}")
+    rows = [(topic, row) for topic in asked.topics for row in topic.partitions]
+    if len(rows) != 1:
+        raise PeerError(INVALID_REQUEST, f"it asks for {len(rows)} partitions, not for one")
+    (topic, row), limits = rows[0], Limits(0, 0, 0)
+    if key == FETCH:
+        named = getattr(topic, "topic", None) == METADATA_TOPIC
+        by_id = getattr(topic, "topic_id", None)
+        mine = named or (by_id is not None and by_id.bytes == METADATA_TOPIC_ID)
+        number = row.partition
+    else:
+        mine, number = topic.topic_name == METADATA_TOPIC, row.partition_index
+    if not mine or number:
+        code = UNKNOWN_TOPIC_OR_PARTITION if key == FETCH else INVALID_REQUEST
+        raise PeerError(code, "it asks for something else than the metadata log")
+    voter = getattr(asked, "voter_id", -1)
+    if key == VOTE:
+        last, end, pre_vote = (
+            row.last_offset_epoch,
+            row.last_offset,
+            getattr(row, "pre_vote", False),
+        )
+        vote = Vote(row.replica_epoch, row.replica_id, last, end, pre_vote)
+        return Asked(vote, limits, voter)
+    if key == BEGIN:
+        return Asked(BeginEpoch(row.leader_epoch, row.leader_id), limits, voter)
+    if key == END:
+        successors = getattr(row, "preferred_successors", ()) or tuple(
+            one.candidate_id for one in getattr(row, "preferred_candidates", ())
+        )
+        return Asked(EndEpoch(row.leader_epoch, row.leader_id, successors), limits, voter)
+    state = getattr(asked, "replica_state", None)
+    replica = asked.replica_id if state is None else state.replica_id
+    limits = Limits(
+        max_wait_ms=asked.max_wait // timedelta(milliseconds=1),
+        max_bytes=min(asked.max_bytes, row.partition_max_bytes),
+        high_watermark=getattr(row, "high_watermark", _ALWAYS),
+    )
+    what = Fetch(row.current_leader_epoch, replica, row.fetch_offset, row.last_fetched_epoch)
+    return Asked(what, limits, voter)
+
+
+def refusal(key: int, code: int) -> Values:
+    """An answer with nothing but an error."""
+    return {"error_code": code, "throttle_time": 0, "topics": [], "responses": []}
+
+
+def told(what: Message, epoch: int, leader: int, granted: bool = False) -> Values:
+    """The answer to a Vote, a BeginEpoch or an EndEpoch. epoch, leader: as they are known now."""
+    code = FENCED_LEADER_EPOCH if what.epoch < epoch else NONE
+    row = {
+        "partition_index": 0,
+        "error_code": code,
+        "leader_id": leader,
+        "leader_epoch": epoch,
+        "vote_granted": granted,
+    }
+    topics = [{"topic_name": METADATA_TOPIC, "partitions": [row]}]
+    return {"error_code": NONE, "topics": topics}
+
+
+def records(answer: Fetched, asked: Fetch, snapshot: tuple[int, int], data: bytes) -> Values:
+    """The answer to a Fetch. snapshot: (end, epoch) of the one that is told where it is needed."""
+    row: Values = {
+        "partition_index": 0,
+        "error_code": NONE,
+        "high_watermark": answer.high_watermark,
+        "log_start_offset": 0,
+        "current_leader": {"leader_id": answer.leader, "leader_epoch": answer.epoch},
+        "aborted_transactions": [],
+        "records": data,
+    }
+    if not answer.leads:
+        fenced = asked.epoch < answer.epoch
+        row["error_code"] = FENCED_LEADER_EPOCH if fenced else NOT_LEADER_OR_FOLLOWER
+        row["high_watermark"] = -1
+    elif answer.parts is not None:
+        row["diverging_epoch"] = {"epoch": answer.parts[0], "end_offset": answer.parts[1]}
+    elif answer.snapshot:
+        row["snapshot_id"] = {"end_offset": snapshot[0], "epoch": snapshot[1]}
+    topic = {"topic": METADATA_TOPIC, "topic_id": bytes(METADATA_TOPIC_ID), "partitions": [row]}
+    return {"throttle_time": 0, "error_code": NONE, "responses": [topic]}
+
+
+def check_voter(asked: Asked, replica: Replica) -> None:
+    """Only voters speak of votes and epochs, and to each other, and an epoch has one leader. Raises
+    PeerError."""
+    what = asked.what
+    sender = what.candidate if isinstance(what, Vote) else getattr(what, "leader", -1)
+    mine = replica.votes and asked.voter in (-1, replica.node_id)
+    if not mine or sender not in replica.voters:
+        raise PeerError(INCONSISTENT_VOTER_SET, f"node {sender} asks as a voter for {asked.voter}")
+    known = replica.leader if what.epoch == replica.epoch else NOBODY
+    if not isinstance(what, Vote) and known not in (NOBODY, sender):
+        text = f"node {sender} speaks as the leader of epoch {what.epoch}, which is node {known}"
+        raise PeerError(INVALID_REQUEST, text)
