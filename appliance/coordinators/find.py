@@ -1,9 +1,10 @@
 """FindCoordinator, API key 10, versions 0 to 6: answered from the image by the network process.
 
 1: key type. 4: several keys. 5: TRANSACTION_ABORTABLE may be answered (we do not). 6: share groups.
-On one host the coordinator of everything is this node.
+Who leads the key's partition of the kind's topic is its coordinator.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from appliance.authorization.needs import DESCRIBE_GROUP, DESCRIBE_TRANSACTION
@@ -12,6 +13,7 @@ from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.kinds import BY_KEY_TYPE
+from appliance.coordinators.runtime.kind import Kind, partition_of
 from appliance.coordinators.transactions.kind import TRANSACTIONS
 from appliance.metadata.image import MetadataImage
 
@@ -22,7 +24,7 @@ _NEEDS: Final = {GROUPS.KEY_TYPE: DESCRIBE_GROUP, TRANSACTIONS.KEY_TYPE: DESCRIB
 
 
 class Node(NamedTuple):
-    """This node as the asking client reaches it."""
+    """A node as the asking client reaches it."""
 
     node_id: int
     host: str
@@ -34,16 +36,22 @@ _MALFORMED: Final = (
     "message was sent to an incompatible broker. See the broker logs for more details."
 )
 _NOBODY: Final = Node(-1, "", -1)
+_NO_LEADER: Final = "no living broker leads the coordinator's partition now"
 
 
 def find(
-    version: int, request: Any, image: MetadataImage, node: Node, rights: Rights
+    version: int,
+    request: Any,
+    image: MetadataImage,
+    living: Callable[[int], Node | None],
+    rights: Rights,
 ) -> tuple[dict[str, Any], str | None]:
     """(the answer's values, the internal topic that has to be created first, or None).
 
-    While the topic is missing the answer is COORDINATOR_NOT_AVAILABLE, upon which clients ask
-    again. Share groups, and types that there are not: INVALID_REQUEST. Who may not
-    see a group or a transaction is not told more.
+    living: a broker that the client can go to, by its id. While the topic is missing, or nobody
+    such leads, the answer is COORDINATOR_NOT_AVAILABLE, upon which clients ask again. Share groups,
+    and types that there are not: INVALID_REQUEST. Who may not see a group or a transaction is not
+    told more.
     """
     key_type = getattr(request, "key_type", GROUPS.KEY_TYPE)
     kind = BY_KEY_TYPE.get(key_type)
@@ -53,14 +61,20 @@ def find(
     code, message = _verdict(key_type, missing)
 
     def told(key: str) -> dict[str, Any]:
-        refused = _refusal(rights, key_type, key)
-        found = node if code == refused == errors.NONE else _NOBODY
+        found, why, text = None, _refusal(rights, key_type, key), ""
+        if not why:
+            why, text = code, message
+        if kind is not None and not why:
+            found = living(_leader(image, kind, key))
+            if found is None:
+                why, text = errors.COORDINATOR_NOT_AVAILABLE, _NO_LEADER
+        node = found or _NOBODY
         return {
-            "node_id": found.node_id,
-            "host": found.host,
-            "port": found.port,
-            "error_code": refused or code,
-            "error_message": "" if refused else message,
+            "node_id": node.node_id,
+            "host": node.host,
+            "port": node.port,
+            "error_code": why,
+            "error_message": text,
         }
 
     if version < _SEVERAL_SINCE:
@@ -69,6 +83,11 @@ def find(
         return {"throttle_time": 0, **values, "error_message": text}, missing
     rows = [{"key": key, **told(key)} for key in request.coordinator_keys]
     return {"throttle_time": 0, "coordinators": rows}, missing
+
+
+def _leader(image: MetadataImage, kind: Kind, key: str) -> int:
+    partitions = image.topics_by_name[kind.TOPIC.name].partitions
+    return partitions[partition_of(key, len(partitions))].leader
 
 
 def _refusal(rights: Rights, key_type: int, key: str) -> int:

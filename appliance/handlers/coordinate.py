@@ -18,7 +18,8 @@ from appliance.wire.plain import encode
 
 @dataclass(slots=True)
 class Coordinated:
-    """One request under way. count: partitions of the topic; 0: there is no such topic.
+    """One request under way. count: partitions of the topic; 0: there is no such topic, or none of
+    those that were to be listed is led here.
 
     asked: the partitions and what each was asked; `complete` names them by their index here.
     answers: encoded, in the same order, in pieces. more: the handler's own, that asks others too.
@@ -43,6 +44,10 @@ class Coordinate:
         topic = host.image.topics_by_name.get(self._kind.TOPIC.name)
         count = 0 if topic is None else len(topic.partitions)
         asked = self._kind.parts(x.handler.key, x.version, body, count) if count else [(0, body)]
+        if count and x.handler.key == self._kind.LIST:
+            asked = [part for part in asked if host.route(self._topic, part[0], by_id=False)]
+            if not asked:  # other nodes coordinate all of them
+                count, asked = 0, [(0, body)]
         state = x.state = Coordinated(count, asked, [[] for _ in asked])
         for index, (partition, part) in enumerate(asked):
             route = host.route(self._topic, partition, by_id=False) if count else None

@@ -1,6 +1,8 @@
 """What Metadata, DescribeCluster and DescribeTopicPartitions say of brokers, topics and
 partitions."""
 
+from typing import Final
+
 from appliance.authorization.needs import DESCRIBE_CLUSTER
 from appliance.authorization.operations import CLUSTER, TOPIC
 from appliance.authorization.rights import Rights
@@ -8,11 +10,17 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.base.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID
 from appliance.controller.names import check_topic_name
+from appliance.handlers import nodes
 from appliance.handlers.exchange import Exchange, Host
 from appliance.handlers.gather import Values
-from appliance.metadata.image import PartitionImage, TopicImage
+from appliance.metadata.image import BrokerImage, PartitionImage, TopicImage
+from appliance.metadata.log_dirs import is_assigned
+from appliance.wire.leaders import Endpoint
 
 NOT_ASKED_FOR = -2147483648  # authorized operations that nobody asked for
+LISTENER_ERRORS: Final = 6
+"""The version of Metadata from which on a leader without the client's listener is an error of its
+own."""
 
 
 def cluster_operations(rights: Rights) -> int:
@@ -20,40 +28,97 @@ def cluster_operations(rights: Rights) -> int:
     return 0 if rights.refusal(DESCRIBE_CLUSTER) else rights.operations(CLUSTER)
 
 
-def brokers(host: Host, x: Exchange) -> list[Values]:
-    """The registered brokers. This one is named by the address that the client reached it at."""
-    name, port = host.reached(x)
-    mine = host.config.int("node.id")
-    rows = []
-    for broker_id, broker in sorted(host.image.brokers.items()):
-        where = (name, port)
-        if broker_id != mine and broker.endpoints:
-            where = (broker.endpoints[0].host, broker.endpoints[0].port)
-        rows.append(
-            {
-                "node_id": broker_id,
-                "broker_id": broker_id,
-                "host": where[0],
-                "port": where[1],
-                "rack": broker.rack,
-                "is_fenced": broker.fenced,
-            }
-        )
-    return rows
+class View:
+    """The cluster as one client is told of it: brokers by the listener that it came by.
 
+    A replica is offline when its broker is fenced, has no listener for this client, or has lost the
+    folder that it lies in.
+    """
 
-def topic(image: TopicImage, rights: Rights | None) -> Values:
-    """A topic with all of its partitions. rights: of who asked what it may do with the topic."""
-    return {
-        "error_code": errors.NONE,
-        "name": image.name,
-        "topic_id": image.topic_id,
-        "is_internal": image.name in INTERNAL_TOPICS,
-        "partitions": [partition(item) for item in image.partitions],
-        "topic_authorized_operations": NOT_ASKED_FOR
-        if rights is None
-        else rights.operations(TOPIC, image.name),
-    }
+    __slots__ = ("_known", "_registered", "_told", "_version")
+
+    def __init__(self, host: Host, x: Exchange) -> None:
+        self._version = x.version
+        self._registered = host.image.brokers
+        self._known: dict[int, BrokerImage] = {}
+        self._told: list[tuple[BrokerImage, Endpoint]] = []
+        for node_id, broker in sorted(self._registered.items()):
+            where = nodes.endpoint(host, x, broker)
+            if where is not None:
+                self._known[node_id] = broker
+                self._told.append((broker, where))
+
+    def brokers(self, *, with_fenced: bool = False) -> list[Values]:
+        """The living ones; with_fenced: all."""
+        rows = []
+        for broker, where in self._told:
+            if with_fenced or not broker.fenced:
+                values = {
+                    "node_id": where.node_id,
+                    "broker_id": where.node_id,
+                    "host": where.host,
+                    "port": where.port,
+                    "rack": where.rack,
+                    "is_fenced": broker.fenced,
+                }
+                rows.append(values)
+        return rows
+
+    def topic(self, image: TopicImage, rights: Rights | None) -> Values:
+        """A topic with all of its partitions. rights: of who asked what it may do with the
+        topic."""
+        return {
+            "error_code": errors.NONE,
+            "name": image.name,
+            "topic_id": image.topic_id,
+            "is_internal": image.name in INTERNAL_TOPICS,
+            "partitions": list(map(self.partition, image.partitions)),
+            "topic_authorized_operations": NOT_ASKED_FOR
+            if rights is None
+            else rights.operations(TOPIC, image.name),
+        }
+
+    def partition(self, image: PartitionImage) -> Values:
+        """A partition; one whose leader cannot be told has none."""
+        known = self._known
+        leader = image.leader if image.leader in known else nodes.NOBODY
+        offline, folders = [], image.directories
+        for at, node_id in enumerate(image.replicas):
+            broker = known.get(node_id)
+            lives = broker is not None and not broker.fenced
+            if broker is not None and broker.log_dirs and at < len(folders):
+                lives = lives and (folders[at] in broker.log_dirs or not is_assigned(folders[at]))
+            if not lives:
+                offline.append(node_id)
+        return {
+            "error_code": errors.NONE if leader >= 0 else self._why_none(image.leader),
+            "partition_index": image.index,
+            "leader_id": leader,
+            "leader_epoch": image.leader_epoch,
+            "replica_nodes": image.replicas,
+            "isr_nodes": image.isr,
+            "eligible_leader_replicas": image.eligible_leader_replicas,
+            "last_known_elr": image.last_known_elr,
+            "offline_replicas": offline,
+        }
+
+    def _why_none(self, leader: int) -> int:
+        if leader in self._registered and self._version >= LISTENER_ERRORS:
+            return errors.LISTENER_NOT_FOUND
+        return errors.LEADER_NOT_AVAILABLE
+
+    def leave_out(self, partition: Values) -> Values:
+        """What version 0 of Metadata says of a partition: only replicas that live, and an error
+        where some do not."""
+        found: Values = {}
+        for field in ("replica_nodes", "isr_nodes"):
+            found[field] = [one for one in partition[field] if self._lives(one)]
+            if not partition["error_code"] and len(found[field]) < len(partition[field]):
+                found["error_code"] = errors.REPLICA_NOT_AVAILABLE
+        return {**partition, **found}
+
+    def _lives(self, node_id: int) -> bool:
+        return node_id in self._known and not self._known[node_id].fenced
 
 
 def unknown_code(name: str) -> int:
@@ -79,18 +144,4 @@ def unknown_topic(
         "is_internal": name in INTERNAL_TOPICS,
         "partitions": [],
         "topic_authorized_operations": operations,
-    }
-
-
-def partition(image: PartitionImage) -> Values:
-    return {
-        "error_code": errors.NONE if image.leader >= 0 else errors.LEADER_NOT_AVAILABLE,
-        "partition_index": image.index,
-        "leader_id": image.leader,
-        "leader_epoch": image.leader_epoch,
-        "replica_nodes": image.replicas,
-        "isr_nodes": image.isr,
-        "eligible_leader_replicas": image.eligible_leader_replicas,
-        "last_known_elr": image.last_known_elr,
-        "offline_replicas": (),
     }

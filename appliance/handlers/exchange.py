@@ -133,6 +133,7 @@ class Host(ABC):
     image: MetadataImage
     config: BrokerConfig
     cluster_id: str
+    node_id: int
     processes: ProcessTable  # who lives, and who leads the metadata log
     fetch_max_bytes: int  # of records in one answer
     log_dirs: tuple[str, ...]  # absolute paths of the log folders
@@ -144,7 +145,12 @@ class Host(ABC):
 
     @abstractmethod
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
-        """The home of a partition, None when there is no such partition."""
+        """The home of a partition that this node leads; None: `gather.absent` says why."""
+        ...
+
+    @abstractmethod
+    def replica(self, topic: bytes, partition: int) -> Route | None:
+        """The home of this node's replica, whoever leads; None when it has none. topic: a name."""
         ...
 
     @abstractmethod
@@ -209,6 +215,13 @@ class Host(ABC):
     ) -> None:
         """Ask a coordinator in the appliance's own name, with a request of any API; `complete` is
         called with each piece of the answer."""
+        ...
+
+    @abstractmethod
+    def question_node(
+        self, x: Exchange, index: int, node: int, key: int, version: int, body: bytes
+    ) -> None:
+        """`question` for a coordinator on another node: over the network, in this version."""
         ...
 
     @abstractmethod

@@ -12,6 +12,7 @@ from typing import Any
 from appliance.authorization.needs import Need
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host
+from appliance.metadata.parts import PartitionImage
 from appliance.ring.messages import Message
 from appliance.wire import error_codes, messages
 from appliance.wire.build import response
@@ -57,11 +58,32 @@ def reply(host: Host, x: Exchange, values: Values) -> None:
     host.finish(x, [messages.encode_response(response(key, version, values))])
 
 
-def unknown(host: Host, topic: bytes, by_id: bool) -> int:
-    """The error code for a partition without a route; `topic` is a name, or an id when by_id."""
-    if by_id and topic not in host.image.topics_by_id:
-        return errors.UNKNOWN_TOPIC_ID
-    return errors.UNKNOWN_TOPIC_OR_PARTITION
+def partition_of(host: Host, topic: bytes, partition: int, by_id: bool) -> PartitionImage | None:
+    """What the image says of a partition; `topic` is a name, or an id when by_id."""
+    image = host.image
+    if by_id:
+        found = image.topics_by_id.get(topic)
+    else:
+        found = image.topics_by_name.get(topic.decode("utf-8", "replace"))
+    if found is None or not 0 <= partition < len(found.partitions):
+        return None
+    return found.partitions[partition]
+
+
+def absent(host: Host, topic: bytes, partition: int, by_id: bool, epoch: int = -1) -> int:
+    """The error code for a partition without a route: there is none, or another node leads it.
+    epoch: the client's leader epoch, which Kafka compares first where it has a replica."""
+    found = partition_of(host, topic, partition, by_id)
+    if found is None or found.leader == host.node_id:  # of its own, which has no row any more
+        if by_id and topic not in host.image.topics_by_id:
+            return errors.UNKNOWN_TOPIC_ID
+        return errors.UNKNOWN_TOPIC_OR_PARTITION
+    if epoch >= 0 and host.node_id in found.replicas:
+        if epoch < found.leader_epoch:
+            return errors.FENCED_LEADER_EPOCH
+        if epoch > found.leader_epoch:
+            return errors.UNKNOWN_LEADER_EPOCH
+    return errors.NOT_LEADER_OR_FOLLOWER
 
 
 def refusal(host: Host, x: Exchange, need: Need, topic: bytes, by_id: bool) -> int:
@@ -89,7 +111,8 @@ def start(host: Host, x: Exchange, gathering: Gathering) -> None:
             elif asked.answer is None:
                 route = host.route(topic.encode(), asked.partition, by_id=False)
                 if route is None:
-                    asked.answer = gathering.failed(asked, errors.UNKNOWN_TOPIC_OR_PARTITION)
+                    code = absent(host, topic.encode(), asked.partition, False, asked.b)
+                    asked.answer = gathering.failed(asked, code)
                 else:
                     op = gathering.op
                     host.ask(x, index, route, op, asked.flags, asked.a, asked.b, 0, 0)

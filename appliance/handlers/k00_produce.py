@@ -1,9 +1,10 @@
 """Produce, API key 0, versions 3 to 13.
 
-5: log start offset in the answer. 8: record errors and a message. 9: flexible. 10: leader hints
-(not sent: one host). 11: errors of transactions. 12: partitions join a transaction implicitly. 13:
-topic ids. Versions 0 to 2 are advertised and refused: old librdkafka takes the advertised minimum
-as a sign that it may compress. What transactional batches need besides: `transactional_produce.py`.
+5: log start offset in the answer. 8: record errors and a message. 9: flexible. 10: who leads, to
+who asked the wrong node (KIP-951). 11: errors of transactions. 12: partitions join a transaction
+implicitly. 13: topic ids. Versions 0 to 2 are advertised and refused: old librdkafka takes the
+advertised minimum as a sign that it may compress. What transactional batches need besides:
+`transactional_produce.py`.
 """
 
 from typing import Final
@@ -12,7 +13,8 @@ from appliance.authorization.needs import WRITE_TOPIC
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
-from appliance.handlers.exchange import Exchange, Handler, Host, Route
+from appliance.handlers.exchange import Exchange, Handler, Host, Piece, Route
+from appliance.handlers.leaders import NO_TAGS, Leaders
 from appliance.handlers.record_errors import explain
 from appliance.handlers.transactional_produce import FLAGS_AT, OWN, Step
 from appliance.metadata.effective import log_config
@@ -22,7 +24,8 @@ from appliance.wire.batch_header import HEADER_SIZE, TRANSACTIONAL_BIT
 from appliance.wire.produce import Batch, PartitionAnswer, ProduceRequest
 
 _MESSAGES = {
-    errors.NOT_LEADER_OR_FOLLOWER: "the I/O process of this partition is starting again; retry",
+    errors.NOT_LEADER_OR_FOLLOWER: "another node leads this partition, or its I/O process here is"
+    " starting again; retry",
     errors.REQUEST_TIMED_OUT: "not durable within timeout.ms; it may still become so",
     errors.UNKNOWN_TOPIC_OR_PARTITION: "this server does not host this topic-partition",
     errors.INVALID_REQUIRED_ACKS: "acks must be -1 (all), 0 or 1",
@@ -71,7 +74,7 @@ def begin(host: Host, x: Exchange) -> None:
 
 def _why_not(host: Host, batch: Batch, route: Route | None, by_id: bool) -> int:
     if route is None:
-        return gather.unknown(host, batch.topic, by_id)
+        return gather.absent(host, batch.topic, batch.partition, by_id)
     if route.topic in INTERNAL_TOPICS:
         return errors.INVALID_TOPIC_EXCEPTION
     return errors.INVALID_RECORD
@@ -119,7 +122,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     elif message is None:
         answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, request.batches[index])
     elif message.flags == 1:
-        answers[index] = produce.answered((0, message.a, message.b, message.c, None, ()))
+        answers[index] = produce.answered((0, message.a, message.b, message.c, None, (), NO_TAGS))
     elif message.op == UNVERIFIED:
         step.unverified(x, index, message.a)
     else:
@@ -145,13 +148,34 @@ def expire(host: Host, x: Exchange) -> None:
 
 def _finish(host: Host, x: Exchange) -> None:
     request, answers, _ = x.state
+    moved = False
     for answer in answers:
         if answer.error:
             host.failed(x, answer.error)
+            moved = moved or answer.error == errors.NOT_LEADER_OR_FOLLOWER
     if x.silent:
         host.finish_silently(x, close=any(answer.error for answer in answers))
+    elif moved and x.version >= produce.FIRST_LEADER:
+        _finish_with_leaders(host, x)
     else:
         host.finish(x, [produce.encode(request, answers, x.version, 0)])
+
+
+def _finish_with_leaders(host: Host, x: Exchange) -> None:
+    """The answer with who leads what was not appended because of that."""
+    request, answers, _ = x.state
+    leaders = Leaders(host, x)
+    by_id = x.version >= produce.FIRST_TOPIC_ID
+    for index, answer in enumerate(answers):
+        if answer.error == errors.NOT_LEADER_OR_FOLLOWER:
+            batch = request.batches[index]
+            tags = leaders.of_produce(batch.topic, batch.partition, by_id)
+            answers[index] = answer._replace(leader=tags)
+    body, tags = produce.encode(request, answers, x.version, 0), leaders.endpoints()
+    pieces: list[Piece] = [body[:-1] + tags[:1]]  # the time of throttling stands at its end
+    if len(tags) > 1:
+        pieces.append(tags[1:])
+    host.finish(x, pieces)
 
 
 HANDLER: Final[Handler] = Handler(0, "Produce", 3, 13, begin, complete, expire, keeps_body=True)

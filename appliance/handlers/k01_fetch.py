@@ -1,8 +1,8 @@
 """Fetch, API key 1, versions 4 to 18.
 
 5: log start offset. 7: sessions (KIP-227). 9: leader epoch check. 11: rack (one host: ignored). 12:
-flexible. 13: topic ids. 15: replica state moves into tags. 16: leader hints (not sent: one host).
-17, 18: fields of followers.
+flexible. 13: topic ids. 15: replica state moves into tags. 16: who leads, to who asked the wrong
+node or knows an older epoch (KIP-951). 17, 18: fields of followers.
 
 A fetch that goes on where its connection's last one was is often planned without asking anybody
 (`Host.glance`). Else it goes through at most two phases: it first reads what is there; if that is
@@ -34,6 +34,7 @@ from appliance.handlers.fetch_sessions import (
     Session,
     must_tell,
 )
+from appliance.handlers.leaders import Leaders
 from appliance.ring.messages import ABORTED, READ, READ_COMMITTED, READ_GONE, READ_WAIT, Message
 from appliance.ring.partition_table import (
     ABORTED_TO,
@@ -139,7 +140,7 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
         by_id = x.version >= fetch.FIRST_TOPIC_ID
         route = asked.route = host.route(partition.topic, partition.partition, by_id)
         if route is None:
-            code = _unknown(host, state.session, partition.topic, by_id)
+            code = _absent(host, state.session, partition, by_id)
             state.found[index] = Found(code, -1, -1, -1)
             state.failed = True
             return
@@ -170,12 +171,13 @@ def _all_committed(row: list[int], partition: FetchPartition) -> bool:
     return 0 < row[ABORTED_TO] <= partition.fetch_offset + 1
 
 
-def _unknown(host: Host, session: Session | None, topic: bytes, by_id: bool) -> int:
-    """The code for a partition that is not there. A session knows the name that an id had: when
+def _absent(host: Host, session: Session | None, asked: FetchPartition, by_id: bool) -> int:
+    """The code for a partition that is not here. A session knows the name that an id had: when
     the topic was made anew the id does not fit the name any more."""
+    topic = asked.topic
     name = session.names.get(topic) if by_id and session is not None else None
     if name is None or topic in host.image.topics_by_id:
-        return gather.unknown(host, topic, by_id)
+        return gather.absent(host, topic, asked.partition, by_id, asked.current_leader_epoch)
     if name in host.image.topics_by_name:
         return errors.INCONSISTENT_TOPIC_ID
     return errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -328,6 +330,7 @@ def _respond(host: Host, x: Exchange) -> None:
     pieces: list[Piece] = []
     no_tags = fetch.tail(version)  # what ends a partition, a topic, and the body
     out = [fetch.top(version, 0, errors.NONE, session_id, topics)]
+    leaders = Leaders(host, x) if state.failed else None
     at = 0
     while at < len(told):
         topic = told[at][1].topic
@@ -343,10 +346,10 @@ def _respond(host: Host, x: Exchange) -> None:
                 pieces.append(b"".join(out))
                 pieces.append(records)
                 out = []
-            out.append(no_tags)
+            out.append(no_tags if leaders is None else leaders.of_fetch(data))
         out.append(no_tags)
         at = end
-    out.append(no_tags)
+    out.append(no_tags if leaders is None else leaders.endpoints(no_tags))
     tail = b"".join(out)
     if tail:
         pieces.append(tail)

@@ -3,6 +3,8 @@
 4: whether a missing topic may be created. 8: authorized operations. 9: flexible. 10: topic ids. 12:
 topics may be asked for by id. 13: a code for the whole answer. A topic that is created because
 somebody asks for it is answered when it exists, so that clients need no second round.
+
+Brokers are told as `nodes.py` says, and those that are fenced not at all.
 """
 
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.ids import ZERO_TOPIC_ID as NO_ID
-from appliance.handlers import describe, gather
+from appliance.handlers import describe, gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.metadata.image import TopicImage
 from appliance.ring.messages import Message
@@ -64,21 +66,24 @@ def _finish(host: Host, x: Exchange) -> None:
     with_operations = getattr(request, "include_topic_authorized_operations", False)
     rights = x.rights if with_operations else None
     everything = request.topics is None or (x.version == 0 and not request.topics)
+    view = describe.View(host, x)
     if everything:
         topics = [
-            describe.topic(item, rights)
+            view.topic(item, rights)
             for item in host.image.topics_by_name.values()
             if x.rights.everything or not _hidden(x, item.name)
         ]
     else:
         asked = dict.fromkeys(request.topics)  # named twice is answered once
-        topics = [_asked(host, x, item, rights) for item in asked]
+        topics = [_asked(host, x, item, rights, view) for item in asked]
+    for topic in topics if x.version == 0 else ():
+        topic["partitions"] = [view.leave_out(one) for one in topic["partitions"]]
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     values = {
         "throttle_time": 0,
-        "brokers": describe.brokers(host, x),
+        "brokers": view.brokers(),
         "cluster_id": host.cluster_id,
-        "controller_id": host.processes.leader[0],
+        "controller_id": nodes.controller(host),
         "topics": topics,
         "cluster_authorized_operations": describe.cluster_operations(x.rights)
         if cluster_operations
@@ -117,7 +122,9 @@ def _hidden(x: Exchange, name: str | None) -> int:
     return errors.NONE if name is None else x.rights.refusal(DESCRIBE_TOPIC, name)
 
 
-def _asked(host: Host, x: Exchange, item: Any, rights: Rights | None) -> dict[str, Any]:
+def _asked(
+    host: Host, x: Exchange, item: Any, rights: Rights | None, view: describe.View
+) -> dict[str, Any]:
     topic_id = getattr(item, "topic_id", None)
     limited = not x.rights.everything
     found: TopicImage | None
@@ -135,7 +142,7 @@ def _asked(host: Host, x: Exchange, item: Any, rights: Rights | None) -> dict[st
         if found is None:
             code = x.state.refused.get(item.name) or describe.unknown_code(item.name)
             return describe.unknown_topic(code, item.name)
-    return describe.topic(found, rights)
+    return view.topic(found, rights)
 
 
 HANDLER = Handler(3, "Metadata", 0, 13, begin, complete)

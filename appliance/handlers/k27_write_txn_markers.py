@@ -1,8 +1,9 @@
 """WriteTxnMarkers, API key 27, versions 1, 2 (1: flexible, 2: transaction.version, KIP-1228): end
 the transactions of producers in some partitions, whatever their coordinator says.
 
-For tools that end a transaction which nobody coordinates any more. Coordinators here write their
-markers without it (`ioproc/coordinating/endings.py`).
+For coordinators on other nodes, and for tools that end a transaction which nobody coordinates any
+more. Coordinators here write markers in their own node's partitions without it
+(`ioproc/coordinating/endings.py`).
 """
 
 from dataclasses import dataclass
@@ -52,7 +53,10 @@ def _ask(host: Host, x: Exchange, marker: Any, topic: str, partition: int, wrong
         return row
     route = host.route(topic.encode(), partition, by_id=False)
     if route is None:
-        row["error_code"] = errors.UNKNOWN_TOPIC_OR_PARTITION
+        follows = host.replica(topic.encode(), partition) is not None
+        row["error_code"] = (
+            errors.NOT_LEADER_OR_FOLLOWER if follows else errors.UNKNOWN_TOPIC_OR_PARTITION
+        )
         return row
     host.ask(
         x,

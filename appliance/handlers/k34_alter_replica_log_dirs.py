@@ -34,11 +34,14 @@ def begin(host: Host, x: Exchange) -> None:
     refused = x.rights.refusal(WHOLE[x.handler.key])
     state = x.state = Moving(list(wanted), dict.fromkeys(wanted, refused))
     for number, (place, path) in enumerate(wanted.items() if not refused else ()):
-        route = host.route(place[0].encode(), place[1], by_id=False)
+        route = host.replica(place[0].encode(), place[1])
         if path not in host.log_dirs:
             state.codes[place] = errors.LOG_DIR_NOT_FOUND
         elif route is None:
-            state.codes[place] = errors.UNKNOWN_TOPIC_OR_PARTITION
+            found = gather.partition_of(host, place[0].encode(), place[1], by_id=False)
+            state.codes[place] = (
+                errors.UNKNOWN_TOPIC_OR_PARTITION if found is None else errors.REPLICA_NOT_AVAILABLE
+            )
         else:
             host.ask(x, number, route, MOVE, 0, host.log_dirs.index(path), -1, 0, 0)
     if not x.pending:

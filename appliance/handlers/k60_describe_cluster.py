@@ -2,7 +2,7 @@
 0."""
 
 from appliance.base import errors
-from appliance.handlers import describe, gather
+from appliance.handlers import describe, gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host, never
 
 BROKERS = 1
@@ -22,7 +22,7 @@ def begin(host: Host, x: Exchange) -> None:
     elif kind != BROKERS:
         code, text = errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {kind}"
     with_fenced = getattr(request, "include_fenced_brokers", False)
-    rows = [row for row in describe.brokers(host, x) if with_fenced or not row["is_fenced"]]
+    rows = describe.View(host, x).brokers(with_fenced=with_fenced)
     operations = describe.NOT_ASKED_FOR
     if request.include_cluster_authorized_operations:
         operations = describe.cluster_operations(x.rights)
@@ -35,7 +35,7 @@ def begin(host: Host, x: Exchange) -> None:
             "error_message": text,
             "endpoint_type": BROKERS,
             "cluster_id": "" if code else host.cluster_id,
-            "controller_id": -1 if code else host.processes.leader[0],
+            "controller_id": nodes.NOBODY if code else nodes.controller(host),
             "brokers": [] if code else rows,
             "cluster_authorized_operations": operations,
         },

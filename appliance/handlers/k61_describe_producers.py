@@ -22,7 +22,7 @@ _TEXTS: Final = TEXTS | {
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     topics = [
-        (topic.name, [Asked(index, 0, 0, 0) for index in topic.partition_indexes])
+        (topic.name, [Asked(index, 0, -1, 0) for index in topic.partition_indexes])
         for topic in request.topics
     ]
     flat = [asked for _, rows in topics for asked in rows]

@@ -34,6 +34,7 @@ def begin(host: Host, x: Exchange) -> None:
         hidden = [describe.unknown_topic(code, name) for name, code in codes.items() if code]
     topics: list[Values] = []
     cursor = None
+    view = describe.View(host, x)
     for name in names:
         if name < start_topic:
             continue
@@ -46,9 +47,11 @@ def begin(host: Host, x: Exchange) -> None:
             operations = x.rights.operations(TOPIC, name)
             topics.append(describe.unknown_topic(code, name, operations=operations))
             continue
-        values = describe.topic(image, x.rights)
+        values = view.topic(image, x.rights)
         first = start_partition if name == start_topic else 0
         page = values["partitions"][first : first + left]
+        for one in page:
+            one["error_code"] = errors.NONE  # also of those that nobody leads, as Kafka's
         topics.append({**values, "partitions": page})
         left -= len(page)
         if first + len(page) < len(image.partitions):

@@ -2,10 +2,10 @@
 waits for it (KIP-890).
 
 The question is an AddPartitionsToTxn of brokers, in the appliance's own name: whoever asks has
-checked what its client may do. A handler makes a Question, calls `ask`, and gives it each
-completion of that index (`hear`) until it says that all is known; `codes` are what Kafka's brokers
-make of the coordinator's answer. Invariant: a question asked is answered by a completion, never
-within `ask`.
+checked what its client may do. A coordinator on another node is asked over the network. A handler
+makes a Question, calls `ask`, and gives it each completion of that index (`hear`) until it says
+that all is known; `codes` are what Kafka's brokers make of the coordinator's answer. Invariant: a
+question asked is answered by a completion, never within `ask`.
 """
 
 from typing import Any, Final, NamedTuple
@@ -22,6 +22,7 @@ KEY: Final = 24
 VERSION: Final = 5
 _MS: Final = 1_000_000
 _FIRST_WAIT_NS: Final = _MS
+NOBODY: Final = -1  # leads
 
 Partition = tuple[str, int]
 """Topic and index."""
@@ -88,19 +89,21 @@ class Question:
             self._until_ns = host.now_ns + patience_ms * _MS
         name = self._producer.transactional_id
         topic = host.image.topics_by_name.get(TRANSACTIONS_TOPIC)
-        route = None
+        route, leader = None, NOBODY
         if topic is not None:
-            route = host.route(
-                TRANSACTIONS_TOPIC.encode(), partition_of(name, len(topic.partitions)), False
-            )
+            at = partition_of(name, len(topic.partitions))
+            route = host.route(TRANSACTIONS_TOPIC.encode(), at, False)
+            leader = topic.partitions[at].leader
         if not name:
             self._refused = errors.INVALID_REQUEST
-        elif route is None:
+        elif route is None and leader in (NOBODY, host.node_id):
             self._refused = errors.COORDINATOR_NOT_AVAILABLE
-        if self._refused or route is None:
+        if self._refused:
             host.later(x, index, 0)
-        else:
+        elif route is not None:
             host.question(x, index, route, KEY, VERSION, self._request())
+        else:
+            host.question_node(x, index, leader, KEY, VERSION, self._request())
 
     def hear(
         self, host: Host, x: Exchange, index: int, message: Message | None, payload: bytes

@@ -24,6 +24,7 @@ from appliance.ioproc.behind import Behind
 from appliance.ioproc.chores import Chores
 from appliance.ioproc.cleaner_link import CleanerLink
 from appliance.ioproc.cleaning import Cleaning
+from appliance.ioproc.coordinating.away import Away
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.core import Core
@@ -53,8 +54,10 @@ from appliance.ioproc.trash import Trash
 from appliance.ioproc.trims import Trims
 from appliance.ioproc.workers import Workers
 from appliance.metadata.effective import broker_config
+from appliance.metadata.endpoints import inter_broker
 from appliance.metadata.follower import Follower
 from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
+from appliance.peers.brokers import Brokers
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ASSIGN, PRODUCER_IDS
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC
@@ -81,6 +84,7 @@ class Parts(NamedTuple):
     journals: Journals
     ids: ProducerIds
     pulling: Pulling
+    brokers: Brokers
     report: Report
 
 
@@ -107,6 +111,7 @@ class Assembly:
         self._clock = clock
         self._workers = workers
         self._callers = Callers(seat.authorizer)
+        self._node_id = seat.config.int("node.id")
         alone = len(seat.log_dirs) == 1  # then nobody asks for ids
         self._dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
@@ -117,8 +122,13 @@ class Assembly:
             index: self._own.writer if index == seat.index else links.writer(IOPROC, index)
             for index in range(seat.ioprocs)
         }
+        self._brokers = Brokers(self._where, watcher, clock, f"penstock-{self._node_id}")
         self._endings = Endings(
-            self._siblings, self._follower.image, self._follower.handles, self._refused
+            self._siblings,
+            self._follower.image,
+            self._follower.handles,
+            self._refused,
+            Away(self._node_id, self._brokers),
         )
 
     def parts(self) -> Parts:
@@ -155,7 +165,7 @@ class Assembly:
         siblings = Siblings(seat.index, self._own, askers, endings, arrivals.handle)
         return Parts(
             core, arrivals, hosts, endings, siblings, self._own, home, following, housekeeping,
-            moves, cleaning, chores, journals, self._ids, pulling, self._report,
+            moves, cleaning, chores, journals, self._ids, pulling, self._brokers, self._report,
         )  # fmt: skip
 
     def _core(self, trims: Trims, journals: Journals) -> tuple[Core, tuple[CoordinatorHost, ...]]:
@@ -264,8 +274,12 @@ class Assembly:
     def _ask_ids(self) -> bool:
         return self._links.writer(CONTROL, 0).push(PRODUCER_IDS, 0, 0, 0)
 
+    def _where(self, node: int) -> tuple[str, int] | None:
+        name = self._seat.config.get("inter.broker.listener.name")
+        return inter_broker(self._follower.image, node, name if isinstance(name, str) else None)
+
     def _assigned(self) -> Callable[[Partition], int]:
-        node_id = self._seat.config.int("node.id")
+        node_id = self._node_id
 
         def number(partition: Partition) -> int:
             found = self._follower.image.partition(partition.topic, partition.index)

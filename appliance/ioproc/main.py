@@ -69,6 +69,8 @@ class IoProcess:
         self._ids = parts.ids
         self._pulling = parts.pulling
         self._leaders = parts.pulling.leaders
+        self._brokers = parts.brokers
+        self._asked_nodes = parts.brokers.links
         self._chores = parts.chores
         self._starting = Starting(
             parts.home, parts.following, self.workers.opener, events, self._clock
@@ -140,8 +142,7 @@ class IoProcess:
         now_ms = self._now_ms or self._begin_turn()
         self._now_ms = 0
         if drain:
-            for host in self._hosts:
-                host.drain()
+            self._leave_nobody_waiting()
         rest_ms = LONGEST_WAIT_MS
         for host in self._hosts:
             if now_ms >= host.due_ms:
@@ -150,6 +151,8 @@ class IoProcess:
         own, endings = self._own, self._endings
         if now_ms >= endings.due_ms or own.writer.head != own.reader.tail:
             self._siblings.turn(now_ms)
+        if self._asked_nodes:
+            rest_ms = min(rest_ms, self._brokers.turn())
         chores, served = self._chores, self._served
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
@@ -170,6 +173,10 @@ class IoProcess:
         due_ns = min(chores.due_ns, syncing.due_ns)
         rest_ms = min(rest_ms, max(0, endings.due_ms - now_ms))
         return min(rest_ms, max(_BUSY_MS, (due_ns - now_ns) // 1_000_000))
+
+    def _leave_nobody_waiting(self) -> None:
+        for host in self._hosts:
+            host.drain()
 
     def _all_done(self) -> bool:
         return self._level and not self._links.pending() and not self._parts.home.busy
@@ -203,6 +210,7 @@ class IoProcess:
         if not self._open:
             return False
         self._pulling.close()
+        self._brokers.close()
         self._parts.cleaning.stop()
         self.workers.cleaner.close()
         self.core.settle(self._clock.monotonic_ns())

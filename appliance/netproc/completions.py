@@ -2,13 +2,18 @@
 deadlines. Each is told to the request's handler once, and a request that is over ends here.
 """
 
+from typing import Final
+
 from appliance.handlers.exchange import WAITED, Exchange
 from appliance.netproc.exchanges import DEADLINE, Exchanges
 from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.messages import ANSWERED, GOES_BEFORE, Message
-from appliance.ring.process_table import CONTROL, Peer
+from appliance.ring.process_table import CONTROL, IOPROC, Peer
+
+_A_NODE: Final = Peer(IOPROC, -1)
+"""Whoever speaks for another node's coordinator here: none of our processes."""
 
 
 class Completions:
@@ -49,6 +54,16 @@ class Completions:
                     self._exchanges.settle(x)
         if self._watch.running:
             self._watch.end()
+
+    def hear(self, heard: list[tuple[int, Message | None]]) -> None:
+        """What other nodes said, by token; None: nobody will say it."""
+        for token, message in heard:
+            if message is not None:
+                self.handle(_A_NODE, [message])
+            else:
+                x = self._living.get(token >> 32)
+                if x is not None:
+                    self._exchanges.lose(x, token & 0xFFFFFFFF)
 
     def _seen(self, arrived: list[Message]) -> list[Message]:
         """What control has done is seen before its answer is: the answers that may be told now."""

@@ -12,6 +12,7 @@ from appliance.netproc.connection import Connection, Floor
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.outbox import CONTROL_HOME, NOBODY_HOME, Outbox
+from appliance.netproc.questions import Questions
 from appliance.netproc.routes import Routes
 from appliance.netproc.segments import OpenSegment, Segments
 from appliance.netproc.throttling import Throttling
@@ -33,11 +34,13 @@ class NetprocHost(Host):
         outbox: Outbox,
         throttling: Throttling,
         follower: Follower,
+        questions: Questions,
     ) -> None:
         self.memory = floor.memory
         self.config = seat.config
         self.fetch_max_bytes = seat.config.int("fetch.max.bytes")
         self.cluster_id = follower.cluster_id
+        self.node_id = seat.config.int("node.id")
         self.processes = seat.processes
         self.log_dirs = seat.log_dirs
         self.image = follower.image
@@ -49,7 +52,8 @@ class NetprocHost(Host):
         self._writers = outbox.writers
         self._throttling = throttling
         self._follower = follower
-        self._routes = Routes(follower.image, follower.handles, seat.ioprocs)
+        self._questions = questions
+        self._routes = Routes(follower.image, follower.handles, seat.ioprocs, self.node_id)
         self._by_name = self._routes.by_name
         self._by_id = self._routes.by_id
         self.partitions = seat.partitions
@@ -78,6 +82,9 @@ class NetprocHost(Host):
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         known = self._by_id if by_id else self._by_name
         return known.get((topic, partition)) or self._routes.get(topic, partition, by_id)
+
+    def replica(self, topic: bytes, partition: int) -> Route | None:
+        return self._routes.replica(topic, partition)
 
     def glance(
         self, x: Exchange, route: Route, row: list[int], offset: int, limit: int, max_bytes: int
@@ -162,6 +169,13 @@ class NetprocHost(Host):
         for more, named, piece in self._outbox.pieces(route.home, caller, body):
             fields = (messages.COORDINATE, flags, route.handle, token, more, api, named, 0)
             self._put(x, index, route.home, fields, piece)
+
+    def question_node(
+        self, x: Exchange, index: int, node: int, key: int, version: int, body: bytes
+    ) -> None:
+        self.hold(x, index)
+        if not self._questions.ask(self._token(x, index), node, key, version, body):
+            self._exchanges.lose(x, index)
 
     def later(self, x: Exchange, index: int, delay_ns: int) -> None:
         self.hold(x, index)

@@ -23,6 +23,7 @@ from appliance.netproc.host import NetprocHost
 from appliance.netproc.intake import Intake
 from appliance.netproc.listener import Listener
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
+from appliance.netproc.questions import Questions
 from appliance.netproc.slabs import check, give_back
 from appliance.netproc.throttling import Throttling
 from appliance.ring.messages import Message
@@ -70,8 +71,10 @@ class Server:
         self.exchanges = Exchanges()
         self._outbox = Outbox(links, seat.ioprocs)
         self._kept = self._outbox.kept
+        self._questions = Questions(seat.config, follower, loop, clock)
+        self._asked_nodes = self._questions.links
         self.host = NetprocHost(
-            seat, self.floor, self.exchanges, self._outbox, throttling, follower
+            seat, self.floor, self.exchanges, self._outbox, throttling, follower, self._questions
         )
         self._following = Following(seat, follower, self.host, throttling, self.floor)
         self._completions = Completions(
@@ -139,6 +142,7 @@ class Server:
         level = floor.committed[0] == floor.applied or self._following.turn()
         if level and self._early:
             self._completions.tell_early()
+        questions_ms = self._ask_nodes() if self._asked_nodes else LONGEST_WAIT_MS
         deadlines = self._deadlines
         if (
             self._lost
@@ -170,10 +174,18 @@ class Server:
         if self._kept or floor.starving or floor.cold:
             return 1
         if deadlines or self._muted or self._held or self._shut_doors:
-            return self._wait_ms(now_ns)
+            return min(questions_ms, self._wait_ms(now_ns))
         if self._shut:
             return _LOOK_AGAIN_MS
-        return LONGEST_WAIT_MS
+        return questions_ms
+
+    def _ask_nodes(self) -> int:
+        """What other nodes said; how long the loop may wait for what they are to say."""
+        questions = self._questions
+        rest_ms = questions.turn()
+        if questions.heard:
+            self._completions.hear(questions.take())
+        return min(rest_ms, LONGEST_WAIT_MS)
 
     def _due(self, now_ns: int) -> None:
         """Something is to be done that neither rings nor sockets tell of."""

@@ -1,6 +1,7 @@
 """Where an encoded answer says how long its client should pause, to write it there afterwards.
 
-Nearly every response begins with throttle_time_ms; Produce ends with it, OffsetDelete has it behind
+Nearly every response begins with throttle_time_ms; Produce has it before the tagged fields at its
+end, of which only their number is in the piece that comes here, OffsetDelete has it behind
 its error code, ApiVersions behind its list of APIs, and the oldest versions have none. Called only
 for clients over a quota.
 """

@@ -161,4 +161,6 @@ def _telling(x: Exchange, pieces: list[Piece], pause_ms: int) -> list[Piece]:
         return pieces
     if x.handler.key == _FETCH_KEY:
         return [k01_fetch.throttled(x, pause_ms)]
+    if x.handler.key == _PRODUCE_KEY and isinstance(pieces[0], bytes):
+        return [throttle_field.tell(_PRODUCE_KEY, x.version, pieces[0], pause_ms), *pieces[1:]]
     return [throttle_field.tell(x.handler.key, x.version, _joined(pieces), pause_ms)]

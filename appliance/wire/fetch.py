@@ -18,6 +18,7 @@ HIGHEST = 18
 FIRST_FLEXIBLE = 12
 FIRST_TOPIC_ID = 13
 FIRST_REPLICA_STATE = 15
+FIRST_LEADER = 16
 
 _I16 = Struct(">h").unpack_from
 _I32 = Struct(">i").unpack_from

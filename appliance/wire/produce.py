@@ -19,6 +19,7 @@ HIGHEST = 13
 FIRST_FLEXIBLE = 9
 FIRST_TOPIC_ID = 13
 FIRST_RECORD_ERRORS = 8
+FIRST_LEADER = 10
 
 _I16 = Struct(">h").unpack_from
 _I32 = Struct(">i").unpack_from
@@ -54,7 +55,8 @@ class RecordError(NamedTuple):
 
 
 class PartitionAnswer(NamedTuple):
-    """What one batch came to. Times in ms, -1 where there is none."""
+    """What one batch came to. Times in ms, -1 where there is none. leader: who leads the partition,
+    as tagged fields (`wire/leaders.py`)."""
 
     error: int
     base_offset: int
@@ -62,6 +64,7 @@ class PartitionAnswer(NamedTuple):
     log_start_offset: int
     message: str | None = None
     record_errors: tuple[RecordError, ...] = ()
+    leader: bytes = b"\x00"
 
 
 # A NamedTuple's own constructor is a function of Python: 0.25 µs each time. These are of C.
@@ -220,7 +223,8 @@ _NOTHING_FLEXIBLE = b"\x01\x00\x00"  # no record errors, null message, no tags
 def encode(
     request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
 ) -> bytes:
-    """The response body (no header) to `request`; answers[i] belongs to request.batches[i]."""
+    """The response body (no header) to `request`; answers[i] belongs to request.batches[i]. Of a
+    flexible version the last byte says that there are no tagged fields."""
     if version < FIRST_FLEXIBLE:
         return _encode_fixed(request, answers, version, throttle_ms)
     count = len(request.topics) + 1
@@ -274,11 +278,11 @@ def _message_fixed(answer: PartitionAnswer) -> bytes:
 
 
 def _message_flexible(answer: PartitionAnswer) -> bytes:
-    assert answer.message is not None
+    assert answer.message is not None, "who is told of a leader is told why"
     out = [uvarint(len(answer.record_errors) + 1)]
     for one in answer.record_errors:
         why = one.message.encode()
         out += (_pack(">i", one.batch_index), uvarint(len(why) + 1), why, b"\x00")
     text = answer.message.encode()
-    out += (uvarint(len(text) + 1), text, b"\x00")
+    out += (uvarint(len(text) + 1), text, answer.leader)
     return b"".join(out)

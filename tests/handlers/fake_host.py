@@ -77,6 +77,7 @@ class FakeHost(Host):
         self.config = SimpleNamespace(int=SETTINGS.__getitem__, bool=lambda name: True)
         self.fetch_max_bytes = 57671680
         self.cluster_id = "a-cluster"
+        self.node_id = 1
         self.processes = SimpleNamespace(leader=(1, 5))
         self.now_ns = 0
         self.rows = {}  # handle → (high watermark, last stable, log start)
@@ -100,6 +101,7 @@ class FakeHost(Host):
         self.authorizer = None
         self.verifies = True
         self.questions = []  # (index, request)
+        self.nodes_asked = []  # by question_node
         self.waits = []  # (index, delay in ns)
         self.one_line = Line()
 
@@ -119,6 +121,11 @@ class FakeHost(Host):
     def question(self, x, index, route, key, version, body):
         x.pending[index] = route.home
         self.questions.append((index, messages.decode_request(key, version, body)))
+
+    def question_node(self, x, index, node, key, version, body):
+        x.pending[index] = -2
+        self.questions.append((index, messages.decode_request(key, version, body)))
+        self.nodes_asked.append(node)
 
     def later(self, x, index, delay_ns):
         self.hold(x, index)
@@ -156,6 +163,9 @@ class FakeHost(Host):
         if topic not in (b"flights", b"f" * 16) or not 0 <= partition < 4:
             return None
         return Route(partition, 0, "flights", b"f" * 16, partition, 5)
+
+    def replica(self, topic, partition):
+        return self.route(topic, partition, by_id=False)
 
     def publish(self):
         """The rows as the test has them now: those that changed in a new version."""

@@ -30,6 +30,7 @@ from appliance.ring.partition_table import PartitionTable
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
 from appliance.shell.flusher import run
 from appliance.wire.batch import NewRecord, build_batch
+from tests.alone import alone
 
 NOW_MS = 1_700_000_000_000
 
@@ -147,6 +148,7 @@ class World:
             self.image,
             self.rows,
             lambda ending, where, code: self.refused.append((where, code)),
+            alone(),
         )
         self.questions = Questions(self.served, appends, failures, self.checkpoint)
         self.observers = []

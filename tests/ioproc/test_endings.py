@@ -19,6 +19,7 @@ from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import MARK, MARK_COMMIT
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
 from appliance.wire import kraft_records as kraft
+from tests.alone import alone
 
 TOPIC_ID = b"t" * 16
 HOMES = 2
@@ -26,12 +27,14 @@ NOW = 1000
 STORAGE = errors.KAFKA_STORAGE_ERROR
 
 
-def image_with(partitions):
+def image_with(partitions, leaders=None):
+    """leaders: of each partition, this node where nothing is said."""
     image = MetadataImage()
     image.apply(1, kraft.TopicRecord(name="t", topic_id=TOPIC_ID))
     for index in range(partitions):
+        leader = (leaders or {}).get(index, 1)
         record = kraft.PartitionRecord(
-            partition_id=index, topic_id=TOPIC_ID, replicas=(1,), isr=(1,), leader=1,
+            partition_id=index, topic_id=TOPIC_ID, replicas=(1,), isr=(1,), leader=leader,
             leader_epoch=0, partition_epoch=0, directories=(b"d" * 16,),
         )  # fmt: skip
         image.apply(image.applied_offset + 1, record)
@@ -41,7 +44,7 @@ def image_with(partitions):
 class World:
     """This process is home 0, the other one 1. told: what coordinators were told, by owner."""
 
-    def __init__(self, partitions=8, capacity=1024):
+    def __init__(self, partitions=8, capacity=1024, leaders=None, away=None):
         self.now = NOW
         self.told, self.refused = {}, []
         self.writable = True
@@ -53,16 +56,17 @@ class World:
         self.rows = {(TOPIC_ID, index): 100 + index for index in range(partitions)}
         self.endings = Endings(
             {home: writer for home, (writer, _) in self.rings.items()},
-            image_with(partitions),
+            image_with(partitions, leaders),
             self.rows,
             lambda ending, where, code: self.refused.append((where, code)),
+            away or alone(),
         )
         for home in range(HOMES):
             self.endings.changed(home, up=True)
 
-    def begin(self, *partitions, owner="owner", number=1, commit=True):
+    def begin(self, *partitions, owner="owner", number=1, commit=True, producer=77):
         where = tuple(("t", index) for index in partitions)
-        ending = Ending(number, "id", 77, 5, commit, 3, 2, where)
+        ending = Ending(number, "id", producer, 5, commit, 3, 2, where)
 
         def tell(found, now_ms):
             assert now_ms == self.now

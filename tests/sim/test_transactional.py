@@ -16,6 +16,7 @@ from appliance.coordinators.transactions.kind import TransactionsKind
 from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ring.messages import ABORTED, APPEND, TRUSTED
+from tests.alone import alone
 
 pytestmark = pytest.mark.interpreted("stands in the place of the network process's host")
 
@@ -55,7 +56,7 @@ class ForgetsWhatWasSent(Endings):
 class WithEndings(Home):
     def make_endings(self, writers):
         machine = self.machine
-        return self.endings_of(writers, machine.image, machine.rows, self.books.refused)
+        return self.endings_of(writers, machine.image, machine.rows, self.books.refused, alone())
 
 
 class SkippingHome(WithEndings):

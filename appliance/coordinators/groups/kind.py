@@ -33,6 +33,7 @@ class GroupsKind(Kind):
     KEY_TYPE: ClassVar[int] = 0
     TOPIC: ClassVar[InternalTopic] = OFFSETS
     APIS: ClassVar[frozenset[int]] = frozenset(GroupShard.HANDLERS)
+    LIST: ClassVar[int] = routing.LIST_GROUPS
     ADDING: ClassVar[Mapping[int, int]] = {routing.TXN_OFFSET_COMMIT: ADDING_SINCE}
 
     def grows(self, call: Call, request: Any) -> bool:
@@ -59,10 +60,10 @@ class GroupsKind(Kind):
         return routing.splice(key, version, answers)
 
     def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
-        """ListGroups names no group, so nobody else can be looked for; and without the topic there
-        are no groups."""
+        """ListGroups names no group, so nobody else can be looked for; and where no partition is
+        led there are no groups."""
         code = errors.NOT_COORDINATOR
-        if call.api_key == routing.LIST_GROUPS:
+        if call.api_key == self.LIST:
             code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
         nobody = GroupShard(partition, Settings(partitions=max(partitions, 1)), _NO_IMAGE, bytes)
         return nobody.refuse(call, request, code)

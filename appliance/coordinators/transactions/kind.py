@@ -25,6 +25,7 @@ class TransactionsKind(Kind):
     KEY_TYPE: ClassVar[int] = 1
     TOPIC: ClassVar[InternalTopic] = TOPIC
     APIS: ClassVar[frozenset[int]] = frozenset(TransactionShard.HANDLERS)
+    LIST: ClassVar[int] = routing.LIST
 
     def grows(self, call: Call, request: Any) -> bool:
         """Who has begun a transaction may end it on a full disk too."""
@@ -47,10 +48,10 @@ class TransactionsKind(Kind):
         return routing.splice(key, answers)
 
     def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
-        """ListTransactions names no id, so nobody else can be looked for; and without the topic
-        there are no transactions."""
+        """ListTransactions names no id, so nobody else can be looked for; and where no partition is
+        led there are no transactions."""
         code = errors.NOT_COORDINATOR
-        if call.api_key == routing.LIST:
+        if call.api_key == self.LIST:
             code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
         typed = Settings(partitions=max(partitions, 1))
         nobody = TransactionShard(partition, 0, typed, _NO_IMAGE, lambda: None)

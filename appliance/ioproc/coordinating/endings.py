@@ -2,14 +2,16 @@
 said that it is there, who must be asked again.
 
 A value machine between the coordinators of one I/O process and the homes of all partitions, this
-process among them. An ending begins when its decision is committed. Each of its partitions is
-queued for its home, `SHARE` of them at first and one more with each answer, so that a small ending
-is not behind all of a large one; sent (MARK) while there is room in the ring and fewer than
-`MOST_SENT` of that home are unanswered; and then marked, or queued again: at once when its home
-died, with patience when it refused. Invariant: until a coordinator has heard of all markers of an
-ending, each partition of it is kept back, queued, sent, resting, or about to be told of. What
-belongs to a coordinator that is no more is neither sent nor told: its successor hands out the same
-again, and a marker that comes late could end another transaction.
+process among them, and other nodes (`away.py`). An ending begins when its decision is committed.
+Each of its partitions is queued for its home, or for the node that leads it, `SHARE` of them at
+first and one more with each answer, so that a small ending is not behind all of a large one; sent
+(MARK) while there is room in the ring and fewer than `MOST_SENT` of that home are unanswered; and
+then marked, or queued again: at once when its home died or another node leads now, with patience
+when it refused. Who leads is looked up when something is queued, sent, and when the metadata
+changes. Invariant: until a coordinator has heard of all markers of an ending, each partition of it
+is kept back, queued, sent, resting, or about to be told of. What belongs to a coordinator that is
+no more is neither sent nor told: its successor hands out the same again, and a marker that comes
+late could end another transaction.
 """
 
 from collections import deque
@@ -21,6 +23,7 @@ from appliance.base import errors
 from appliance.base.home import home_of
 from appliance.coordinators.runtime.call import NEVER
 from appliance.coordinators.runtime.ending import Ending, Partition
+from appliance.ioproc.coordinating.away import Away, Marker
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import MARK, MARK_COMMIT
 from appliance.ring.ring import RingWriter
@@ -42,8 +45,8 @@ Tell = Callable[[tuple[Partition, ...], int], bool]
 
 
 class Carried:
-    """An ending that is carried out. back: by home, partitions that are kept back. left: partitions
-    of which the owner was not told. written: those of them that have their marker. refusals: how
+    """An ending that is carried out. back: by share, partitions that are kept back. left: how many
+    the owner was not told of. written: those of them that have their marker. refusals: how
     often the owner could not write in a row. rests: it is left alone because of that. over: nobody
     wants to know any more."""
 
@@ -62,11 +65,23 @@ class Carried:
 
 
 class Step(NamedTuple):
-    """One partition of an ending. refusals: how many its home has answered with in a row."""
+    """One partition of an ending. share: whose it is of those that are kept back: of a home, by its
+    index, or of a node. refusals: how many it was answered with in a row."""
 
     carried: Carried
     partition: Partition
+    share: int = 0
     refusals: int = 0
+
+
+NOBODY: Final = -1
+GONE: Final = -2
+"""Who leads a partition that has no leader, or is no more."""
+
+
+def _of_node(node: int) -> int:
+    """The share of a node, where those of homes are not negative."""
+    return -1 - node
 
 
 Refused = Callable[[Ending, Partition, int], None]
@@ -75,7 +90,7 @@ Refused = Callable[[Ending, Partition, int], None]
 
 class Endings:
     """writers: the ring to each I/O process, by index. rows: (topic id, partition) → row of the
-    partition table. due_ms: when `turn` has something to do, wall clock."""
+    partition table. away: to other nodes. due_ms: when `turn` has something to do, wall clock."""
 
     def __init__(
         self,
@@ -83,11 +98,20 @@ class Endings:
         image: MetadataImage,
         rows: Mapping[tuple[bytes, int], int],
         refused: Refused,
+        away: Away,
     ) -> None:
         self._writers = writers
         self._rows = rows
         self._refused = refused
         self._image = image
+        self._away = away
+        self._node_id = away.node_id
+        self._to_nodes: dict[int, deque[Step]] = {}  # queued, by node
+        self._heard: list[
+            tuple[int, int, int]
+        ] = []  # node, number, error code: since the last turn
+        self._unplaced: list[Step] = []  # whoever leads them is to be looked up
+        self._unled: list[Step] = []  # nobody to ask: they rest from the end of the turn on
         self._queued: dict[int, deque[Step]] = {home: deque() for home in writers}
         self._sent: dict[int, dict[int, Step]] = {home: {} for home in writers}
         self._resting: list[tuple[int, int, Step | Carried]] = []  # until when, number, what
@@ -119,6 +143,16 @@ class Endings:
     def follow(self, image: MetadataImage) -> None:
         """The image of this process may be another one now."""
         self._image = image
+        for node in self._away.under_way:
+            sent = self._sent[_of_node(node)]
+            for number, step in list(sent.items()):
+                if self._leader(step.partition) != node:
+                    self._unplaced.append(sent.pop(number))
+        for queued in self._to_nodes.values():
+            self._unplaced += queued
+        self._to_nodes.clear()
+        if self._unplaced:
+            self.due_ms = AT_ONCE
 
     def changed(self, home: int, *, up: bool) -> None:
         """That process died, or one is in its place now: what was not answered is sent again."""
@@ -137,7 +171,7 @@ class Endings:
         if carried.over:
             return
         if carried.back:
-            self._one_more(carried, home)
+            self._one_more(carried, step.share)
         if code == errors.NONE:
             self._written(step)
             return
@@ -152,15 +186,11 @@ class Endings:
 
     def turn(self, now_ms: int) -> None:
         """Send what can be sent, tell what is written."""
+        if self._heard or self._unplaced:
+            self._hear_nodes(now_ms)
         resting = self._resting
         while resting and resting[0][0] <= now_ms:
-            what = heappop(resting)[2]
-            if isinstance(what, Step):
-                self._queue(what)
-            else:
-                what.rests = False
-                if not what.over:
-                    self._untold[what] = None
+            self._wake(heappop(resting)[2])
         stuck = False
         for home, queued in self._queued.items():
             if queued and self._up[home]:
@@ -171,6 +201,16 @@ class Endings:
         self.due_ms = resting[0][0] if resting else NEVER
         if stuck:
             self.due_ms = min(self.due_ms, now_ms + RING_FULL_MS)
+        if self._to_nodes or self._unled or self._unplaced:
+            self._ask_nodes(now_ms)
+
+    def _wake(self, what: Step | Carried) -> None:
+        if isinstance(what, Step):
+            self._queue(what)
+        else:
+            what.rests = False
+            if not what.over:
+                self._untold[what] = None
 
     def _send(self, home: int, queued: deque[Step]) -> bool:
         """As much as may be; False when the ring was full before that."""
@@ -182,8 +222,7 @@ class Endings:
                 queued.popleft()
                 continue
             if handle is None:
-                self._written(queued.popleft())
-                self._one_more(step.carried, home)
+                self._elsewhere(queued.popleft())
                 continue
             self._number += 1
             if not writer.push(
@@ -199,6 +238,52 @@ class Endings:
                 return False
             sent[self._number] = queued.popleft()
         return True
+
+    # Other nodes ----------------------------------------------------------------------------------
+
+    def _ask_nodes(self, now_ms: int) -> None:
+        """Send to each node that has answered what it was asked last; who has no leader to ask
+        rests."""
+        for node, queued in list(self._to_nodes.items()):
+            if node not in self._away.under_way:
+                self._send_away(node, queued)
+        unled, self._unled = self._unled, []
+        for step in unled:
+            again = step._replace(refusals=step.refusals + 1)
+            self._rest(again, again.refusals, now_ms)
+            self.due_ms = min(self.due_ms, self._resting[0][0])
+        if self._heard or self._untold or self._unplaced:
+            self.due_ms = AT_ONCE
+
+    def _send_away(self, node: int, queued: deque[Step]) -> None:
+        batch: list[Marker] = []
+        sent = self._sent.setdefault(_of_node(node), {})
+        while queued and len(batch) < MOST_SENT:
+            step = queued.popleft()
+            if step.carried.over:
+                continue
+            self._number += 1
+            sent[self._number] = step
+            batch.append((self._number, step.carried.ending, step.partition))
+        if not queued:
+            del self._to_nodes[node]
+        if batch:
+            self._away.send(node, batch, self._node_answered)
+
+    def _node_answered(self, node: int, number: int, code: int) -> None:
+        self._heard.append((node, number, code))
+        self.due_ms = AT_ONCE
+
+    def _hear_nodes(self, now_ms: int) -> None:
+        """What they said; then each that is to be asked for goes to where its leader is now."""
+        heard, self._heard = self._heard, []
+        for node, number, code in heard:
+            self.answered(_of_node(node), number, code, now_ms)
+        unplaced = self._unplaced
+        while unplaced:
+            self._queue(unplaced.pop())
+
+    # ----------------------------------------------------------------------------------------------
 
     def _tell(self, carried: Carried, now_ms: int) -> None:
         del self._untold[carried]
@@ -219,33 +304,63 @@ class Endings:
     def _queue(self, step: Step) -> None:
         topic = self._image.topics_by_name.get(step.partition[0])
         if topic is None or self.handle(step.partition) is None:
-            self._written(step)
+            self._elsewhere(step)
         else:
             home = home_of(topic.topic_id, step.partition[1], len(self._writers))
             self._queued[home].append(step)
 
+    def _elsewhere(self, step: Step) -> None:
+        """It is none of this node's: another one leads it, or nobody, or it needs no marker any
+        more."""
+        leader = self._leader(step.partition)
+        if leader in (GONE, self._node_id):  # it has no row any more
+            self._written(step)
+            self._one_more(step.carried, step.share)
+        elif leader == NOBODY:
+            self._unled.append(step)
+        else:
+            self._to_nodes.setdefault(leader, deque()).append(step)
+        self.due_ms = AT_ONCE
+
     def _keep_back(self, carried: Carried) -> None:
-        """Queue the share of each home, keep the rest back."""
+        """Queue the share of each home and node, keep the rest back."""
         for partition in carried.ending.partitions:
             topic = self._image.topics_by_name.get(partition[0])
-            home = 0  # whoever it is asked of if it is no more
+            share = 0  # whoever it is asked of if it is no more
             if topic is not None:
-                home = home_of(topic.topic_id, partition[1], len(self._writers))
-            carried.back.setdefault(home, deque()).append(partition)
-        for home in carried.back:
+                leader = self._leader(partition)
+                share = _of_node(leader)
+                if leader in (self._node_id, GONE, NOBODY):
+                    share = home_of(topic.topic_id, partition[1], len(self._writers))
+            carried.back.setdefault(share, deque()).append(partition)
+        for share in carried.back:
             for _ in range(SHARE):
-                self._one_more(carried, home)
+                self._one_more(carried, share)
 
-    def _one_more(self, carried: Carried, home: int) -> None:
-        """The next partition of this home that was kept back, if there is one."""
-        back = carried.back.get(home)
+    def _one_more(self, carried: Carried, share: int) -> None:
+        """The next partition of this share that was kept back, if there is one."""
+        back = carried.back.get(share)
         if back:
-            self._queued[home].append(Step(carried, back.popleft()))
+            step = Step(carried, back.popleft(), share)
+            if share >= 0:
+                self._queued[share].append(step)
+            else:
+                self._unplaced.append(step)
+                self.due_ms = AT_ONCE
 
     def handle(self, partition: Partition) -> int | None:
-        """Its row; None for a partition that is no more, which needs no marker."""
+        """Its row; None for a partition that this node does not lead."""
         topic = self._image.topics_by_name.get(partition[0])
-        return None if topic is None else self._rows.get((topic.topic_id, partition[1]))
+        if topic is None or partition[1] >= len(topic.partitions):
+            return None
+        if topic.partitions[partition[1]].leader != self._node_id:
+            return None
+        return self._rows.get((topic.topic_id, partition[1]))
+
+    def _leader(self, partition: Partition) -> int:
+        """A node, NOBODY or GONE."""
+        found = self._image.partition(*partition)
+        return GONE if found is None else found.leader
 
     def _written(self, step: Step) -> None:
         """The marker is there, or needed no more."""

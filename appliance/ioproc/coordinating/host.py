@@ -306,11 +306,13 @@ class CoordinatorHost:
             shard = led.shard
             if shard.phase == ACTIVE and shard.next_deadline_ms <= now_ms:
                 self._decide(led, now_ms, lambda shard=shard: shard.tick(now_ms))  # type: ignore[misc]
-        if self._loading.queue:
+        if self._loading.queue and not self._loading.pause_ms:
             self.due_ms = AT_ONCE
         else:
             deadlines = (led.shard.next_deadline_ms for led in self._led.values())
             self.due_ms = min(deadlines, default=NEVER)
+            if self._loading.queue:
+                self.due_ms = min(self.due_ms, now_ms + self._loading.pause_ms)
 
     def ids_came(self) -> None:
         """There are producer ids again."""

@@ -61,7 +61,7 @@ class Led:
         self.endings: list[Ending] = []
         self.waiting: deque[tuple[int, Responses]] = deque()
         self.decided: deque[tuple[int, list[Opening], list[Ending]]] = deque()
-        self.loading: Iterator[None] | None = None
+        self.loading: Iterator[bool] | None = None
         self.lost = False
         self.deleted: list[tuple[str, bytes]] = []
         self.now_ms = 0

@@ -1,7 +1,9 @@
 """Read a coordinator's partition from its beginning, in slices, while others are served.
 
 Invariant: every record up to the high watermark comes once and in order, and so does every marker
-of a transaction; the generator ends when that is the log end. Called by `host`, a slice a turn.
+of a transaction; the generator ends when that is the log end. What a new leader has in its log and
+its followers have not is waited for: a decision that could still be lost must not be carried out.
+Called by `host`, a slice a turn.
 """
 
 from collections import deque
@@ -20,6 +22,9 @@ from appliance.wire.batch_header import HEADER_SIZE, BatchHeader, read_header
 from appliance.wire.records import iter_records
 
 CHUNK: Final = 256 << 10
+FIRST_REST_MS: Final = 1
+LONGEST_REST_MS: Final = 64
+"""How long all are left alone that wait for their followers: twice as long each time."""
 
 
 class Replayed(Protocol):
@@ -32,8 +37,8 @@ class Replayed(Protocol):
         """The marker of a transaction."""
 
 
-def load(partition: Partition, replayed: Replayed) -> Iterator[None]:
-    """Replay the partition; yields after each batch.
+def load(partition: Partition, replayed: Replayed) -> Iterator[bool]:
+    """Replay the partition; yields after each batch, False: what follows is not committed yet.
 
     Raises StorageFailed, and PeerError for a batch that cannot be opened.
     """
@@ -46,7 +51,7 @@ def load(partition: Partition, replayed: Replayed) -> Iterator[None]:
             if found is None:
                 if partition.high_watermark == log.end_offset:
                     return  # of a compacted log the end may be missing
-                yield  # what follows is not committed yet
+                yield False
                 continue
             segment, position, length, _ = found
             if file is None or (segment, log.layout) != at:
@@ -55,7 +60,7 @@ def load(partition: Partition, replayed: Replayed) -> Iterator[None]:
                 at, file = (segment, log.layout), log.disk.open(stem(log.path, segment) + LOG)
             for after in _batches(file, position, length, replayed):
                 offset = after
-                yield
+                yield True
     finally:
         if file is not None:
             file.close()
@@ -94,11 +99,15 @@ class Loaded(NamedTuple):
 
 
 class Loading:
-    """The partitions that are still to be read, the one that is read now first."""
+    """The partitions that are still to be read, the one that is read now first. pause_ms: for how
+    long there is nothing to read."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.pause_ms = 0
         self.queue: deque[Led] = deque()
+        self._waits = False  # the one that was read last, for its followers
+        self._rest_ms = 0
 
     def begin(self, led: Led, replayed: Replayed) -> None:
         """Read it when those before it are read."""
@@ -119,20 +128,36 @@ class Loading:
 
     def go_on(self, slice_ns: int) -> list[Loaded]:
         """Read for so long; those that ended."""
-        clock, ended = self._clock, []
+        clock, ended, queue = self._clock, [], self.queue
         until_ns = clock.monotonic_ns() + slice_ns
-        while self.queue and clock.monotonic_ns() < until_ns:
-            loaded = self.read(self.queue[0], until_ns)
+        waiting = 0
+        while queue and waiting < len(queue) and clock.monotonic_ns() < until_ns:
+            loaded = self.read(queue[0], until_ns)
             if loaded is not None:
                 ended.append(loaded)
+            elif self._waits:
+                queue.rotate(-1)
+                waiting += 1
+            else:
+                waiting = 0
+        self.pause_ms = 0
+        if queue and waiting == len(queue):
+            self._rest_ms = min(2 * self._rest_ms or FIRST_REST_MS, LONGEST_REST_MS)
+            self.pause_ms = self._rest_ms
+        else:
+            self._rest_ms = 0
         return ended
 
     def read(self, led: Led, until_ns: int) -> Loaded | None:
         """Read one of them until then, a batch at least; None: there is more."""
         assert led.loading is not None
         failure: StorageFailed | PeerError | None = None
+        self._waits = False
         try:
-            for _ in led.loading:
+            for moved in led.loading:
+                if not moved:
+                    self._waits = True
+                    return None
                 if self._clock.monotonic_ns() >= until_ns:
                     return None
         except (StorageFailed, PeerError) as why:

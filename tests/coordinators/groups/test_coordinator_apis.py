@@ -345,7 +345,9 @@ def test_a_shard_refuses_what_is_not_its_own() -> None:
 
 # FindCoordinator ----------------------------------------------------------------------------------
 
-NODE = find.Node(1, "here", 9092)
+
+def here(node_id: int) -> find.Node:
+    return find.Node(node_id, "here", 9092)
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -366,7 +368,7 @@ def test_the_coordinator_is_here(version: int, kind: int, there: bool, code: int
     topic = {0: "__consumer_offsets", 1: "__transaction_state"}.get(kind)
     image = image_of(**({topic: 1} if there and topic else {}))
     message = request(10, version, key="g", key_type=kind, coordinator_keys=("g", "h"))
-    values, create = find.find(version, message, image, NODE, rights())
+    values, create = find.find(version, message, image, here, rights())
     answer = response(10, version, values)
     assert encode_response(answer)
     assert codes(answer) == {code}

@@ -153,6 +153,7 @@ class SimHost(Host):
         self.image = machine.image
         self.config = BrokerConfig.of({})
         self.cluster_id = "c"
+        self.node_id = 1
         self.fetch_max_bytes = 1 << 20
         self.log_dirs = (DATA,)
         self.now_ns = front.world.clock.now_ns
@@ -163,6 +164,9 @@ class SimHost(Host):
 
     def route(self, topic, partition, by_id):
         return self._machine.routes.get((topic, partition))
+
+    def replica(self, topic, partition):
+        raise AssertionError("nobody moves a replica")
 
     # Asking ---------------------------------------------------------------------------------------
 
@@ -182,6 +186,9 @@ class SimHost(Host):
 
     def question(self, x, index, route, key, version, body):
         self._coordinate(x, index, route, key << 16 | version, body, 0)
+
+    def question_node(self, x, index, node, key, version, body):
+        raise AssertionError("every coordinator is here")
 
     def _coordinate(self, x, index, route, api, body, flags):
         token = self._token(x, index)

@@ -35,6 +35,7 @@ from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import Syncing
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
+from tests.alone import alone
 
 TICK_MS = 10
 CHECKPOINT_MS = 60
@@ -109,7 +110,7 @@ class Home(Process):
 
     def make_endings(self, writers):
         machine = self.machine
-        return Endings(writers, machine.image, machine.rows, self.books.refused)
+        return Endings(writers, machine.image, machine.rows, self.books.refused, alone())
 
     def put_together(self, writers, to_net):
         journals = Journals(

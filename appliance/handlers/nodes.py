@@ -1,0 +1,41 @@
+"""The brokers of the cluster as a client is told of them: each where the listener that the client
+came by is on that node.
+
+This node is told at the address that the client's own socket reached, unless one is advertised: it
+is right wherever the client stands. Of the others there is only what they registered; one that has
+no listener of that name is not told, as Apache Kafka does.
+"""
+
+from appliance.handlers.exchange import Exchange, Host
+from appliance.metadata.parts import BrokerImage
+from appliance.wire.leaders import Endpoint
+
+NOBODY = -1
+
+
+def living(host: Host, x: Exchange, node_id: int) -> Endpoint | None:
+    """Where this broker is; None when it is not registered, fenced, or not to be told of."""
+    broker = host.image.brokers.get(node_id)
+    return None if broker is None or broker.fenced else endpoint(host, x, broker)
+
+
+def controller(host: Host) -> int:
+    """Whom clients are to ask for changes, or NOBODY: who leads the metadata log, as long as it is
+    a living broker, else this node; everyone hands on what is not for him to decide."""
+    brokers = host.image.brokers
+    for node_id in (host.processes.leader[0], host.node_id, *sorted(brokers)):
+        broker = brokers.get(node_id)
+        if broker is not None and not broker.fenced:
+            return node_id
+    return NOBODY
+
+
+def endpoint(host: Host, x: Exchange, broker: BrokerImage) -> Endpoint | None:
+    """Where the client reaches a broker, fenced or not; None when it is not to be told of."""
+    if broker.broker_id == host.node_id:
+        return Endpoint(broker.broker_id, *host.reached(x), broker.rack)
+    name = x.rights.caller.listener
+    for one in broker.endpoints:
+        if one.name == name:
+            return Endpoint(broker.broker_id, one.host, one.port, broker.rack)
+    return None

@@ -1,0 +1,15 @@
+"""A node that leads everything, for tests without others."""
+
+from appliance.ioproc.coordinating.away import Away
+
+
+class Nobody:
+    """There is no other node."""
+
+    def ask(self, node, *what):
+        raise AssertionError(f"node {node} is asked")
+
+
+def alone(node_id=1):
+    """Nothing is led elsewhere."""
+    return Away(node_id, Nobody())
