@@ -38,6 +38,7 @@ class Seats:
             "index": peer.index,
             "generation": generation,
             "config": self.config,
+            "run_id": b"one run of it ..",
             "data_dir": self.data_dir,
             "clean": False,
             "processes": self.table,

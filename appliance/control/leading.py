@@ -63,7 +63,7 @@ class Leading:
         rack = seat.config.get("broker.rack")
         self.incarnation = Incarnation(
             controller_id=new_uuid(random),
-            broker_id=new_uuid(random),
+            broker_id=seat.run_id,
             endpoints=_endpoints(seat.config),
             rack=rack if isinstance(rack, str) else None,
             records_may_be_missing=not seat.clean and seat.generation == 1,

@@ -39,6 +39,9 @@ class Seat:
     generation: int
     config: Any
     """The broker's settings as parsed; the supervisor passes them through unseen."""
+    run_id: bytes
+    """16 bytes that no other run of an appliance has, the same for all its processes and their
+    successors: the incarnation by which the broker registers."""
     data_dir: str
     clean: bool
     """The appliance before this one ended in order (False again for the successor of a process that

@@ -18,6 +18,7 @@ from typing import Final
 from appliance.base.clock import OsClock
 from appliance.base.errors import StorageFailed
 from appliance.config.broker import BrokerConfig
+from appliance.metadata.identity import new_uuid
 from appliance.ring.event_ring import SUPERVISOR
 from appliance.ring.process_table import (
     CONTROL,
@@ -131,6 +132,7 @@ class Supervisor:
         self._listeners = listeners
         self._memory = memory
         self._log = log
+        self._run_id = new_uuid(os.urandom)
         self._clean = False
         self._ready = False
         self._wishes = Wishes()
@@ -244,6 +246,7 @@ class Supervisor:
             index=peer.index,
             generation=generation,
             config=self._config,
+            run_id=self._run_id,
             data_dir=self._folder.first.path,
             other_dirs=self._folder.paths,
             clean=self._clean,
