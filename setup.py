@@ -24,7 +24,7 @@ HOT = {
         "error_codes", "ranges",
     ],
     "handlers": [
-        "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_sessions",
+        "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_sessions", "fetch_state",
         "transactional_produce", "verifying",
     ],
     "ioproc": [

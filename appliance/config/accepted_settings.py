@@ -74,7 +74,6 @@ _QUORUM = (
     Setting("controller.quorum.request.timeout.ms", INT, 2000, "Wait for an answer of a controller, in ms.", low=1),
     Setting("controller.quorum.retry.backoff.ms", INT, 20, "Wait before a controller is asked again, in ms.", low=0),
     Setting("controller.socket.timeout.ms", INT, 30000, "Wait for the controller's socket, in ms.", inert=_ONE),
-    Setting("replica.lag.time.max.ms", LONG, 30000, "A follower behind for so long is out of sync, in ms.", inert=_ONE),
     Setting("replica.fetch.min.bytes", INT, 1, "Least bytes in an answer to a follower."),
     Setting("replica.fetch.wait.max.ms", INT, 500, "Longest wait of a follower's fetch, in ms."),
     Setting("replica.fetch.max.bytes", INT, 1_048_576, "Bytes of one partition in an answer to a follower.", low=0),

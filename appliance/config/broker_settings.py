@@ -88,6 +88,7 @@ _LOG = (
     Setting("log.flush.offset.checkpoint.interval.ms", INT, 2000, "How often recovery points are written, in ms (Kafka: 60000): it bounds what a start after a kill has to check.", low=0),
     Setting("log.flush.start.offset.checkpoint.interval.ms", INT, 60_000, "How often log start offsets are written.", low=0, inert="they are written with each change"),
     Setting("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, "How often high watermarks are written, in ms.", low=1),
+    Setting("replica.lag.time.max.ms", LONG, 30_000, "A replica that has not had everything for so long is out of sync, in ms."),
     Setting("num.recovery.threads.per.data.dir", INT, 2, "Threads of recovery.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),
     Setting("log.dir.failure.timeout.ms", LONG, 30_000, "Wait before a failed log dir ends the broker.", low=1, inert="a failed file takes its partition offline, not the appliance"),
     Setting("create.topic.policy.class.name", CLASS, None, "What may refuse new topics.", inert=_NO_JVM),

@@ -21,9 +21,10 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     flush_messages: int = NEVER
     flush_ms: int = NEVER
-    flush_policy: str = "group"
-    """When an append with acks=all is answered: "group" after a sync that covers it, "os" after
-    the write. Readers see it then, whatever its acks."""
+    flush_policy: str = "auto"
+    """When a node has what it was told to append, for acks=all and so that readers see it: "group"
+    after a sync that covers it, "os" after the write, "auto" after a sync unless
+    min.insync.replicas asks for several nodes."""
     max_message_bytes: int = 1_048_588
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = NEVER

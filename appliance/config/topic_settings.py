@@ -27,7 +27,7 @@ _ROWS: Final[tuple[tuple[Setting, str], ...]] = (
     (Setting("file.delete.delay.ms", LONG, 60_000, "How long a deleted segment's file stays on the disk, in ms.", low=0), "log.segment.delete.delay.ms"),
     (Setting("flush.messages", LONG, LONG_MAX, "Sync to the disk after so many records; 1 syncs each batch before it is answered.", low=1), "log.flush.interval.messages"),
     (Setting("flush.ms", LONG, LONG_MAX, "Sync to the disk after so many ms.", low=0), "log.flush.interval.ms"),
-    (Setting("flush.policy", STRING, "group", "Penstock's own. When acks=all is answered, and any record can be read, while a partition has one replica: group, after an fdatasync that may cover many requests; os, after the write to the page cache, as Apache Kafka does.", choices=("group", "os")), "log.flush.policy"),
+    (Setting("flush.policy", STRING, "auto", "Penstock's own. When a node has a record, for acks=all and for readers: group, after an fdatasync that may cover many requests; os, after the write to the page cache, as Apache Kafka does; auto, as group where min.insync.replicas or the partition's replicas are one, else as os, since other nodes have it then.", choices=("auto", "group", "os")), "log.flush.policy"),
     (Setting("follower.replication.throttled.replicas", LIST, (), "Replicas whose replication traffic is throttled on the follower's side.", inert=_ONE_COPY), ""),
     (Setting("leader.replication.throttled.replicas", LIST, (), "Replicas whose replication traffic is throttled on the leader's side.", inert=_ONE_COPY), ""),
     (Setting("index.interval.bytes", INT, 4096, "Bytes of log between two entries of the offset index.", low=0), "log.index.interval.bytes"),

@@ -186,6 +186,21 @@ class Host(ABC):
         ...
 
     @abstractmethod
+    def ask_as_replica(
+        self,
+        x: Exchange,
+        index: int,
+        route: Route,
+        flags: int,
+        partition: FetchPartition,
+        replica: tuple[int, int],
+        limits: tuple[int, int],
+    ) -> None:
+        """`ask` for another replica's READ. replica: its node id and broker epoch. limits: max
+        bytes, and what must be there before a parked read is answered."""
+        ...
+
+    @abstractmethod
     def cancel(self, x: Exchange) -> None:
         """Forget what is still pending, parked reads included."""
         ...

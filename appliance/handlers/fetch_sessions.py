@@ -31,7 +31,8 @@ class Asked:
     """One partition of a fetch. row: where its row begins in the partition table, with a route.
 
     settled: the version of that row at which it had nothing to tell, or UNSETTLED. told: what the
-    client of a session knows, (high watermark, log start); None: nothing.
+    client of a session knows, (high watermark, log start); None: nothing. heard: the partition's
+    home knows that this replica fetches from there.
     """
 
     partition: FetchPartition
@@ -39,17 +40,19 @@ class Asked:
     row: int = 0
     settled: int = UNSETTLED
     told: tuple[int, int] | None = None
+    heard: bool = False
 
 
 @dataclass(slots=True)
 class Session:
-    """`partitions` in the order in which they are served. routing, read_committed: for which their
-    routes and what is settled hold."""
+    """`partitions` in the order in which they are served. routing, read_committed, replica: for
+    which their routes and what is settled hold."""
 
     session_id: int
     by_id: bool
     routing: int
     read_committed: bool
+    replica: int
     epoch: int = 1  # the epoch the next request must carry
     partitions: dict[Key, Asked] = field(default_factory=dict)
     names: dict[bytes, str] = field(default_factory=dict)  # of topic ids that were there once
@@ -65,12 +68,14 @@ class Session:
             route, row, told = before.route, before.row, before.told
             self.partitions[key] = Asked(partition, route, row, UNSETTLED, told)
 
-    def renew(self, routing: int, read_committed: bool) -> None:
+    def renew(self, routing: int, request: FetchRequest) -> None:
         """Partitions may live elsewhere, or end elsewhere: look at all of them again."""
-        self.routing, self.read_committed = routing, read_committed
+        self.routing, self.read_committed = routing, request.read_committed
+        self.replica = request.replica_id
         for asked in self.partitions.values():
             asked.route = None
             asked.settled = UNSETTLED
+            asked.heard = False
 
 
 Resolved = tuple[int, Session | None, bool, list[Asked]]
@@ -109,8 +114,12 @@ class FetchSessions:
             return errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False, []
         self._sessions.move_to_end(session.session_id)
         session.epoch = session.epoch % 0x7FFFFFFF + 1
-        if session.routing != host.routing or session.read_committed != request.read_committed:
-            session.renew(host.routing, request.read_committed)
+        if (
+            session.routing != host.routing
+            or session.read_committed != request.read_committed
+            or session.replica != request.replica_id
+        ):
+            session.renew(host.routing, request)
         for partition in request.partitions:
             session.ask(partition)
         for key in request.forgotten:
@@ -123,7 +132,7 @@ class FetchSessions:
         number = self._random_id()
         while number == 0 or number in self._sessions:
             number = self._random_id()
-        session = Session(number, by_id, host.routing, request.read_committed)
+        session = Session(number, by_id, host.routing, request.read_committed, request.replica_id)
         for partition in request.partitions:
             session.ask(partition)
         self._sessions[number] = session

@@ -124,6 +124,8 @@ def start(host: Host, x: Exchange, gathering: Gathering) -> None:
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     gathering: Gathering = x.state
     asked = gathering.flat[index]
+    if x.answer is not None:
+        return  # too late
     if message is None:
         asked.answer = gathering.failed(asked, errors.NOT_LEADER_OR_FOLLOWER)
     elif message.flags != 1:
@@ -132,6 +134,15 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         asked.answer = gathering.answered(asked, message)
     if not x.pending:
         _finish(host, x)
+
+
+def expire(host: Host, x: Exchange) -> None:
+    """Answer without those that have not answered in time; what they were asked may yet be done."""
+    gathering: Gathering = x.state
+    for asked in gathering.flat:
+        if asked.answer is None:
+            asked.answer = gathering.failed(asked, errors.REQUEST_TIMED_OUT)
+    _finish(host, x)
 
 
 def _finish(host: Host, x: Exchange) -> None:

@@ -4,6 +4,10 @@
 flexible. 13: topic ids. 15: replica state moves into tags. 16: who leads, to who asked the wrong
 node or knows an older epoch (KIP-951). 17, 18: fields of followers.
 
+Another replica (replica id, from version 15 on with its broker epoch: KIP-903) reads as a consumer
+does, but to the log end: what it names is told to the home, which notes how far it is. It is told
+where its log parts from the leader's instead of records (12: KIP-595).
+
 A fetch that goes on where its connection's last one was is often planned without asking anybody
 (`Host.glance`). Else it goes through at most two phases: it first reads what is there; if that is
 too little (fetch.min.bytes) it is parked at the partitions' homes until enough has come or
@@ -13,10 +17,9 @@ home of an offline partition is always asked, at its end too, where there is not
 tells the error.
 """
 
-from dataclasses import dataclass, field
 from functools import partial
 
-from appliance.authorization.needs import READ_TOPIC
+from appliance.authorization.needs import ACT_AS_BROKER, READ_TOPIC
 from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import (
@@ -25,7 +28,6 @@ from appliance.handlers.exchange import (
     Handler,
     Host,
     Piece,
-    SegmentFile,
 )
 from appliance.handlers.fetch_sessions import (
     UNSETTLED,
@@ -34,8 +36,17 @@ from appliance.handlers.fetch_sessions import (
     Session,
     must_tell,
 )
+from appliance.handlers.fetch_state import FetchState, Found, Row
 from appliance.handlers.leaders import Leaders
-from appliance.ring.messages import ABORTED, READ, READ_COMMITTED, READ_GONE, READ_WAIT, Message
+from appliance.ring.messages import (
+    ABORTED,
+    READ,
+    READ_COMMITTED,
+    READ_GONE,
+    READ_REPLICA,
+    READ_WAIT,
+    Message,
+)
 from appliance.ring.partition_table import (
     ABORTED_TO,
     BYTES_OUT,
@@ -43,18 +54,17 @@ from appliance.ring.partition_table import (
     FETCHES,
     HIGH_WATERMARK,
     LAST_STABLE,
+    LOG_END,
     LOG_START,
     OFFLINE,
+    ONLINE,
     ROW_MASK,
     SERVED_COLUMNS,
     STATUS,
     VERSION,
 )
 from appliance.wire import fetch
-from appliance.wire.fetch import FetchPartition, FetchRequest, PartitionData
-
-Row = tuple[int, PartitionData, FileRange | None]
-"""(index of the partition, its answer, its records)."""
+from appliance.wire.fetch import FetchPartition, PartitionData
 
 _UNKNOWN = (
     *(errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION),
@@ -62,45 +72,12 @@ _UNKNOWN = (
 )
 
 
-@dataclass(slots=True)
-class Found:
-    """What one partition has for the client. `first` is the length of the first batch, in bytes
-    like `length`. settled: the version of its row while there is nothing behind its offset."""
-
-    error: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    segment: int = 0
-    position: int = 0
-    length: int = 0
-    first: int = 0
-    layout: int = 0
-    file: SegmentFile | None = None  # it was found without asking
-    aborted: bytes = b""  # transactions, as `wire/aborted.py` says
-    settled: int = UNSETTLED
-
-
-@dataclass(slots=True)
-class FetchState:
-    """found: by index in `asked`; what was settled and still is, is not there."""
-
-    request: FetchRequest
-    session: Session | None
-    incremental: bool
-    asked: list[Asked]
-    found: dict[int, Found] = field(default_factory=dict)
-    aborted: dict[int, bytes] = field(default_factory=dict)  # that go with what comes next
-    total: int = 0  # bytes found so far
-    failed: bool = False  # some partition has an error: answer at once, as Kafka does
-    parked: bool = False
-    asked_again: bool = False  # about files that are not where a home had said
-
-
 def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
     request = fetch.parse(host.memory, x.position, x.end, x.version)
     room = host.fetch_room(x)
-    if room is not None and room < request.max_bytes:
+    if request.replica_id >= 0:  # neither quotas nor isolation are for replicas
+        request = request._replace(read_committed=False)
+    elif room is not None and room < request.max_bytes:
         request = request._replace(max_bytes=room, min_bytes=min(room, request.min_bytes))
     by_id = x.version >= fetch.FIRST_TOPIC_ID
     code, session, incremental, partitions = sessions.resolve(host, request, by_id)
@@ -127,9 +104,7 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     state: FetchState = x.state
     request, partition = state.request, asked.partition
     if not x.rights.everything:
-        code = gather.refusal(
-            host, x, READ_TOPIC, partition.topic, x.version >= fetch.FIRST_TOPIC_ID
-        )
+        code = _refusal(host, x, partition.topic)
         if code:
             asked.route = None
             state.found[index] = Found(code, -1, -1, -1)
@@ -150,6 +125,9 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     row = host.partitions.read_row(route.handle)
     high_watermark, stable = row[HIGH_WATERMARK], row[LAST_STABLE]
     found = state.found[index] = Found(0, high_watermark, stable, row[LOG_START])
+    if request.replica_id >= 0:
+        _look_as_replica(host, x, index, row)
+        return
     limit = stable if request.read_committed else high_watermark
     stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
     if partition.fetch_offset == limit and not stale and row[STATUS] != OFFLINE:
@@ -164,6 +142,34 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     else:
         found.file, found.position, found.length, found.first = place
         state.total += found.length
+
+
+def _refusal(host: Host, x: Exchange, topic: bytes) -> int:
+    """The error code for who may not read the topic, or not as another replica."""
+    state: FetchState = x.state
+    if state.request.replica_id < 0:
+        return gather.refusal(host, x, READ_TOPIC, topic, x.version >= fetch.FIRST_TOPIC_ID)
+    if x.rights.refusal(ACT_AS_BROKER):
+        return errors.TOPIC_AUTHORIZATION_FAILED
+    return errors.NONE
+
+
+def _look_as_replica(host: Host, x: Exchange, index: int, row: list[int]) -> None:
+    """Its home is asked when there is something to read, and when it is to know of an offset."""
+    state: FetchState = x.state
+    asked = state.asked[index]
+    partition, route = asked.partition, asked.route
+    assert route is not None
+    if (
+        asked.heard
+        and partition.fetch_offset == row[LOG_END]
+        and row[STATUS] == ONLINE
+        and partition.current_leader_epoch in (-1, route.leader_epoch)
+    ):
+        version = row[VERSION]
+        state.found[index].settled = UNSETTLED if version & 1 else version
+    else:
+        _read(host, x, index, 0, 0)
 
 
 def _all_committed(row: list[int], partition: FetchPartition) -> bool:
@@ -187,9 +193,15 @@ def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
     state: FetchState = x.state
     partition, route = state.asked[index].partition, state.asked[index].route
     assert route is not None
-    if state.request.read_committed:
+    request = state.request
+    size = max(0, min(partition.max_bytes, request.max_bytes))
+    if request.replica_id >= 0:
+        who = request.replica_id, request.replica_epoch
+        flags |= READ_REPLICA
+        host.ask_as_replica(x, index, route, flags, partition, who, (size, enough))
+        return
+    if request.read_committed:
         flags |= READ_COMMITTED
-    size = max(0, min(partition.max_bytes, state.request.max_bytes))
     epoch = partition.current_leader_epoch
     host.ask(x, index, route, READ, flags, partition.fetch_offset, epoch, size, enough)
 
@@ -219,7 +231,9 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
             aborted=aborted,
         )
         state.total += message.e
-        if message.e:
+        if state.request.replica_id >= 0:
+            _heard(state, index, message)
+        elif message.e:
             route = state.asked[index].route
             assert route is not None
             host.remember(x, route, message)
@@ -233,6 +247,15 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         _settle(host, x)
     elif state.parked:
         _park(host, x, index)
+
+
+def _heard(state: FetchState, index: int, message: Message) -> None:
+    """The home knows now where the replica is. One that has something else is told at once."""
+    state.asked[index].heard = True
+    if message.j:
+        found = state.found[index]
+        found.diverging = message.d, message.g
+        state.failed = True
 
 
 def expire(host: Host, x: Exchange) -> None:
@@ -254,6 +277,7 @@ def _look_again(host: Host, x: Exchange) -> None:
     little to be enough."""
     state: FetchState = x.state
     published = host.partitions.state
+    replica = state.request.replica_id >= 0
     for index, asked in enumerate(state.asked):
         found = state.found.get(index)
         version: int = published[asked.row]
@@ -262,7 +286,9 @@ def _look_again(host: Host, x: Exchange) -> None:
         if found is not None:
             row = host.partitions.read_row(asked.route.handle)
             ends = (found.high_watermark, found.last_stable_offset, found.log_start_offset)
-            if (row[HIGH_WATERMARK], row[LAST_STABLE], row[LOG_START]) == ends:
+            if replica and (found.length or found.error or found.diverging):
+                continue  # that will do
+            if not replica and (row[HIGH_WATERMARK], row[LAST_STABLE], row[LOG_START]) == ends:
                 continue
             state.total -= found.length
         _look(host, x, index, asked)
@@ -278,6 +304,11 @@ def _settle(host: Host, x: Exchange) -> None:
     if _enough(state) or request.max_wait_ms <= 0 or not state.asked:
         if x.pending:
             host.cancel(x)
+        if state.parked and request.replica_id >= 0:
+            state.parked = False
+            _look_again(host, x)  # what woke it seldom comes alone
+            if x.pending:
+                return
         _respond(host, x)
         return
     if not state.parked:
@@ -313,7 +344,7 @@ def _respond(host: Host, x: Exchange) -> None:
     if x.pending:
         return
     served = host.served
-    for index, _, file in rows:
+    for index, _, file in rows if state.request.replica_id < 0 else ():
         route = state.asked[index].route
         if route is not None and file is not None:
             at = (route.handle & ROW_MASK) * SERVED_COLUMNS
@@ -338,7 +369,7 @@ def _respond(host: Host, x: Exchange) -> None:
         while end < len(told) and told[end][1].topic == topic:
             end += 1
         out.append(fetch.topic_head(version, topic, end - at))
-        for _, data, records in told[at:end]:
+        for index, data, records in told[at:end]:
             out.append(fetch.partition_head(version, data))
             if data.error:
                 host.failed(x, data.error)
@@ -346,7 +377,7 @@ def _respond(host: Host, x: Exchange) -> None:
                 pieces.append(b"".join(out))
                 pieces.append(records)
                 out = []
-            out.append(no_tags if leaders is None else leaders.of_fetch(data))
+            out.append(no_tags if leaders is None else _tags(state.found[index], data, leaders))
         out.append(no_tags)
         at = end
     out.append(no_tags if leaders is None else leaders.endpoints(no_tags))
@@ -354,6 +385,14 @@ def _respond(host: Host, x: Exchange) -> None:
     if tail:
         pieces.append(tail)
     host.finish(x, pieces)
+
+
+def _tags(found: Found, data: PartitionData, leaders: Leaders) -> bytes:
+    """What ends a partition in an answer with something in it that must be told at once. Where logs
+    part only who names an epoch is told, so from version 12 on."""
+    if found.diverging is not None:
+        return fetch.diverging(*found.diverging)
+    return leaders.of_fetch(data)
 
 
 def _rows(host: Host, x: Exchange) -> list[Row]:
@@ -408,8 +447,9 @@ def _told(state: FetchState, session: Session, rows: list[Row]) -> list[Row]:
         asked = state.asked[index]
         marks = (data.high_watermark, data.log_start_offset)
         news = must_tell(session, asked, data.error, data.length, marks)
-        asked.settled = state.found[index].settled
-        if news or not state.incremental:
+        found = state.found[index]
+        asked.settled = found.settled
+        if news or found.diverging or not state.incremental:
             told.append(row)
     return told
 

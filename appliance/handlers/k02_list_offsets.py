@@ -3,7 +3,8 @@
 2: isolation level. 4: leader epochs. 6: flexible. 7: -3 asks for the record with the greatest
 timestamp. 8: -4 earliest local. 9: -5 latest tiered. 10: timeout of remote lookups. 11: -6 earliest
 pending upload. Nothing is tiered here, so -4 is the log start offset, and -5 and -6 find nothing,
-as Kafka answers without remote storage.
+as Kafka answers without remote storage. Whoever is no consumer (a replica id other than -1) is told
+the log end as the latest offset.
 """
 
 from appliance.authorization.needs import DESCRIBE_TOPIC
@@ -11,15 +12,20 @@ from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.gather import Asked, Gathering, Values
-from appliance.ring.messages import LIST_OFFSET, READ_COMMITTED, Message
+from appliance.ring.messages import LIST_OFFSET, READ_COMMITTED, READ_REPLICA, Message
 
 _SPECIAL_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
+_CONSUMER = -1
+_FIRST_NOT_AVAILABLE = 5  # OFFSET_NOT_AVAILABLE (KIP-207)
 _NOTHING_THERE = (-5, -6)
 
 
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     flags = READ_COMMITTED if getattr(request, "isolation_level", 0) == 1 else 0
+    if request.replica_id != _CONSUMER:
+        flags = READ_REPLICA
+    told_as = failed if x.version >= _FIRST_NOT_AVAILABLE else _failed_before
     topics: list[tuple[str, list[Asked]]] = []
     seen: set[tuple[str, int]] = set()
     doubled: set[tuple[str, int]] = set()
@@ -45,12 +51,18 @@ def begin(host: Host, x: Exchange) -> None:
         topics.append((topic.name, rows))
     flat = [asked for _, rows in topics for asked in rows]
     gather.start(
-        host, x, Gathering(topics, flat, LIST_OFFSET, DESCRIBE_TOPIC, failed, answered, "name")
+        host, x, Gathering(topics, flat, LIST_OFFSET, DESCRIBE_TOPIC, told_as, answered, "name")
     )
 
 
 def failed(asked: Asked, code: int) -> Values:
     return {"partition_index": asked.partition, "error_code": code, "timestamp": -1, "offset": -1}
+
+
+def _failed_before(asked: Asked, code: int) -> Values:
+    if code == errors.OFFSET_NOT_AVAILABLE:
+        code = errors.LEADER_NOT_AVAILABLE
+    return failed(asked, code)
 
 
 def answered(asked: Asked, message: Message) -> Values:

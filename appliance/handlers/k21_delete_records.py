@@ -2,8 +2,12 @@
 the high watermark.
 
 Internal topics are refused as Kafka does (POLICY_VIOLATION is for compacted topics, decided by the
-partition's home).
+partition's home). Where other nodes have replicas the answer waits for them, up to the request's
+timeout.
 """
+
+from datetime import timedelta
+from typing import Final
 
 from appliance.authorization import needs
 from appliance.base import errors
@@ -13,9 +17,12 @@ from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.gather import Asked, Gathering, Values
 from appliance.ring.messages import DELETE_RECORDS, Message
 
+_MS: Final = timedelta(milliseconds=1)
+
 
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
+    x.deadline_ns = host.now_ns + request.timeout // _MS * 1_000_000
     topics = []
     for topic in request.topics:
         rows = [
@@ -42,4 +49,4 @@ def answered(asked: Asked, message: Message) -> Values:
     return {"partition_index": asked.partition, "low_watermark": message.a, "error_code": 0}
 
 
-HANDLER = Handler(21, "DeleteRecords", 0, 2, begin, gather.complete)
+HANDLER = Handler(21, "DeleteRecords", 0, 2, begin, gather.complete, gather.expire)

@@ -38,6 +38,8 @@ class Appends:
             code = errors.KAFKA_STORAGE_ERROR
         elif not partition.progress.leads:
             code = errors.NOT_LEADER_OR_FOLLOWER
+        elif partition.short and acks == -1:
+            code = errors.NOT_ENOUGH_REPLICAS
         else:
             try:
                 batch = asker.arena[position : position + length]
@@ -77,6 +79,8 @@ class Appends:
             code = errors.KAFKA_STORAGE_ERROR
         elif not partition.progress.leads:
             code = errors.NOT_LEADER_OR_FOLLOWER
+        elif partition.short:
+            code = errors.NOT_ENOUGH_REPLICAS
         else:
             marker = Marker(flags & MARK_COMMIT != 0, of)
             try:
@@ -135,7 +139,7 @@ class Appends:
         if not partition.staged and log.active.end_offset == partition.progress.log_end:
             return  # else it is held, or the end of its segment has written what was
         try:
-            partition.commit()
+            partition.commit(self._served.now_ms)
         except DiskFull:
             self._no_room(partition, HELD)
         except StorageFailed as failure:

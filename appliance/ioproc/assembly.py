@@ -24,6 +24,7 @@ from appliance.ioproc.behind import Behind
 from appliance.ioproc.chores import Chores
 from appliance.ioproc.cleaner_link import CleanerLink
 from appliance.ioproc.cleaning import Cleaning
+from appliance.ioproc.cluster import ThroughControl
 from appliance.ioproc.coordinating.away import Away
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.host import CoordinatorHost
@@ -45,6 +46,7 @@ from appliance.ioproc.pulling.env import Env
 from appliance.ioproc.pulling.parting import Parting
 from appliance.ioproc.pulling.pulling import Leaders, Pulling
 from appliance.ioproc.questions import Questions
+from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.returning import Returning
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.served import Served
@@ -157,7 +159,8 @@ class Assembly:
             self._follower,
             lambda: (shard for host in hosts for shard in host.shards()),
         )
-        chores = Chores(home, following, housekeeping, moves, cleaning, behind, left)
+        replicas = core.questions.replicas
+        chores = Chores(home, following, housekeeping, moves, cleaning, behind, left, replicas)
         pulling = self._pulling(ground, housekeeping, moves)
         endings = self._endings
         arrivals = Arrivals(core, home.fetch, moves.begin, endings, left)
@@ -182,7 +185,8 @@ class Assembly:
             served.siblings[index] = Asker(index, memoryview(b""), writer)
         failures = Failures(served, self._report)
         appends = Appends(served, failures)
-        questions = Questions(served, appends, failures, trims.add)
+        cluster = ThroughControl(seat.config, self._follower, links)
+        questions = Questions(served, appends, failures, trims.add, Replicas(served, cluster))
         coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
         core = Core(served, appends, questions, failures, [self._leaders], coordinators)
         return core, tuple(coordinators.values())

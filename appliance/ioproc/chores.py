@@ -14,6 +14,7 @@ from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.moving import Moves
+from appliance.ioproc.replicas import Replicas
 
 BUSY_MS: Final = 1
 """While something is under way on a thread."""
@@ -31,6 +32,7 @@ class Chores:
         "_housekeeping",
         "_left",
         "_moves",
+        "_replicas",
         "due_ns",
     )
 
@@ -43,6 +45,7 @@ class Chores:
         cleaning: Cleaning,
         behind: Behind,
         left: LeftOpen,
+        replicas: Replicas,
     ) -> None:
         self._home = home
         self._following = following
@@ -51,6 +54,7 @@ class Chores:
         self._cleaning = cleaning
         self._behind = behind
         self._left = left
+        self._replicas = replicas
         self.due_ns = 0
 
     def go_on(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
@@ -59,6 +63,8 @@ class Chores:
         opened = self._home.go_on(now_ns, now_ms)
         if now_ms >= self._left.due_ms:
             self._left.turn(now_ms)
+        if now_ms >= self._replicas.due_ms:
+            self._replicas.tick(now_ms)
         self._following.tell_gone(now_ms)
         housekeeping = self._housekeeping
         housekeeping.trims.go_on()

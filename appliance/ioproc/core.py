@@ -41,6 +41,7 @@ class Core:
         "_failures",
         "_hosts",
         "_observers",
+        "_replicas",
         "_siblings",
         "appends",
         "askers",
@@ -67,7 +68,8 @@ class Core:
         self._failures = failures
         self.coordinators = coordinators
         self._hosts = tuple(coordinators.values())
-        self._observers: tuple[Observer, ...] = (*self._hosts, *observers)
+        self._replicas = questions.replicas
+        self._observers: tuple[Observer, ...] = (*self._hosts, self._replicas, *observers)
         self.partitions = served.partitions
         self.askers = served.askers
         self._siblings = served.siblings
@@ -95,8 +97,8 @@ class Core:
             for partition in rows.changed:
                 risen = partition.risen
                 rows.publish(partition)
-                if risen and partition.parked:
-                    self.questions.wake(partition)
+                if (risen or partition.shared) and partition.parked:
+                    self.questions.wake(partition, risen)
             rows.changed.clear()
         sent = True
         for host in self._hosts:
@@ -214,6 +216,7 @@ class Core:
             return
         if goes_on:
             self.served.rows.changed[partition] = None
+            self._replicas.leads(partition)
         else:
             self._in_role(partition)
 
@@ -251,10 +254,11 @@ class Core:
 
     def replace(self, partition: Partition, log: Log, directory: int) -> None:
         """The partition lies in another log folder now; `quiesce` came before."""
-        assert not (partition.syncing or partition.waiting or partition.staged or partition.asking)
+        assert not (partition.syncing or partition.staged or partition.asking)
+        assert partition.shared or not partition.waiting, "what was synced is visible"
         self.syncing.forget(partition)
         partition.space = self.served.spaces[directory]
-        partition.replace(log, directory)
+        partition.replace(log, directory, self.served.now_ms)
         self.served.rows.take_over(partition)
         self.served.rows.publish(partition)
         self._failures.news.append((partition, REPLACED))

@@ -3,6 +3,8 @@
 Invariant: `core.partitions` holds exactly the partitions of the image whose hash is ours and whose
 log could be opened; a log that could not be opened is reported once and its row says OFFLINE; where
 only room was missing that is tried again.
+Where other nodes have replicas nothing is led before this life of the appliance is registered: by
+what the metadata says of an earlier life its log may be shorter than the epoch it would lead in.
 Called by the shell: `opening` step by step at the start, then `apply` for what changes.
 """
 
@@ -29,6 +31,7 @@ from appliance.logstore.files import deleted_folder
 from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.removal import Removal
 from appliance.metadata.changes import (
+    BrokerChanged,
     Change,
     ConfigChanged,
     PartitionAdded,
@@ -40,8 +43,8 @@ from appliance.metadata.effective import broker_config, log_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.log_dirs import directory_of
-from appliance.metadata.parts import TopicImage
-from appliance.replication.role import role_of
+from appliance.metadata.parts import PartitionImage, TopicImage
+from appliance.replication.role import Role, role_of
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.seat import Seat
 
@@ -74,6 +77,7 @@ class Home:
         self._ioprocs = seat.ioprocs
         self._config: BrokerConfig = seat.config
         self._node_id = self._config.int("node.id")
+        self._run_id = seat.run_id
         self._disk, self._dirs, self._core, self._events = ground
         self._follower = follower
         self._housekeeping = housekeeping
@@ -139,6 +143,8 @@ class Home:
                 self._added(change)
             elif isinstance(change, PartitionChanged):
                 self._new_epoch(image, change, before)
+            elif isinstance(change, BrokerChanged):
+                self._registered(change.broker_id, before)
             elif isinstance(change, TopicRemoved):
                 kept = self.keeps(change.topic_id)
                 self._trash.deleted(change.name, change.topic_id)
@@ -236,10 +242,9 @@ class Home:
             log, directory, visible = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
             )
-            role = role_of(found, self._node_id)
-            partition = Partition(
-                handle, topic.name, index, topic.topic_id, log, found.leader_epoch, role, visible
-            )
+            role = self._role(found)
+            name_of = handle, topic.name, index, topic.topic_id
+            partition = Partition(*name_of, log, found.leader_epoch, role, visible, now_ms)
             partition.directory = directory
             self._say_cut(partition)
             if self.opened < self.total:  # later, a name in the checkpoints is of an older topic
@@ -365,7 +370,7 @@ class Home:
             if here:
                 self._added(change)
         else:
-            role = role_of(found, self._node_id)
+            role = self._role(found)
             if role.leads:
                 self._core.lead(partition, found.leader_epoch, role, self._core.served.now_ms)
             else:
@@ -380,6 +385,25 @@ class Home:
             if partition.topic_id == change.topic_id and partition.index == change.index:
                 self.leaving.begin([partition], before, kept=False)
                 return
+
+    def _role(self, partition: PartitionImage) -> Role:
+        role = role_of(partition, self._node_id)
+        if role.leads and role.replicas:
+            broker = self._follower.image.brokers.get(self._node_id)
+            if broker is None or broker.incarnation_id != self._run_id:
+                return role._replace(leads=False, leader=-1)
+        return role
+
+    def _registered(self, broker_id: int, before: int) -> None:
+        """Perhaps this life of the appliance: now it leads what the metadata says."""
+        image = self._follower.image
+        for partition in list(self._core.partitions.values()) if broker_id == self._node_id else ():
+            if not partition.leads and partition.broken is None:
+                found = image.partition(partition.topic, partition.index)
+                if found is not None and found.leader == self._node_id:
+                    name, topic_id = partition.topic, partition.topic_id
+                    change = PartitionChanged(name, topic_id, partition.index)
+                    self._new_epoch(image, change, before)
 
     def _open_of(self, changes: list[Change]) -> dict[bytes, list[Partition]]:
         """What is open of the topics that were removed."""

@@ -19,7 +19,7 @@ from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
 from appliance.peers.link import Watcher
-from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
+from appliance.ring.messages import ISR_REFUSED, PRODUCER_ID_BLOCK, Message
 from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
@@ -60,6 +60,7 @@ class IoProcess:
         self._parts = parts
         self.core = parts.core
         self._served = parts.core.served
+        self._replicas = parts.core.questions.replicas
         self._arrivals = parts.arrivals
         self._hosts = parts.hosts
         self._siblings = parts.siblings
@@ -97,6 +98,7 @@ class IoProcess:
                 self._endings.changed(peer.index, up=up)
             else:
                 self._ids.control_died()
+                self._replicas.control_died()
                 continue
             self._held = [held for held in self._held if held[0] is not asker]
 
@@ -109,10 +111,7 @@ class IoProcess:
         elif peer.kind == IOPROC:
             asker = self._siblings.askers[peer.index]
         else:
-            for message in messages:
-                if message.op == PRODUCER_ID_BLOCK and self._ids.given(message):
-                    for host in self._hosts:
-                        host.ids_came()
+            self._told(messages)
             return
         if not self._open:
             self._held.append((asker, messages))
@@ -122,6 +121,16 @@ class IoProcess:
             self._arrivals.handle(asker, messages, now_ms)
         else:
             self._held.append((asker, messages))
+
+    def _told(self, messages: list[Message]) -> None:
+        """By control: ids for producers, and that the controller refused in-sync replicas."""
+        for message in messages:
+            if message.op == ISR_REFUSED:
+                partition = self.core.partitions.get(message.handle)
+                self._replicas.refused(partition, message.a, self._served.now_ms)
+            elif message.op == PRODUCER_ID_BLOCK and self._ids.given(message):
+                for host in self._hosts:
+                    host.ids_came()
 
     def _begin_turn(self) -> int:
         """The time in ms. The metadata comes first, then what was held for it."""

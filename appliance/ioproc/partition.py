@@ -11,7 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from appliance.base.errors import KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, StorageFailed
+from appliance.base.errors import (
+    KAFKA_STORAGE_ERROR,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    NOT_LEADER_OR_FOLLOWER,
+    StorageFailed,
+)
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.asker import Asker, Nobody, refusal
@@ -55,9 +60,11 @@ class Partition:
     aborted: its aborted transactions, once somebody asked for them. on_marker: who is told of each
     marker when it is staged: producer id, and whether it commits.
     asking: who asked where the log ends, and the end that must be visible before the answer.
-    role: what the metadata says of it and this node, in `leader_epoch`."""
+    role: what the metadata says of it and this node, in `leader_epoch`. shared: it leads, and other
+    nodes have replicas. short: fewer than min.insync.replicas are in sync."""
 
     __slots__ = (
+        "_all_wait",
         "_codec",
         "_disk_counts",
         "_stamps",
@@ -80,6 +87,8 @@ class Partition:
         "risen",
         "role",
         "rules",
+        "shared",
+        "short",
         "space",
         "staged",
         "start_unsaved",
@@ -101,6 +110,7 @@ class Partition:
         leader_epoch: int,
         role: Role = ALONE,
         high_watermark: int = -1,
+        now_ms: int = 0,
     ) -> None:
         """high_watermark: as far as it is known that all in sync have the records; where there are
         no other replicas, what is there is visible. Raises StorageFailed as `lead`."""
@@ -126,8 +136,9 @@ class Partition:
         self.parked: dict[int, ParkedRead] = {}
         self.start_unsaved = False
         self.on_marker: Callable[[int, bool], None] | None = None
+        self.rules = log.config
         if role.leads:
-            self.lead(leader_epoch, role)
+            self.lead(leader_epoch, role, now_ms)
         else:
             self.follow(leader_epoch, role)
         self.set_rules(log.config)
@@ -265,16 +276,16 @@ class Partition:
         waits = AT_ONCE
         if end - self.synced >= self.rules.flush_messages:
             waits = DURABLE
-        elif acks == -1 and self._disk_counts:
+        elif acks == -1 and self._all_wait and end > self.progress.high_watermark:
             waits = VISIBLE
-        self.staged.append((asker, token, base, time, end, waits if end > self.synced else AT_ONCE))
+        self.staged.append((asker, token, base, time, end, waits))
 
     @property
     def unseen(self) -> bool:
         """Whether there are records that nobody sees before a sync covers them."""
         return self.progress.held < self.progress.log_end
 
-    def commit(self) -> None:
+    def commit(self, now_ms: int = 0) -> None:
         """Write what was staged and answer what need not wait.
 
         Raises StorageFailed when the log refused; the caller then calls `fail`, after DiskFull
@@ -291,19 +302,21 @@ class Partition:
         epoch = self.leader_epoch
         for waiting in self.staged:
             asker, token, base, time, end, waits = waiting
+            if end > held and waits != DURABLE:
+                held = end
             if waits:
                 self.waiting.append(waiting)
                 continue
-            if end > held:
-                held = end
             asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
         self.staged.clear()
         end = active.end_offset
         if self._disk_counts:
             held = progress.held
         self.places.ends.append((end, active.base, active.size))
-        if progress.appended(end, held):
+        if progress.appended(end, held, now_ms):
             self.rise()
+            if self.shared:
+                self.release()
 
     def tell_transactions(self) -> None:
         """What became of transactions with what is written now, before anybody may see it."""
@@ -333,12 +346,18 @@ class Partition:
         waiting = self.waiting
         log_start = self.log.log_start_offset
         epoch = self.leader_epoch
+        flags = NOT_ENOUGH_REPLICAS_AFTER_APPEND + 1 if self.short else 1
         while waiting:
             asker, token, base, time, end, waits = waiting[0]
             if end > (durable if waits == DURABLE else visible):
                 break
             waiting.popleft()
-            asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
+            asker.out.append((APPENDED, flags, self.handle, token, base, time, log_start, epoch))
+
+    def release(self) -> None:
+        """The high watermark rose, not by a sync: answer who waited for that."""
+        if self.waiting:
+            self.on_synced(self.synced)
 
     def rise(self) -> None:
         """Readers see more."""
@@ -401,22 +420,30 @@ class Partition:
         Raises StorageFailed when where it begins cannot be written down.
         """
         assert role.leads
-        if self.progress.lead(leader_epoch, role.replicas, role.isr, now_ms):
-            self.rise()
         self.role = role
+        self._decide()
         self.leader_epoch = leader_epoch
+        self.wait_for(role.isr, leader_epoch, now_ms)
         if leader_epoch > self.log.latest_epoch:
             self.log.begin_epoch(leader_epoch)
+
+    def wait_for(self, in_sync: tuple[int, ...], leader_epoch: int, now_ms: int) -> None:
+        """These other replicas must have a record from now on before it is visible."""
+        replicas, enough = self.role.replicas, not self.short
+        if self.progress.lead(leader_epoch, replicas, in_sync, now_ms, enough=enough):
+            self.rise()
+            self.release()
 
     def follow(self, leader_epoch: int, role: Role = ELSEWHERE) -> None:
         """Another node leads, in this epoch: who waits for what was appended here is told."""
         assert not role.leads
         self.progress.follow(leader_epoch)
         self.role = role
+        self._decide()
         self.leader_epoch = leader_epoch
         self.refuse_all(NOT_LEADER_OR_FOLLOWER)
 
-    def replace(self, log: Log, directory: int) -> None:
+    def replace(self, log: Log, directory: int, now_ms: int = 0) -> None:
         """It lies in another log folder now, all of it synced."""
         role, visible = self.role, self.progress.high_watermark
         log.producers.unverified = self.log.producers.unverified
@@ -424,7 +451,7 @@ class Partition:
         self.directory = directory
         self.future = (0, 0, 0)
         if role.leads:
-            self.progress.lead(self.leader_epoch, role.replicas, role.isr)
+            self.wait_for(role.isr, self.leader_epoch, now_ms)
         else:
             self.progress.follow(self.leader_epoch)
         self.set_rules(self.rules)
@@ -433,6 +460,21 @@ class Partition:
         """The topic's settings changed."""
         self.rules = rules
         self.log.set_config(rules)
-        self._disk_counts = rules.flush_policy == "group"
+        short = self.short
+        self._decide()
+        if self.short != short:
+            self.wait_for(self.progress.in_sync, self.leader_epoch, 0)
         self._stamps = rules.message_timestamp_type == "LogAppendTime"
         self._codec = CODECS.get(rules.compression_type, -1)
+
+    def _decide(self) -> None:
+        """What follows from the topic's settings and the role: whom acks=all waits for (decision
+        0046)."""
+        rules, role = self.rules, self.role
+        others = len(role.replicas)
+        least = min(rules.min_insync_replicas, 1 + others)  # as Apache Kafka since 4.0
+        self.shared = role.leads and others > 0
+        self.short = self.shared and 1 + len(role.isr) < least
+        policy = rules.flush_policy
+        self._disk_counts = policy == "group" or (policy == "auto" and least < 2)
+        self._all_wait = self._disk_counts or self.shared

@@ -1,6 +1,7 @@
 """What is asked of a partition and changes no record: reads, offsets, epochs, where the log begins.
 
-A read that finds too little is parked until the high watermark rises; who asks where the log ends
+A read that finds too little is parked until the high watermark rises, or, of another replica,
+until the log grows; who asks where the log ends
 waits until what was acknowledged before can be seen. Invariant: each question is answered once, or
 waits in its partition (`parked`, `asking`), or in a checkpoint of log starts. Called by
 `arrivals.py` and by the core.
@@ -18,6 +19,7 @@ from appliance.ioproc.asker import Asker, Completion, refusal
 from appliance.ioproc.failing import ANSWERS, Failures
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import ParkedRead
+from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.served import Served
 from appliance.ring.messages import (
     ABORTED,
@@ -30,6 +32,7 @@ from appliance.ring.messages import (
     PRODUCERS_TOLD,
     READ,
     READ_COMMITTED,
+    READ_REPLICA,
     READ_WAIT,
     Message,
 )
@@ -47,17 +50,24 @@ Checkpoint = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
 
 
 class Questions:
-    """checkpoint: how a log start that DeleteRecords moved is made durable."""
+    """checkpoint: how a log start that DeleteRecords moved is made durable. replicas: who hears
+    where other replicas fetch."""
 
-    __slots__ = ("_appends", "_failures", "_served", "checkpoint")
+    __slots__ = ("_appends", "_failures", "_served", "checkpoint", "replicas")
 
     def __init__(
-        self, served: Served, appends: Appends, failures: Failures, checkpoint: Checkpoint
+        self,
+        served: Served,
+        appends: Appends,
+        failures: Failures,
+        checkpoint: Checkpoint,
+        replicas: Replicas,
     ) -> None:
         self._served = served
         self._appends = appends
         self._failures = failures
         self.checkpoint = checkpoint
+        self.replicas = replicas
 
     def ask(self, asker: Asker, partition: Partition | None, message: Message) -> None:
         """Answer it, or let it wait. partition: of its handle, None when there is none here."""
@@ -107,6 +117,10 @@ class Questions:
     def _answer(self, asker: Asker, partition: Partition, message: Message) -> Completion | None:
         op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
         if op == READ:
+            if flags & READ_REPLICA:
+                refused = self.replicas.heard(partition, message)
+                if refused is not None:
+                    return refused
             answer = reading.find(partition, token, flags, a, b, e, f)
             if answer is None:
                 key = asker.index << 64 | token
@@ -118,6 +132,12 @@ class Questions:
             if answer is not None and flags & READ_COMMITTED:
                 self._go_with(asker, partition, a, answer)
             return answer
+        return self._answer_other(asker, partition, message)
+
+    def _answer_other(
+        self, asker: Asker, partition: Partition, message: Message
+    ) -> Completion | None:
+        op, flags, _, token, a, b, *_ = message
         if op == LIST_OFFSET:
             return reading.list_offset(partition, token, flags, a, b)
         if op == EPOCH_END:
@@ -134,10 +154,28 @@ class Questions:
             partition.trimmed()
             self._served.rows.changed[partition] = None
         if not partition.start_unsaved:
-            return answer
+            return None if self.replicas.await_trim(asker, partition, answer) else answer
         self._served.stirred = True
-        self.checkpoint(partition, partial(_deleted, asker, asker.life, answer))
+        deleted = partial(self._deleted, asker, asker.life, partition, answer)
+        self.checkpoint(partition, deleted)
         return None
+
+    def _deleted(
+        self,
+        asker: Asker,
+        life: int,
+        partition: Partition,
+        answer: Completion,
+        failure: StorageFailed | None,
+    ) -> None:
+        """A log start is durable, or could not be made so: then it may be back after a start."""
+        if asker.life == life:
+            op, _, handle, token, *_ = answer
+            if failure:
+                answer = refusal(op, errors.KAFKA_STORAGE_ERROR, handle, token)
+            elif self.replicas.await_trim(asker, partition, answer):
+                return
+            asker.out.append(answer)
 
     def _go_with(self, asker: Asker, partition: Partition, offset: int, answer: Completion) -> None:
         """The aborted transactions of a range go before it."""
@@ -148,9 +186,12 @@ class Questions:
         if partition.aborted is not before:  # where there are none, nobody need ask any more
             self._served.rows.changed[partition] = None
 
-    def wake(self, partition: Partition) -> None:
-        """Answer the parked reads that have enough now."""
+    def wake(self, partition: Partition, risen: bool) -> None:
+        """Answer the parked reads that have enough now. risen: the high watermark is another; else
+        the log has perhaps grown, which other replicas wait for."""
         for read in list(partition.parked.values()):
+            if not (risen or read.flags & READ_REPLICA):
+                continue
             try:
                 answer = reading.find(
                     partition,
@@ -171,11 +212,3 @@ class Questions:
             if answer is not None:
                 self._served.purgatory.take(read)
                 self._served.askers[read.peer].out.append(answer)
-
-
-def _deleted(asker: Asker, life: int, answer: Completion, failure: StorageFailed | None) -> None:
-    """A log start is durable, or could not be made so: then it may be back after a start."""
-    if asker.life == life:
-        op, _, handle, token, *_ = answer
-        refused = refusal(op, errors.KAFKA_STORAGE_ERROR, handle, token)
-        asker.out.append(refused if failure else answer)

@@ -1,6 +1,7 @@
 """What READ, LIST_OFFSET, EPOCH_END and DELETE_RECORDS answer: Kafka's rules over one partition.
 
-Invariant: a completion names bytes of a segment file below the high watermark, never memory. A
+Invariant: a completion names bytes of a segment file below the high watermark (for another replica
+below the log end), never memory. A
 function returns a whole completion; `find` returns None when the read should wait. Called by the
 core.
 """
@@ -23,6 +24,7 @@ from appliance.ring.messages import (
     LISTED,
     READ_COMMITTED,
     READ_GONE,
+    READ_REPLICA,
     READ_WAIT,
 )
 from appliance.wire import aborted, producers
@@ -54,6 +56,8 @@ def find(
     progress = partition.progress
     high_watermark, stable = progress.high_watermark, progress.last_stable
     limit = stable if flags & READ_COMMITTED else high_watermark
+    if flags & READ_REPLICA:
+        limit = progress.log_end
     log_start = log.log_start_offset
     code = errors.NONE
     if epoch != -1 and epoch != partition.leader_epoch:
@@ -114,6 +118,22 @@ def _look_for(partition: Partition, base: int) -> None:
         raise StorageFailed(path, errno.ENOENT, "the file is gone")
 
 
+def diverging(partition: Partition, token: int, offset: int, last_epoch: int) -> Completion | None:
+    """What a replica is told whose last record, before `offset` and of leader epoch `last_epoch`,
+    is not in this log (KIP-595): the largest epoch up to that one that is, and where it ends. None:
+    it is, or the offset is below the log start."""
+    log, progress = partition.log, partition.progress
+    epoch, end = log.epoch_end(last_epoch)
+    if epoch < 0 or end < 0:
+        return refusal(FOUND, errors.OFFSET_OUT_OF_RANGE, partition.handle, token)
+    if offset < log.log_start_offset or (epoch >= last_epoch and end >= offset):
+        return None
+    return (
+        FOUND, 1, partition.handle, token, progress.high_watermark, progress.last_stable,
+        log.log_start_offset, epoch, end, partition.leader_epoch, log.layout, 1,
+    )  # fmt: skip
+
+
 def stale(partition: Partition, epoch: int) -> int:
     """The error of a client whose current leader epoch is not ours (KIP-320)."""
     if epoch < partition.leader_epoch:
@@ -128,9 +148,14 @@ def list_offset(
     log = partition.log
     progress = partition.progress
     limit = progress.last_stable if flags & READ_COMMITTED else progress.high_watermark
+    if flags & READ_REPLICA:
+        limit = progress.log_end
     if epoch != -1 and epoch != partition.leader_epoch:
         return refusal(LISTED, stale(partition, epoch), partition.handle, token)
     found_time, offset, found_epoch = -1, -1, -1
+    lags = progress.behind_its_epoch and not flags & READ_REPLICA  # as KIP-207 has it
+    if timestamp == LATEST and lags:
+        return refusal(LISTED, errors.OFFSET_NOT_AVAILABLE, partition.handle, token)
     if timestamp == LATEST:
         offset, found_epoch = limit, partition.leader_epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -144,6 +169,8 @@ def list_offset(
             found = log.offset_for_timestamp(timestamp, limit)
         if found is not None and found[1] < limit:
             found_time, offset, found_epoch = found
+        elif lags:
+            return refusal(LISTED, errors.OFFSET_NOT_AVAILABLE, partition.handle, token)
     return (LISTED, 1, partition.handle, token, found_time, offset, found_epoch)
 
 

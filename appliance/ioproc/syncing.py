@@ -101,7 +101,8 @@ class Syncing:
         assert partition.broken is None, "what failed is never synced again"
         progress = partition.progress
         unseen = progress.held < progress.log_end  # nobody sees it before a sync covers it
-        if partition.waiting or (unseen and (partition.parked or partition.asking)):
+        waits = partition.waiting and not partition.shared  # else perhaps for other nodes alone
+        if waits or (unseen and (partition.waiting or partition.parked or partition.asking)):
             self.want(partition)
         elif unseen and partition not in self.unseen:
             self.unseen[partition] = now_ns

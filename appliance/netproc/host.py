@@ -20,6 +20,7 @@ from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import DIRECTORY
 from appliance.shell.seat import Seat
+from appliance.wire.fetch import FetchPartition
 from appliance.wire.request_head import response_head
 
 
@@ -128,6 +129,22 @@ class NetprocHost(Host):
         ):
             self._put(x, index, home, (op, flags, route.handle, token, a, b, e, f), None)
         self._outbox.fresh = True
+
+    def ask_as_replica(
+        self,
+        x: Exchange,
+        index: int,
+        route: Route,
+        flags: int,
+        partition: FetchPartition,
+        replica: tuple[int, int],
+        limits: tuple[int, int],
+    ) -> None:
+        node, broker_epoch = replica
+        _, _, offset, _, epoch, last_epoch, log_start = partition
+        head = (messages.READ, flags, route.handle, self._token(x, index), offset, epoch)
+        fields = (*head, *limits, last_epoch, log_start, broker_epoch, node)
+        self._put(x, index, route.home, fields, None)
 
     def forward(self, x: Exchange) -> None:
         token = self._token(x, 0)

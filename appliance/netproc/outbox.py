@@ -17,7 +17,7 @@ NOBODY_HOME: Final = -2
 """Stands there for what waits in this process."""
 
 Fields = tuple[int, ...]
-"""op, flags, handle, token, a, b, e, f."""
+"""op, flags, handle, token, a, b, e, f; of another replica's READ c, d, g, h besides."""
 
 
 class Outbox:
@@ -44,9 +44,12 @@ class Outbox:
         """Whether it could be pushed: nothing is kept, there is room, and the process lives."""
         if self.kept:
             return False
-        op, flags, handle, token, a, b, e, f = fields
+        op, flags, handle, token, a, b, e, f, *more = fields
         self.fresh = True
         writer = self._by_home[home]
+        if more:
+            c, d, g, h = more
+            return writer.push(op, flags, handle, token, a, b, c, d, g, h, e=e, f=f)
         if payload is None:
             return writer.push(op, flags, handle, token, a, b, e=e, f=f)
         return writer.push_with_payload(op, flags, handle, token, a, b, e, f, payload=payload)

@@ -6,6 +6,10 @@ from its own log and is told the leader's. The disk is a replica like the others
 counts only when it is synced (docs/decisions/0002): whoever drives this calls `holds` with what is
 on the disk then, and with what is written otherwise. One node is the leader without followers.
 
+With fewer in sync than min.insync.replicas asks for nothing new becomes visible (KIP-966). A
+follower that is about to be in sync is waited for too: else one that is alone in sync would show
+each record at once, and who comes back would run after it for ever.
+
 Who waits is released by comparing its end offset with an attribute: acks=1 with `log_end`, acks=all
 with `high_watermark`, reads with `high_watermark`, or `last_stable` when they are read_committed.
 
@@ -22,18 +26,20 @@ ALONE: Final[dict[int, "Follower"]] = {}
 
 class Follower:
     """Another replica as its leader sees it. end: its log end offset, -1 before it first fetched.
+    log_start: its log start offset. broker_epoch: the one under which it fetches. Each -1: not
+    known.
 
     caught_up_ms: when it last had all that there was (KIP-16): at this fetch, or, when this one
-    begins where the log ended at the one before, at that one.
+    begins where the log ended at the one before, at that one, or when the log went on behind what
+    it had. 0: never under this leader.
     """
 
-    __slots__ = ("_asked_end", "_asked_ms", "caught_up_ms", "end")
+    __slots__ = ("_asked_end", "_asked_ms", "broker_epoch", "caught_up_ms", "end", "log_start")
 
-    def __init__(self, now_ms: int) -> None:
-        self.end = -1
-        self.caught_up_ms = now_ms
-        self._asked_end = 0
-        self._asked_ms = now_ms
+    def __init__(self, caught_up_ms: int) -> None:
+        self.end = self.log_start = self.broker_epoch = -1
+        self.caught_up_ms = caught_up_ms
+        self._asked_end = self._asked_ms = 0
 
     def at(self, end: int, log_end: int, now_ms: int) -> None:
         """It fetches from `end`, which it therefore has, while the leader's log ends at
@@ -51,13 +57,15 @@ class Progress:
 
     held: what this replica counts for. epoch: of the leader, -1 before anybody led. followers: the
     other replicas, while this one leads. in_sync: those of them that must have a record before it
-    is visible.
+    is visible. enough: whether so many are in sync that anything becomes visible.
     """
 
     __slots__ = (
         "_began",
         "_ended",
+        "_near",
         "_open",
+        "enough",
         "epoch",
         "followers",
         "held",
@@ -79,16 +87,25 @@ class Progress:
         self._began = log_end  # where the log ended when this node began to lead
         self.followers = ALONE
         self.in_sync: tuple[int, ...] = ()
+        self._near: tuple[int, ...] = ()  # about to be in sync
+        self.enough = True
         self._open: dict[int, int] = {}  # producer id → first offset of its transaction
         self._ended: dict[int, int] = {}  # first offset → end of a marker that is not visible yet
 
     # Roles ----------------------------------------------------------------------------------------
 
     def lead(
-        self, epoch: int, replicas: Iterable[int] = (), in_sync: Iterable[int] = (), now_ms: int = 0
+        self,
+        epoch: int,
+        replicas: Iterable[int] = (),
+        in_sync: Iterable[int] = (),
+        now_ms: int = 0,
+        *,
+        enough: bool = True,
     ) -> bool:
         """This replica leads, in this epoch. replicas, in_sync: the others, without it. The same
-        epoch again says who is in sync now. Whether the high watermark rose."""
+        epoch again says who is in sync now. enough: whether those that are, by agreement, are as
+        many as min.insync.replicas. Whether the high watermark rose."""
         assert epoch >= self.epoch, (epoch, self.epoch)
         goes_on = self.leads and epoch == self.epoch
         known = self.followers if goes_on else ALONE
@@ -96,9 +113,14 @@ class Progress:
             self._began = self.log_end
         self.epoch = epoch
         self.leads = True
-        self.followers = {one: known.get(one) or Follower(now_ms) for one in replicas}
-        self.in_sync = tuple(in_sync)
-        assert all(one in self.followers for one in self.in_sync)
+        self.enough = enough
+        self.in_sync = both = tuple(in_sync)
+        self.followers = {
+            one: known.get(one) or Follower(now_ms if one in both else 0) for one in replicas
+        }
+        assert all(one in self.followers for one in both)
+        near = self._near if goes_on else ()
+        self._near = tuple(one for one in near if one in self.followers and one not in both)
         return self._rise(self.held)
 
     def follow(self, epoch: int) -> None:
@@ -108,14 +130,19 @@ class Progress:
         self.epoch = epoch
         self.leads = False
         self.followers = ALONE
-        self.in_sync = ()
+        self.in_sync = self._near = ()
+        self.enough = True
 
     # What happens ---------------------------------------------------------------------------------
 
-    def appended(self, end: int, held: int) -> bool:
+    def appended(self, end: int, held: int, now_ms: int = 0) -> bool:
         """The log ends at `end` now, of which this replica holds all below `held`. Whether the high
         watermark rose."""
         assert self.log_end <= end and held <= end, (self.log_end, end, held)
+        if self.followers:
+            for follower in self.followers.values():
+                if follower.end == self.log_end:  # it had nothing to ask for until now
+                    follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
         self.log_end = end
         return held > self.held and self.holds(held)
 
@@ -127,22 +154,27 @@ class Progress:
         self.held = end
         if not self.leads:
             return False
-        if self.in_sync or self._open or self._ended:
+        if self.followers or self._open or self._ended:
             return self._rise(end)
         if end <= self.high_watermark:
             return False
         self.high_watermark = self.last_stable = end
         return True
 
-    def replica_at(self, replica: int, end: int, now_ms: int) -> bool:
+    def replica_at(self, replica: int, end: int, now_ms: int, longest_ms: int = -1) -> bool:
         """A follower fetches from `end`: it has what is below. Whether the high watermark rose. A
-        replica that is none of this partition's is not heard."""
+        replica that is none of this partition's is not heard. longest_ms: it may come to be in
+        sync, and is about to, when it had everything so long ago; -1: it may not."""
         assert self.leads
         follower = self.followers.get(replica)
         if follower is None or end > self.log_end:
             return False
         follower.at(end, self.log_end, now_ms)
-        return replica in self.in_sync and self._rise(self.held)
+        if replica in self.in_sync or replica in self._near:
+            return self._rise(self.held)
+        if now_ms - follower.caught_up_ms <= longest_ms:
+            self._near += (replica,)
+        return False
 
     def told(self, high_watermark: int) -> bool:
         """The leader's high watermark, as it came with its records. Whether it rose here."""
@@ -200,6 +232,17 @@ class Progress:
             and now_ms - self.followers[one].caught_up_ms > longest_ms
         ]
 
+    def forget_late(self, now_ms: int, longest_ms: int) -> bool:
+        """Who was about to be in sync and fell behind is not waited for. Whether the high watermark
+        rose."""
+        self._near = tuple(
+            one
+            for one in self._near
+            if self.followers[one].end == self.log_end
+            or now_ms - self.followers[one].caught_up_ms <= longest_ms
+        )
+        return self._rise(self.held)
+
     def may_join(self, replica: int) -> bool:
         """Whether a follower has what everybody in sync has. Whoever proposes it counts it as in
         sync from then on (`lead`), before that is agreed (KIP-497).
@@ -215,11 +258,19 @@ class Progress:
 
     # ----------------------------------------------------------------------------------------------
 
+    @property
+    def behind_its_epoch(self) -> bool:
+        """Whether a new leader cannot tell yet how far its predecessor had come (KIP-207)."""
+        return bool(self.followers) and self.high_watermark < self._began
+
     def _rise(self, end: int) -> bool:
+        if not self.enough:
+            return False
         followers = self.followers
-        for one in self.in_sync:
-            if followers[one].end < end:
-                end = followers[one].end
+        for near in (self.in_sync, self._near):
+            for one in near:
+                if followers[one].end < end:
+                    end = followers[one].end
         return self._show(end)
 
     def _show(self, end: int) -> bool:

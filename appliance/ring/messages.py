@@ -37,7 +37,10 @@ READ: Final = 2
 e: max bytes, f: bytes that must be there before a parked read is answered, flags: READ_WAIT parks
 the read until there is something to answer; READ_COMMITTED stops at the last stable offset;
 READ_GONE: the file that was named last for this offset could not be opened, so look whether it is
-there. The first batch is always returned whole, however big. Answered by FOUND."""
+there; READ_REPLICA: another replica reads up to the log end, and has what lies below a; c: leader
+epoch of the last record that it has (-1: not told), d: its log start offset, g: its broker epoch
+(-1: not told), h: its node id. The first batch is always returned whole, however big. Answered by
+FOUND."""
 
 CANCEL: Final = 3
 """Forget the parked reads whose token >> 32 equals this token >> 32. Not answered."""
@@ -45,7 +48,7 @@ CANCEL: Final = 3
 LIST_OFFSET: Final = 4
 """Offset for a timestamp. a: timestamp in ms or -1 latest, -2 earliest, -3 max timestamp, -4
 earliest local, -5 latest tiered, b: current leader epoch (-1: none), flags: READ_COMMITTED.
-Answered by LISTED."""
+READ_REPLICA: another replica asks, for which the latest one is the log end. Answered by LISTED."""
 
 EPOCH_END: Final = 5
 """End offset of a leader epoch (OffsetForLeaderEpoch, KIP-101/279). a: epoch asked for,
@@ -92,6 +95,7 @@ TRUSTED_GUARD: Final = -1
 READ_WAIT: Final = 1
 READ_COMMITTED: Final = 2
 READ_GONE: Final = 4
+READ_REPLICA: Final = 8
 
 MARK_COMMIT: Final = 1
 
@@ -109,7 +113,9 @@ with the guard is taken, unless the transaction has ended since."""
 FOUND: Final = 34
 """a: high watermark, b: last stable offset, c: log start offset, d: base offset of the segment, g:
 position in the segment file, e: length in bytes (0: nothing there), f: length of the first batch,
-h: current leader epoch, i: layout of the segments for which d and g hold."""
+h: current leader epoch, i: layout of the segments for which d and g hold, j: 1 when what a replica
+has is not what lies here: then d is an epoch that both may have, and g where that ends here
+(KIP-595)."""
 
 ABORTED: Final = 39
 """Goes before the FOUND of a READ_COMMITTED read, as often as it takes: aborted transactions that
@@ -198,7 +204,10 @@ WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""
 
 _FLAGS: Final = frozenset(
-    ("TRANSACTIONAL", "ADDS", "TRUSTED", "READ_WAIT", "READ_COMMITTED", "READ_GONE", "MARK_COMMIT")
+    (
+        *("TRANSACTIONAL", "ADDS", "TRUSTED", "MARK_COMMIT"),
+        *("READ_WAIT", "READ_COMMITTED", "READ_GONE", "READ_REPLICA"),
+    )
 )
 NAMES: Final = {
     value: name

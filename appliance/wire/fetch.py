@@ -43,17 +43,24 @@ _ONE_BYTE: Final = 127  # the largest value of a varint of one byte
 
 
 class FetchPartition(NamedTuple):
-    """One partition asked for. `topic` is the name, or the 16-byte topic id from version 13 on."""
+    """One partition asked for. `topic` is the name, or the 16-byte topic id from version 13 on.
+    last_fetched_epoch, log_start: of another replica's log, -1: not told."""
 
     topic: bytes
     partition: int
     fetch_offset: int
     max_bytes: int
     current_leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+    log_start: int = -1
 
 
 class FetchRequest(NamedTuple):
+    """replica_id: node id of another replica, below 0: a consumer. replica_epoch: its broker epoch
+    (KIP-903), -1: not told."""
+
     replica_id: int
+    replica_epoch: int
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
@@ -93,8 +100,10 @@ def parse(memory: memoryview, position: int, end: int, version: int) -> FetchReq
 
 def _partition(topic: bytes, fields: tuple[int, ...], version: int) -> FetchPartition:
     if version >= 9:
-        return FetchPartition(topic, fields[0], fields[2], fields[4], fields[1])
-    return FetchPartition(topic, fields[0], fields[1], fields[-1])
+        partition, epoch, offset, log_start, most = fields
+        return FetchPartition(topic, partition, offset, most, epoch, -1, log_start)
+    log_start = fields[2] if version >= 5 else -1
+    return FetchPartition(topic, fields[0], fields[1], fields[-1], -1, -1, log_start)
 
 
 def _layout(version: int) -> Struct:
@@ -132,6 +141,7 @@ def _parse_fixed(memory: memoryview, p: int, end: int, version: int) -> FetchReq
         raise _not_at_its_end(p, end)
     return FetchRequest(
         replica_id,
+        -1,
         max_wait,
         min_bytes,
         max_bytes,
@@ -145,7 +155,7 @@ def _parse_fixed(memory: memoryview, p: int, end: int, version: int) -> FetchReq
 
 def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> FetchRequest:
     body = memory[:end]  # what lies behind belongs to others: reading there is an IndexError
-    replica_id = -1
+    replica_id = replica_epoch = -1
     if version < FIRST_REPLICA_STATE:
         replica_id, max_wait, min_bytes, max_bytes, isolation = _HEAD_4(body, p)
         p += 17
@@ -174,13 +184,14 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Fetch
     if size > 1:
         p += size - 1
     if body[p]:
-        replica_id, p = _read_tags(body, p, end, version, replica_id)
+        replica_id, replica_epoch, p = _read_tags(body, p, end, version, replica_id)
     else:
         p += 1
     if p != end:
         raise _not_at_its_end(p, end)
     return FetchRequest(
         replica_id,
+        replica_epoch,
         max_wait,
         min_bytes,
         max_bytes,
@@ -211,9 +222,11 @@ def _topic_flexible(
     if not 0 < count <= (end - p) // _SIZE_12 + 1:
         _check_count(count - 1, _SIZE_12, end - p)
     for _ in range(count - 1):
-        partition, epoch, offset, _, _, max_bytes = _PARTITION_12(body, p)
+        partition, epoch, offset, last_epoch, log_start, max_bytes = _PARTITION_12(body, p)
         p += _SIZE_12
-        partitions.append(_named((topic, partition, offset, max_bytes, epoch)))
+        partitions.append(
+            _named((topic, partition, offset, max_bytes, epoch, last_epoch, log_start))
+        )
         p = skip_tagged_fields(body, p, end) if body[p] else p + 1
     return skip_tagged_fields(body, p, end) if body[p] else p + 1
 
@@ -234,9 +247,10 @@ def _forgotten_flexible(
 
 def _read_tags(
     memory: memoryview, p: int, end: int, version: int, replica_id: int
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Top-level tags: 1 is the replica state (id, epoch) from version 15 on; all others are
     skipped."""
+    replica_epoch = -1
     count, p = read_uvarint(memory, p, end)
     for _ in range(count):
         tag, p = read_uvarint(memory, p, end)
@@ -244,9 +258,9 @@ def _read_tags(
         if p + size > end:
             raise MalformedRequest(f"tagged field {tag} of {size} bytes, {end - p} remain")
         if tag == 1 and version >= FIRST_REPLICA_STATE and size >= 12:
-            replica_id, _ = _REPLICA_STATE(memory, p)
+            replica_id, replica_epoch = _REPLICA_STATE(memory, p)
         p += size
-    return replica_id, p
+    return replica_id, replica_epoch, p
 
 
 def _name(memory: memoryview, p: int, end: int) -> tuple[bytes, int]:
@@ -296,6 +310,7 @@ _P5 = Struct(">ihqqqii")  # … with the log start offset
 _P11 = Struct(">ihqqqiii")  # … with the preferred read replica (-1)
 _P12 = Struct(">ihqqqbi")  # compact: aborted is one byte, then preferred read replica
 _P_BEGIN = Struct(">ihqq")  # partition, error, high watermark, last stable offset
+_DIVERGING = Struct(">BBBiqB")  # one tag, number 0, its size, epoch, end offset, no tags in it
 _NO_REPLICA = b"\xff\xff\xff\xff"  # preferred read replica: none
 _TOP_4 = Struct(">ii")
 _TOP_7 = Struct(">ihii")
@@ -352,6 +367,12 @@ def _head_with_aborted(version: int, data: PartitionData, transactions: bytes) -
         return head + compact_array(transactions) + _NO_REPLICA + uvarint(length + 1)
     head += array(transactions)
     return head + (_NO_REPLICA if version >= 11 else b"") + length.to_bytes(4, "big")
+
+
+def diverging(epoch: int, end_offset: int) -> bytes:
+    """What ends a partition from version 12 on of which a replica has what the leader has not
+    (KIP-595): the tagged field 0."""
+    return _DIVERGING.pack(1, 0, 13, epoch, end_offset, 0)
 
 
 def tail(version: int) -> bytes:

@@ -47,7 +47,7 @@ def test_settings_are_altered_in_one_go(run, topic):
     assert [(row["key"], row["after"]) for row in changed] == [
         ("retention.ms", "604800000"),
         ("segment.bytes", "104857600"),
-        ("flush.policy", "group"),
+        ("flush.policy", "auto"),
     ]
     assert "--set KEY=VALUE" in run("topic", "alter-config", topic, code=2).stderr
     both = ("--set", "flush.ms=1", "--delete", "flush.ms")

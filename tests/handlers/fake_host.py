@@ -16,7 +16,7 @@ from appliance.handlers.exchange import (
 )
 from appliance.metadata.image import MetadataImage
 from appliance.ring import partition_table as columns
-from appliance.ring.messages import Message
+from appliance.ring.messages import READ, Message
 from appliance.ring.partition_table import SERVED_COLUMNS, PartitionTable
 from appliance.wire import messages
 from appliance.wire.build import build
@@ -81,8 +81,10 @@ class FakeHost(Host):
         self.processes = SimpleNamespace(leader=(1, 5))
         self.now_ns = 0
         self.rows = {}  # handle → (high watermark, last stable, log start)
+        self.log_ends = {}  # handle → log end, where that is not the high watermark
         self.offline = set()  # handles
         self.aborted_to = 0
+        self.heard = []  # of other replicas
         self.asked = []  # (index, op, flags, a, b, e, f)
         self.cancelled = 0
         self.scheduled = []
@@ -175,6 +177,7 @@ class FakeHost(Host):
             row[columns.ABORTED_TO] = self.aborted_to
             marks = self.rows.get(handle, (0, 0, 0))
             row[columns.HIGH_WATERMARK], row[columns.LAST_STABLE], row[columns.LOG_START] = marks
+            row[columns.LOG_END] = self.log_ends.get(handle, marks[0])
             self.partitions.publish(handle, row)
 
     def fetch_room(self, x):
@@ -190,6 +193,11 @@ class FakeHost(Host):
     def ask(self, x, index, route, op, flags, a, b, e, f):
         x.pending[index] = route.home
         self.asked.append((index, op, flags, a, b, e, f))
+
+    def ask_as_replica(self, x, index, route, flags, partition, replica, limits):
+        x.pending[index] = route.home
+        self.asked.append((index, READ, flags, partition.fetch_offset, *limits))
+        self.heard.append((index, replica, partition.last_fetched_epoch, partition.log_start))
 
     def cancel(self, x):
         self.cancelled += bool(x.pending)

@@ -4,6 +4,8 @@ netproc.
 `World` is what the tests of this room drive: ask, turn, and read the answers.
 """
 
+from types import SimpleNamespace
+
 from appliance.base import errors
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
@@ -18,12 +20,14 @@ from appliance.ioproc.failing import Failures
 from appliance.ioproc.journaling import Journals
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.questions import Questions
+from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.served import Served
 from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import VISIBLE_MS, Syncing
 from appliance.logstore.log import Log
-from appliance.metadata.image import MetadataImage
+from appliance.metadata.image import BrokerImage, MetadataImage
+from appliance.replication.role import ALONE
 from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
@@ -33,6 +37,21 @@ from appliance.wire.batch import NewRecord, build_batch
 from tests.alone import alone
 
 NOW_MS = 1_700_000_000_000
+RUN = b"this life of it."
+
+
+def seat_of(folder, config, ioprocs=1):
+    """What a `Home` looks at of its seat."""
+    return SimpleNamespace(
+        index=0, ioprocs=ioprocs, config=config, data_dir=str(folder), run_id=RUN
+    )
+
+
+def registration(incarnation=RUN):
+    """Of node 1, in this life of it."""
+    return BrokerImage(
+        broker_id=1, incarnation_id=incarnation, epoch=50, endpoints=(), fenced=False
+    )
 
 
 class StillClock(OsClock):
@@ -69,6 +88,28 @@ class HeldThreads:
     def wait(self):
         if self.jobs and not self.done:
             self.run_one()
+
+
+class NoCluster:
+    """`replicas.Cluster`: node 1 of those in `epochs`. proposed: what control was told."""
+
+    def __init__(self):
+        self.node_id = 1
+        self.epochs = {}
+        self.lag = 30_000
+        self.proposed = []
+        self.hears = True
+
+    def broker_epoch(self, node):
+        return self.epochs.get(node, -1)
+
+    def lag_ms(self):
+        return self.lag
+
+    def propose(self, partition, change):
+        if self.hears:
+            self.proposed.append(change)
+        return self.hears
 
 
 class Heard:
@@ -150,7 +191,9 @@ class World:
             lambda ending, where, code: self.refused.append((where, code)),
             alone(),
         )
-        self.questions = Questions(self.served, appends, failures, self.checkpoint)
+        self.cluster = NoCluster()
+        replicas = Replicas(self.served, self.cluster)
+        self.questions = Questions(self.served, appends, failures, self.checkpoint, replicas)
         self.observers = []
         for index, writer in siblings.items():
             self.served.siblings[index] = Asker(index, memoryview(b""), writer)
@@ -183,13 +226,14 @@ class World:
         partition.start_unsaved = False
         told(None)
 
-    def add(self, name="t", index=0, epoch=0, **config):
+    def add(self, name="t", index=0, epoch=0, role=ALONE, **config):
         topic_id = name.encode().ljust(16, b"\0")
         handle = self.rows[topic_id, index] = self.table.add(topic_id, index)
         log = Log.create(
             self.disk, f"{self.folder}/{name}-{index}", topic_id, LogConfig(**config), now_ms=NOW_MS
         )
-        self.core.add(Partition(handle, name, index, topic_id, log, epoch), self.now_ns)
+        partition = Partition(handle, name, index, topic_id, log, epoch, role, now_ms=self.now_ms)
+        self.core.add(partition, self.now_ns)
         return self.core.partitions[handle]
 
     def ask(self, op, handle, token=0, a=0, b=-1, e=0, f=0, flags=0, peer=0):
@@ -208,6 +252,7 @@ class World:
         """End the turn; the completions that came for each netproc, flags turned into error
         codes."""
         self.now_ns += ms * 1_000_000
+        self.served.now_ms = self.now_ms
         self.siblings.turn(self.now_ms)
         self.core.finish(self.now_ns)
         return self.answers()

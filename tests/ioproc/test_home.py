@@ -8,7 +8,7 @@ import types
 from random import Random
 
 import pytest
-from core_world import NOW_MS, World, batch, stays
+from core_world import NOW_MS, World, batch, seat_of, stays
 from sim.disk import SimDisk
 
 from appliance.base import errors
@@ -93,7 +93,7 @@ class Life:
         self.lines, self.written = os.pipe()
         events = EventLog("ioproc-0", fd=self.written, journal=False)
         config = BrokerConfig.of({"node.id": "1", **settings})
-        seat = types.SimpleNamespace(index=0, ioprocs=ioprocs, config=config, data_dir=str(folder))
+        seat = seat_of(folder, config, ioprocs)
         self.follower = types.SimpleNamespace(image=image, handles=handles)
         core = self.world.core
         self.chores = Chores()

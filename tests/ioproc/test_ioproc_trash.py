@@ -6,7 +6,7 @@ import types
 from random import Random
 
 import pytest
-from core_world import NOW_MS, World, batch
+from core_world import NOW_MS, World, batch, seat_of
 from sim.disk import PowerCut, SimDisk
 from test_home import Chores
 
@@ -73,7 +73,7 @@ class Machine:
         self.world.questions.checkpoint = keeping.trims.add
         self.keeping = keeping
         opener = Opener(self.disk, dirs, self.world.table, clean=clean)
-        seat = types.SimpleNamespace(index=0, ioprocs=1, config=self.config, data_dir=DATA)
+        seat = seat_of(DATA, self.config)
         self.follower = types.SimpleNamespace(image=self.image, handles=self.handles)
         trash = Trash(self.disk, lambda: [DATA], 0, 1)
         leaving = Leaving(ground, keeping, trash, Chores(), lambda partition, now_ms: None)

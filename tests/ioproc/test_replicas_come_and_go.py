@@ -4,7 +4,7 @@ away, and neither a leader nor a stray meanwhile."""
 import os
 
 import pytest
-from core_world import batch
+from core_world import batch, registration
 from test_home import Cluster, topic_id
 
 from appliance.base import errors
@@ -18,6 +18,7 @@ from appliance.ring import partition_table as columns
 @pytest.fixture
 def cluster(tmp_path):
     cluster = Cluster(tmp_path)
+    cluster.image.brokers[1] = registration()
     yield cluster
     for life in cluster.lives:
         life.end()

@@ -6,6 +6,12 @@ from appliance.replication.isr_change import IsrChange
 from appliance.replication.role import Role, role_of
 
 
+def image(leader, replicas, isr):
+    return PartitionImage(
+        index=0, leader=leader, leader_epoch=5, partition_epoch=9, replicas=replicas, isr=isr
+    )
+
+
 def test_a_proposal_crosses_the_ring_as_it_was():
     for isr in ({}, {1: -1}, {1: 2**62, 3: 7, 2: -1}):
         change = IsrChange(bytes(range(16)), 70_000, 5, 2**31 - 1, isr)
@@ -14,7 +20,7 @@ def test_a_proposal_crosses_the_ring_as_it_was():
 
 
 def test_a_role_names_the_others():
-    partition = PartitionImage(0, 2, 5, 9, (3, 1, 2), (2, 3))
+    partition = image(2, (3, 1, 2), (2, 3))
     assert role_of(partition, 2) == Role(True, 2, 9, (3, 1), (3,))
     assert role_of(partition, 1) == Role(False, 2, 9, (3, 2), (2, 3))
-    assert role_of(PartitionImage(0, -1, 5, 9, (1,), (1,)), 1) == Role(False, -1, 9, (), ())
+    assert role_of(image(-1, (1,), (1,)), 1) == Role(False, -1, 9, (), ())

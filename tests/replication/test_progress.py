@@ -40,15 +40,18 @@ class Twin:
     def caught_up(self, replica):
         """KIP-16, by going through all of its fetches."""
         began = next(event for event in self.since_leading() if event[0] == "lead")
-        latest, asked_end, asked_ms = began[3], 0, began[3]
+        latest, asked_end, asked_ms = began[3] if replica in began[2] else 0, 0, 0
+        at = -1
         for event in self.since_leading():
+            if event[0] == "append" and event[1] == at:
+                latest = max(latest, event[2])
             if event[0] == "at" and event[1] == replica:
                 _, _, end, log_end, now = event
                 if end >= log_end:
                     latest = max(latest, now)
                 elif end >= asked_end:
                     latest = max(latest, asked_ms)
-                asked_end, asked_ms = log_end, now
+                at, asked_end, asked_ms = end, log_end, now
         return latest
 
 
@@ -60,6 +63,8 @@ class Run:
         self.end = self.held = self.start = self.high = 0
         self.began = 0  # where the log ended when this leadership began
         self.isr = ()
+        self.near = {}  # about to be in sync
+        self.enough = True
         self.leads = True
         self.open, self.closed = {}, []  # producer → first; (first, end of marker)
         self.real = Progress(0, 0, 0)
@@ -68,7 +73,9 @@ class Run:
 
     def bound(self):
         ends = self.twin.followers()
-        return min([self.held, *(ends.get(one, -1) for one in self.isr)])
+        if not self.enough:
+            return -1
+        return min([self.held, *(ends.get(one, -1) for one in (*self.isr, *self.near))])
 
     def check(self, rose=None):
         before = self.high
@@ -102,13 +109,17 @@ class Run:
         if not (again and self.leads):
             self.epoch += 1
             self.began = self.end
+            self.near = {}
         self.leads = True
+        self.enough = not pick & 1
+        self.near = {one: None for one in self.near if one not in self.isr}
         self.twin.events.append(("lead", self.epoch, self.isr, self.now))
-        self.check(self.real.lead(self.epoch, REPLICAS, self.isr, self.now))
+        enough = self.enough
+        self.check(self.real.lead(self.epoch, REPLICAS, self.isr, self.now, enough=enough))
 
     def follow(self, _, __):
         if self.leads:
-            self.leads, self.isr = False, ()
+            self.leads, self.isr, self.near, self.enough = False, (), {}, True
             self.epoch += 1
             self.real.follow(self.epoch)
             self.twin.events.append(("follow",))
@@ -117,7 +128,7 @@ class Run:
         self.end += count
         if not durable:
             self.held = self.end
-        self.check(self.real.appended(self.end, self.held))
+        self.appended(count)
 
     def sync(self, back, _):
         held = max(self.held, self.end - back)
@@ -128,9 +139,23 @@ class Run:
         if self.leads:
             replica, end = REPLICAS[number % 3], max(0, self.end - back * 2)
             self.twin.events.append(("at", replica, end, self.end, self.now))
-            self.check(self.real.replica_at(replica, end, self.now))
+            longest = LONGEST_MS if number > 2 else -1
+            lags = self.now - self.twin.caught_up(replica)
+            if lags <= longest and replica not in self.isr:
+                self.near[replica] = None
+            self.check(self.real.replica_at(replica, end, self.now, longest))
             assert not self.real.replica_at(9, self.end, self.now), "none of this partition's"
             assert not self.real.replica_at(replica, self.end + 1, self.now), "not in the log"
+
+    def forget(self, _, __):
+        ends = self.twin.followers()
+        self.near = {
+            one: None
+            for one in self.near
+            if ends[one] == self.end or self.now - self.twin.caught_up(one) <= LONGEST_MS
+        }
+        if self.leads:
+            self.check(self.real.forget_late(self.now, LONGEST_MS))
 
     def told(self, ahead, _):
         if not self.leads:
@@ -148,16 +173,20 @@ class Run:
             self.closed = whole
             self.real.truncated(self.end, self.open)
 
+    def appended(self, count=1):
+        self.twin.events.append(("append", self.end - count, self.now))
+        self.check(self.real.appended(self.end, self.held, self.now))
+
     def begin(self, producer, _):
         if producer not in self.open:
             first, self.end = self.end, self.end + 1
             self.open[producer] = first
             self.real.begun(producer, first)
-            self.check(self.real.appended(self.end, self.held))
+            self.appended()
 
     def finish(self, producer, _):
         self.end += 1
-        self.check(self.real.appended(self.end, self.held))
+        self.appended()
         before = self.real.last_stable
         first = self.open.pop(producer, None)
         if first is not None:
@@ -175,7 +204,7 @@ class Run:
 
 NAMES = (
     *("append", "append", "sync", "sync", "replica", "replica", "lead", "follow", "told"),
-    *("truncate", "begin", "finish", "trim", "wait"),
+    *("truncate", "begin", "finish", "trim", "wait", "forget"),
 )
 steps = st.lists(
     st.tuples(st.sampled_from(NAMES), st.integers(0, 31), st.integers(0, 3)), max_size=60

@@ -119,7 +119,8 @@ fetch_topics = st.lists(
 
 def fetch_values(topics: list, forgotten: list, session: tuple[int, int]) -> dict:
     return {
-        "replica_id": -1,
+        "replica_id": 5,
+        "replica_state": {"replica_id": 5, "replica_epoch": 9},
         "max_wait": 500,
         "min_bytes": 1,
         "max_bytes": 1000,
@@ -136,9 +137,9 @@ def fetch_values(topics: list, forgotten: list, session: tuple[int, int]) -> dic
                         "partition": partition,
                         "current_leader_epoch": epoch,
                         "fetch_offset": offset,
-                        "log_start_offset": -1,
+                        "log_start_offset": offset // 2,
                         "partition_max_bytes": size,
-                        "last_fetched_epoch": -1,
+                        "last_fetched_epoch": epoch // 2,
                     }
                     for partition, epoch, offset, size in rows
                 ],
@@ -165,9 +166,15 @@ def test_fetch_request_says_what_kio_wrote(version, topics, forgotten, session, 
     request = fetch.parse(memory, len(before), len(memory), version)
     assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (500, 1, 1000)
     assert request.read_committed
+    assert (request.replica_id, request.replica_epoch) == (5, 9 if version >= 15 else -1)
     key = (lambda name, topic_id: topic_id) if version >= 13 else (lambda name, _: name.encode())
     asked = [
-        (key(name, topic_id), partition, offset, size, epoch if version >= 9 else -1)
+        (
+            *(key(name, topic_id), partition, offset, size),
+            epoch if version >= 9 else -1,
+            epoch // 2 if version >= 12 else -1,
+            offset // 2 if version >= 5 else -1,
+        )
         for name, topic_id, rows in topics
         for partition, epoch, offset, size in rows
     ]

@@ -275,6 +275,9 @@ class SimHost(Host):
     def forward(self, x):
         raise AssertionError("nobody asks control")
 
+    def ask_as_replica(self, *rest):
+        raise AssertionError("there are no other nodes")
+
     def ensure_topic(self, x, index, name):
         raise AssertionError("every topic is there")
 

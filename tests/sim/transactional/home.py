@@ -3,7 +3,7 @@ together as its shell does, with threads that end when chance says so."""
 
 from contextlib import suppress
 
-from ioproc.core_world import HeldThreads, stays
+from ioproc.core_world import HeldThreads, NoCluster, stays
 from sim.transactional.machine import DATA, IOPROCS, NET, PARTITIONS, TOPICS, Process
 from sim.transactional.machine import IDS_IN_A_BLOCK as IN_A_BLOCK
 
@@ -29,6 +29,7 @@ from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.producer_ids import ProducerIds
 from appliance.ioproc.questions import Questions
+from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.served import Served
 from appliance.ioproc.siblings import Loopback, Siblings
@@ -126,7 +127,13 @@ class Home(Process):
             served.siblings[index] = Asker(index, memoryview(b""), writer)
         failures = Failures(served, self.broken)
         appends = Appends(served, failures)
-        questions = Questions(served, appends, failures, lambda partition, told: told(None))
+        questions = Questions(
+            served,
+            appends,
+            failures,
+            lambda partition, told: told(None),
+            Replicas(served, NoCluster()),
+        )
         self.hosts = {
             kind.TOPIC.name: self.coordinators(kind, appends, failures, to_net)
             for kind in self.kinds

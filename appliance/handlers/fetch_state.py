@@ -1,0 +1,50 @@
+"""One Fetch request on its way, and what was found out for each of its partitions so far.
+
+Made and changed by `k01_fetch.py` alone.
+"""
+
+from dataclasses import dataclass, field
+
+from appliance.handlers.exchange import FileRange, SegmentFile
+from appliance.handlers.fetch_sessions import UNSETTLED, Asked, Session
+from appliance.wire.fetch import FetchRequest, PartitionData
+
+Row = tuple[int, PartitionData, FileRange | None]
+"""(index of the partition, its answer, its records)."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What one partition has for the client. `first` is the length of the first batch, in bytes
+    like `length`. settled: the version of its row while there is nothing behind its offset.
+    diverging: the epoch from which on a replica has something else, and where that ends here."""
+
+    error: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    segment: int = 0
+    position: int = 0
+    length: int = 0
+    first: int = 0
+    layout: int = 0
+    file: SegmentFile | None = None  # it was found without asking
+    aborted: bytes = b""  # transactions, as `wire/aborted.py` says
+    settled: int = UNSETTLED
+    diverging: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class FetchState:
+    """found: by index in `asked`; what was settled and still is, is not there."""
+
+    request: FetchRequest
+    session: Session | None
+    incremental: bool
+    asked: list[Asked]
+    found: dict[int, Found] = field(default_factory=dict)
+    aborted: dict[int, bytes] = field(default_factory=dict)  # that go with what comes next
+    total: int = 0  # bytes found so far
+    failed: bool = False  # some partition has an error: answer at once, as Kafka does
+    parked: bool = False
+    asked_again: bool = False  # about files that are not where a home had said

@@ -1,0 +1,46 @@
+"""What an I/O process knows of the other nodes, and how it speaks to them through control.
+
+Called by `replicas.py`; tests have one of their own.
+"""
+
+from typing import Final
+
+from appliance.config.broker import BrokerConfig
+from appliance.ioproc.partition import Partition
+from appliance.metadata.follower import Follower
+from appliance.replication import isr_change
+from appliance.replication.isr_change import IsrChange
+from appliance.ring.messages import ISR_CHANGE
+from appliance.ring.process_table import CONTROL
+from appliance.shell.links import Links
+
+_LAG: Final = "replica.lag.time.max.ms"
+
+
+class ThroughControl:
+    """`replicas.Cluster` over the metadata and the ring to control."""
+
+    __slots__ = ("_follower", "_lag_ms", "_links", "node_id")
+
+    def __init__(self, config: BrokerConfig, follower: Follower, links: Links) -> None:
+        self.node_id = config.int("node.id")
+        self._lag_ms = config.int(_LAG)
+        self._follower = follower
+        self._links = links
+
+    def broker_epoch(self, node: int) -> int:
+        """As its registration says; -1 of who must not be in sync."""
+        broker = self._follower.image.brokers.get(node)
+        if broker is None or broker.fenced or broker.in_controlled_shutdown:
+            return -1
+        return broker.epoch
+
+    def lag_ms(self) -> int:
+        """It cannot be changed while the broker runs, as in Apache Kafka."""
+        return self._lag_ms
+
+    def propose(self, partition: Partition, change: IsrChange) -> bool:
+        """By ISR_CHANGE; False while control is about to come back."""
+        writer = self._links.writer(CONTROL, 0)
+        payload = isr_change.encode(change)
+        return writer.push_with_payload(ISR_CHANGE, 0, partition.handle, 0, payload=payload)

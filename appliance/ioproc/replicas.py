@@ -1,0 +1,268 @@
+"""The other replicas of the partitions that are led here: what each has, and who is in sync.
+
+A follower fetches as any client does; where it fetches from tells how far it is (`heard`). Who has
+what everybody in sync has is proposed for the ISR at once, who was late for
+replica.lag.time.max.ms is proposed to leave it; control carries proposals to the controller, and
+the metadata is the answer. Invariant: whoever the controller may have taken in counts as in sync
+from the proposal on (KIP-497), until the metadata moves on, the controller says that it did not, or
+the metadata shuts it out. Who runs alone is never in `led`, and pays nothing.
+
+Called by `questions.py` for fetches, by the core for roles, by the chores for the clock.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Protocol
+
+from appliance.base import errors
+from appliance.ioproc import reading
+from appliance.ioproc.asker import Asker, Completion, refusal
+from appliance.ioproc.partition import Partition
+from appliance.ioproc.served import Served
+from appliance.replication.isr_change import IsrChange
+from appliance.ring.messages import DELETED, FOUND, Message
+
+NEVER_MS: Final = 1 << 62
+AGAIN_MS: Final = 500
+"""A proposal that the metadata does not follow is made again after so long."""
+
+
+class Cluster(Protocol):
+    """What the replicas' leader knows of the rest. node_id: this node's."""
+
+    node_id: int
+
+    def broker_epoch(self, node: int) -> int:
+        """Of a node that may be in sync: registered, not fenced, not about to leave; else -1."""
+        ...
+
+    def lag_ms(self) -> int:
+        """replica.lag.time.max.ms."""
+        ...
+
+    def propose(self, partition: Partition, change: IsrChange) -> bool:
+        """Tell control; False when it cannot be told now."""
+        ...
+
+
+@dataclass(slots=True)
+class Led:
+    """One partition. proposed_ms: when its ISR was proposed, in the partition epoch `of`; 0: it was
+    not, or not to be waited for. joining: whom such proposals would take in, in that epoch.
+    trims: DeleteRecords that wait until every replica begins there: (offset, whom to answer)."""
+
+    of: int
+    proposed_ms: int = 0
+    joining: tuple[int, ...] = ()
+    trims: list[tuple[int, Callable[[int], None]]] = field(default_factory=list)
+
+
+class Replicas:
+    """led: partitions of which other nodes have replicas. due_ms: when `tick` has something to
+    do."""
+
+    __slots__ = ("_cluster", "_served", "due_ms", "led")
+
+    def __init__(self, served: Served, cluster: Cluster) -> None:
+        self._served = served
+        self._cluster = cluster
+        self.led: dict[Partition, Led] = {}
+        self.due_ms = NEVER_MS
+
+    # Partitions -----------------------------------------------------------------------------------
+
+    def opened(self, partition: Partition) -> None:
+        """What it is follows."""
+
+    def no_room(self, partition: Partition, *, lost: bool) -> None:
+        """Followers take what is written."""
+
+    def leads(self, partition: Partition) -> None:
+        """Its role is another, and this node leads it."""
+        if not partition.shared:
+            self.closed(partition)
+            return
+        led = self.led.get(partition)
+        if led is None:
+            self.led[partition] = led = Led(partition.role.partition_epoch)
+        self._follow(partition, led)
+        self._trim(partition, led)
+        self.due_ms = 0
+
+    def follows(self, partition: Partition) -> None:
+        """Its replicas follow somebody else."""
+        self.closed(partition)
+
+    def closed(self, partition: Partition) -> None:
+        """It is not led here, or served no more."""
+        led = self.led.pop(partition, None)
+        if led is not None:
+            for _, told in led.trims:
+                told(errors.NOT_LEADER_OR_FOLLOWER)
+
+    def _follow(self, partition: Partition, led: Led) -> None:
+        """The metadata moved on: it says who is in sync."""
+        if led.of != partition.role.partition_epoch:
+            led.of, led.proposed_ms, led.joining = partition.role.partition_epoch, 0, ()
+
+    # Fetches --------------------------------------------------------------------------------------
+
+    def heard(self, partition: Partition, message: Message) -> Completion | None:
+        """A replica fetches: what lies below its offset, it has. A completion when there is nothing
+        to read for it: it is none of ours, or has what never was here."""
+        handle, token, offset, epoch, last_epoch, log_start, broker_epoch, replica = message[2:10]
+        progress = partition.progress
+        if epoch not in (-1, partition.leader_epoch):
+            return refusal(FOUND, reading.stale(partition, epoch), handle, token)
+        follower = progress.followers.get(replica)
+        if follower is None:  # or its metadata is newer than ours
+            unknown = errors.NOT_LEADER_OR_FOLLOWER if epoch < 0 else errors.UNKNOWN_LEADER_EPOCH
+            return refusal(FOUND, unknown, handle, token)
+        if last_epoch >= 0:
+            diverging = reading.diverging(partition, token, offset, last_epoch)
+            if diverging is not None:
+                return diverging
+        if not partition.log.log_start_offset <= offset <= progress.log_end:
+            return None  # `reading.find` says so
+        known = self._cluster.broker_epoch(replica)
+        if -1 < broker_epoch < known:  # of a life that is over
+            return refusal(FOUND, errors.NOT_LEADER_OR_FOLLOWER, handle, token)
+        follower.broker_epoch = broker_epoch
+        follower.log_start = log_start
+        self._note(partition, replica, offset, known >= 0 and broker_epoch in (-1, known))
+        return None
+
+    def _note(self, partition: Partition, replica: int, offset: int, eligible: bool) -> None:
+        progress, now_ms = partition.progress, self._served.now_ms
+        lag_ms = self._cluster.lag_ms() if eligible else -1
+        if progress.replica_at(replica, offset, now_ms, lag_ms):
+            self._risen(partition)
+        led = self.led.get(partition)
+        if led is None:
+            return  # it has just failed
+        if led.trims:
+            self._trim(partition, led)
+        if eligible and not led.proposed_ms and progress.may_join(replica):
+            self._consider(partition, led, now_ms)
+
+    def _risen(self, partition: Partition) -> None:
+        partition.rise()
+        partition.release()
+        self._served.rows.changed[partition] = None
+
+    # Who is in sync -------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> None:
+        """Look who is late, and propose again what was not heard."""
+        lag_ms = self._cluster.lag_ms()
+        rest_ms = max(1, lag_ms // 2) if self.led else NEVER_MS
+        for partition, led in self.led.items():
+            if partition.progress.forget_late(now_ms, lag_ms):
+                self._risen(partition)
+            if led.trims:
+                self._trim(partition, led)
+            if led.proposed_ms and now_ms - led.proposed_ms < AGAIN_MS:
+                rest_ms = min(rest_ms, AGAIN_MS)
+            else:
+                self._consider(partition, led, now_ms)
+                if led.proposed_ms:
+                    rest_ms = min(rest_ms, AGAIN_MS)
+        self.due_ms = now_ms + rest_ms
+
+    def _consider(self, partition: Partition, led: Led, now_ms: int) -> None:
+        """Propose the ISR as it should be, if it is another."""
+        progress, role = partition.progress, partition.role
+        led.proposed_ms = 0
+        gone = [one for one in led.joining if not self._eligible(partition, one)]
+        if gone:  # the controller takes in nobody who is shut out
+            led.joining = tuple(one for one in led.joining if one not in gone)
+            self._count(partition, led, now_ms)
+        late = progress.behind(now_ms, self._cluster.lag_ms())
+        wanted = tuple(
+            one
+            for one in role.replicas
+            if (one in progress.in_sync and one not in late)
+            or (progress.may_join(one) and self._eligible(partition, one))
+        )
+        if sorted(wanted) == sorted(role.isr):
+            return
+        members = {self._cluster.node_id: self._cluster.broker_epoch(self._cluster.node_id)}
+        members |= {one: progress.followers[one].broker_epoch for one in wanted}
+        epochs = partition.leader_epoch, role.partition_epoch
+        change = IsrChange(partition.topic_id, partition.index, *epochs, members)
+        if not self._cluster.propose(partition, change):
+            self.due_ms = min(self.due_ms, now_ms + AGAIN_MS)
+            return
+        led.proposed_ms = now_ms
+        self.due_ms = min(self.due_ms, now_ms + AGAIN_MS)
+        more = [one for one in wanted if one not in role.isr and one not in led.joining]
+        if more:
+            led.joining += tuple(more)
+            self._count(partition, led, now_ms)
+
+    def _eligible(self, partition: Partition, replica: int) -> bool:
+        known = self._cluster.broker_epoch(replica)
+        return known >= 0 and partition.progress.followers[replica].broker_epoch in (-1, known)
+
+    def _count(self, partition: Partition, led: Led, now_ms: int) -> None:
+        """A record is visible when all those have it that may be in sync."""
+        partition.wait_for(partition.role.isr + led.joining, partition.leader_epoch, now_ms)
+        if partition.risen:
+            self._served.rows.changed[partition] = None
+
+    def refused(self, partition: Partition | None, partition_epoch: int, now_ms: int) -> None:
+        """The controller did not do what was proposed in this partition epoch, and never will
+        (ISR_REFUSED): propose again after a while, with who may be in sync then."""
+        led = None if partition is None else self.led.get(partition)
+        if partition is None or led is None or led.of != partition_epoch:
+            return
+        led.joining, led.proposed_ms = (), now_ms
+        self._count(partition, led, now_ms)
+
+    def control_died(self) -> None:
+        """What it was told is lost."""
+        for led in self.led.values():
+            led.proposed_ms = 0
+        if self.led:
+            self.due_ms = 0
+
+    # Where all replicas begin ---------------------------------------------------------------------
+
+    def low_watermark(self, partition: Partition) -> int:
+        """The lowest log start of all replicas that live; -1 while one has not told it yet."""
+        starts = [
+            follower.log_start
+            for one, follower in partition.progress.followers.items()
+            if self._cluster.broker_epoch(one) >= 0
+        ]
+        return min([partition.log.log_start_offset, *starts])
+
+    def await_trim(self, asker: Asker, partition: Partition, answer: Completion) -> bool:
+        """DeleteRecords moved the log start here, to answer `a`: whether the answer waits until all
+        replicas that live have followed. It goes to `asker` then, with the low watermark."""
+        led, target = self.led.get(partition), answer[4]
+        if led is None or self.low_watermark(partition) >= target:
+            return False
+        led.trims.append((target, partial(self._trimmed, asker, asker.life, partition, answer)))
+        return True
+
+    def _trim(self, partition: Partition, led: Led) -> None:
+        if led.trims:
+            low, waiting, led.trims = self.low_watermark(partition), led.trims, []
+            for target, told in waiting:
+                if low >= target:
+                    told(errors.NONE)
+                else:
+                    led.trims.append((target, told))
+
+    def _trimmed(
+        self, asker: Asker, life: int, partition: Partition, answer: Completion, code: int
+    ) -> None:
+        if asker.life == life:
+            op, flags, handle, token, *_ = answer
+            assert op == DELETED
+            if code:
+                asker.out.append(refusal(op, code, handle, token))
+            else:
+                asker.out.append((op, flags, handle, token, self.low_watermark(partition), 0))
