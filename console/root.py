@@ -25,6 +25,7 @@ Table = dict[str, tuple[str, str]]
 is not `command`; one line of help)."""
 _COMMANDS: Final[Table] = {
     "up": ("up", "Start an appliance in this terminal."),
+    "wait": ("wait", "Wait until an appliance of this host is ready."),
     "demo": ("demo.command", "Load real data, run jobs over it, compare what comes out."),
     "topic": ("topic", "Create, inspect, change and delete topics."),
     "group": ("group", "Inspect consumer groups, move their offsets."),
@@ -37,6 +38,7 @@ _COMMANDS: Final[Table] = {
     "consume": ("consume", "Read records: by offset, by time, from the end."),
     "job": ("job", "Derived streams: jobs over topics, run by Spark."),
     "stats": ("stats", "How it is doing: requests, latencies, errors, topics."),
+    "metrics": ("metrics", "What it tells Prometheus; alert rules, a board."),
     "console": ("console", "Watch it on one screen: rates, topics, groups."),
     "log": ("log", "Look into the files of a data folder."),
     "metadata": ("metadata", "Repair the metadata log of a data folder."),

@@ -135,6 +135,11 @@ class BrokerConfig:
         """Whether other nodes vote, too."""
         return len(self.list("controller.quorum.voters")) > 1
 
+    def endpoint(self, name: str) -> Endpoint | None:
+        """HOST:PORT of a setting that is one, None where it is not set. Raises ConfigError."""
+        value = self.get(name)
+        return parse_endpoint(name, str(value)) if value else None
+
     def advertised(self, number: builtins.int) -> tuple[str, builtins.int] | None:
         """(host, port) that clients of listener `number` are told, None: the address that they
         reached."""

@@ -184,6 +184,11 @@ def _addresses(config: BrokerConfig) -> Said:
     yield from ()
 
 
+def _metrics(config: BrokerConfig) -> Said:
+    config.endpoint("penstock.metrics.listener")
+    yield from ()
+
+
 def _advertised(config: BrokerConfig) -> Said:
     config.advertised(0)
     yield from ()
@@ -205,6 +210,7 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "authorizer.class.name": _authorizer,
     "max.connections.per.ip.overrides": _addresses,
     "advertised.listeners": _advertised,
+    "penstock.metrics.listener": _metrics,
     "default.replication.factor": _copies,
 }
 """Settings that must fit together, or fit what is served."""

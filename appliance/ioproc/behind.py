@@ -79,9 +79,9 @@ class Behind:
                 if shard.phase != ACTIVE:
                     break
                 for topic, committed in list(offsets.topics(group).items()):
-                    behind = self._behind(topic, committed)
-                    if behind is not None:
-                        found.append(Lag(behind, group, topic))
+                    sums = self._sums(topic, committed)
+                    if sums is not None:
+                        found.append(Lag(sums[0], group, topic, sums[1]))
                     seen += len(committed)
                     if seen >= _AT_ONCE:
                         seen = 0
@@ -90,16 +90,20 @@ class Behind:
         kept = found if len(found) <= ROWS else nlargest(ROWS, found)
         self._table.write(self._region, kept, len(found) - len(kept))
 
-    def _behind(self, name: str, committed: Mapping[int, OffsetCommitValue]) -> int | None:
-        """Records, of all partitions that have a commit; None for a topic that is no more."""
+    def _sums(
+        self, name: str, committed: Mapping[int, OffsetCommitValue]
+    ) -> tuple[int, int] | None:
+        """(records behind, offsets) of all partitions that have a commit; None for a topic that is
+        no more."""
         topic = self._follower.image.topics_by_name.get(name)
         if topic is None:
             return None
         table, rows = self._partitions, self._follower.handles
-        total = 0
+        behind = offsets = 0
         for partition, value in committed.items():
             handle = rows.get((topic.topic_id, partition))
             if handle is not None:
                 first = max(value.offset, table.get(handle, LOG_START))
-                total += max(table.get(handle, HIGH_WATERMARK) - first, 0)
-        return total
+                behind += max(table.get(handle, HIGH_WATERMARK) - first, 0)
+                offsets += value.offset
+        return behind, offsets

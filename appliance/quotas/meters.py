@@ -27,7 +27,7 @@ from appliance.quotas.window import Windows
 from appliance.ring.quota_table import Meter, QuotaTable, Use, digest_of
 
 _MOST_KNOWN: Final = 4096
-_NS_OF_PERCENT: Final = 10_000_000
+NS_OF_PERCENT: Final = 10_000_000
 """request_percentage is percent of one second of one CPU, and is counted in ns."""
 _UNBOUND_MS: Final = 2**40
 _NEAR: Final = 2
@@ -198,7 +198,7 @@ class Meters:
             if limits is None or latest.whole:
                 return None  # counted under a limit that is gone
             limit = latest.limit
-        unit = _NS_OF_PERCENT if kind == REQUEST else 1
+        unit = NS_OF_PERCENT if kind == REQUEST else 1
         rate = self._windows.rate(sum(row.total for row in rows), now_ms) / unit
         used = rate / limit
         if kind == MUTATION:
@@ -284,7 +284,7 @@ class Meters:
         if mine is None:
             mine = self._claim(meter, digest)
         self._table.set_limit(mine, limit.bound, limit.level)
-        bound = limit.bound * (_NS_OF_PERCENT if kind == REQUEST else 1)
+        bound = limit.bound * (NS_OF_PERCENT if kind == REQUEST else 1)
         return _Known(limit, bound, self._most_ms(kind), digest, mine, [], -1)
 
     def _most_ms(self, kind: str) -> int:

@@ -18,7 +18,8 @@ _LEFT_OUT: Final = 2
 
 _LAG: Final = 0
 _LENGTHS: Final = 1  # of the group, and of the topic << 32
-_TEXTS_AT: Final = 2
+_COMMITTED: Final = 2
+_TEXTS_AT: Final = 3
 _GROUP_BYTES: Final = 256
 _TOPIC_BYTES: Final = 256
 _ROW: Final = _TEXTS_AT + (_GROUP_BYTES + _TOPIC_BYTES) // 8
@@ -26,11 +27,12 @@ _TRIES: Final = 100
 
 
 class Lag(NamedTuple):
-    """group: cut after 256 bytes. records: 0 or more."""
+    """group: cut after 256 bytes. records: 0 or more. committed: the sum of its offsets."""
 
     records: int
     group: str
     topic: str
+    committed: int = 0
 
 
 class LagTable:
@@ -59,6 +61,7 @@ class LagTable:
             group = one.group.encode(errors="replace")[:_GROUP_BYTES]
             topic = one.topic.encode()[:_TOPIC_BYTES]
             words[at + _LAG] = one.records
+            words[at + _COMMITTED] = one.committed
             words[at + _LENGTHS] = len(topic) << 32 | len(group)
             start = (at + _TEXTS_AT) * 8
             memory[start : start + len(group)] = group
@@ -69,16 +72,22 @@ class LagTable:
         words[_VERSION] += 1
 
     def read(self) -> tuple[dict[tuple[str, str], int], int]:
-        """((group, topic) → records behind, how many groups' topics are left out) of all regions. A
-        region whose ioproc is writing, or died of it, says nothing."""
-        found: dict[tuple[str, str], int] = {}
+        """((group, topic) → records behind, how many groups' topics are left out) of all
+        regions."""
+        found, left_out = self.rows()
+        return {(one.group, one.topic): one.records for one in found}, left_out
+
+    def rows(self) -> tuple[list[Lag], int]:
+        """(every group's topics, how many of them are left out) of all regions. A region whose
+        ioproc is writing, or died of it, says nothing."""
+        found: list[Lag] = []
         left_out = 0
         for words, memory in self._regions:
             for _ in range(_TRIES):
                 version = words[_VERSION]
                 told, missing = _read(words, memory)
                 if not version & 1 and words[_VERSION] == version:
-                    found.update({(one.group, one.topic): one.records for one in told})
+                    found += told
                     left_out += missing
                     break
         return found, left_out
@@ -92,5 +101,6 @@ def _read(words: memoryview, memory: memoryview) -> tuple[list[Lag], int]:
         start = (at + _TEXTS_AT) * 8
         behind = start + _GROUP_BYTES
         texts = (memory[start : start + group], memory[behind : behind + topic])
-        found.append(Lag(words[at + _LAG], *(bytes(one).decode(errors="replace") for one in texts)))
+        name, other = (bytes(one).decode(errors="replace") for one in texts)
+        found.append(Lag(words[at + _LAG], name, other, words[at + _COMMITTED]))
     return found, words[_LEFT_OUT]

@@ -39,7 +39,7 @@ HOPELESS: Final = 78
 """Exit code (EX_CONFIG of sysexits.h) of a child that would find the same when started again."""
 
 _PR_SET_PDEATHSIG: Final = 1
-_fork: Any = multiprocess.get_context("fork")
+fork_context: Final[Any] = multiprocess.get_context("fork")
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
@@ -79,7 +79,7 @@ class Child:
 
     def fork(self, seat: Seat, memory: SharedMemory, settle: Callable[[Seat], None]) -> None:
         """Start the process, which calls `settle` first. Raises OSError when the system refuses."""
-        process = _fork.Process(
+        process = fork_context.Process(
             target=_run, args=(self.entry, seat, memory, settle, os.getpid()), name=str(self.peer)
         )
         process.start()
@@ -91,34 +91,51 @@ class Child:
     def reap(self) -> str:
         """Collect the dead process: how it ended, in words. `exit_code` is negative for a
         signal."""
-        self._process.join()
-        self.exit_code = self._process.exitcode
-        self._process.close()
+        how, self.exit_code = reaped(self._process)
         self._process = None
         os.close(self.pidfd)
         self.pidfd = -1
         self.pid = 0
-        if self.exit_code < 0:
-            return f"killed by {signal.Signals(-self.exit_code).name}"
-        return f"exit code {self.exit_code}"
+        return how
 
     def kill(self) -> None:
         """SIGKILL, which a stopped process obeys too; its pidfd tells when it is dead."""
         if self.pidfd >= 0:
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            stop(self.pidfd)
 
 
-def _run(
-    entry: Entry, seat: Seat, memory: SharedMemory, settle: Callable[[Seat], None], parent: int
-) -> None:
+def reaped(process: Any) -> tuple[str, int]:
+    """Collect a dead process: how it ended, in words, and its exit code."""
+    process.join()
+    code: int = process.exitcode
+    process.close()
+    return (f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"), code
+
+
+def stop(pidfd: int) -> None:
+    """SIGKILL."""
+    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+
+def leave_the_parent(parent: int, *, oom_score: int) -> None:
+    """What a child does first: it dies with its parent and leaves signals to it. oom_score: more
+    than others' when it is the one to go where memory runs out."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it died before the line above
         os._exit(1)
     signal.set_wakeup_fd(-1)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    if seat.kind == NETPROC:
-        _prefer_as_oom_victim()
+    if oom_score:
+        with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            file.write(str(oom_score))
+
+
+def _run(
+    entry: Entry, seat: Seat, memory: SharedMemory, settle: Callable[[Seat], None], parent: int
+) -> None:
+    # A netproc goes first when memory runs out: it holds nothing that has to be recovered.
+    leave_the_parent(parent, oom_score=300 if seat.kind == NETPROC else 0)
     try:
         settle(seat)
         code = entry(seat)
@@ -133,9 +150,3 @@ def _run(
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # no exit handlers of the supervisor, whose memory this still is
-
-
-def _prefer_as_oom_victim() -> None:
-    """When memory runs out a netproc goes first: it holds nothing that has to be recovered."""
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("300")

@@ -39,6 +39,8 @@ class Layout:
     listeners: tuple[tuple[str, int], ...] = (("127.0.0.1", 9092),)
     """(host, port) of each configured listener; port 0 takes a free one."""
     backlog: int = 1024
+    metrics: tuple[str, int] | None = None
+    """(host, port) at which the appliance tells how it is; None: nowhere, and no process for it."""
     arena_bytes: int = 256 * MIB
     """Receive arena of one netproc. Only touched pages take memory."""
     ring_slots: int = DEFAULT_CAPACITY
@@ -66,11 +68,13 @@ class Layout:
     def of(config: BrokerConfig) -> "Layout":
         """What the broker's settings say; 0 processes means as many as suit this host."""
         suited = default_processes(online_cpus())
+        metrics = config.endpoint("penstock.metrics.listener")
         return Layout(
             netprocs=config.int("penstock.net.processes") or suited,
             ioprocs=config.int("penstock.io.processes") or suited,
             listeners=tuple((one.host, one.port) for one in config.opened()),
             backlog=config.int("socket.listen.backlog.size"),
+            metrics=None if metrics is None else (metrics.host, metrics.port),
             arena_bytes=config.int("penstock.arena.bytes"),
             partition_rows=config.int("penstock.partitions.max"),
             quota_windows=config.int("quota.window.num"),

@@ -6,8 +6,12 @@ is being replaced waits in the backlog instead of being refused.
 
 import errno
 import socket
+from typing import Final
 
 from appliance.supervisor.layout import CannotStart, Layout
+
+_LISTEN: Final = "--listen"
+_SCRAPERS: Final = 64
 
 
 class AddressInUse(CannotStart):
@@ -69,7 +73,22 @@ class Listeners:
         return one
 
 
-def _resolve(host: str, port: int) -> tuple[int, str]:
+def listen_for_scrapers(host: str, port: int) -> socket.socket:
+    """The one socket on which metrics are told. Raises AddressInUse."""
+    told = "the setting penstock.metrics.listener"
+    family, address = _resolve(host, port, told)
+    one = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind((address, port))
+        one.listen(_SCRAPERS)
+    except OSError as refused:
+        one.close()
+        raise _unusable(host, port, refused, told) from None
+    return one
+
+
+def _resolve(host: str, port: int, told: str = _LISTEN) -> tuple[int, str]:
     """(family, numeric address) to bind; no host is every interface, by IPv6 and IPv4 where there
     is both."""
     if not host:
@@ -79,16 +98,16 @@ def _resolve(host: str, port: int) -> tuple[int, str]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as unknown:
-        raise _unusable(host, port, unknown) from None
+        raise _unusable(host, port, unknown, told) from None
     # localhost may be ::1 first, but most clients are told 127.0.0.1.
     family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
     return family, str(address[0])
 
 
-def _unusable(host: str, port: int, refused: OSError) -> AddressInUse:
+def _unusable(host: str, port: int, refused: OSError, told: str = _LISTEN) -> AddressInUse:
     if refused.errno == errno.EADDRINUSE:
         return AddressInUse(
             f"{host}:{port} is in use by another process: stop that one, or choose another "
-            "port with --listen"
+            f"port with {told}"
         )
     return AddressInUse(f"{host}:{port} cannot be listened on: {refused.strerror or refused}")

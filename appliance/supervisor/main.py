@@ -11,6 +11,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -18,6 +19,7 @@ from typing import Final
 from appliance.base.clock import OsClock
 from appliance.base.errors import StorageFailed
 from appliance.config.broker import BrokerConfig
+from appliance.exporter.post import Post
 from appliance.metadata.identity import new_uuid
 from appliance.ring.event_ring import SUPERVISOR
 from appliance.ring.process_table import (
@@ -30,17 +32,21 @@ from appliance.ring.process_table import (
 )
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.seat import Seat
+from appliance.supervisor.aside import Aside
 from appliance.supervisor.child import Child, Entry
 from appliance.supervisor.fleet import SECOND, Fleet
 from appliance.supervisor.folder import DataFolder, Folders, lock_others
 from appliance.supervisor.layout import Layout
-from appliance.supervisor.listening import Listeners
+from appliance.supervisor.listening import Listeners, listen_for_scrapers
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import notify
+from appliance.supervisor.restart import RestartPolicy
 from appliance.supervisor.signals import WANTED, Wishes
 
 OnReady = Callable[[Sequence[str], float], None]
 _SIGNALS: Final = (*WANTED, signal.SIGHUP)
+EXPORTER: Final = "exporter"
+"""The process that tells how the appliance is."""
 
 
 def run(
@@ -83,14 +89,21 @@ def run(
                 cause="rings rely on the store order of x86-64",
             )
         listeners = Listeners(layout)
+        scrapers = None
         try:
+            if layout.metrics is not None:
+                scrapers = listen_for_scrapers(*layout.metrics)
             memory = SharedMemory(layout, log)
             log.keep(memory.events.writer(SUPERVISOR))
             folders = Folders(folder, tuple(others), tuple(other_dirs))
             supervisor = Supervisor(config, folders, layout, listeners, memory, entries, log)
+            if scrapers is not None:
+                supervisor.tell_metrics(scrapers)
             return supervisor.run(began, on_ready)
         finally:
             listeners.close()
+            if scrapers is not None:
+                scrapers.close()
     finally:
         for one in (folder, *others):
             one.close()
@@ -144,9 +157,40 @@ class Supervisor:
         self._fleet = Fleet(
             layout, memory, log, entries, self._make_seat, self._settle, self._doorbells
         )
+        self._aside: Aside | None = None
+        self._scrapers: socket.socket | None = None
         self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
         self._watched: dict[int, Child] = {}
+        self._watched_aside = -1
         self._signal_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def tell_metrics(self, listener: socket.socket) -> None:
+        """A process beside the others is to tell how the appliance is, on this socket."""
+        assert isinstance(self._config, BrokerConfig)
+        post = Post(
+            config=self._config,
+            folders=(self._folder.first.path, *self._folder.paths),
+            tables=self._memory.tables,
+            listener=listener,
+            addresses=self._listeners.addresses[: len(self._config.endpoints())],
+            supervisor=os.getpid(),
+            started_ms=OsClock().wall_ms(),
+        )
+
+        def entry() -> int:
+            self._leave_all()
+            main = importlib.import_module("appliance.exporter.main")  # nobody else needs it
+            code: int = main.run(post, Log(EXPORTER))
+            return code
+
+        self._scrapers = listener
+        layout = self._layout
+        window_ns = int(layout.crash_window_seconds * SECOND)
+        policy = RestartPolicy(limit=layout.crash_limit, window_ns=window_ns)
+        self._aside = Aside(EXPORTER, entry, policy, self._log)
+        host, port = listener.getsockname()[:2]
+        at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._log.event(INFO, "metrics", at=f"http://{at}/metrics")
 
     def run(self, began: int, on_ready: OnReady) -> int:
         """From the first fork to the last exit."""
@@ -164,6 +208,8 @@ class Supervisor:
             return self._turn_until_the_end(began, on_ready)
         finally:
             self._fleet.kill_all()
+            if self._aside is not None:
+                self._aside.end()
             signal.set_wakeup_fd(previous_fd)
             for number, handler in previous.items():
                 signal.signal(number, handler)
@@ -179,6 +225,8 @@ class Supervisor:
                 if fd == self._signal_pipe[0]:
                     now = time.monotonic_ns()
                     self._wishes.heard(os.read(self._signal_pipe[0], 64), now)
+                elif fd == self._watched_aside:
+                    self._lose_aside()
                 elif fd in self._watched:
                     self._epoll.unregister(fd)
                     child = self._watched.pop(fd)
@@ -193,7 +241,7 @@ class Supervisor:
                 notify("STOPPING=1")
                 self._listeners.close()
                 fleet.begin_drain(time.monotonic_ns())
-            again = fleet.step(time.monotonic_ns())
+            again = self._step_aside(fleet.step(time.monotonic_ns()))
             if fleet.drained:
                 return self._end()
             self._check_ready(began, on_ready)
@@ -234,6 +282,23 @@ class Supervisor:
                 self._epoll.register(child.pidfd, select.EPOLLIN)
                 self._watched[child.pidfd] = child
 
+    def _step_aside(self, again: int) -> int:
+        """Start it when it is time. When (ns) to come again, the fleet included."""
+        aside = self._aside
+        if aside is None or self._fleet.draining:
+            return again
+        planned = aside.step(time.monotonic_ns())
+        if aside.pidfd >= 0 > self._watched_aside:
+            self._watched_aside = aside.pidfd
+            self._epoll.register(aside.pidfd, select.EPOLLIN)
+        return again if planned is None else min(again, planned)
+
+    def _lose_aside(self) -> None:
+        assert self._aside is not None
+        self._epoll.unregister(self._watched_aside)
+        self._watched_aside = -1
+        self._aside.died(time.monotonic_ns())
+
     def _after_death(self, child: Child) -> None:
         """Connections must not wait at the door of a netproc that is not coming back."""
         if child.peer.kind == NETPROC and child.start_at < 0:
@@ -272,11 +337,17 @@ class Supervisor:
     def _settle(self, seat: Seat) -> None:
         """In a new child: close what only the supervisor needs, and the doors of other netprocs,
         which would else stay open when their owners are gone."""
+        self._leave_all(but=seat.index if seat.kind == NETPROC else None)
+        if self._scrapers is not None:
+            self._scrapers.close()
+
+    def _leave_all(self, but: int | None = None) -> None:
+        """but: the netproc that keeps its doors."""
         self._epoll.close()
         for fd in self._signal_pipe:
             os.close(fd)
         for netproc in range(self._layout.netprocs):
-            if (NETPROC, netproc) != seat.me:
+            if netproc != but:
                 self._listeners.close(netproc)
 
     def _close(self) -> None:

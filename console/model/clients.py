@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from appliance.observer.door import NotThere, Observer
+from appliance.observer.names import api_name
 from appliance.quotas.limits import KINDS
 from appliance.ring.client_table import ClientTable, Connected
 from console.model.failure import UNREACHABLE, Failure
-from console.model.stats import api_name
 
 _NS_MS: Final = 1_000_000
 _LEAST_MS: Final = 500

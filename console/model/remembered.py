@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.history.samples import Api, Whole
+from appliance.observer.names import api_name
 from console.model.forecast import Forecast, forecast
 from console.model.history import MINUTES, SECONDS, Past, Series, read
-from console.model.stats import api_name
 
 _MINUTES_AGAIN_S: Final = 15.0
 

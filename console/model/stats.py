@@ -16,6 +16,7 @@ from appliance.base.ids import TopicId
 from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import Follower
 from appliance.observer.door import NotThere, Observer
+from appliance.observer.names import api_name, error_name
 from appliance.observer.snapshot import Api, Snapshot
 from appliance.observer.traffic import NOTHING, Sums
 from appliance.ring.client_table import ClientTable
@@ -215,7 +216,7 @@ def _api(key: int, api: Api, seconds: float) -> ApiRate:
         round(api.percentile_us(0.5) / 1000, 3),
         round(api.percentile_us(0.99) / 1000, 3),
         round(api.percentile_us(1) / 1000, 3),
-        {_error_name(code): count for code, count in sorted(api.errors.items())},
+        {error_name(code): count for code, count in sorted(api.errors.items())},
     )
 
 
@@ -247,20 +248,3 @@ def _topic(name: str, now: Sums, before: Sums, seconds: float) -> TopicRate:
         now.offline,
         now.held,
     )
-
-
-def api_name(key: int) -> str:
-    """As Kafka calls an API key."""
-    from kio.schema.index import api_key_map
-
-    words = str(api_key_map.get(key, f"api_{key}"))
-    return "".join(word.capitalize() for word in words.split("_"))
-
-
-def _error_name(code: int) -> str:
-    from kio.schema.errors import ErrorCode
-
-    try:
-        return ErrorCode(code).name.upper()
-    except ValueError:
-        return str(code)

@@ -1,0 +1,128 @@
+"""What is told to Prometheus: one declaration per metric, its name with its unit, its labels, what
+it means. The page `docs/metrics.md`, the alert rules and the board are made of these.
+
+Counters begin at the start of the appliance. A metric of Kafka's exporters (`kafka_names.py`)
+repeats the values of ours under the name, and with the labels, that existing boards ask for.
+"""
+
+from typing import Final, NamedTuple
+
+COUNTER: Final = "counter"
+GAUGE: Final = "gauge"
+HISTOGRAM: Final = "histogram"
+
+
+class Family(NamedTuple):
+    """labels: names, in the order of the values. like: metrics of ours whose values are told again
+    under this name, times `scale`; labels go by their place, surplus ones of ours are left out."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    meaning: str
+    like: tuple[str, ...] = ()
+    scale: float = 1.0
+
+
+_TOPIC: Final = ("topic",)
+_PARTITION: Final = ("topic", "partition")
+_PROCESS: Final = ("process",)
+_NONE: Final = ()
+
+_APPLIANCE: Final = (
+    Family("penstock_info", GAUGE, ("cluster_id", "node_id"), "1; the labels say which appliance this is."),
+    Family("penstock_start_time_seconds", GAUGE, _NONE, "When the appliance started, in seconds since 1970."),
+    Family("penstock_ready", GAUGE, _NONE, "1 while `/readyz` would say so of what the tables show, else 0."),
+    Family("penstock_warnings", GAUGE, _NONE, "How many warnings `/readyz` has: it serves, and something is wrong."),
+    Family("penstock_controller_active", GAUGE, _NONE, "1 on the node that leads the metadata log."),
+    Family("penstock_brokers", GAUGE, _NONE, "Brokers of the cluster."),
+    Family("penstock_topics", GAUGE, _NONE, "Topics of the cluster."),
+    Family("penstock_cluster_partitions", GAUGE, _NONE, "Partitions of the cluster."),
+    Family("penstock_metadata_offset", GAUGE, _NONE, "Offset behind the last committed metadata record."),
+)  # fmt: skip
+
+_PARTITIONS: Final = (
+    Family("penstock_partitions", GAUGE, _NONE, "Partitions with a replica here."),
+    Family("penstock_partitions_led", GAUGE, _NONE, "Those of them that this node leads."),
+    Family("penstock_partitions_opening", GAUGE, _NONE, "Those that are not open yet."),
+    Family("penstock_partitions_offline", GAUGE, _NONE, "Those that cannot be used since their disk failed."),
+    Family("penstock_partitions_stalled", GAUGE, _NONE, "Those with records that have been written and not visible for 5 seconds: the disk, or a replica, keeps acks=all waiting."),
+    Family("penstock_partitions_under_replicated", GAUGE, _NONE, "Those led here of which not every replica is in sync."),
+    Family("penstock_partition_series", GAUGE, _NONE, "1 while there are series for each partition; 0 when there are more of them than penstock.metrics.partitions.max, so that these series are sums over a topic's partitions, without the label `partition`."),
+    Family("penstock_partition_log_start_offset", GAUGE, _PARTITION, "First offset that can be read."),
+    Family("penstock_partition_high_watermark", GAUGE, _PARTITION, "Offset behind the last record that consumers see."),
+    Family("penstock_partition_log_end_offset", GAUGE, _PARTITION, "Offset behind the last record that was written."),
+    Family("penstock_partition_size_bytes", GAUGE, _PARTITION, "Bytes of its log on the disk."),
+    Family("penstock_partition_leader", GAUGE, _PARTITION, "Node that leads it, -1 for none. Not summed up."),
+    Family("penstock_partition_replicas", GAUGE, _PARTITION, "Its replicas."),
+    Family("penstock_partition_in_sync_replicas", GAUGE, _PARTITION, "Those of them that are in sync."),
+    Family("penstock_partition_leader_preferred", GAUGE, _PARTITION, "1 while its first replica leads it."),
+    Family("penstock_partition_under_replicated", GAUGE, _PARTITION, "1 while a replica is not in sync."),
+    Family("penstock_partition_under_min_isr", GAUGE, _PARTITION, "1 while fewer are in sync than min.insync.replicas: acks=all is refused."),
+    Family("penstock_partition_at_min_isr", GAUGE, _PARTITION, "1 while just as many are in sync as min.insync.replicas asks for, or as there are replicas. With one replica always."),
+)  # fmt: skip
+
+_TOPICS: Final = (
+    Family("penstock_topic_partitions", GAUGE, _TOPIC, "Partitions of the topic."),
+    Family("penstock_topic_size_bytes", GAUGE, _TOPIC, "Bytes of its logs here on the disk."),
+    Family("penstock_topic_records", GAUGE, _TOPIC, "Offsets that consumers can read: records, where nothing was compacted."),
+    Family("penstock_topic_held_records", GAUGE, _TOPIC, "Those of them that read_committed does not get, because a transaction is open."),
+    Family("penstock_topic_received_bytes_total", COUNTER, _TOPIC, "Bytes of batches that were appended."),
+    Family("penstock_topic_received_records_total", COUNTER, _TOPIC, "Records that were appended."),
+    Family("penstock_topic_received_batches_total", COUNTER, _TOPIC, "Batches that were appended."),
+    Family("penstock_topic_sent_bytes_total", COUNTER, _TOPIC, "Bytes of batches that were sent to consumers."),
+    Family("penstock_topic_fetches_total", COUNTER, _TOPIC, "Partitions with records in answers to fetches."),
+    Family("penstock_received_bytes_total", COUNTER, _NONE, "penstock_topic_received_bytes_total over all topics, deleted ones too."),
+    Family("penstock_received_records_total", COUNTER, _NONE, "The same of records."),
+    Family("penstock_received_batches_total", COUNTER, _NONE, "The same of batches."),
+    Family("penstock_sent_bytes_total", COUNTER, _NONE, "The same of bytes sent."),
+    Family("penstock_fetches_total", COUNTER, _NONE, "The same of partitions in answers to fetches."),
+)  # fmt: skip
+
+_REQUESTS: Final = (
+    Family("penstock_requests_total", COUNTER, ("api",), "Requests that were answered."),
+    Family("penstock_request_errors_total", COUNTER, ("api", "error"), "Errors that answers told of, once for each partition, group, … that has one."),
+    Family("penstock_request_received_bytes_total", COUNTER, ("api",), "Bytes of requests, frames and all."),
+    Family("penstock_request_sent_bytes_total", COUNTER, ("api",), "Bytes of answers, frames and all."),
+    Family("penstock_request_duration_seconds", HISTOGRAM, ("api",), "From the moment a loop saw the request's bytes to the turn that sends its answer; fetches that wait for records included. Bounds are powers of two of a microsecond, which are exact; the sum is within 1.6 %."),
+    Family("penstock_request_duration_quantile_seconds", GAUGE, ("api", "quantile"), "The same over the last minute, as quantiles (0.50, 0.99, 0.999) within 1.6 %; nothing for what was not asked."),
+    Family("penstock_produce_errors_total", COUNTER, _NONE, "penstock_request_errors_total of Produce, all errors."),
+    Family("penstock_fetch_errors_total", COUNTER, _NONE, "penstock_request_errors_total of Fetch, all errors."),
+)  # fmt: skip
+
+_CLIENTS: Final = (
+    Family("penstock_connections", GAUGE, ("listener",), "Connections that are open."),
+    Family("penstock_client_connections", GAUGE, ("software", "version"), "The same by the client's software, as ApiVersions tells it (KIP-511)."),
+    Family("penstock_connections_throttled", GAUGE, _NONE, "Connections that wait because of a quota."),
+    Family("penstock_connections_left_out", GAUGE, _NONE, "Connections of which nothing is told, because they are too many (4,096 for each network process)."),
+    Family("penstock_group_lag_records", GAUGE, ("group", "topic"), "Records that a group's committed offsets are behind, over all partitions; as of some seconds ago."),
+    Family("penstock_group_committed_offset", GAUGE, ("group", "topic"), "Sum of a group's committed offsets over the topic's partitions."),
+    Family("penstock_group_lags_left_out", GAUGE, _NONE, "Topics of groups of which nothing is told, because they are too many (336 for each I/O process): those that are least behind."),
+    Family("penstock_quota_pauses_total", COUNTER, ("kind", "user", "client_id"), "How often a client was told to wait by a quota of this kind."),
+    Family("penstock_quota_limit", GAUGE, ("kind", "user", "client_id"), "What the quota allows per second, in its unit (bytes; percent of a CPU for request)."),
+    Family("penstock_quota_rate", GAUGE, ("kind", "user", "client_id"), "What the client uses of it per second, over all windows."),
+)  # fmt: skip
+
+_HOST: Final = (
+    Family("penstock_disk_size_bytes", GAUGE, ("folder",), "Size of the file system that a log folder lies in."),
+    Family("penstock_disk_free_bytes", GAUGE, ("folder",), "Bytes free there."),
+    Family("penstock_disk_full", GAUGE, ("folder",), "1 while so little is free there that records are refused."),
+    Family("penstock_disk_log_bytes", GAUGE, ("folder",), "Bytes of the logs in it."),
+    Family("penstock_process_up", GAUGE, _PROCESS, "1 while the process serves, 0 while it is down, starts or ends."),
+    Family("penstock_process_restarts_total", COUNTER, _PROCESS, "How often another process took its place."),
+    Family("penstock_process_turns_total", COUNTER, _PROCESS, "Turns of its loop."),
+    Family("penstock_process_longest_turn_seconds", GAUGE, _PROCESS, "Longest turn of its loop since it began, waiting left out."),
+    Family("penstock_process_silent_seconds", GAUGE, _PROCESS, "For how long its loop has not turned; an idle one turns ten times a second. Seen once a second."),
+    Family("penstock_process_metadata_lag_records", GAUGE, _PROCESS, "Committed metadata records that it has not replayed."),
+    Family("penstock_process_cpu_seconds_total", COUNTER, _PROCESS, "CPU time that it, and who had its place before, has used."),
+    Family("penstock_process_memory_bytes", GAUGE, _PROCESS, "Memory of its own and its part of what it shares (PSS), as of the last minute."),
+    Family("penstock_process_open_files", GAUGE, _PROCESS, "Open descriptors, as of the last minute."),
+    Family("penstock_process_disk_read_bytes_total", COUNTER, _PROCESS, "Bytes that it made the disk read."),
+    Family("penstock_process_disk_written_bytes_total", COUNTER, _PROCESS, "Bytes that it made the disk write."),
+    Family("penstock_network_idle_ratio", GAUGE, _NONE, "1 when the network processes have used no CPU for ten seconds, 0 when all have used a whole one."),
+    Family("penstock_io_idle_ratio", GAUGE, _NONE, "The same of the I/O processes."),
+    Family("penstock_scrape_seconds", GAUGE, _NONE, "CPU time that the answer before this one took to make."),
+)  # fmt: skip
+
+OWN: Final = (*_APPLIANCE, *_PARTITIONS, *_TOPICS, *_REQUESTS, *_CLIENTS, *_HOST)
+"""In the order in which they are told."""

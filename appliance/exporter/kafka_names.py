@@ -1,0 +1,92 @@
+"""The names that boards made for Apache Kafka ask for: those of kafka_exporter, those that the JMX
+exporter gives by Strimzi's rules, and the usual ones of a process.
+
+Each tells again what one of ours says (`like`), or is told beside it. What would have to be made up
+is not there: `MISSING` says what, and why.
+"""
+
+from typing import Final
+
+from appliance.exporter.families import COUNTER, GAUGE, Family
+
+_TOPIC: Final = ("topic",)
+_PARTITION: Final = ("topic", "partition")
+_GROUP: Final = ("consumergroup", "topic")
+_NONE: Final = ()
+
+
+def _again(
+    name: str, labels: tuple[str, ...], *like: str, kind: str = GAUGE, scale: float = 1.0
+) -> Family:
+    return Family(name, kind, labels, f"As {' and '.join(like)}{f', times {scale:g}' if scale != 1 else ''}.", like, scale)  # fmt: skip
+
+
+_EXPORTER: Final = (
+    Family("kafka_broker_info", GAUGE, ("id", "address"), "1 for each broker, with the address that it tells clients."),
+    _again("kafka_brokers", _NONE, "penstock_brokers"),
+    _again("kafka_topic_partitions", _TOPIC, "penstock_topic_partitions"),
+    _again("kafka_topic_partition_current_offset", _PARTITION, "penstock_partition_high_watermark"),
+    _again("kafka_topic_partition_oldest_offset", _PARTITION, "penstock_partition_log_start_offset"),
+    _again("kafka_topic_partition_leader", _PARTITION, "penstock_partition_leader"),
+    _again("kafka_topic_partition_replicas", _PARTITION, "penstock_partition_replicas"),
+    _again("kafka_topic_partition_in_sync_replica", _PARTITION, "penstock_partition_in_sync_replicas"),
+    _again("kafka_topic_partition_leader_is_preferred", _PARTITION, "penstock_partition_leader_preferred"),
+    _again("kafka_topic_partition_under_replicated_partition", _PARTITION, "penstock_partition_under_replicated"),
+    Family("kafka_consumergroup_current_offset", GAUGE, _GROUP, "As penstock_group_committed_offset; 0 without labels while no group has committed anything, so that boards find the appliance by it.", ("penstock_group_committed_offset",)),
+    _again("kafka_consumergroup_current_offset_sum", _GROUP, "penstock_group_committed_offset"),
+    _again("kafka_consumergroup_lag", _GROUP, "penstock_group_lag_records"),
+    _again("kafka_consumergroup_lag_sum", _GROUP, "penstock_group_lag_records"),
+)  # fmt: skip
+
+_JMX: Final = (
+    Family("kafka_server_kafkaserver_brokerstate", GAUGE, _NONE, "1 starting, 2 opening logs, 3 serving, 6 ending."),
+    _again("kafka_controller_kafkacontroller_activecontrollercount", _NONE, "penstock_controller_active"),
+    _again("kafka_controller_kafkacontroller_globaltopiccount", _NONE, "penstock_topics"),
+    _again("kafka_controller_kafkacontroller_globalpartitioncount", _NONE, "penstock_cluster_partitions"),
+    _again("kafka_controller_kafkacontroller_offlinepartitionscount", _NONE, "penstock_partitions_offline"),
+    _again("kafka_server_replicamanager_partitioncount", _NONE, "penstock_partitions"),
+    _again("kafka_server_replicamanager_leadercount", _NONE, "penstock_partitions_led"),
+    _again("kafka_server_replicamanager_underreplicatedpartitions", _NONE, "penstock_partitions_under_replicated"),
+    _again("kafka_cluster_partition_replicascount", _PARTITION, "penstock_partition_replicas"),
+    _again("kafka_cluster_partition_underminisr", _PARTITION, "penstock_partition_under_min_isr"),
+    _again("kafka_cluster_partition_atminisr", _PARTITION, "penstock_partition_at_min_isr"),
+    _again("kafka_log_log_size", _PARTITION, "penstock_partition_size_bytes"),
+    _again("kafka_log_log_logstartoffset", _PARTITION, "penstock_partition_log_start_offset"),
+    _again("kafka_log_log_logendoffset", _PARTITION, "penstock_partition_log_end_offset"),
+    _again("kafka_server_brokertopicmetrics_bytesin_total", _TOPIC, "penstock_topic_received_bytes_total", "penstock_received_bytes_total", kind=COUNTER),
+    _again("kafka_server_brokertopicmetrics_bytesout_total", _TOPIC, "penstock_topic_sent_bytes_total", "penstock_sent_bytes_total", kind=COUNTER),
+    _again("kafka_server_brokertopicmetrics_messagesin_total", _TOPIC, "penstock_topic_received_records_total", "penstock_received_records_total", kind=COUNTER),
+    _again("kafka_server_brokertopicmetrics_totalproducerequests_total", _TOPIC, "penstock_topic_received_batches_total", "penstock_received_batches_total", kind=COUNTER),
+    _again("kafka_server_brokertopicmetrics_totalfetchrequests_total", _TOPIC, "penstock_topic_fetches_total", "penstock_fetches_total", kind=COUNTER),
+    _again("kafka_server_brokertopicmetrics_failedproducerequests_total", _NONE, "penstock_produce_errors_total", kind=COUNTER),
+    _again("kafka_server_brokertopicmetrics_failedfetchrequests_total", _NONE, "penstock_fetch_errors_total", kind=COUNTER),
+    _again("kafka_network_requestmetrics_requests_total", ("request",), "penstock_requests_total", kind=COUNTER),
+    _again("kafka_network_requestmetrics_errors_total", ("request", "error"), "penstock_request_errors_total", kind=COUNTER),
+    _again("kafka_network_requestmetrics_totaltimems", ("request", "quantile"), "penstock_request_duration_quantile_seconds", scale=1000.0),
+    _again("kafka_network_socketserver_networkprocessoravgidle_percent", _NONE, "penstock_network_idle_ratio"),
+    _again("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", _NONE, "penstock_io_idle_ratio"),
+    _again("kafka_server_socket_server_metrics_connection_count", ("listener",), "penstock_connections"),
+    _again("kafka_server_socketservermetrics_connections", ("client_software_name", "client_software_version"), "penstock_client_connections"),
+    Family("kafka_server_kafkaserver_linux_disk_read_bytes", COUNTER, _NONE, "penstock_process_disk_read_bytes_total over all processes."),
+    Family("kafka_server_kafkaserver_linux_disk_write_bytes", COUNTER, _NONE, "penstock_process_disk_written_bytes_total over all processes."),
+)  # fmt: skip
+
+_PROCESS: Final = (
+    Family("process_cpu_seconds_total", COUNTER, _NONE, "penstock_process_cpu_seconds_total over all processes."),
+    Family("process_resident_memory_bytes", GAUGE, _NONE, "penstock_process_memory_bytes over all processes."),
+    Family("process_open_fds", GAUGE, _NONE, "penstock_process_open_files over all processes."),
+    _again("process_start_time_seconds", _NONE, "penstock_start_time_seconds"),
+)  # fmt: skip
+
+KAFKAS: Final = (*_EXPORTER, *_JMX, *_PROCESS)
+
+MISSING: Final = {
+    "jvm_*": "there is no JVM here",
+    "kafka_network_requestmetrics_{localtimems,remotetimems,requestqueuetimems,responsequeuetimems,responsesendtimems}": "a request is timed as a whole",
+    "kafka_server_brokertopicmetrics_failed…requests_total by topic": "errors are counted by API and code, not by topic",
+    "kafka_controller_controllerstats_uncleanleaderelections_total": "elections are not counted",
+    "kafka_coordinator_group_groupmetadatamanager_numgroups and kafka_consumergroup_members": "only the coordinators know members; penstock group list asks them",
+    "the label partition of kafka_consumergroup_*": "coordinators tell sums over a topic's partitions; penstock group describe asks for each",
+    "the label version of kafka_network_requestmetrics_requests_total": "versions are not counted",
+}
+"""What boards ask for and do not get → why."""

@@ -1,0 +1,102 @@
+"""The process that tells how the appliance is: `/metrics`, `/livez` and `/readyz` over HTTP.
+
+It reads the tables and asks nobody, but for `/readyz`, which connects to a listener once. Whatever
+becomes of it, the appliance does not notice.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from appliance.base.os_disk import OsDisk
+from appliance.exporter.exposition import CONTENT_TYPE
+from appliance.exporter.knock import unanswered
+from appliance.exporter.post import Post
+from appliance.exporter.scrape import Exporter
+from appliance.exporter.serving import Answer, Server
+from appliance.shell.log import Log
+
+_LOOK_NS: Final = 1_000_000_000
+_NICE: Final = 5
+"""Where CPUs are short, who serves clients comes first."""
+_HELP: Final = "/metrics for Prometheus, /livez, /readyz\n"
+_STOPPED: Final = "TtZX"
+"""States of a process in /proc that does nothing."""
+
+
+def run(post: Post, log: Log) -> int:
+    """Serve until the supervisor ends it."""
+    os.nice(_NICE)
+    exporter = Exporter(post, OsDisk(), log)
+    clock = time.monotonic_ns
+    pages = Pages(exporter, post, clock)
+    server = Server(post.listener, pages.answer)
+    due_ns = 0
+    while os.getppid() == post.supervisor:
+        if clock() >= due_ns:
+            due_ns = clock() + _LOOK_NS
+            exporter.look(clock())
+        server.turn(max(due_ns - clock(), 0) / _LOOK_NS, clock)
+    return 0
+
+
+class Pages:
+    """What is answered to whom. knock: why no client is answered, "" when one is."""
+
+    def __init__(
+        self,
+        exporter: Exporter,
+        post: Post,
+        clock: Callable[[], int],
+        knock: Callable[..., str] = unanswered,
+    ) -> None:
+        self._exporter = exporter
+        self._post = post
+        self._clock = clock
+        self._knock = knock
+
+    def answer(self, target: str) -> Answer:
+        """By the target of a request."""
+        path = target.partition("?")[0].rstrip("/")
+        if path == "/metrics":
+            return Answer(HTTPStatus.OK, CONTENT_TYPE, self._exporter.page(self._clock()))
+        if path == "/livez":
+            return self._live()
+        if path in ("/readyz", "/healthz"):
+            return self._ready()
+        status = HTTPStatus.NOT_FOUND if path else HTTPStatus.OK
+        return Answer(status, "text/plain", _HELP)
+
+    def _live(self) -> Answer:
+        now_ns = self._clock()
+        self._exporter.watch.look(now_ns)
+        dead = list(self._exporter.verdict(now_ns).dead)
+        if (state := process_state(self._post.supervisor)) in _STOPPED:
+            dead.append(f"the supervisor is stopped (state {state})")
+        return _told(not dead, {"live": not dead, "dead": dead})
+
+    def _ready(self) -> Answer:
+        now_ns = self._clock()
+        self._exporter.watch.look(now_ns)
+        missing, warnings, _ = self._exporter.verdict(now_ns)
+        told = list(missing)
+        if not told and (why := self._knock(self._post.addresses)):
+            told.append(why)
+        return _told(not told, {"ready": not told, "missing": told, "warnings": list(warnings)})
+
+
+def process_state(pid: int) -> str:
+    """The letter that the kernel has for what a process does; X when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return "X"
+
+
+def _told(good: bool, what: dict[str, object]) -> Answer:
+    status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
+    return Answer(status, "application/json", json.dumps(what, ensure_ascii=False) + "\n")

@@ -1,0 +1,131 @@
+"""HTTP for scrapers and probes: one request a connection, GET and HEAD, nothing else.
+
+One thread and one epoll. Whoever connects has some seconds for the request and as many for the
+answer, and only so many are let in at a time, so a stranger costs at most a few descriptors and
+pages. The answer to a request is made at once: the caller's `answer` must not wait.
+"""
+
+import select
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+MOST: Final = 16
+"""Connections at a time; the others wait in the backlog."""
+_PATIENCE_NS: Final = 10_000_000_000
+_HEAD: Final = 8192
+_CHUNK: Final = 1 << 18
+_END: Final = b"\r\n\r\n"
+
+
+class Answer(NamedTuple):
+    """status: of HTTP. content_type: of the text."""
+
+    status: int
+    content_type: str
+    text: str
+
+
+class _Caller:
+    """A connection: first `told` grows to a request, then `left` shrinks to nothing."""
+
+    __slots__ = ("left", "sock", "told", "until_ns")
+
+    def __init__(self, sock: socket.socket, until_ns: int) -> None:
+        self.sock = sock
+        self.until_ns = until_ns
+        self.told = b""
+        self.left = memoryview(b"")
+
+
+class Server:
+    """listener: bound, listening and non-blocking. answer: by the target of a request, such as
+    /metrics?x=y."""
+
+    def __init__(self, listener: socket.socket, answer: Callable[[str], Answer]) -> None:
+        self._listener = listener
+        self._answer = answer
+        self._callers: dict[int, _Caller] = {}
+        self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
+        self._epoll.register(listener.fileno(), select.EPOLLIN)
+        self._full = False
+
+    def turn(self, wait_s: float, now_ns: Callable[[], int]) -> None:
+        """Wait so long at most for something to do, and do it. now_ns: monotonic."""
+        for fd, _ in self._epoll.poll(wait_s):
+            if fd == self._listener.fileno():
+                self._accept(now_ns())
+            else:
+                self._go_on(self._callers[fd])
+        now = now_ns()
+        for caller in [one for one in self._callers.values() if now >= one.until_ns]:
+            self._close(caller)
+        if self._full and len(self._callers) < MOST:
+            self._full = False
+            self._epoll.register(self._listener.fileno(), select.EPOLLIN)
+
+    def close(self) -> None:
+        """Hang up on everybody; the listener stays open."""
+        for caller in list(self._callers.values()):
+            self._close(caller)
+        self._epoll.close()
+
+    def _accept(self, now_ns: int) -> None:
+        with suppress(OSError):  # who has gone meanwhile
+            sock, _ = self._listener.accept()
+            sock.setblocking(False)
+            self._callers[sock.fileno()] = _Caller(sock, now_ns + _PATIENCE_NS)
+            self._epoll.register(sock.fileno(), select.EPOLLIN)
+        if len(self._callers) >= MOST and not self._full:
+            self._full = True
+            self._epoll.unregister(self._listener.fileno())
+
+    def _go_on(self, caller: _Caller) -> None:
+        try:
+            over = self._send(caller) if caller.left else self._read(caller)
+        except BlockingIOError:
+            return
+        except OSError:
+            over = True
+        if over:
+            self._close(caller)
+
+    def _read(self, caller: _Caller) -> bool:
+        part = caller.sock.recv(_HEAD)
+        caller.told += part
+        if _END in caller.told:
+            caller.left = memoryview(self._reply(caller.told))
+            self._epoll.modify(caller.sock.fileno(), select.EPOLLOUT)
+            return self._send(caller)
+        return not part or len(caller.told) > _HEAD
+
+    def _send(self, caller: _Caller) -> bool:
+        while caller.left:
+            sent = caller.sock.send(caller.left[:_CHUNK])
+            caller.left = caller.left[sent:]
+        with suppress(OSError):
+            caller.sock.shutdown(socket.SHUT_WR)
+        return True
+
+    def _reply(self, told: bytes) -> bytes:
+        words = told.partition(b"\r\n")[0].decode("latin-1").split(" ")
+        method = words[0]
+        if len(words) != 3 or not words[2].startswith("HTTP/"):
+            answer = Answer(HTTPStatus.BAD_REQUEST, "text/plain", "this is no request of HTTP\n")
+        elif method not in ("GET", "HEAD"):
+            answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
+        else:
+            answer = self._answer(words[1])
+        body = answer.text.encode()
+        status = HTTPStatus(answer.status)
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        ).encode()
+        return head if method == "HEAD" else head + body
+
+    def _close(self, caller: _Caller) -> None:
+        del self._callers[caller.sock.fileno()]
+        caller.sock.close()  # the epoll forgets it with its last descriptor

@@ -1,0 +1,23 @@
+"""`penstock metrics …`: the table of its commands."""
+
+from console.root import LazyGroup
+
+command = LazyGroup(
+    "metrics",
+    package=__name__,
+    table={
+        "list": ("list", "List the metrics that an appliance tells, with their meaning."),
+        "rules": ("text:rules", "Print alert rules for Prometheus."),
+        "board": ("text:board", "Print a board for Grafana."),
+        "page": ("text:page", "Print docs/metrics.md."),
+    },
+    aliases={"ls": "list"},
+    help="What an appliance tells Prometheus, and what to do with it.",
+    epilog="""\b
+Examples:
+  penstock up -o penstock.metrics.listener=localhost:9404
+  penstock metrics list
+  penstock metrics rules > penstock.rules.yml
+  penstock metrics board > penstock.json""",
+)
+"""What the root calls for `penstock metrics`."""

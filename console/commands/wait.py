@@ -1,0 +1,58 @@
+"""`penstock wait`."""
+
+import sys
+import time
+from typing import Final
+
+import click
+
+from console.commands.up import DEFAULT_DATA
+from console.flags.output import formatted
+from console.model.failure import NEGATIVE, OK, UNREACHABLE
+from console.model.waiting import Waiting
+from console.show.output import emit
+
+_AGAIN_S: Final = 0.05
+
+
+@click.command("wait")
+@click.option(
+    "--data", metavar="DIR", default=DEFAULT_DATA,
+    help=f"The data folder of an appliance of this host.  [default: ./{DEFAULT_DATA}]",
+)  # fmt: skip
+@click.option(
+    "-b", "--bootstrap-server", "bootstrap", metavar="HOST:PORT",
+    help="Wait also until a broker answers there.",
+)  # fmt: skip
+@click.option(
+    "--timeout", type=click.FloatRange(0, 86_400), default=30.0, metavar="SECONDS",
+    help="How long to wait; 0 looks once.  [default: 30]",
+)  # fmt: skip
+@formatted
+def command(data: str, bootstrap: str | None, timeout: float, output: str) -> int:
+    """Wait until an appliance of this host serves its clients: everything is open, nobody stands
+    still.
+
+    It reads the appliance's memory and asks it nothing. Exit code 0 when it is ready; else what is
+    missing, and 4, or 3 when nobody is there.
+
+    \b penstock wait --timeout 60 penstock wait --data /srv/events -b localhost:9092
+    """
+    until = time.monotonic() + timeout
+    waiting = Waiting(data, bootstrap)
+    found = waiting.look()
+    while found.missing and time.monotonic() < until:
+        time.sleep(_AGAIN_S)
+        found = waiting.look()
+    ready = not found.missing
+    row = {"ready": ready, "missing": list(found.missing), "warnings": list(found.warnings)}
+    if output in ("table", "wide"):
+        for problem in found.missing:
+            print(f"not ready: {problem}", file=sys.stderr)
+        for problem in found.warnings:
+            print(f"warning: {problem}", file=sys.stderr)
+    else:
+        emit([row], output, name="ready")
+    if ready:
+        return OK
+    return NEGATIVE if waiting.is_there else UNREACHABLE

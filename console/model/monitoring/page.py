@@ -1,0 +1,69 @@
+"""The page about metrics, `docs/metrics.md`, made of what the appliance declares."""
+
+from typing import Final
+
+from appliance.exporter.families import OWN, Family
+from appliance.exporter.kafka_names import KAFKAS, MISSING
+from console.model.monitoring.rules import ALERTS
+
+_INTRO: Final = """\
+# Metrics
+
+Made by `penstock metrics page > docs/metrics.md`; a test holds it to the code.
+
+```sh
+penstock up -o penstock.metrics.listener=localhost:9404
+curl -s localhost:9404/metrics
+```
+
+Off by default: with `penstock.metrics.listener` a process of its own, the exporter, serves HTTP there. It reads the memory that the
+appliance counts in and asks no process of it, so a scrape is answered while the appliance is in trouble, and disturbs nobody
+([decision 50](decisions/0050-metrics-from-a-process-beside.md)). Whoever can connect may read: it says names of topics, groups and clients.
+
+| path | answer |
+|---|---|
+| `/metrics` | everything below, in Prometheus' text format |
+| `/livez` | 200 while the appliance runs or mends itself; 503 when its supervisor is stopped, or a process has stood still for 30 s and nobody has replaced it |
+| `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
+
+`penstock wait --timeout 30` waits on the host itself until `/readyz` would say so, without a listener: exit code 0, or 4 (3 when nobody
+is there) with what is missing. In a scrape configuration:
+
+```yaml
+scrape_configs:
+  - job_name: penstock
+    static_configs: [{targets: ["localhost:9404"]}]
+```
+
+[alerts.yml](metrics/alerts.yml) has alert rules (`penstock metrics rules`), [board.json](metrics/board.json) a board for Grafana
+(`penstock metrics board`).
+
+**Many partitions.** Up to `penstock.metrics.partitions.max` (2,000) partitions there are series for each. Of more, metrics with the label
+`partition` are sums over a topic's partitions and come without it, which is what boards sum up anyway; `penstock_partition_series` is 0 then.
+"""
+
+
+def text() -> str:
+    """All of it, as Markdown."""
+    parts = [_INTRO, "## Ours\n", _table(OWN)]
+    parts += [
+        "## Kafka's names\n\nFor boards that were made for Apache Kafka, by kafka_exporter's names and by those that the JMX exporter gives with"
+        " Strimzi's rules.\n",
+        _table(KAFKAS),
+        "Not there, because it would have to be made up:\n",
+        "| asked for | why not |\n|---|---|",
+        "\n".join(f"| `{name}` | {why} |" for name, why in MISSING.items()),
+        "\n## Alerts\n\n| alert | after | severity | when |\n|---|---|---|---|",
+        "\n".join(
+            f"| {one.name} | {one.minutes} min | {one.severity} | `{one.expr}` |" for one in ALERTS
+        ),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _table(families: tuple[Family, ...]) -> str:
+    rows = ["| name | type | labels | meaning |", "|---|---|---|---|"]
+    for one in families:
+        labels = ", ".join(f"`{label}`" for label in one.labels)
+        rows.append(f"| `{one.name}` | {one.kind} | {labels} | {one.meaning} |")
+    return "\n".join(rows) + "\n"

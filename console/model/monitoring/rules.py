@@ -1,0 +1,61 @@
+"""Alert rules for Prometheus: one declaration each, and the rule file that they make.
+
+A rule says what to do. What may come right by itself within a restart or a slow minute waits for
+longer.
+"""
+
+import json
+from typing import Final, NamedTuple
+
+CRITICAL: Final = "critical"
+WARNING: Final = "warning"
+
+
+class Alert(NamedTuple):
+    """expr: PromQL. minutes: for how long it must hold. summary: what is wrong, with templates for
+    labels and value. remedy: what to do."""
+
+    name: str
+    expr: str
+    minutes: int
+    severity: str
+    summary: str
+    remedy: str
+
+
+ALERTS: Final = (
+    Alert("PenstockDown", 'up{job=~".*penstock.*"} == 0', 1, CRITICAL, "{{ $labels.instance }} tells nothing.", "See whether it runs: systemctl status penstock, and the end of its log."),
+    Alert("PenstockNotReady", "penstock_ready == 0", 2, CRITICAL, "{{ $labels.instance }} runs and does not serve.", "GET /readyz says what is missing; penstock event list says what happened."),
+    Alert("PenstockWarns", "penstock_warnings > 0", 10, WARNING, "{{ $labels.instance }} serves, and something is wrong.", "GET /readyz lists it under warnings."),
+    Alert("PenstockPartitionsOffline", "penstock_partitions_offline > 0", 1, CRITICAL, "{{ $value }} partitions of {{ $labels.instance }} are offline.", "Their disk failed, or their folder is away: penstock event list --level error; a start verifies them."),
+    Alert("PenstockPartitionsStalled", "penstock_partitions_stalled > 0", 1, CRITICAL, "Records in {{ $value }} partitions of {{ $labels.instance }} do not become visible.", "The disk does not take them, or a replica does not follow: look at the disk's latency and at the other nodes."),
+    Alert("PenstockUnderReplicated", "penstock_partitions_under_replicated > 0", 5, WARNING, "{{ $value }} partitions that {{ $labels.instance }} leads are not in sync everywhere.", "See whether the other nodes run and keep up."),
+    Alert("PenstockUnderMinIsr", "sum without (topic, partition) (penstock_partition_under_min_isr) > 0", 1, CRITICAL, "{{ $value }} partitions have fewer replicas in sync than min.insync.replicas: acks=all is refused.", "Bring the other nodes back."),
+    Alert("PenstockNoController", "sum by (job) (penstock_controller_active) < 1", 1, CRITICAL, "No node of {{ $labels.job }} leads the metadata log.", "Topics and settings cannot be changed: see why there is no majority of controllers."),
+    Alert("PenstockDiskFull", "penstock_disk_full == 1", 1, CRITICAL, "{{ $labels.folder }} is full: records are refused.", "Free room, or shorten retention; fetches, deletions and groups go on."),
+    Alert("PenstockDiskFillsUp", "predict_linear(penstock_disk_free_bytes[6h], 86400) < 0 and penstock_disk_free_bytes < 0.5 * penstock_disk_size_bytes", 30, WARNING, "{{ $labels.folder }} is full within a day at its present rate.", "Free room, shorten retention, or add a folder to log.dirs."),
+    Alert("PenstockProcessDown", "penstock_process_up == 0", 2, CRITICAL, "{{ $labels.process }} of {{ $labels.instance }} is down.", "It died too often: penstock event list --level error has its last words."),
+    Alert("PenstockProcessRestarts", "increase(penstock_process_restarts_total[15m]) > 2", 0, WARNING, "{{ $labels.process }} of {{ $labels.instance }} dies again and again.", "penstock event list --level warning has its last words."),
+    Alert("PenstockProcessSilent", "penstock_process_silent_seconds > 5", 0, WARNING, "{{ $labels.process }} of {{ $labels.instance }} has stood still for {{ $value }} s.", "The host is overloaded or its disk hangs; after ten seconds the process is replaced."),
+    Alert("PenstockProduceErrors", 'rate(penstock_produce_errors_total[5m]) / ignoring (api) rate(penstock_requests_total{api="Produce"}[5m]) > 0.01', 10, WARNING, "More than one in a hundred produce requests to {{ $labels.instance }} fails.", 'penstock stats names the errors; so does penstock_request_errors_total{api="Produce"}.'),
+    Alert("PenstockProduceSlow", 'penstock_request_duration_quantile_seconds{api="Produce",quantile="0.99"} > 1', 10, WARNING, "One in a hundred produce requests to {{ $labels.instance }} takes more than {{ $value }} s.", "Look at the disk's latency and at penstock_io_idle_ratio."),
+    Alert("PenstockGroupStuck", "penstock_group_lag_records > 0 and delta(penstock_group_committed_offset[30m]) == 0", 10, WARNING, "{{ $labels.group }} has not moved in {{ $labels.topic }} for half an hour; it is {{ $value }} records behind.", "See whether its members run: penstock group describe {{ $labels.group }}."),
+    Alert("PenstockClientsThrottled", "penstock_connections_throttled > 0", 30, WARNING, "{{ $value }} connections to {{ $labels.instance }} wait because of a quota.", "penstock quota usage says whose, and how much it allows."),
+)  # fmt: skip
+
+
+def text() -> str:
+    """The rule file: YAML, whose texts are JSON strings."""
+    lines = ["groups:", "- name: penstock", "  rules:"]
+    for one in ALERTS:
+        lines += [
+            f"  - alert: {one.name}",
+            f"    expr: {json.dumps(one.expr)}",
+            f"    for: {one.minutes}m",
+            "    labels:",
+            f"      severity: {one.severity}",
+            "    annotations:",
+            f"      summary: {json.dumps(one.summary)}",
+            f"      remedy: {json.dumps(one.remedy)}",
+        ]
+    return "\n".join(lines) + "\n"

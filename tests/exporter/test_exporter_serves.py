@@ -1,0 +1,147 @@
+"""A running appliance that tells how it is: one start, read as Prometheus, a probe and a person
+would."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from exporter_world import parse, series, value
+
+from benchmarks import batches, requests
+from benchmarks.peer import Wire
+from penstock.local import Appliance, ApplianceError
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exporter")
+    with Appliance(folder / "data", {"penstock.metrics.listener": "127.0.0.1:0"}) as appliance:
+        yield appliance
+
+
+def url(appliance):
+    return re.findall(r"at=(http://\S+)/metrics", appliance.log_text())[-1]
+
+
+def get(appliance, path):
+    """(status, text)."""
+    try:
+        with urllib.request.urlopen(url(appliance) + path, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as no:
+        return no.code, no.read().decode()
+
+
+def scrape(appliance):
+    status, text = get(appliance, "/metrics")
+    assert status == 200
+    return parse(text)
+
+
+def ask(appliance, *frames):
+    wire = Wire(("127.0.0.1", appliance.port))
+    try:
+        return [wire.call(frame) for frame in frames]
+    finally:
+        wire.close()
+
+
+def test_what_clients_did_is_told(running):
+    produce = requests.produce("told", 0, batches.uniform(3, 50, 1_700_000_000_000), -1, 5)
+    ask(running, requests.create_topic("told", 2, {}), *[produce] * 4)
+    found = scrape(running)
+    assert value(found, "penstock_topic_received_records_total", topic="told") == 12
+    assert value(found, "kafka_topic_partition_current_offset", topic="told", partition="0") == 12
+    assert value(found, "penstock_requests_total", api="Produce") == 4
+    assert value(found, "penstock_request_duration_seconds_count", api="Produce") == 4
+    assert value(found, "kafka_server_kafkaserver_brokerstate") == 3
+    assert value(found, "penstock_controller_active") == 1
+    (info,) = series(found, "penstock_info")
+    assert info["cluster_id"] and info["node_id"] == "1"
+    (broker,) = series(found, "kafka_broker_info")
+    assert broker["address"].endswith(f":{running.port}")
+    for name in ("control", "ioproc-0", "netproc-0"):
+        assert value(found, "penstock_process_up", process=name) == 1
+    for name in ("supervisor", "exporter"):
+        assert value(found, "penstock_process_memory_bytes", process=name) > 1 << 20
+
+
+def test_it_is_alive_and_ready(running):
+    assert get(running, "/livez") == (200, '{"live": true, "dead": []}\n')
+    status, text = get(running, "/readyz")
+    assert (status, json.loads(text)["missing"]) == (200, [])
+    assert value(scrape(running), "penstock_requests_total", api="ApiVersions") >= 1, "it knocked"
+
+
+def wait(appliance, *args):
+    command = [sys.executable, "-m", "console", "wait", "--data", str(appliance.data_dir), *args]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_wait_says_what_is_missing(running, tmp_path):
+    assert wait(running, "-b", running.bootstrap) == (0, "")
+    code, told = wait(running, "-b", "127.0.0.1:1", "--timeout", "0", "-o", "json")
+    assert code == 4 and "127.0.0.1:1" in json.loads(told)[0]["missing"][0]
+    code, told = wait(Appliance(tmp_path), "--timeout", "0")
+    assert code == 3 and "no folder of an appliance" in told
+
+
+def test_a_killed_exporter_comes_back_at_the_same_place_and_nobody_else_notices(running):
+    before = scrape(running)
+    (exporter,) = exporters(running)
+    others = set(running.pids()) - {exporter}
+    os.kill(exporter, signal.SIGKILL)
+    after = scrape(running)  # connections wait at the door meanwhile
+    assert exporters(running) != [exporter] and others <= set(running.pids())
+    for name in ("control", "ioproc-0", "netproc-0"):
+        assert value(after, "penstock_process_restarts_total", process=name) == 0
+    told = "penstock_topic_received_records_total"
+    assert series(after, told) == series(before, told)
+    assert "exporter" in running.log_text() and "SIGKILL" in running.log_text()
+
+
+def exporters(appliance):
+    """Processes beside the supervisor that have the listener open."""
+    port = int(url(appliance).rpartition(":")[2])
+    inode = next(
+        line.split()[9]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A"
+    )
+    return [
+        pid
+        for pid in appliance.pids()[1:]
+        for fd in Path(f"/proc/{pid}/fd").iterdir()
+        if os.path.islink(fd) and os.readlink(fd) == f"socket:[{inode}]"
+    ]
+
+
+def test_others_do_not_keep_its_door(running):
+    assert len(exporters(running)) == 1
+
+
+def test_without_the_setting_there_is_no_such_process(fresh_appliance):
+    plain = fresh_appliance(penstock_net_processes=1, penstock_io_processes=1)
+    assert "at=http" not in plain.log_text()
+    assert len(plain.pids()) == 4, "the supervisor, control and one of each"
+
+
+@pytest.mark.parametrize(
+    ("listener", "why"),
+    [("nonsense", "penstock.metrics.listener"), ("127.0.0.1:{taken}", "penstock.metrics.listener")],
+)
+def test_a_place_that_cannot_be_had_is_refused_with_the_settings_name(
+    running, tmp_path, listener, why
+):
+    taken = url(running).rpartition(":")[2]
+    settings = {"penstock.metrics.listener": listener.format(taken=taken)}
+    with pytest.raises(ApplianceError, match=why):
+        Appliance(tmp_path / "data", settings).start()

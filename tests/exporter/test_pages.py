@@ -1,0 +1,298 @@
+"""What is told of the tables, as Prometheus reads it."""
+
+import random
+
+import pytest
+from exporter_world import SECOND, World, parse, series, value
+
+from appliance.exporter.exposition import BY_NAME, Buckets, Columns, Page
+from appliance.exporter.requests import _BOUNDS_US
+from appliance.ring import partition_table as columns
+from appliance.ring.partition_table import ROW_MASK
+from appliance.ring.process_table import IOPROC, Peer
+from appliance.ring.quota_table import Meter
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+# The format ---------------------------------------------------------------------------------------
+
+
+def test_a_label_says_what_it_holds_whatever_that_is():
+    page = Page()
+    hostile = 'a"b\\c\nd{e}=f,g'
+    page.add("penstock_group_lag_records", 7, hostile, "")
+    found = parse(page.text())
+    assert value(found, "penstock_group_lag_records", group=hostile, topic="") == 7
+    assert value(found, "kafka_consumergroup_lag", consumergroup=hostile, topic="") == 7
+
+
+def test_what_repeats_a_metric_has_its_labels_and_its_unit():
+    page = Page()
+    page.add("penstock_request_duration_quantile_seconds", 0.25, "Fetch", "0.99")
+    page.add("penstock_received_bytes_total", 5)
+    page.add("penstock_topic_received_bytes_total", 3, "t")
+    found = parse(page.text())
+    jmx = "kafka_server_brokertopicmetrics_bytesin_total"
+    assert (
+        value(found, "kafka_network_requestmetrics_totaltimems", request="Fetch", quantile="0.99")
+        == 250
+    )
+    assert (value(found, jmx), value(found, jmx, topic="t")) == (5, 3)
+
+
+def test_columns_are_told_anew_when_they_change_and_only_then():
+    told = Columns([("a", "0"), ("a", "1")])
+    for values in ([1, 2], [1, 2], [1, 3]):
+        page = Page()
+        told.tell(page, "penstock_partition_high_watermark", list(values))
+        found = parse(page.text())
+        for name in ("penstock_partition_high_watermark", "kafka_topic_partition_current_offset"):
+            assert [value(found, name, topic="a", partition=n) for n in "01"] == values
+
+
+def test_a_histogram_ends_in_all_there_is():
+    lines = Buckets("penstock_request_duration_seconds", ("Fetch",), [0.5, 1.0]).lines(
+        [1, 2, 4], 9.5
+    )
+    assert lines.splitlines() == [
+        'penstock_request_duration_seconds_bucket{api="Fetch",le="0.5"} 1',
+        'penstock_request_duration_seconds_bucket{api="Fetch",le="1.0"} 2',
+        'penstock_request_duration_seconds_bucket{api="Fetch",le="+Inf"} 4',
+        'penstock_request_duration_seconds_sum{api="Fetch"} 9.5',
+        'penstock_request_duration_seconds_count{api="Fetch"} 4',
+    ]
+
+
+def test_prometheus_own_reader_takes_a_page(world):
+    parser = pytest.importorskip("prometheus_client.parser")
+    world.serve()
+    world.topic("orders", 2)
+    world.tables.counters.answers[0].answered(0, 10, 10, 5000)
+    world.look()
+    found = {
+        one.name: one
+        for one in parser.text_string_to_metric_families(world.exporter.page(world.now_ns))
+    }
+    for name in ("penstock_ready", "penstock_partition_high_watermark", "kafka_log_log_size"):
+        assert found[name].type == BY_NAME[name].kind
+    assert found["penstock_requests"].type == "counter", "the reader takes _total away"
+
+
+# Partitions and topics ----------------------------------------------------------------------------
+
+
+def test_partitions_and_topics_are_told_as_their_rows_say(world):
+    first, second = world.topic("orders", 2)
+    (other,) = world.topic("bills", 1)
+    world.set(
+        first,
+        LOG_START=10,
+        HIGH_WATERMARK=50,
+        LOG_END=60,
+        LAST_STABLE=45,
+        SIZE_BYTES=7,
+        BYTES_IN=100,
+        RECORDS_IN=9,
+        BATCHES_IN=2,
+    )
+    world.set(second, HIGH_WATERMARK=5, LAST_STABLE=5, LOG_END=5, SIZE_BYTES=3, BYTES_IN=11)
+    world.set(other, BYTES_IN=1000)
+    for netproc, part in enumerate(world.tables.partitions.served):
+        part[(second & ROW_MASK) * 2 + columns.BYTES_OUT] = 20 + netproc
+    found = world.scrape()
+    for name, told in (
+        ("penstock_partition_log_start_offset", 10),
+        ("kafka_topic_partition_oldest_offset", 10),
+        ("kafka_topic_partition_current_offset", 50),
+        ("kafka_log_log_logendoffset", 60),
+        ("kafka_log_log_size", 7),
+        ("penstock_partition_leader", 1),
+        ("kafka_topic_partition_in_sync_replica", 1),
+    ):
+        assert value(found, name, topic="orders", partition="0") == told, name
+    for name, told in (
+        ("penstock_topic_partitions", 2),
+        ("penstock_topic_size_bytes", 10),
+        ("penstock_topic_records", 45),
+        ("penstock_topic_held_records", 5),
+        ("penstock_topic_received_bytes_total", 111),
+        ("kafka_server_brokertopicmetrics_bytesout_total", 41),
+    ):
+        assert value(found, name, topic="orders") == told, name
+    assert value(found, "penstock_received_bytes_total") == 1111
+    assert (value(found, "penstock_partitions"), value(found, "penstock_topics")) == (3, 2)
+    assert value(found, "penstock_partition_series") == 1
+
+
+def test_replicas_that_are_away_are_seen(world):
+    world.image.configs[2, "strict"] = {"min.insync.replicas": "2"}
+    world.topic("strict", 1, replicas=(1, 2, 3), isr=(1,))
+    world.topic("easy", 1, replicas=(1, 2), isr=(1,))
+    world.topic("elsewhere", 1, replicas=(2, 1), isr=(2,))
+    found = world.scrape()
+    assert value(found, "kafka_cluster_partition_underminisr", topic="strict", partition="0") == 1
+    assert value(found, "kafka_cluster_partition_atminisr", topic="strict", partition="0") == 0
+    assert value(found, "penstock_partition_under_min_isr", topic="easy", partition="0") == 0
+    assert value(found, "penstock_partition_at_min_isr", topic="easy", partition="0") == 1
+    assert value(found, "kafka_server_replicamanager_leadercount") == 2
+    assert value(found, "penstock_partitions_under_replicated") == 2, "of those led here"
+
+
+def test_more_partitions_than_wanted_are_summed_up_by_topic(tmp_path):
+    world = World(tmp_path, penstock_metrics_partitions_max=2)
+    handles = world.topic("orders", 3)
+    for n, handle in enumerate(handles):
+        world.set(handle, HIGH_WATERMARK=10 + n, SIZE_BYTES=1)
+    found = world.scrape()
+    assert value(found, "penstock_partition_series") == 0
+    assert value(found, "kafka_topic_partition_current_offset", topic="orders") == 33
+    assert value(found, "kafka_topic_partition_replicas", topic="orders") == 3
+    assert not series(found, "penstock_partition_leader"), "a sum of node numbers means nothing"
+    assert all("partition" not in labels for name, labels in found for labels in [dict(labels)])
+
+
+def test_totals_do_not_go_back_when_topics_go(world):
+    (gone,) = world.topic("gone")
+    (stays,) = world.topic("stays")
+    world.set(gone, BYTES_IN=100)
+    world.set(stays, BYTES_IN=7)
+    assert value(world.scrape(), "penstock_received_bytes_total") == 107
+    topic = world.image.topics_by_name.pop("gone")
+    del world.image.topics_by_id[topic.topic_id]
+    world.exporter._version += 1
+    world.tables.partitions.retire(gone, 5)
+    found = world.scrape()
+    assert value(found, "penstock_received_bytes_total") == 107
+    assert [one["topic"] for one in series(found, "penstock_topic_size_bytes")] == ["stays"]
+    fresh = world.tables.partitions.reuse(gone & ROW_MASK, topic.topic_id[:-1] + b"2", 0)
+    world.set(fresh, BYTES_IN=1)
+    found = world.scrape()
+    assert value(found, "penstock_received_bytes_total") == 108
+    assert value(found, "penstock_partitions") == 2, "whose topic nobody knows yet counts as one"
+
+
+# Requests -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_histogram_counts_what_was_not_slower_than_its_bounds(world, seed):
+    chance = random.Random(seed)
+    took = [int(chance.lognormvariate(7, 3)) for _ in range(500)]
+    for n, us in enumerate(took):
+        world.tables.counters.answers[n % 2].answered(0, 100, 10, us * 1000)
+    found = world.scrape()
+    name = "penstock_request_duration_seconds"
+    for bound in _BOUNDS_US:
+        told = value(found, f"{name}_bucket", api="Produce", le=repr(bound / 1e6))
+        assert told == sum(us < bound for us in took)
+    assert value(found, f"{name}_count", api="Produce") == len(took)
+    real = sum(min(us, 134_000_000) for us in took) / 1e6
+    assert value(found, f"{name}_sum", api="Produce") == pytest.approx(real, rel=0.02)
+
+
+def test_quantiles_are_about_the_last_minute(world):
+    answers = world.tables.counters.answers[0]
+    name = "penstock_request_duration_quantile_seconds"
+    world.look()
+    for _ in range(1000):
+        answers.answered(0, 1, 1, 5_000_000_000)
+    assert value(world.scrape(), name, api="Produce", quantile="0.50") == pytest.approx(5, rel=0.02)
+    for _ in range(7):
+        world.now_ns += 10 * SECOND
+        world.look()
+    assert series(world.scrape(), name) == [], "nobody asked for a minute"
+    answers.answered(0, 1, 1, 2_000_000)
+    found = world.scrape()
+    assert value(found, name, api="Produce", quantile="0.999") == pytest.approx(0.002, rel=0.02)
+    assert value(found, "penstock_requests_total", api="Produce") == 1001
+
+
+def test_errors_have_kafkas_names(world):
+    for process in (0, 3):
+        world.tables.counters.errors[process].failed(0, 6)
+    found = world.scrape()
+    assert (
+        value(found, "penstock_request_errors_total", api="Produce", error="NOT_LEADER_OR_FOLLOWER")
+        == 2
+    )
+    assert value(found, "kafka_server_brokertopicmetrics_failedproducerequests_total") == 2
+
+
+# Clients, groups, quotas --------------------------------------------------------------------------
+
+
+def test_connections_are_counted_by_listener_and_software_as_it_becomes_known(world):
+    rows = world.tables.clients.rows[1]
+    rows.begin()
+    first = rows.claim("::1", "PLAINTEXT", 0)
+    rows.claim("::1", "PLAINTEXT", 0)
+    found = world.scrape()
+    assert (
+        value(found, "kafka_server_socket_server_metrics_connection_count", listener="PLAINTEXT")
+        == 2
+    )
+    assert value(found, "penstock_client_connections", software="", version="") == 2
+    rows.software(first, "librdkafka", "2.6")
+    rows.pause(first, 0, world.now_ns // 1_000_000 + 50, 50)
+    found = world.scrape()
+    assert value(found, "penstock_client_connections", software="librdkafka", version="2.6") == 1
+    assert value(found, "penstock_connections_throttled") == 1
+
+
+def test_groups_are_told_and_boards_find_the_appliance_without_any(world):
+    board = "kafka_consumergroup_current_offset"
+    assert series(world.scrape(), board) == [{}]
+    world.group(
+        (5, "readers", "orders", 100), (0, "g" * 300, "orders", 7), (1, "g" * 301, "orders", 7)
+    )
+    found = world.scrape()
+    assert value(found, "kafka_consumergroup_lag", consumergroup="readers", topic="orders") == 5
+    assert value(found, board, consumergroup="readers", topic="orders") == 100
+    assert len(series(found, board)) == 2, "names that are cut to the same one are one"
+
+
+def test_quotas_are_told_over_all_processes(world):
+    quotas = world.tables.quotas
+    meter = Meter(0, "", "loader")
+    slot = world.now_ns // SECOND
+    for region in (0, 1):
+        at = quotas.claim(region, meter)
+        quotas.set_limit(at, 1000.0, 0)
+        quotas.add(at, slot, 5000, 1)
+        quotas.pause(at, 0, 10, 100)
+    found = world.scrape()
+    labels = {"kind": "producer_byte_rate", "user": "", "client_id": "loader"}
+    assert value(found, "penstock_quota_limit", **labels) == 1000
+    assert value(found, "penstock_quota_rate", **labels) == 1000, "10,000 over ten seconds"
+    assert value(found, "penstock_quota_pauses_total", **labels) == 2
+
+
+# The host -----------------------------------------------------------------------------------------
+
+
+def test_a_process_that_is_replaced_goes_on_counting(world):
+    world.serve()
+    world.look()
+    before = value(world.scrape(), "penstock_process_cpu_seconds_total", process="ioproc-0")
+    assert before > 0, "it is this process"
+    peer = Peer(IOPROC, 0)
+    world.tables.processes.vacate(peer)
+    world.look()
+    found = world.scrape()
+    assert value(found, "penstock_process_cpu_seconds_total", process="ioproc-0") >= before
+    assert value(found, "penstock_process_up", process="ioproc-0") == 0
+    assert value(found, "penstock_process_memory_bytes", process="ioproc-0") == 0
+    assert value(found, "process_resident_memory_bytes") > 0
+
+
+def test_a_disk_is_told_and_said_to_be_full_when_records_are_refused(tmp_path):
+    full = World(tmp_path, penstock_disk_free_min_bytes=1 << 60)
+    full.serve()
+    found = full.scrape()
+    assert value(found, "penstock_disk_full", folder=str(tmp_path)) == 1
+    assert value(found, "penstock_disk_size_bytes", folder=str(tmp_path)) > 0
+    assert value(found, "penstock_warnings") == 1

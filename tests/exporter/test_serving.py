@@ -1,0 +1,222 @@
+"""HTTP as probes and scrapers speak it, and as nobody should; a knock at the door of clients."""
+
+import json
+import os
+import socket
+import struct
+import threading
+
+import pytest
+from exporter_world import SECOND, World
+
+from appliance.exporter.knock import unanswered
+from appliance.exporter.main import Pages, process_state
+from appliance.exporter.serving import MOST, Answer, Server
+
+TEXT = "ä" * 3_000_000  # more than a socket takes at once
+
+
+class Place:
+    """A server in this thread: `turn` until it has nothing to do."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.listener.setblocking(False)
+        self.now_ns = 0
+        self.asked = []
+        self.server = Server(self.listener, self.answer)
+        self.mine = []
+
+    def answer(self, target):
+        self.asked.append(target)
+        return Answer(200, "text/plain", TEXT if target == "/long" else "short\n")
+
+    def connect(self):
+        sock = socket.create_connection(self.listener.getsockname())
+        self.mine.append(sock)
+        return sock
+
+    def turn(self, times=3):
+        for _ in range(times):
+            self.server.turn(0.0, lambda: self.now_ns)
+
+    def ask(self, request):
+        sock = self.connect()
+        sock.sendall(request)
+        return self.hear(sock)
+
+    def hear(self, sock):
+        """Everything until the server hangs up."""
+        sock.setblocking(False)
+        told = b""
+        while True:
+            self.turn(1)
+            try:
+                part = sock.recv(1 << 20)
+            except BlockingIOError:
+                continue
+            if not part:
+                return told
+            told += part
+
+    def close(self):
+        self.server.close()
+        for sock in (*self.mine, self.listener):
+            sock.close()
+
+
+@pytest.fixture
+def place():
+    made = Place()
+    yield made
+    made.close()
+
+
+def test_a_request_is_answered_however_it_arrives(place):
+    sock = place.connect()
+    for byte in b"GET /metrics?x=y HTTP/1.1\r\nHost: h\r\n\r\n":
+        place.turn()
+        sock.sendall(bytes([byte]))
+    head, _, body = place.hear(sock).partition(b"\r\n\r\n")
+    assert head.splitlines()[0] == b"HTTP/1.1 200 OK" and body == b"short\n"
+    assert place.asked == ["/metrics?x=y"]
+
+
+def test_a_long_answer_is_sent_whole_while_others_are_served(place):
+    slow = place.connect()
+    slow.sendall(b"GET /long HTTP/1.0\r\n\r\n")
+    place.turn()
+    assert place.ask(b"GET / HTTP/1.0\r\n\r\n").endswith(b"short\n")
+    head, _, body = place.hear(slow).partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(TEXT.encode())}".encode() in head
+    assert body == TEXT.encode()
+
+
+def test_head_is_told_the_length_alone(place):
+    told = place.ask(b"HEAD / HTTP/1.1\r\n\r\n")
+    assert b"Content-Length: 6\r\n" in told and told.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"POST / HTTP/1.1\r\n\r\n", b"405"),
+        (b"GET /\r\n\r\n", b"400"),
+        (b"\x16\x03\x01\x00\xff\r\n\r\n", b"400"),
+        (b"\0\0\0\x12\0\x12 \r\n\r\n x", b"400"),
+    ],
+)
+def test_what_is_no_get_is_told_so(place, request_, status):
+    assert place.ask(request_).split(b" ")[1] == status
+    assert not place.asked
+
+
+@pytest.mark.parametrize("rest", [b"", b"x" * 9000])
+def test_half_a_request_is_no_request(place, rest):
+    sock = place.connect()
+    sock.sendall(b"GET / HTTP/1.1\r\n" + rest)
+    if not rest:
+        sock.shutdown(socket.SHUT_WR)
+    assert place.hear(sock) == b""
+
+
+def test_who_does_not_go_on_is_hung_up_on_and_others_get_in(place):
+    idle = [place.connect() for _ in range(MOST)]
+    place.turn(MOST + 3)
+    late = place.connect()
+    late.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    place.turn()
+    assert not place.asked, "there are as many as there may be"
+    place.now_ns = 11 * SECOND
+    assert place.hear(late).endswith(b"short\n")
+    assert all(place.hear(sock) == b"" for sock in idle)
+
+
+# What is told where -----------------------------------------------------------------------------
+
+
+def pages(tmp_path, knock=""):
+    world = World(tmp_path)
+    world.serve()
+    asked = []
+
+    def knocked(addresses):
+        asked.append(addresses)
+        return knock
+
+    return world, asked, Pages(world.exporter, world.exporter._post, lambda: world.now_ns, knocked)
+
+
+def test_ready_says_what_is_missing_and_knocks_when_nothing_is(tmp_path):
+    world, asked, told = pages(tmp_path)
+    answer = told.answer("/readyz")
+    assert answer.status == 200 and len(asked) == 1
+    assert json.loads(answer.text) == {"ready": True, "missing": [], "warnings": []}
+    world.tables.processes.set_drain(1)
+    answer = told.answer("/readyz?verbose")
+    assert answer.status == 503 and len(asked) == 1
+    assert json.loads(answer.text)["missing"] == ["it is ending"]
+
+
+def test_a_door_that_does_not_answer_is_not_ready(tmp_path):
+    _, _, told = pages(tmp_path, knock="127.0.0.1:1 does not answer")
+    answer = told.answer("/readyz")
+    assert answer.status == 503 and json.loads(answer.text)["missing"] == [
+        "127.0.0.1:1 does not answer"
+    ]
+    assert told.answer("/livez").status == 200, "it lives all the same"
+
+
+def test_the_paths_there_are(tmp_path):
+    _, _, told = pages(tmp_path)
+    assert "penstock_ready 1" in told.answer("/metrics").text
+    assert told.answer("/metrics/").content_type.startswith("text/plain; version=0.0.4")
+    assert told.answer("/").status == 200 and told.answer("/nothing").status == 404
+
+
+def test_the_state_of_a_process_is_the_kernels():
+    assert process_state(os.getpid()) in "RS"
+    assert process_state(2**22 + 1) == "X"
+
+
+# The knock -------------------------------------------------------------------------------------
+
+
+def door(answer):
+    """A listener that gives one answer to whatever comes; its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with listener:
+            sock, _ = listener.accept()
+            with sock:
+                (size,) = struct.unpack(">i", sock.recv(4, socket.MSG_WAITALL))
+                asked = sock.recv(size, socket.MSG_WAITALL)
+                assert struct.unpack_from(">hh", asked) == (18, 0)
+                sock.sendall(answer(asked[4:8]))
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener.getsockname()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (lambda number: b"\0\0\0\x0a" + number + b"\0\0\0\0\0\0", ""),
+        (lambda number: b"\0\0\0\x06" + number + b"\0\x23", "error 35"),
+        (lambda number: b"", "hung up"),
+        (lambda number: b"\0\0\0\x0a\1\1\1\1\0\0\0\0\0\0", "error 0"),
+    ],
+)
+def test_an_answer_is_what_a_client_would_take(answer, why):
+    host, port = door(answer)
+    told = unanswered([(host, port)], 30)
+    assert (why in told) if why else told == ""
+
+
+def test_one_door_that_opens_is_enough():
+    with socket.create_server(("127.0.0.1", 0)) as shut:
+        nobody = shut.getsockname()
+    host, port = door(lambda number: b"\0\0\0\x06" + number + b"\0\0")
+    assert "does not answer" in unanswered([nobody])
+    assert unanswered([nobody, (host, port)], 30) == ""
