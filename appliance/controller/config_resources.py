@@ -29,7 +29,9 @@ def check_resource(situation: Situation, resource: Resource, *, describing: bool
     if resource.kind == TOPIC:
         _check_topic(situation, name, describing)
     elif resource.kind == BROKER:
-        if name and _node(name, describing) != situation.node_id:
+        # Another node tells its own settings only; whoever decides changes those of all.
+        others = () if describing else situation.image.brokers
+        if name and _node(name, describing) not in (situation.node_id, *others):
             expected = f"{situation.node_id} or empty string" if describing else situation.node_id
             _refuse(f"Unexpected broker id, expected {expected}, but received {name[:20]}")
     elif resource.kind == BROKER_LOGGER:

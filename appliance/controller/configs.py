@@ -12,6 +12,7 @@ from typing import Final
 from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
 from appliance.config.setting import LIST
+from appliance.controller import eligible
 from appliance.controller.config_resources import Resource, check_resource
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.metadata import effective, effective_groups
@@ -49,7 +50,8 @@ def topic_config_records(
             )
         settings[key] = value
     _check_topic(situation, settings, list(settings))
-    return settings, _difference(Resource(TOPIC, topic), {}, settings)
+    records = _difference(Resource(TOPIC, topic), {}, settings)
+    return settings, records + eligible.cleared(situation.image, records)
 
 
 def alter_incrementally(
@@ -68,7 +70,7 @@ def alter_incrementally(
             results.append((resource, failed(error)))
         else:
             results.append((resource, OK))
-    return records, results
+    return records + eligible.cleared(situation.image, records), results
 
 
 def replace_all(
@@ -98,7 +100,7 @@ def replace_all(
             results.append((resource, failed(error)))
         else:
             results.append((resource, OK))
-    return records, results
+    return records + eligible.cleared(situation.image, records), results
 
 
 def _check_resource(
@@ -258,6 +260,7 @@ def _check_broker_setting(
     wrong = effective.why_not_dynamic(key, per_broker=resource.name != "")
     if wrong:
         raise PeerError(errors.INVALID_REQUEST, wrong)
+    eligible.check_setting(situation.image, resource.name, key, value)
     if value is None:
         return
     try:

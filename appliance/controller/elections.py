@@ -1,19 +1,18 @@
 """Which replica leads, because somebody asked for it (ElectLeaders, KIP-183 and KIP-460).
 
 A preferred election gives leadership back to a partition's first replica, an unclean one gives a
-partition without a leader to any living replica, which may lose records. On one node neither is
-needed as a rule, and that is the answer. Decisions only, as everywhere in this room.
+partition without a leader to any living replica, which may lose records. `balance` and
+`elect_unclean` are for nobody's request: whoever drives the controller asks now and then.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from appliance.base import errors
+from appliance.controller import partition_change
 from appliance.controller.decision import OK, Record, Result, Situation
-from appliance.controller.placement import usable_brokers
-from appliance.metadata.parts import PartitionImage
-from appliance.wire import kraft_records as kraft
+from appliance.controller.electorate import Electorate, leaderless
+from appliance.controller.partition_change import PartitionChange
 
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
@@ -41,12 +40,13 @@ def elect_leaders(
         text = f"Unknown election type {kind}; types are 0 (preferred) and 1 (unclean)."
         refused = Result(errors.INVALID_REQUEST, text)
         return [], refused, [(name, [(at, refused) for at in indexes]) for name, indexes in wanted]
+    electorate = Electorate(situation)
     records: dict[tuple[bytes, int], Record] = {}
     results: Results = []
     for name, indexes in wanted:
         rows = []
         for index in indexes:
-            result = _elect(situation, kind, name, index, records)
+            result = _elect(electorate, kind, name, index, records)
             if not (everywhere and result is NOT_NEEDED):
                 rows.append((index, result))
         results.append((name, rows))
@@ -54,10 +54,14 @@ def elect_leaders(
 
 
 def _elect(
-    situation: Situation, kind: int, name: str, index: int, records: dict[tuple[bytes, int], Record]
+    electorate: Electorate,
+    kind: int,
+    name: str,
+    index: int,
+    records: dict[tuple[bytes, int], Record],
 ) -> Result:
     """Adds the record of one election; asked for twice it is one."""
-    image = situation.image
+    image = electorate.situation.image
     topic = image.topics_by_name.get(name)
     partition = image.partition(name, index)
     if topic is None:
@@ -65,29 +69,43 @@ def _elect(
     if partition is None:
         return Result(errors.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
     preferred = partition.replicas[0]
-    if partition.leader >= 0 and (kind == UNCLEAN or partition.leader == preferred):
+    if partition.leader == preferred or (kind == UNCLEAN and partition.leader >= 0):
         return NOT_NEEDED
-    alive = usable_brokers(image)
+    change = PartitionChange(electorate, topic, partition)
+    change.election = partition_change.UNCLEAN if kind == UNCLEAN else partition_change.PREFERRED
+    record = change.record()
+    if record is not None:
+        records[topic.topic_id, index] = record
+        return OK
     if kind == UNCLEAN:
-        able = [one for one in partition.replicas if one in alive]
-        safe = [one for one in able if one in partition.isr]
-        if not able:
-            text = f"No replica of {name}-{index} is alive; start one of {partition.replicas}."
-            return Result(errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, text)
-        record = _record(topic.topic_id, partition, (safe or able)[0])
-    elif preferred in alive and preferred in partition.isr:
-        record = _record(topic.topic_id, partition, preferred)
-    else:
-        text = f"The preferred leader {preferred} of {name}-{index} is not alive or not in sync."
-        return Result(errors.PREFERRED_LEADER_NOT_AVAILABLE, text)
-    records[topic.topic_id, index] = record
-    return OK
+        text = f"No replica of {name}-{index} is alive; start one of {partition.replicas}."
+        return Result(errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, text)
+    text = f"The preferred leader {preferred} of {name}-{index} is not alive or not in sync."
+    return Result(errors.PREFERRED_LEADER_NOT_AVAILABLE, text)
 
 
-def _record(topic_id: bytes, partition: PartitionImage, leader: int) -> kraft.PartitionChangeRecord:
-    record = kraft.PartitionChangeRecord(
-        partition_id=partition.index, topic_id=topic_id, leader=leader
-    )
-    if leader not in partition.isr:
-        return replace(record, isr=(leader,), eligible_leader_replicas=(), last_known_elr=())
-    return record
+def balance(situation: Situation, most: int) -> list[Record]:
+    """Leadership back to preferred replicas that can have it, of at most so many partitions:
+    whoever gets so many asks again soon (auto.leader.rebalance.enable)."""
+    electorate = Electorate(situation)
+    records: dict[tuple[bytes, int], Record] = {}
+    for topic in situation.image.topics_by_name.values():
+        for partition in topic.partitions:
+            if partition.leader not in (partition.replicas[0], -1):
+                _elect(electorate, PREFERRED, topic.name, partition.index, records)
+                if len(records) == most:
+                    return list(records.values())
+    return list(records.values())
+
+
+def elect_unclean(situation: Situation, most: int) -> list[Record]:
+    """Leaders out of sync for partitions without one, where the topic allows that; most: as for
+    `balance`. For a setting that changed: when a broker goes or comes this is done at once."""
+    electorate = Electorate(situation)
+    records: dict[tuple[bytes, int], Record] = {}
+    for topic, partition in leaderless(situation.image):
+        if electorate.unclean(topic):
+            _elect(electorate, UNCLEAN, topic.name, partition.index, records)
+            if len(records) == most:
+                break
+    return list(records.values())

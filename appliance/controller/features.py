@@ -9,6 +9,8 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.controller.decision import OK, Record, Result, Situation
+from appliance.controller.electorate import ELR_FEATURE
+from appliance.controller.eligible import settings_to_begin
 from appliance.metadata.image import METADATA_VERSION
 from appliance.wire import kraft_records as kraft
 
@@ -18,6 +20,7 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     "kraft.version": (0, 1),
     "group.version": (0, 1),  # 1: the consumer protocol (KIP-848)
     "transaction.version": (0, 2),  # 2: epochs rise with each one (KIP-890)
+    ELR_FEATURE: (0, 1),  # 1: who left the ISR below min.insync.replicas may lead (KIP-966)
 }
 """name → (lowest, highest) level that this appliance can read and write."""
 
@@ -54,6 +57,8 @@ def update_features(
         if update.level != situation.image.features.get(update.name, 0):
             record = kraft.FeatureLevelRecord(name=update.name, feature_level=update.level)
             records.append(record)
+            if update.name == ELR_FEATURE and update.level:
+                records += settings_to_begin(situation.image.configs, situation.config)
     if any(result is not OK for _, result in results):
         return [], results
     return records, results

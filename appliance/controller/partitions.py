@@ -7,7 +7,8 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.config.internal_topics import DECLARED
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
-from appliance.controller.placement import check_assignment, new_partition, place
+from appliance.controller.electorate import active_brokers
+from appliance.controller.placement import check_active, check_assignment, new_partition, place
 from appliance.controller.topics import MAX_PARTITIONS_PER_REQUEST
 
 
@@ -80,7 +81,7 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
         )
     factor = len(topic.partitions[0].replicas)
     if item.assignments is None:
-        placed = place(image, present, count, factor)
+        placed = place(situation, count, factor, "")
     elif len(item.assignments) != count:
         raise PeerError(
             errors.INVALID_REPLICA_ASSIGNMENT,
@@ -89,9 +90,11 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
         )
     else:
         placed = [check_assignment(image, replicas, factor) for replicas in item.assignments]
+    active = active_brokers(image)
+    check_active(placed, present, active, manual=item.assignments is not None)
     situation.check_disk()
     situation.permit(count)
     return [
-        new_partition(situation, topic.topic_id, present + step, replicas)
-        for step, replicas in enumerate(placed)
+        new_partition(situation, topic.topic_id, index, replicas, active)
+        for index, replicas in enumerate(placed, present)
     ]

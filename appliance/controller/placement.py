@@ -1,49 +1,71 @@
-"""Where the replicas of new partitions go, and whether a manual assignment is possible.
+"""Where the replicas of new partitions go, and whether a manual assignment is possible."""
 
-Kafka stripes leaders over racks and brokers; with the brokers in order of their id and one rack
-that is a plain rotation, which is what this does.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.controller.decision import Record, Situation, duplicates
+from appliance.controller.decision import Record, Situation
+from appliance.controller.electorate import MIGRATING, UNASSIGNED
+from appliance.controller.striping import Place, Stripes
 from appliance.metadata.image import MetadataImage
-from appliance.metadata.log_dirs import directory_of
-from appliance.metadata.parts import PartitionImage
+from appliance.metadata.parts import BrokerImage, PartitionImage
 from appliance.metadata.snapshot import partition_record
 from appliance.wire import kraft_records as kraft
 
-UNASSIGNED_DIRECTORY = bytes(16)
+
+def usable_brokers(image: MetadataImage) -> list[BrokerImage]:
+    """Registered brokers that may get a replica, by id: those that do not end and have a folder
+    that takes new partitions. Fenced ones may, but not the first."""
+    return [
+        broker
+        for _, broker in sorted(image.brokers.items())
+        if (broker.fenced or not broker.in_controlled_shutdown)
+        and (not broker.log_dirs or set(broker.log_dirs) - set(broker.cordoned_log_dirs or ()))
+    ]
 
 
-def usable_brokers(image: MetadataImage) -> list[int]:
-    """Registered brokers that may get a replica: neither fenced nor shutting down."""
-    return sorted(
-        broker.broker_id
-        for broker in image.brokers.values()
-        if not broker.fenced and not broker.in_controlled_shutdown
-    )
-
-
-def place(image: MetadataImage, first: int, count: int, factor: int) -> list[tuple[int, ...]]:
-    """Replicas for partitions first … first+count-1; raises PeerError when `factor` is too high."""
-    brokers = usable_brokers(image)
+def place(situation: Situation, count: int, factor: int, doing: str) -> list[tuple[int, ...]]:
+    """Replicas of `count` partitions. Raises PeerError(INVALID_REPLICATION_FACTOR), whose text
+    begins with what was `doing`."""
+    brokers = usable_brokers(situation.image)
+    if all(broker.fenced for broker in brokers):
+        raise PeerError(
+            errors.INVALID_REPLICATION_FACTOR,
+            f"{doing}All brokers are currently fenced, or have all their log directories cordoned.",
+        )
     if factor > len(brokers):
         raise PeerError(
             errors.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {factor} time(s): The target replication factor of"
-            f" {factor} cannot be reached because only {len(brokers)} broker(s) are registered or"
-            " some brokers have all their log directories cordoned."
-            f" Ask for a replication factor of {len(brokers)}; if none was asked for, the broker's"
-            f" file or command line has to say default.replication.factor={len(brokers)}.",
+            f"{doing}The target replication factor of {factor} cannot be reached because only"
+            f" {len(brokers)} broker(s) are registered or some brokers have all their log"
+            f" directories cordoned. Ask for a replication factor of {len(brokers)}; if none was"
+            " asked for, the broker's file or command line has to say"
+            f" default.replication.factor={len(brokers)}.",
         )
-    size = len(brokers)
-    return [
-        tuple(brokers[(index + replica) % size] for replica in range(factor))
-        for index in range(first, first + count)
-    ]
+    if len(brokers) == 1:
+        return [(brokers[0].broker_id,)] * count
+    places = [Place(one.broker_id, one.rack or "", one.fenced) for one in brokers]
+    stripes = Stripes(places, _chance(situation.new_id))
+    return [stripes.replicas(factor) for _ in range(count)]
+
+
+def _chance(new_id: Callable[[], bytes]) -> Callable[[int], int]:
+    """Numbers below the one that is given, from the chance that ids are made of."""
+    left = 0
+
+    def below(end: int) -> int:
+        nonlocal left
+        if left < end:
+            left = int.from_bytes(new_id())
+        left, found = divmod(left, end)
+        return found
+
+    return below
+
+
+def unable(factor: int) -> str:
+    """How Kafka begins to say that a topic cannot be created."""
+    return f"Unable to replicate the partition {factor} time(s): "
 
 
 def check_assignment(
@@ -53,19 +75,20 @@ def check_assignment(
 
     Raises PeerError(INVALID_REPLICA_ASSIGNMENT).
     """
-    wrong = ""
-    unknown = [broker for broker in replicas if broker not in image.brokers]
-    if not replicas:
-        wrong = "an empty replica list. Name at least one broker."
-    elif twice := duplicates(list(replicas)):
-        wrong = f"the broker {next(iter(twice))} more than once."
-    elif unknown:
-        known = ", ".join(map(str, sorted(image.brokers)))
-        wrong = f"broker {unknown[0]}, but no such broker is registered. Registered: {known}."
-    elif factor is not None and len(replicas) != factor:
+    wrong = "" if replicas else "an empty replica list. Name at least one broker."
+    in_order = sorted(replicas)
+    for broker, before in zip(in_order, [None, *in_order], strict=False):
+        if broker not in image.brokers:
+            known = ", ".join(map(str, sorted(image.brokers)))
+            wrong = f"broker {broker}, but no such broker is registered. Registered: {known}."
+        elif broker == before:
+            wrong = f"the broker {broker} more than once."
+        if wrong:
+            break
+    if not wrong and factor is not None and len(replicas) != factor:
         wrong = (
-            f"a partition with {len(replicas)} replica(s), but the other partitions have"
-            f" {factor}; give all partitions the same number."
+            f"a partition with {len(replicas)} replica(s), but this is not consistent with previous"
+            f" partitions, which have {factor} replica(s)."
         )
     if wrong:
         raise PeerError(
@@ -74,39 +97,51 @@ def check_assignment(
     return tuple(replicas)
 
 
-def place_directory(situation: Situation) -> bytes:
-    """The folder for a new partition: the one with the fewest, the first of several such."""
-    directories = situation.directories
-    if len(directories) < 2:
-        return directories[0] if directories else situation.directory_id
+def place_directory(situation: Situation, broker_id: int) -> bytes:
+    """The folder of the broker for a new replica: the one with the fewest, the first of several
+    such."""
+    directories = _directories(situation, broker_id)
+    if len(directories) == 1:
+        return directories[0]
     if situation.counts is None:
-        situation.counts = _count(situation)
+        situation.counts = _count(situation.image)
     counts = situation.counts
     chosen = min(directories, key=lambda one: counts.get(one, 0))
     counts[chosen] = counts.get(chosen, 0) + 1
     return chosen
 
 
-def _count(situation: Situation) -> dict[bytes, int]:
+def _directories(situation: Situation, broker_id: int) -> Sequence[bytes]:
+    """Those that take new partitions, at least one."""
+    if broker_id == situation.node_id:
+        return situation.directories or (situation.directory_id,)
+    broker = situation.image.brokers.get(broker_id)
+    if broker is None:
+        return (UNASSIGNED,)
+    cordoned = broker.cordoned_log_dirs or ()
+    open_ones = [one for one in broker.log_dirs if one not in cordoned]
+    return open_ones or broker.log_dirs or (MIGRATING,)
+
+
+def _count(image: MetadataImage) -> dict[bytes, int]:
     counts: dict[bytes, int] = {}
-    for topic in situation.image.topics_by_name.values():
+    for topic in image.topics_by_name.values():
         for partition in topic.partitions:
-            one = directory_of(partition, situation.node_id)
-            counts[one] = counts.get(one, 0) + 1
+            for one in partition.directories:
+                counts[one] = counts.get(one, 0) + 1
     return counts
 
 
 def new_partition(
-    situation: Situation, topic_id: bytes, index: int, replicas: tuple[int, ...]
+    situation: Situation,
+    topic_id: bytes,
+    index: int,
+    replicas: tuple[int, ...],
+    active: Collection[int],
 ) -> kraft.PartitionRecord:
-    """The record of a new partition: its first usable replica leads, with leader epoch 0."""
-    usable = usable_brokers(situation.image)
-    isr = tuple(broker for broker in replicas if broker in usable)
-    if not isr:
-        raise PeerError(
-            errors.INVALID_REPLICA_ASSIGNMENT,
-            f"All brokers of the assignment of partition {index} are fenced or shutting down.",
-        )
+    """The record of a new partition: its first active replica leads, with leader epoch 0. active:
+    brokers that are neither fenced nor ending, at least one of them a replica."""
+    isr = tuple(broker for broker in replicas if broker in active)
     partition = PartitionImage(
         index=index,
         leader=isr[0],
@@ -114,12 +149,26 @@ def new_partition(
         partition_epoch=0,
         replicas=replicas,
         isr=isr,
-        directories=tuple(
-            place_directory(situation) if broker == situation.node_id else UNASSIGNED_DIRECTORY
-            for broker in replicas
-        ),
+        directories=tuple(place_directory(situation, broker) for broker in replicas),
     )
     return partition_record(topic_id, partition)
+
+
+def check_active(
+    placed: Sequence[tuple[int, ...]], first: int, active: Collection[int], *, manual: bool
+) -> None:
+    """That every new partition, of which the first has the number `first`, can have a leader.
+    Raises PeerError."""
+    for index, replicas in enumerate(placed, first):
+        if not any(one in active for one in replicas):
+            text = (
+                f"All brokers specified in the manual partition assignment for partition {index}"
+                " are fenced or in controlled shutdown."
+            )
+            if manual:
+                raise PeerError(errors.INVALID_REPLICA_ASSIGNMENT, text)
+            text = "All brokers are currently fenced or in controlled shutdown."
+            raise PeerError(errors.INVALID_REPLICATION_FACTOR, unable(len(replicas)) + text)
 
 
 def assign_directory(
@@ -131,7 +180,7 @@ def assign_directory(
     if node_id not in partition.replicas or places.get(node_id) == directory_id:
         return []
     places[node_id] = directory_id
-    directories = tuple(places.get(one, UNASSIGNED_DIRECTORY) for one in partition.replicas)
+    directories = tuple(places.get(one, UNASSIGNED) for one in partition.replicas)
     return [
         kraft.PartitionChangeRecord(
             partition_id=partition.index, topic_id=topic_id, directories=directories

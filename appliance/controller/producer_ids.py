@@ -8,6 +8,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.controller.broker_states import check_broker_epoch
 from appliance.controller.decision import Record, Situation
 from appliance.wire import kraft_records as kraft
 
@@ -16,15 +17,28 @@ _LAST: Final = 2**63 - 1
 
 
 def allocate_block(situation: Situation) -> tuple[list[Record], int]:
-    """The record that takes the next block, and the first of its BLOCK ids."""
+    """The record that takes the next block for this node, and the first of its BLOCK ids."""
+    broker = situation.image.brokers.get(situation.node_id)
+    return _next_block(situation, situation.node_id, broker.epoch if broker else -1)
+
+
+def allocate_block_for(
+    situation: Situation, broker_id: int, broker_epoch: int
+) -> tuple[list[Record], int]:
+    """The same for a broker that asks (AllocateProducerIds, API key 67, version 0). Raises
+    PeerError, STALE_BROKER_EPOCH among others."""
+    check_broker_epoch(situation.image, broker_id, broker_epoch)
+    return _next_block(situation, broker_id, broker_epoch)
+
+
+def _next_block(
+    situation: Situation, broker_id: int, broker_epoch: int
+) -> tuple[list[Record], int]:
     first = situation.image.next_producer_id
     if first > _LAST - BLOCK:
         raise PeerError(errors.UNKNOWN_SERVER_ERROR, "All producer ids have been given out.")
-    broker = situation.image.brokers.get(situation.node_id)
     record = kraft.ProducerIdsRecord(
-        broker_id=situation.node_id,
-        broker_epoch=broker.epoch if broker else -1,
-        next_producer_id=first + BLOCK,
+        broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=first + BLOCK
     )
     return [record], first
 

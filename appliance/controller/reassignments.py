@@ -1,8 +1,7 @@
-"""Where the replicas of partitions that exist are to be (KIP-455), as far as one node can do it.
+"""Where the replicas of partitions that exist are to be (KIP-455).
 
-Replicas on other nodes cannot be made here, so a reassignment either is done at once (fewer
-replicas, another order) or is refused; none is ever under way but one that another controller
-left behind, which can be cancelled. Decisions only.
+A reassignment adds the new replicas beside the old ones; when all that shall stay are in sync the
+others go (`partition_change.py`), which is at once when none is new. Decisions only.
 """
 
 from collections.abc import Sequence
@@ -10,10 +9,11 @@ from collections.abc import Sequence
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import OK, Record, Result, Situation, failed
-from appliance.controller.placement import UNASSIGNED_DIRECTORY, check_assignment
+from appliance.controller.electorate import Electorate
+from appliance.controller.partition_change import UNCLEAN, PartitionChange
+from appliance.controller.placement import check_assignment
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import PartitionImage, TopicImage
-from appliance.wire import kraft_records as kraft
 
 Wanted = tuple[str, Sequence[tuple[int, Sequence[int] | None]]]
 """Topic → (partition, replicas); no replicas: cancel what is under way."""
@@ -23,6 +23,7 @@ def alter_reassignments(
     situation: Situation, wanted: Sequence[Wanted], *, may_change_factor: bool
 ) -> tuple[list[Record], list[tuple[str, list[tuple[int, Result]]]]]:
     """Records, and how it went for each partition, in the order of the request."""
+    electorate = Electorate(situation)
     records: dict[tuple[str, int], list[Record]] = {}
     results = []
     for name, partitions in wanted:
@@ -31,9 +32,9 @@ def alter_reassignments(
             try:
                 topic, partition = _find(situation.image, name, index)
                 if replicas is None:
-                    new = _cancel(topic, partition)
+                    new = _cancel(electorate, topic, partition)
                 else:
-                    new = _reassign(situation, topic, partition, replicas, may_change_factor)
+                    new = _reassign(electorate, topic, partition, replicas, may_change_factor)
             except PeerError as error:
                 rows.append((index, failed(error)))
                 continue
@@ -78,62 +79,60 @@ def _find(image: MetadataImage, name: str, index: int) -> tuple[TopicImage, Part
     return topic, partition
 
 
-def _cancel(topic: TopicImage, partition: PartitionImage) -> list[Record]:
+def _cancel(electorate: Electorate, topic: TopicImage, partition: PartitionImage) -> list[Record]:
+    """Back to the replicas of before: none that was being added, all that were to go."""
     if not _moving(partition):
         raise PeerError(
             errors.NO_REASSIGNMENT_IN_PROGRESS,
             f"No replica of {topic.name}-{partition.index} is on its way: nothing to cancel.",
         )
+    change = PartitionChange(electorate, topic, partition)
+    unclean = electorate.unclean(topic)
     staying = tuple(one for one in partition.replicas if one not in partition.adding_replicas)
-    return [_moved(topic, partition, staying or partition.replicas)]
+    isr = tuple(one for one in partition.isr if one not in partition.adding_replicas)
+    if not staying:
+        raise PeerError(
+            errors.INVALID_REPLICA_ASSIGNMENT,
+            "Invalid replica assignment: addingReplicas contains all replicas.",
+        )
+    if not isr and not unclean:
+        raise PeerError(
+            errors.INVALID_REPLICA_ASSIGNMENT,
+            f"Unable to revert partition assignment for {topic.name}:{partition.index} because it"
+            " would require an unclean leader election.",
+        )
+    if unclean:
+        change.election = UNCLEAN
+    change.isr = isr or staying[:1]
+    change.replicas, change.adding, change.removing = staying, (), ()
+    return _records(change)
 
 
 def _reassign(
-    situation: Situation,
+    electorate: Electorate,
     topic: TopicImage,
     partition: PartitionImage,
     wanted: Sequence[int],
     may_change_factor: bool,
 ) -> list[Record]:
-    replicas = check_assignment(situation.image, wanted, None)
-    before = [one for one in partition.replicas if one not in partition.adding_replicas]
+    """The wanted replicas first, then those that go when the others are in sync."""
+    replicas = check_assignment(electorate.situation.image, wanted, None)
+    before = {*partition.replicas, *partition.adding_replicas} - {*partition.removing_replicas}
     if not may_change_factor and len(replicas) != len(before):
         raise PeerError(
             errors.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {len(before)} to {len(replicas)}; keep it,"
             " or allow the change.",
         )
-    new = [one for one in replicas if one not in partition.replicas]
-    if new:
-        raise PeerError(
-            errors.INVALID_REPLICA_ASSIGNMENT,
-            f"A replica of {topic.name}-{partition.index} on broker {new[0]} cannot be made:"
-            f" replication is not served. Choose from {list(partition.replicas)}.",
-        )
-    if not any(one in partition.isr for one in replicas):
-        raise PeerError(
-            errors.INVALID_REPLICA_ASSIGNMENT,
-            f"None of {list(replicas)} is in sync; in sync are {list(partition.isr)}.",
-        )
-    if replicas == partition.replicas and not _moving(partition):
-        return []
-    return [_moved(topic, partition, replicas)]
+    removing = tuple(sorted(set(partition.replicas) - set(replicas)))
+    adding = tuple(sorted(set(replicas) - set(partition.replicas)))
+    change = PartitionChange(electorate, topic, partition)
+    change.replicas = replicas + removing
+    change.removing = removing or partition.removing_replicas
+    change.adding = adding or partition.adding_replicas
+    return _records(change)
 
 
-def _moved(
-    topic: TopicImage, partition: PartitionImage, replicas: tuple[int, ...]
-) -> kraft.PartitionChangeRecord:
-    """The partition with these of its replicas, none on its way any more."""
-    places = dict(zip(partition.replicas, partition.directories, strict=False))
-    isr = tuple(one for one in partition.isr if one in replicas)
-    leads = partition.leader in replicas or not isr
-    return kraft.PartitionChangeRecord(
-        partition_id=partition.index,
-        topic_id=topic.topic_id,
-        leader=-2 if leads else isr[0],
-        replicas=replicas,
-        isr=isr,
-        adding_replicas=(),
-        removing_replicas=(),
-        directories=tuple(places.get(one, UNASSIGNED_DIRECTORY) for one in replicas),
-    )
+def _records(change: PartitionChange) -> list[Record]:
+    record = change.record()
+    return [] if record is None else [record]

@@ -8,7 +8,10 @@ must look (KIP-320).
 from dataclasses import dataclass, replace
 from typing import Final
 
+from appliance.config.broker import BrokerConfig
 from appliance.controller.decision import Record, Situation
+from appliance.controller.electorate import ELR_FEATURE
+from appliance.controller.eligible import settings_to_begin
 from appliance.controller.features import FRESH, SUPPORTED
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.parts import BrokerImage, ControllerImage, Endpoint, Feature, PartitionImage
@@ -33,6 +36,13 @@ def bootstrap_records() -> list[Record]:
     """The first records of a new cluster, metadata.version before all others."""
     names = sorted(FRESH, key=lambda name: (name != METADATA_VERSION, name))
     return [kraft.FeatureLevelRecord(name=name, feature_level=FRESH[name]) for name in names]
+
+
+def records_of_several(config: BrokerConfig) -> list[Record]:
+    """What a cluster of several begins with besides: eligible leader replicas (KIP-966). config: of
+    the controller that begins it."""
+    feature = kraft.FeatureLevelRecord(name=ELR_FEATURE, feature_level=1)
+    return [feature, *settings_to_begin({}, config)]
 
 
 def registered(image: MetadataImage, node: int, incarnation: Incarnation) -> bool:

@@ -13,17 +13,22 @@ from appliance.base.errors import PeerError
 from appliance.config.internal_topics import InternalTopic
 from appliance.controller.configs import topic_config_records
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
+from appliance.controller.electorate import active_brokers
 from appliance.controller.names import Collisions, check_topic_name
 from appliance.controller.placement import (
+    check_active,
     check_assignment,
     new_partition,
     place,
+    unable,
     usable_brokers,
 )
 from appliance.metadata.parts import TopicImage
 from appliance.wire import kraft_records as kraft
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000  # Kafka's limit for one batch of metadata records
+REPLICAS: Final = 3
+MIN_ISR: Final = "min.insync.replicas"
 
 
 @dataclass(slots=True, frozen=True)
@@ -61,15 +66,22 @@ class TopicToDelete:
 
 def internal_topic(situation: Situation, topic: InternalTopic) -> NewTopic:
     """A coordinator's topic as the settings say, but never with more replicas than there are
-    brokers."""
+    brokers. Where they say nothing, it has Kafka's three as far as there are so many."""
     config = situation.config
     available = max(1, len(usable_brokers(situation.image)))
-    from_settings = {name: str(config.int(setting)) for name, setting in topic.settings.items()}
+    factor = config.int(topic.replication_factor)
+    if config.entry(topic.replication_factor) is None:
+        factor = max(factor, REPLICAS)
+    factor = min(factor, available)
+    configs = {name: str(config.int(setting)) for name, setting in topic.settings.items()}
+    min_isr = topic.settings.get(MIN_ISR)
+    if factor >= REPLICAS and min_isr is not None and config.entry(min_isr) is None:
+        configs[MIN_ISR] = str(factor - 1)
     return NewTopic(
         topic.name,
         partitions=config.int(topic.partitions),
-        replication_factor=min(config.int(topic.replication_factor), available),
-        configs={**topic.configs, **from_settings},
+        replication_factor=factor,
+        configs={**topic.configs, **configs},
     )
 
 
@@ -123,8 +135,10 @@ def _create(
     records: list[Record] = [kraft.TopicRecord(name=topic.name, topic_id=topic_id)]
     configs, config_records = topic_config_records(situation, topic.name, topic.configs)
     records += config_records
+    active = active_brokers(image)
+    check_active(assignment, 0, active, manual=bool(topic.assignments))
     for index, replicas in enumerate(assignment):
-        records.append(new_partition(situation, topic_id, index, replicas))
+        records.append(new_partition(situation, topic_id, index, replicas, active))
     situation.check_disk()
     situation.permit(len(assignment))
     created = CreatedTopic(topic_id, len(assignment), len(assignment[0]), configs)
@@ -167,7 +181,7 @@ def _assignment(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:
             f" It is {factor}; the default is the broker's default.replication.factor.",
         )
     _check_room(situation, 0, count)
-    return place(situation.image, 0, count, factor)
+    return place(situation, count, factor, unable(factor))
 
 
 def _manual(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:

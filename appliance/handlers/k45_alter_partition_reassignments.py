@@ -1,7 +1,7 @@
 """AlterPartitionReassignments, API key 45, versions 0 and 1; flexible from 0 (KIP-455).
 
-1: whether the replication factor may change. Replicas on other nodes cannot be made here: what is
-possible is done when the answer comes, all else is refused.
+1: whether the replication factor may change. A reassignment has begun when the answer comes; it is
+done when all replicas that stay are in sync.
 """
 
 from appliance.base import errors

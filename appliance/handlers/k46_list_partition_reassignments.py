@@ -1,7 +1,6 @@
 """ListPartitionReassignments, API key 46, version 0; flexible (KIP-455).
 
-Only partitions whose replicas are on their way are told; on one node there are none but those that
-another controller left behind.
+Only partitions whose replicas are on their way are told.
 """
 
 from appliance.base import errors

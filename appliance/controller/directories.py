@@ -1,0 +1,65 @@
+"""A broker says in which of its folders its replicas are: AssignReplicasToDirs (API key 73,
+version 0; KIP-858)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance.base import errors
+from appliance.controller.broker_states import check_broker_epoch, elect
+from appliance.controller.decision import Record, Situation
+from appliance.controller.electorate import Electorate
+from appliance.controller.partition_change import PartitionChange
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.parts import PartitionImage, TopicImage
+
+
+@dataclass(slots=True, frozen=True)
+class Assigned:
+    """The replica of a partition and the id of the folder that it is in."""
+
+    directory_id: bytes
+    topic_id: bytes
+    index: int
+
+
+def assign_replicas(
+    situation: Situation, broker_id: int, broker_epoch: int, assigned: Sequence[Assigned]
+) -> tuple[list[Record], list[int]]:
+    """Records, and an error code for each replica, in the order of the request. What is in a folder
+    that is offline is in sync no more. Raises PeerError(STALE_BROKER_EPOCH)."""
+    image = situation.image
+    broker = check_broker_epoch(image, broker_id, broker_epoch)
+    electorate = Electorate(situation)
+    records: list[Record] = []
+    codes: list[int] = []
+    offline: dict[tuple[bytes, int], tuple[TopicImage, PartitionImage]] = {}
+    for one in assigned:
+        code, found = _find(image, broker_id, one)
+        codes.append(code)
+        if found is None:
+            continue
+        change = PartitionChange(electorate, *found)
+        change.directories[broker_id] = one.directory_id
+        record = change.record()
+        if record is not None:
+            records.append(record)
+        if broker.log_dirs and one.directory_id not in broker.log_dirs:
+            offline[one.topic_id, one.index] = found
+    if offline:
+        gone = Electorate(situation, without=broker_id)
+        records += elect(gone, offline.values(), without=broker_id)
+    return records, codes
+
+
+def _find(
+    image: MetadataImage, broker_id: int, asked: Assigned
+) -> tuple[int, tuple[TopicImage, PartitionImage] | None]:
+    topic = image.topics_by_id.get(asked.topic_id)
+    if topic is None:
+        return errors.UNKNOWN_TOPIC_ID, None
+    if not 0 <= asked.index < len(topic.partitions):
+        return errors.UNKNOWN_TOPIC_OR_PARTITION, None
+    partition = topic.partitions[asked.index]
+    if broker_id not in partition.replicas:
+        return errors.NOT_LEADER_OR_FOLLOWER, None
+    return errors.NONE, (topic, partition)
