@@ -239,6 +239,9 @@ def _tails(body: memoryview, count: int) -> list[Tail]:
     return tails
 
 
+_NO_EPOCH: Final = -(1 << 31)
+
+
 class Continuation:
     """What journals hold of one log, by offset. tails: oldest group first."""
 
@@ -252,21 +255,24 @@ class Continuation:
 
     def after(self, offset: int) -> bytes:
         """The batches from the one with this base offset on, as far as they follow one another;
-        nothing when no group has that one."""
+        nothing when no group has that one. What has an older leader epoch than what lies before it
+        was truncated since."""
         pieces = []
-        while (piece := self._piece(offset)) is not None:
-            data, offset = piece
+        epoch = _NO_EPOCH
+        while (piece := self._piece(offset, epoch)) is not None:
+            data, offset, epoch = piece
             pieces.append(data)
         return b"".join(pieces)
 
-    def _piece(self, offset: int) -> tuple[bytes, int] | None:
-        """Batches from one group, and the offset behind them. The newest group wins."""
+    def _piece(self, offset: int, epoch: int) -> tuple[bytes, int, int] | None:
+        """Batches from one group, the offset behind them and their newest leader epoch. The newest
+        group wins."""
         for tail in reversed(self._tails):
             for at, base, end in _batches(tail) if tail.offset <= offset else ():
-                if base == offset:
+                if base == offset and HEADER.unpack_from(tail.data, at)[2] >= epoch:
                     *_, last = _batches(tail)
                     assert last[2] >= end
-                    return tail.data[at:], last[2]
+                    return tail.data[at:], last[2], HEADER.unpack_from(tail.data, last[0])[2]
         return None
 
 

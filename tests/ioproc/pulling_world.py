@@ -9,6 +9,7 @@ from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.core import Core
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
@@ -93,7 +94,9 @@ class Follower:
         if handle is None:
             handle = self.table.add(led.topic_id, led.index)
         disk, config = self.world.disk, led.log.config
-        opener = Opener(disk, LogDirs.of(self.world.folder), self.table, clean=False)
+        left = LeftJournals(disk, [self.world.folder], clean=False)
+        left.find()
+        opener = Opener(disk, LogDirs.of(self.world.folder), self.table, left, clean=False)
         where = led.name, led.index, led.topic_id
         log, _, visible = opener.open(*where, handle, config, NOW_MS)
         role = Role(False, OTHER, 0, (OTHER,), (OTHER,))
@@ -106,6 +109,13 @@ class Follower:
 
     def lead(self, partition, epoch):
         self.core.lead(partition, epoch, Role(True, ME, 0, (OTHER,), ()))
+
+    def checkpoint(self):
+        """Recovery points and high watermarks into their files."""
+        self.keeping._checkpoint_recovery_points()
+        self.keeping._checkpoint_watermarks()
+        self.chores.run_all()
+        self.keeping._take()
 
     def turn(self, syncs=True):
         now_ns = self.clock.monotonic_ns()

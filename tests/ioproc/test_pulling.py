@@ -367,9 +367,7 @@ def test_who_dies_at_any_step_of_going_back_gets_level_after_a_start(poller, fat
             first.world.turn()
         first.world.settle()
         partition.log.sync_now()
-        first.keeping._checkpoint_recovery_points()
-        first.chores.run_all()
-        first.keeping._take()
+        first.checkpoint()
         led.log.begin_epoch(2)
         led.epoch = 2
         write(led.log, *some(rng, 8), epoch=2)

@@ -181,6 +181,24 @@ def test_a_log_goes_on_with_all_that_follows_its_end(cuts, start):
     assert Continuation(tails).after(start) == wanted
 
 
+def test_what_was_truncated_does_not_come_back_behind_what_came_instead():
+    """An older group still has the end of the log as it was, of an earlier leader epoch."""
+
+    def tail(first, count, epoch):
+        data = b""
+        for offset in range(first, first + count):
+            batch = bytearray(build_batch([NewRecord(0, None, b"%d" % epoch)]))
+            assign(memoryview(batch), offset, epoch)
+            data += batch
+        return Tail(TOPIC, 0, first, data)
+
+    old, new, same = tail(11, 6, 1), tail(5, 10, 5), tail(15, 2, 5)
+    assert Continuation([old, new]).after(5) == new.data
+    assert Continuation([old, new]).after(11) == new.data[len(new.data) * 6 // 10 :]
+    assert Continuation([old, new, same]).after(5) == new.data + same.data
+    assert Continuation([old]).after(11) == old.data
+
+
 @pytest.mark.parametrize("total", [0, 1 << 20, 100 << 20, 3 << 30, 1 << 50])
 def test_it_takes_a_small_part_of_a_file_system(total):
     size = size_for(total)
