@@ -104,7 +104,13 @@ class World:
         topic = TopicImage(name=name, topic_id=topic_id, partitions=parts)
         self.image.topics_by_id[topic_id] = self.image.topics_by_name[name] = topic
         self.exporter._version += 1
-        handles = [self.tables.partitions.add(TopicId(topic_id), n) for n in range(partitions)]
+        table, idle = self.tables.partitions, self.tables.partitions.idle_rows()
+        handles = [
+            table.reuse(idle.pop(0)[1], TopicId(topic_id), n)
+            if idle
+            else table.add(TopicId(topic_id), n)
+            for n in range(partitions)
+        ]
         for handle in handles:
             self.tables.partitions.set(handle, columns.STATUS, status)
         return handles

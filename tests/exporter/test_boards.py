@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from exporter_world import World, series
 
 from appliance.exporter.exposition import BY_NAME, FAMILIES
@@ -19,6 +20,7 @@ from appliance.exporter.families import HISTOGRAM, OWN
 from appliance.exporter.kafka_names import MISSING
 from appliance.ring.quota_table import Meter
 from console.model.monitoring import board, page, rules
+from console.root import root
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -180,6 +182,19 @@ def test_panels_stand_beside_one_another():
 )
 def test_what_is_generated_is_current(file, made):
     assert (DOCS / file).read_text() == made(), f"penstock metrics … > docs/{file}"
+
+
+@pytest.mark.parametrize(
+    ("words", "made"), [("page", page.text), ("rules", rules.text), ("board", board.text)]
+)
+def test_a_command_prints_it(words, made):
+    done = CliRunner().invoke(root, ["metrics", words])
+    assert (done.exit_code, done.output) == (0, made())
+
+
+def test_a_command_lists_every_metric():
+    done = CliRunner().invoke(root, ["metrics", "list", "-o", "json"])
+    assert [one["name"] for one in json.loads(done.output)] == list(BY_NAME)
 
 
 # promtool, of the Debian package prometheus -------------------------------------------------------

@@ -4,6 +4,7 @@ would."""
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -132,6 +133,15 @@ def test_without_the_setting_there_is_no_such_process(fresh_appliance):
     plain = fresh_appliance(penstock_net_processes=1, penstock_io_processes=1)
     assert "at=http" not in plain.log_text()
     assert len(plain.pids()) == 4, "the supervisor, control and one of each"
+
+
+def test_it_dies_with_the_supervisor(fresh_appliance):
+    killed = fresh_appliance(penstock_metrics_listener="127.0.0.1:0")
+    (exporter,) = exporters(killed)
+    pidfd = os.pidfd_open(exporter)
+    os.kill(killed.pid, signal.SIGKILL)
+    assert select.select([pidfd], [], [], 60)[0]
+    os.close(pidfd)
 
 
 @pytest.mark.parametrize(

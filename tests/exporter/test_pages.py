@@ -175,6 +175,46 @@ def test_totals_do_not_go_back_when_topics_go(world):
     assert value(found, "penstock_partitions") == 2, "whose topic nobody knows yet counts as one"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_topics_that_come_and_go_are_told_as_a_plain_sum_over_them_would(tmp_path, seed):
+    chance = random.Random(seed)
+    world = World(tmp_path, penstock_metrics_partitions_max=chance.choice((0, 10, 1000)))
+    table, alive, everything = world.tables.partitions, {}, 0
+    for number in range(60):
+        deed = chance.random()
+        if deed < 0.3 and len(alive) < 12:
+            alive[f"t{number}"] = [
+                [handle, 0] for handle in world.topic(f"t{number}", chance.randint(1, 4))
+            ]
+        elif deed < 0.45 and alive:
+            name = chance.choice(sorted(alive))
+            for handle, _ in alive.pop(name):
+                table.retire(handle, number)
+            del world.image.topics_by_id[world.image.topics_by_name.pop(name).topic_id]
+            world.exporter._version += 1
+        for partitions in alive.values():
+            for one in partitions:
+                more = chance.randint(0, 3)
+                one[1] += more
+                everything += more
+                world.set(one[0], BYTES_IN=one[1], HIGH_WATERMARK=one[1])
+        found = world.scrape()
+        assert value(found, "penstock_received_bytes_total") == everything
+        told = {one["topic"] for one in series(found, "penstock_topic_received_bytes_total")}
+        assert told == alive.keys()
+        for name, partitions in alive.items():
+            here = [count for _, count in partitions]
+            assert value(found, "penstock_topic_received_bytes_total", topic=name) == sum(here)
+            marks = [
+                one for one in series(found, "penstock_partition_high_watermark")
+                if one["topic"] == name
+            ]  # fmt: skip
+            whole = value(found, "penstock_partition_series")
+            assert len(marks) == (len(here) if whole else 1)
+            if not whole:
+                assert value(found, "kafka_topic_partition_current_offset", topic=name) == sum(here)
+
+
 # Requests -----------------------------------------------------------------------------------------
 
 
