@@ -343,8 +343,8 @@ def _respond(host: Host, x: Exchange) -> None:
     rows = _rows(host, x)
     if x.pending:
         return
-    served = host.served
-    for index, _, file in rows if state.request.replica_id < 0 else ():
+    served, replica = host.served, state.request.replica_id >= 0
+    for index, _, file in () if replica else rows:
         route = state.asked[index].route
         if route is not None and file is not None:
             at = (route.handle & ROW_MASK) * SERVED_COLUMNS
@@ -361,7 +361,7 @@ def _respond(host: Host, x: Exchange) -> None:
     pieces: list[Piece] = []
     no_tags = fetch.tail(version)  # what ends a partition, a topic, and the body
     out = [fetch.top(version, 0, errors.NONE, session_id, topics)]
-    leaders = Leaders(host, x) if state.failed else None
+    leaders = Leaders(host, x, known=replica) if state.failed else None
     at = 0
     while at < len(told):
         topic = told[at][1].topic

@@ -20,13 +20,15 @@ _OF_FETCHES: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
 class Leaders:
-    """What one answer tells of leaders; each node is told once."""
+    """What one answer tells of leaders; each node is told once. known: who asks knows where they
+    are, as other nodes do."""
 
-    __slots__ = ("_found", "_host", "_x")
+    __slots__ = ("_found", "_host", "_known", "_x")
 
-    def __init__(self, host: Host, x: Exchange) -> None:
+    def __init__(self, host: Host, x: Exchange, *, known: bool = False) -> None:
         self._host = host
         self._x = x
+        self._known = known
         self._found: dict[int, Endpoint | None] = {}
 
     def of_produce(self, topic: bytes, partition: int, by_id: bool) -> bytes:
@@ -52,4 +54,4 @@ class Leaders:
         """The tagged fields of the body, when all partitions are told; `nothing`: when there is
         nobody to tell of."""
         told = [one for one in self._found.values() if one is not None]
-        return leaders.endpoints(told) if told else nothing
+        return leaders.endpoints(told) if told and not self._known else nothing

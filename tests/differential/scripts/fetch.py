@@ -69,6 +69,29 @@ def fetch(s):
                                            "last_fetched_epoch": 0}))  # fmt: skip
 
 
+@script("Fetch")
+def fetch_by_who_is_no_replica(s):
+    """Of a partition that one node has: nobody else has a replica, the leader itself least."""
+    f, topic = Fetcher(s), s.topic(partitions=2)
+    s.produce(topic, batch(b"a", b"b"))
+    ids = {"nobody": 7, "the leader": s.call("Metadata", topics=None)["brokers"][0]["node_id"]}
+    for who, node in ids.items():
+        state = {"replica_id": node, "replica_epoch": -1}
+        as_replica = {"replica_id": node, "replica_state": state}
+        f.ask(f"{who}", f.topic(topic, 0, 1), **as_replica)
+        f.ask(f"{who}, behind the end", f.topic(topic, {"partition": 0, "fetch_offset": 9}),
+              **as_replica)  # fmt: skip
+        f.ask(f"{who}, waiting", f.topic(topic, 1), min_bytes=1, max_wait=20, **as_replica)
+        if s.version >= 9:
+            for epoch in (0, 5):
+                f.ask(f"{who}, epoch {epoch}",
+                      f.topic(topic, {"partition": 0, "current_leader_epoch": epoch}),
+                      **as_replica)  # fmt: skip
+        if s.version >= 12:
+            f.ask(f"{who}, last epoch", f.topic(topic, {"partition": 0, "fetch_offset": 9,
+                  "current_leader_epoch": 0, "last_fetched_epoch": 0}), **as_replica)  # fmt: skip
+
+
 @script("Fetch", versions=(18, 18))
 def fetch_that_waits_for_more_than_comes(s):
     """Its answer says what is there at the end of the wait, not at its beginning."""

@@ -35,7 +35,8 @@ def list_offsets(s):
         {"partition_index": 0, "timestamp": one, "current_leader_epoch": -1} for one in (-1, -2)
     ]
     s.ask("twice", replica_id=-1, topics=[{"name": topic, "partitions": rows}])
-    s.ask("by a replica", replica_id=2, topics=[{"name": topic, "partitions": rows[:1]}])
+    for who, node in (("a replica", 2), ("nobody", -2), ("who is unknown", -7)):
+        s.ask(f"by {who}", replica_id=node, topics=[{"name": topic, "partitions": rows[:1]}])
     s.call("DeleteRecords", timeout=10_000, topics=[
         {"name": topic, "partitions": [{"partition_index": 0, "offset": 2}]}])  # fmt: skip
     ask(s, "earliest after deletion", topic, -2)

@@ -22,3 +22,5 @@ def offset_for_leader_epoch(s):
     ask("unknown partition", 0, index=7)
     ask("unknown topic", 0, name=s.name("unknown"))
     s.ask("nothing", replica_id=-1)
+    rows = [{"partition": 0, "current_leader_epoch": 0, "leader_epoch": 0}]
+    s.ask("by a replica", replica_id=7, topics=[{"topic": topic, "partitions": rows}])
