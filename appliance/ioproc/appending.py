@@ -114,6 +114,9 @@ class Appends:
         visible; else it becomes that soon, as what is produced with acks=1."""
         if partition.broken is not None:
             return False
+        if partition.short and awaited:
+            self._failures.news.append((partition, LOST))
+            return False
         try:
             partition.append_own(self._nobody, 0, batch, now_ms, -1 if awaited else 1)
         except DiskFull:

@@ -228,6 +228,10 @@ class Core:
         if not goes_on:
             self._in_role(partition)
 
+    def brokers_changed(self) -> None:
+        """Some node was registered, shut out or let in."""
+        self._replicas.brokers_changed()
+
     def _in_role(self, partition: Partition) -> None:
         self.served.rows.online(partition)
         self.served.rows.changed[partition] = None

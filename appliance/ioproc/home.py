@@ -396,6 +396,7 @@ class Home:
 
     def _registered(self, broker_id: int, before: int) -> None:
         """Perhaps this life of the appliance: now it leads what the metadata says."""
+        self._core.brokers_changed()
         image = self._follower.image
         for partition in list(self._core.partitions.values()) if broker_id == self._node_id else ():
             if not partition.leads and partition.broken is None:

@@ -445,13 +445,13 @@ class Partition:
 
     def replace(self, log: Log, directory: int, now_ms: int = 0) -> None:
         """It lies in another log folder now, all of it synced."""
-        role, visible = self.role, self.progress.high_watermark
+        role, visible, in_sync = self.role, self.progress.high_watermark, self.progress.in_sync
         log.producers.unverified = self.log.producers.unverified
         self.begin(log, visible if role.replicas else log.end_offset)
         self.directory = directory
         self.future = (0, 0, 0)
         if role.leads:
-            self.wait_for(role.isr, self.leader_epoch, now_ms)
+            self.wait_for(in_sync, self.leader_epoch, now_ms)
         else:
             self.progress.follow(self.leader_epoch)
         self.set_rules(self.rules)

@@ -85,7 +85,10 @@ class Replicas:
             return
         led = self.led.get(partition)
         if led is None:
-            self.led[partition] = led = Led(partition.role.partition_epoch)
+            isr, counted = partition.role.isr, partition.progress.in_sync
+            joining = tuple(one for one in counted if one not in isr)  # its log is another one now
+            led = Led(partition.role.partition_epoch, joining=joining)
+            self.led[partition] = led
         self._follow(partition, led)
         self._trim(partition, led)
         self.due_ms = 0
@@ -220,12 +223,16 @@ class Replicas:
         led.joining, led.proposed_ms = (), now_ms
         self._count(partition, led, now_ms)
 
+    def brokers_changed(self) -> None:
+        """Others may be shut out, or come in."""
+        if self.led:
+            self.due_ms = 0
+
     def control_died(self) -> None:
         """What it was told is lost."""
         for led in self.led.values():
             led.proposed_ms = 0
-        if self.led:
-            self.due_ms = 0
+        self.brokers_changed()
 
     # Where all replicas begin ---------------------------------------------------------------------
 

@@ -32,5 +32,5 @@ def role_of(partition: PartitionImage, node_id: int) -> Role:
         partition.leader,
         partition.partition_epoch,
         tuple(one for one in partition.replicas if one != node_id),
-        tuple(one for one in partition.isr if one != node_id),
+        tuple(one for one in partition.isr if one != node_id and one in partition.replicas),
     )

@@ -203,6 +203,32 @@ def test_who_waits_here_is_told_when_another_leads(world):
     assert told(world.turn(), FOUND) == {9: errors.NOT_LEADER_OR_FOLLOWER}
 
 
+def test_what_the_appliance_itself_has_to_say_waits_for_enough_nodes_too(world):
+    p = world.add(role=leads(isr=()), **D3)
+    assert not world.core.appends.own(p, memoryview(bytearray(batch(b"a"))), world.now_ms)
+    world.turn()
+    assert ("lost", "t-0") in world.observers
+    assert p.log.end_offset == 0
+
+
+def test_a_move_to_another_folder_forgets_nobody_who_counts(world):
+    p = world.add(role=leads(isr=(2,)), flush_policy="os")
+    fetch(world, p, 3, 0)
+    world.append(p.handle, batch(b"a"), acks=-1, token=1)
+    world.turn()
+    assert proposals(world) == [(7, [1, 2, 3])]
+    world.core.syncing.want(p)
+    while p.log.recovery_point < 1:
+        world.turn()
+        world.threads.run_all()
+    world.core.replace(p, p.log, 0)
+    assert p.high_watermark == 0
+    fetch(world, p, 2, 1)
+    assert told(world.turn()) == {}, "3 may be in sync by now"
+    fetch(world, p, 3, 1)
+    assert told(world.turn()) == {1: errors.NONE}
+
+
 # Fetches of replicas --------------------------------------------------------------------------
 
 
