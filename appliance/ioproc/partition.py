@@ -61,12 +61,12 @@ class Partition:
     marker when it is staged: producer id, and whether it commits.
     asking: who asked where the log ends, and the end that must be visible before the answer.
     role: what the metadata says of it and this node, in `leader_epoch`. shared: it leads, and other
-    nodes have replicas. short: fewer than min.insync.replicas are in sync."""
+    nodes have replicas. short: fewer than min.insync.replicas are in sync. disk_counts: the disk is
+    a replica that must have a record before it is visible."""
 
     __slots__ = (
         "_all_wait",
         "_codec",
-        "_disk_counts",
         "_stamps",
         "aborted",
         "asking",
@@ -74,6 +74,7 @@ class Partition:
         "broken",
         "bytes_in",
         "directory",
+        "disk_counts",
         "future",
         "handle",
         "index",
@@ -310,7 +311,7 @@ class Partition:
             asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
         self.staged.clear()
         end = active.end_offset
-        if self._disk_counts:
+        if self.disk_counts:
             held = progress.held
         self.places.ends.append((end, active.base, active.size))
         if progress.appended(end, held, now_ms):
@@ -380,7 +381,7 @@ class Partition:
             if self.log.producers.news:
                 self.tell_transactions()
             self.places.ends.append((end, active.base, active.size))
-            if progress.appended(end, progress.held if self._disk_counts else end):
+            if progress.appended(end, progress.held if self.disk_counts else end):
                 self.rise()
         for asker, token, *_ in self.staged:
             asker.out.append(refusal(APPENDED, KAFKA_STORAGE_ERROR, self.handle, token))
@@ -476,5 +477,5 @@ class Partition:
         self.shared = role.leads and others > 0
         self.short = self.shared and 1 + len(role.isr) < least
         policy = rules.flush_policy
-        self._disk_counts = policy == "group" or (policy == "auto" and least < 2)
-        self._all_wait = self._disk_counts or self.shared
+        self.disk_counts = policy == "group" or (policy == "auto" and least < 2)
+        self._all_wait = self.disk_counts or self.shared

@@ -75,6 +75,22 @@ def test_who_fetches_says_that_what_is_below_is_on_the_disk(leader, follower):
     assert not partition.unseen
 
 
+@pytest.mark.parametrize(
+    ("least", "policy", "waits"), [(2, "auto", False), (1, "auto", True), (2, "group", True)]
+)
+def test_where_other_nodes_are_enough_it_fetches_what_is_written(
+    leader, follower, least, policy, waits
+):
+    led = leader.add("t", flush_policy=policy, min_insync_replicas=least)
+    partition = follower.add(led)
+    write(led.log, batch(b"1"), epoch=0)
+    follower.until(lambda: partition.progress.log_end == 1, syncs=False)
+    for _ in range(30):
+        follower.turn(syncs=False)
+    assert led.fetched == ([0] if waits else [0, 1])
+    assert partition.unseen == waits
+
+
 def test_a_slow_sync_holds_up_its_own_partition_alone(leader, follower):
     slow, quick = leader.add("slow", flush_policy="group"), leader.add("quick", flush_policy="os")
     one, other = follower.add(slow), follower.add(quick)

@@ -93,8 +93,7 @@ def _grown(partition: Partition, end: int) -> None:
     if end > progress.log_end:
         partition.tell_transactions()
         partition.places.ends.append((end, log.active_base, log.active_size))
-        counts = partition.rules.flush_policy == "group"  # the disk, as another replica does
-        progress.appended(end, progress.held if counts else end)
+        progress.appended(end, progress.held if partition.disk_counts else end)
 
 
 def _told(failure: StorageFailed | None) -> None:
