@@ -199,7 +199,7 @@ class Control:
             if peer.kind == NETPROC:
                 self._answers[peer.index].drop()
                 self._waiting.forget(peer.index)
-                self._driver.forget(peer.index)
+                self._driver.served.forget(peer.index)
             elif peer.kind == IOPROC:
                 self._id_blocks.forget(peer.index)
 
@@ -238,7 +238,7 @@ class Control:
     def _serve_voter(self, netproc: int, message: Message, rights: Rights) -> None:
         key, version = message.b >> 16, message.b & 0xFFFF
         body = bytes(self._seat.arenas[netproc][message.a : message.a + message.e])
-        self._driver.serve(netproc, message.token, key, version, body, rights)
+        self._driver.served.serve(netproc, message.token, key, version, body, rights)
 
     def _give_ids(self, ioproc: int) -> None:
         """A block of producer ids, once it is written down that it is taken."""

@@ -37,12 +37,14 @@ class MetadataLog:
     """durable: exclusive end of what a power cut cannot take. last_ms: time of the newest batch
     that was appended. recovered: what was damaged and could be had from a snapshot."""
 
-    __slots__ = ("_disk", "_epoch", "_log", "durable", "folder", "last_ms", "recovered")
+    __slots__ = ("_before", "_disk", "_epoch", "_log", "durable", "folder", "last_ms", "recovered")
 
-    def __init__(self, disk: Disk, folder: str, log: Log) -> None:
+    def __init__(self, disk: Disk, folder: str, log: Log, before: int) -> None:
+        """before: epoch of the last record that a snapshot has and the log has not."""
         self._disk = disk
         self._log = log
         self._epoch = log.latest_epoch  # of the newest batch
+        self._before = before
         self.folder = folder
         self.durable = log.end_offset
         self.last_ms = 0
@@ -61,13 +63,19 @@ class MetadataLog:
     @property
     def last_epoch(self) -> int:
         """Of the last record, 0 when there never was one."""
-        return max(self._log.latest_epoch, 0)
+        return max(self._log.latest_epoch, self._before)
 
     def end_of(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` that stands in the log and the offset behind its last
         record (KIP-279)."""
         found, end = self._log.epoch_end(epoch)
         return (self.last_epoch, self.end_offset) if found < 0 else (found, end)
+
+    @property
+    def newest_snapshot(self) -> tuple[int, int]:
+        """(end, epoch) of the newest one in the folder, (0, 0): there is none."""
+        known = files.snapshots(self._disk, self.folder)
+        return known[-1] if known else (0, 0)
 
     @property
     def unsynced(self) -> bool:
@@ -183,9 +191,11 @@ def open_log(
     now_ms: int,
     *,
     clean: bool = False,
+    alone: bool = True,
 ) -> MetadataLog:
     """Open or create the log; all of it is durable then. segment_bytes: size of its files. clean:
-    the last shutdown was orderly, so nothing can be torn. Raises StorageFailed."""
+    the last shutdown was orderly, so nothing can be torn. alone: nobody else has it, so damage that
+    a snapshot makes up for can be mended. Raises StorageFailed."""
     folder = f"{data_dir}/{LOG_FOLDER}"
     config = LogConfig(
         segment_bytes=segment_bytes,
@@ -205,8 +215,8 @@ def open_log(
         refuse_damage(disk, folder, bases, durable=durable, clean=clean)
     except StorageFailed as damage:
         saved = repair.plan(disk, data_dir)
-        if not saved.lossless:
-            raise
+        if not saved.lossless or not alone:
+            raise  # others agreed on other offsets than those of a repaired log
         old = repair.carry_out(disk, data_dir, saved, now_ms)
         recovered = f"{damage}; all of it was in a snapshot, the old files are in {old}"
         durable = saved.end + 1
@@ -223,7 +233,8 @@ def open_log(
         now_ms=now_ms,
     )
     log.sync_now()
-    made = MetadataLog(disk, folder, log)
+    known = [one for one in files.snapshots(disk, folder) if one.offset <= log.log_start_offset]
+    made = MetadataLog(disk, folder, log, known[-1].epoch if known else 0)
     made.recovered = recovered
     return made
 

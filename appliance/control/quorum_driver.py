@@ -5,9 +5,10 @@ voters; what they say goes to it; and control is told when this node begins to l
        ▲                                            │                    │
        └───────── answers, closed connections ◀─────┘ ◀──────────────────┘
 
-A fetch that finds nothing new is parked until something has come or its time is up. A voter has two
-links to each other one: a parked fetch would hold back the votes behind it. Called by `main.py`: in
-each turn `tick` first and `flush` last, `serve` for each request of another node.
+A voter has two links to each other one: a fetch that waits would hold back the votes behind it. Who
+is so far behind that the leader's log has not all of it any more fetches a snapshot, and this
+process begins again with that. Called by `main.py`: in each turn `tick` first and `flush` last,
+`served.serve` for each request of another node (`quorum_served.py`).
 
 Invariant: nothing is said to anybody before quorum-state has what it follows from.
 """
@@ -16,33 +17,27 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from appliance.authorization import needs
-from appliance.authorization.rights import Rights
 from appliance.base.clock import Clock
 from appliance.base.disk import Disk
 from appliance.base.errors import (
-    INVALID_REQUEST,
     NETWORK_EXCEPTION,
-    NONE,
-    UNSUPPORTED_VERSION,
     DiskFull,
-    MalformedRequest,
     PeerError,
 )
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import Voter
 from appliance.control import quorum_wire as wire
 from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.control.quorum_served import Served
+from appliance.control.quorum_snapshots import BeginAgain, Download, install
 from appliance.handlers.admin import Quorum
 from appliance.handlers.admin import Replica as Described
-from appliance.metadata import files
+from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER, Body, Done
-from appliance.quorum.messages import BeginEpoch, EndEpoch, Fetch, Fetched, Message, Vote, Voted
+from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Message, Voted
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS
-from appliance.wire.build import response
-from appliance.wire.messages import decode_request, encode_response
 
 _MAX_WAIT_MS: Final = 500
 _NO_ROOM_MS: Final = 1_000
@@ -80,17 +75,6 @@ class Roles(Protocol):
         ...
 
 
-class _Parked(NamedTuple):
-    """A fetch that waits. seen: what would be news."""
-
-    netproc: int
-    token: int
-    version: int
-    asked: wire.Asked
-    until_ms: int
-    seen: tuple[int, int, int, bool]
-
-
 class _Ways(NamedTuple):
     """The links to another voter."""
 
@@ -125,13 +109,14 @@ class QuorumDriver:
         self._backoff_ms = config.int("controller.quorum.retry.backoff.ms")
         self._max_bytes = config.int("controller.quorum.fetch.max.bytes")
         self._ways: dict[int, _Ways] = {}
-        self._parked: list[_Parked] = []
+        self._download: Download | None = None
         self._number = 0  # of the newest fetch
         self._again_ms = NEVER  # when the leader is asked again, after a failure
         self._led = -1  # the epoch that this node leads
         self._shown = (-1, -1)  # leader and epoch
         self._goal = 0  # committed up to there, it is level
         self._leaves = False
+        self.served = Served(quorum, identity, disk, clock, events, self.settle, roles.reply)
         self.level = quorum.alone
 
     def connect(self, link: Callable[[Voter, str], Way]) -> None:
@@ -160,14 +145,13 @@ class QuorumDriver:
         wait. Raises StorageFailed."""
         if not self.level:
             self.level = self._is_level()
-        if self._parked:
-            self._wake(now_ms)
+        served_due = self.served.wake(now_ms)
         wait = LONGEST_WAIT_MS
         for ways in self._ways.values():
             wait = min(wait, ways.talk.turn(), ways.fetch.turn())
-        due = min(self._again_ms, NEVER if self._leaves else self._replica.deadline)
-        if self._parked:
-            due = min(due, min(one.until_ms for one in self._parked))
+        due = min(self._again_ms, served_due)
+        if not self._leaves:
+            due = min(due, self._replica.deadline)
         return max(0, min(wait, due - now_ms))
 
     def _is_level(self) -> bool:
@@ -192,10 +176,6 @@ class QuorumDriver:
             self._leaves = True
             self._replica.resign(self._now_ms())
             self.settle()
-
-    def forget(self, netproc: int) -> None:
-        """It is dead: nobody hears what it asked for."""
-        self._parked = [one for one in self._parked if one.netproc != netproc]
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // 1_000_000
@@ -266,7 +246,7 @@ class QuorumDriver:
             link, timeout_ms = ways.fetch, self._fetch_ms
         link.ask(key, wire.HIGHEST[key], values, done, timeout_ms, wire.LOWEST[key])
 
-    def _answer(self, target: int, what: Message, answer: Any) -> tuple[Any, bytes] | None:
+    def _answer(self, target: int, what: Message, answer: Any) -> wire.Heard | None:
         """What an answer says; None when there is none, which is told."""
         try:
             if isinstance(answer, PeerError):
@@ -288,10 +268,10 @@ class QuorumDriver:
         now_ms = self._now_ms()
         if said is None:
             self._replica.lost(target, now_ms)
-        elif isinstance(said[0], Voted):
-            self._replica.voted_by(target, said[0], now_ms)
-        elif isinstance(said[0], BeginEpoch):
-            self._replica.begin_epoch(said[0], now_ms)
+        elif isinstance(said.what, Voted):
+            self._replica.voted_by(target, said.what, now_ms)
+        elif isinstance(said.what, BeginEpoch):
+            self._replica.begin_epoch(said.what, now_ms)
         self.settle()
 
     def _fetched(self, target: int, what: Fetch, number: int, answer: Any) -> None:
@@ -303,8 +283,8 @@ class QuorumDriver:
         if said is None:
             if isinstance(answer, PeerError) and answer.code == NETWORK_EXCEPTION:
                 self._replica.lost(target, now_ms)
-        else:
-            self._take_over(target, *said, now_ms)
+        elif isinstance(said.what, Fetched):
+            self._take_over(target, said.what, said.records, now_ms)
         self.settle()
 
     def _take_over(self, target: int, said: Fetched, records: bytes, now_ms: int) -> None:
@@ -312,16 +292,8 @@ class QuorumDriver:
         cut = replica.fetched(said, now_ms)
         if cut < 0:
             return
-        if said.snapshot:
-            self._again_ms = now_ms + _NO_ROOM_MS
-            self._events.event_seldom(
-                ERROR,
-                "metadata-too-old",
-                node=target,
-                cause=f"the leader's log begins behind {quorum.log.end_offset}, where ours ends",
-                remedy="stop this node, copy the newest *.checkpoint of the leader's"
-                f" {quorum.log.folder.rpartition('/')[2]} into ours, and start it again",
-            )
+        if said.snapshot is not None:
+            self._begin_download(target, said, now_ms)
             return
         try:
             if cut < quorum.log.end_offset:
@@ -339,111 +311,57 @@ class QuorumDriver:
         self._again_ms = NEVER
         replica.fetch()
 
-    # Serving others -------------------------------------------------------------------------------
+    # A snapshot of the leader's -------------------------------------------------------------------
 
-    def serve(
-        self, netproc: int, token: int, key: int, version: int, body: bytes, rights: Rights
-    ) -> None:
-        """A request of another node: one of `quorum_wire.SERVED`. Raises StorageFailed."""
-        if version not in wire.SERVED[key]:
-            self._roles.reply(netproc, token, UNSUPPORTED_VERSION, b"")
+    def _begin_download(self, target: int, said: Fetched, now_ms: int) -> None:
+        """Its log begins behind ours."""
+        assert said.snapshot is not None
+        self._download = Download(said.snapshot, said.epoch)
+        fields = {"node": target, "offset": said.snapshot[0], "ours": self._quorum.log.end_offset}
+        self._events.event(NOTICE, "metadata-snapshot-fetched", **fields)
+        self._go_on(target, now_ms)
+
+    def _go_on(self, target: int, now_ms: int) -> None:
+        download = self._download
+        assert download is not None
+        self._number += 1
+        self._again_ms = NEVER
+        values = wire.snapshot_asked(
+            self._identity.node_id, self._identity.cluster_id, download, self._max_bytes
+        )
+        done = partial(self._part, target, self._number)
+        self._ways[target].fetch.ask(wire.SNAPSHOT, 1, values, done, self._fetch_ms, 0)
+
+    def _part(self, target: int, number: int, answer: Any) -> None:
+        """A part of it has come; whatever is wrong with it, the log is fetched again."""
+        download, now_ms = self._download, self._now_ms()
+        if number != self._number or download is None:
             return
+        self._again_ms = now_ms + self._backoff_ms
         try:
-            request = decode_request(key, version, body)
-        except MalformedRequest as cause:
-            self._events.event_seldom(WARNING, "malformed-request", api=key, cause=str(cause))
-            self._roles.reply(netproc, token, INVALID_REQUEST, b"")
-            return
-        try:
-            if code := rights.refusal(needs.ACT_AS_BROKER):
-                raise PeerError(code, "it may not act as a node of the cluster")
-            asked = wire.read(key, request, self._identity.cluster_id)
-            if isinstance(asked.what, Fetch):
-                self._fetch(netproc, token, version, asked, asked.what)
-                return
-            wire.check_voter(asked, self._replica)
+            if isinstance(answer, PeerError):
+                raise answer
+            size, part = wire.snapshot_part(answer, download)
         except PeerError as cause:
-            fields = {"peer": rights.caller.address, "cause": cause.message}
-            self._events.event_seldom(WARNING, "voter-refused", **fields)
-            self._reply(netproc, token, key, version, wire.refusal(key, cause.code))
-            return
-        granted = self._said(asked.what)
-        leadership = self._quorum.leadership
-        values = wire.told(asked.what, leadership.epoch, leadership.leader_id, granted)
-        self._reply(netproc, token, key, version, values)
-
-    def _said(self, what: Vote | BeginEpoch | EndEpoch | Fetch) -> bool:
-        """Act upon it; whether a vote is granted."""
-        replica, now_ms, granted = self._replica, self._now_ms(), False
-        if isinstance(what, Vote):
-            granted = replica.vote(what, now_ms).granted
-        elif isinstance(what, BeginEpoch):
-            replica.begin_epoch(what, now_ms)
-        elif isinstance(what, EndEpoch):
-            replica.end_epoch(what, now_ms)
-        self.settle()
-        return granted
-
-    def _fetch(
-        self, netproc: int, token: int, version: int, asked: wire.Asked, what: Fetch
-    ) -> None:
-        answer = self._replica.fetched_by(what, self._now_ms())
-        self.settle()
-        limits = asked.limits
-        fresh = answer.parts is not None or answer.snapshot or what.end < self._end
-        fresh = fresh or answer.high_watermark > limits.high_watermark
-        if answer.leads and not fresh and limits.max_wait_ms > 0:
-            until_ms = self._now_ms() + limits.max_wait_ms
-            self._parked.append(_Parked(netproc, token, version, asked, until_ms, self._news))
-        else:
-            self._say(netproc, token, version, asked, answer)
-
-    @property
-    def _end(self) -> int:
-        return self._quorum.log.end_offset
-
-    @property
-    def _news(self) -> tuple[int, int, int, bool]:
-        """What a fetch that waits would be told of."""
-        replica = self._replica
-        return self._end, replica.high_watermark, replica.epoch, replica.leads
-
-    def _wake(self, now_ms: int) -> None:
-        news = self._news
-        due = [one for one in self._parked if one.until_ms <= now_ms or one.seen != news]
-        if not due:
-            return
-        self._parked = [one for one in self._parked if one not in due]
-        for one in due:
-            what = one.asked.what
-            assert isinstance(what, Fetch)
-            answer = self._replica.fetched_by(what, now_ms)
+            self._download = None
+            if cause.code == NETWORK_EXCEPTION:
+                self._replica.lost(target, now_ms)
+            else:
+                why = {"node": target, "asked": "snapshot", "cause": cause.message}
+                self._events.event_seldom(WARNING, "voter-refuses", **why)
             self.settle()
-            self._say(one.netproc, one.token, one.version, one.asked, answer)
-
-    def _say(
-        self, netproc: int, token: int, version: int, asked: wire.Asked, answer: Fetched
-    ) -> None:
-        """Answer a fetch, with what stands in the log whether it is on the disk or not."""
-        what, data, snapshot = asked.what, b"", (-1, -1)
-        assert isinstance(what, Fetch)
-        if answer.snapshot:
-            snapshot = files.snapshots(self._disk, self._quorum.log.folder)[-1]
-        elif answer.leads and answer.parts is None:
-            data = self._read(what.end, asked.limits.max_bytes)
-        values = wire.records(answer, what, snapshot, data)
-        self._reply(netproc, token, wire.FETCH, version, values)
-
-    def _read(self, start: int, max_bytes: int) -> bytes:
-        """Whole batches, at least one if there is one."""
-        found: list[bytes] = []
-        size = 0
-        for _, batch in self._quorum.log.read(start, self._end):
-            if found and size + len(batch) > max_bytes:
-                break
-            found.append(bytes(batch))
-            size += len(batch)
-        return b"".join(found)
-
-    def _reply(self, netproc: int, token: int, key: int, version: int, values: wire.Values) -> None:
-        self._roles.reply(netproc, token, NONE, encode_response(response(key, version, values)))
+            return
+        self._replica.goes_on(now_ms)
+        download.parts.append(part)
+        download.position += len(part)
+        if download.position < size:
+            self._go_on(target, now_ms)
+            return
+        try:
+            install(self._disk, self._quorum, download, self._clock.wall_ms())
+        except (DiskFull, CheckpointBroken) as cause:
+            self._download = None
+            self._again_ms = now_ms + _NO_ROOM_MS
+            self._events.event_seldom(ERROR, "metadata-not-taken", node=target, cause=str(cause))
+            return
+        raise BeginAgain(f"the metadata of node {target} up to {download.snapshot[0]} was taken")

@@ -1,5 +1,5 @@
 """What replicas of the quorum say to one another, as Kafka's messages: Vote (52), BeginQuorumEpoch
-(53), EndQuorumEpoch (54) and Fetch (1) of `__cluster_metadata`-0.
+(53), EndQuorumEpoch (54), Fetch (1) of `__cluster_metadata`-0 and FetchSnapshot (59).
 
 Only what decides is in `quorum/messages.py`; here it gets the cluster's id, the topic and codes.
 Directory ids stay empty: the voters are static.
@@ -20,6 +20,7 @@ from appliance.base.errors import (
 )
 from appliance.base.ids import METADATA_TOPIC
 from appliance.control.metadata_log import METADATA_TOPIC_ID
+from appliance.control.quorum_snapshots import Download
 from appliance.quorum.messages import (
     NOBODY,
     BeginEpoch,
@@ -36,11 +37,13 @@ FETCH: Final = 1
 VOTE: Final = 52
 BEGIN: Final = 53
 END: Final = 54
+SNAPSHOT: Final = 59
 SERVED: Final = {
     FETCH: range(12, 19),
     VOTE: range(3),
     BEGIN: range(2),
     END: range(2),
+    SNAPSHOT: range(2),
 }
 """API key → versions that are served."""
 LOWEST: Final = {FETCH: 12, VOTE: 2, BEGIN: 0, END: 0}
@@ -135,38 +138,44 @@ def _fetch(what: Fetch, cluster_id: str, limits: Limits) -> Values:
     }
 
 
-def answered(asked: Message, answer: Any) -> tuple[Voted | Fetched | BeginEpoch | None, bytes]:
-    """What a decoded answer says, and the records that came with a fetch. None: nothing new. Raises
-    PeerError for one that tells of nothing but an error."""
+class Heard(NamedTuple):
+    """What an answer says, None: nothing new. records: what came with a fetch."""
+
+    what: Voted | Fetched | BeginEpoch | None
+    records: bytes = b""
+
+
+def answered(asked: Message, answer: Any) -> Heard:
+    """What a decoded answer says. Raises PeerError for one that tells of nothing but an error."""
     if answer.error_code != NONE:
         raise PeerError(int(answer.error_code), f"it answers {answer.error_code.name}")
     if isinstance(asked, Fetch):
         return _fetched(asked, answer)
     row = _only(answer.topics)
     if isinstance(asked, Vote):
-        return Voted(row.leader_epoch, row.leader_id, row.vote_granted, asked.pre_vote), b""
+        return Heard(Voted(row.leader_epoch, row.leader_id, row.vote_granted, asked.pre_vote))
     newer = row.leader_id >= 0 and row.leader_epoch > asked.epoch
-    return (BeginEpoch(row.leader_epoch, row.leader_id) if newer else None), b""
+    return Heard(BeginEpoch(row.leader_epoch, row.leader_id) if newer else None)
 
 
-def _fetched(asked: Fetch, answer: Any) -> tuple[Fetched, bytes]:
+def _fetched(asked: Fetch, answer: Any) -> Heard:
     row = _only(answer.responses)
     leader = row.current_leader
     if row.error_code != NONE:
         if leader.leader_epoch < 0:
             raise PeerError(int(row.error_code), f"it answers {row.error_code.name}")
-        return Fetched(leader.leader_epoch, leader.leader_id), b""
+        return Heard(Fetched(leader.leader_epoch, leader.leader_id))
     epoch = leader.leader_epoch if leader.leader_epoch >= 0 else asked.epoch
-    parts = row.diverging_epoch
+    parts, snapshot = row.diverging_epoch, row.snapshot_id
     told = Fetched(
         epoch,
         leader.leader_id,
         leads=True,
         high_watermark=max(row.high_watermark, 0),
         parts=None if parts.epoch < 0 else (parts.epoch, parts.end_offset),
-        snapshot=row.snapshot_id.epoch >= 0,
+        snapshot=None if snapshot.epoch < 0 else (snapshot.end_offset, snapshot.epoch),
     )
-    return told, bytes(row.records or b"")
+    return Heard(told, bytes(row.records or b""))
 
 
 def _only(topics: Any) -> Any:
@@ -253,8 +262,15 @@ def told(what: Message, epoch: int, leader: int, granted: bool = False) -> Value
     return {"error_code": NONE, "topics": topics}
 
 
-def records(answer: Fetched, asked: Fetch, snapshot: tuple[int, int], data: bytes) -> Values:
-    """The answer to a Fetch. snapshot: (end, epoch) of the one that is told where it is needed."""
+def not_leading(asked: int, epoch: int, *, leads: bool) -> int:
+    """The code for who asks the leader of the epoch `asked`, of this one."""
+    if asked < epoch:
+        return FENCED_LEADER_EPOCH
+    return NONE if leads and asked == epoch else NOT_LEADER_OR_FOLLOWER
+
+
+def records(answer: Fetched, asked: Fetch, data: bytes) -> Values:
+    """The answer to a Fetch."""
     row: Values = {
         "partition_index": 0,
         "error_code": NONE,
@@ -265,13 +281,12 @@ def records(answer: Fetched, asked: Fetch, snapshot: tuple[int, int], data: byte
         "records": data,
     }
     if not answer.leads:
-        fenced = asked.epoch < answer.epoch
-        row["error_code"] = FENCED_LEADER_EPOCH if fenced else NOT_LEADER_OR_FOLLOWER
+        row["error_code"] = not_leading(asked.epoch, answer.epoch, leads=False)
         row["high_watermark"] = -1
     elif answer.parts is not None:
         row["diverging_epoch"] = {"epoch": answer.parts[0], "end_offset": answer.parts[1]}
-    elif answer.snapshot:
-        row["snapshot_id"] = {"end_offset": snapshot[0], "epoch": snapshot[1]}
+    elif answer.snapshot is not None:
+        row["snapshot_id"] = _snapshot(answer.snapshot)
     topic = {"topic": METADATA_TOPIC, "topic_id": bytes(METADATA_TOPIC_ID), "partitions": [row]}
     return {"throttle_time": 0, "error_code": NONE, "responses": [topic]}
 
@@ -288,3 +303,84 @@ def check_voter(asked: Asked, replica: Replica) -> None:
     if not isinstance(what, Vote) and known not in (NOBODY, sender):
         text = f"node {sender} speaks as the leader of epoch {what.epoch}, which is node {known}"
         raise PeerError(INVALID_REQUEST, text)
+
+
+# Snapshots ----------------------------------------------------------------------------------------
+
+
+class SnapshotAsked(NamedTuple):
+    """A FetchSnapshot. snapshot: (end, epoch). epoch: of the leader that is asked."""
+
+    snapshot: tuple[int, int]
+    position: int
+    max_bytes: int
+    epoch: int
+    replica: int
+
+
+def snapshot_asked(node_id: int, cluster_id: str, download: Download, max_bytes: int) -> Values:
+    """The request for what comes next."""
+    row = {
+        "partition": 0,
+        "current_leader_epoch": download.epoch,
+        "snapshot_id": _snapshot(download.snapshot),
+        "position": download.position,
+    }
+    return {
+        "cluster_id": cluster_id,
+        "replica_id": node_id,
+        "max_bytes": max_bytes,
+        "topics": [{"name": METADATA_TOPIC, "partitions": [row]}],
+    }
+
+
+def snapshot_part(answer: Any, download: Download) -> tuple[int, bytes]:
+    """(size of all of it, bytes) of an answer. Raises PeerError for any other one."""
+    if answer.error_code != NONE:
+        raise PeerError(int(answer.error_code), f"it answers {answer.error_code.name}")
+    row = _only(answer.topics)
+    if row.error_code != NONE:
+        raise PeerError(int(row.error_code), f"it answers {row.error_code.name}")
+    sent = row.snapshot_id.end_offset, row.snapshot_id.epoch
+    if sent != download.snapshot or row.position != download.position or not row.unaligned_records:
+        raise PeerError(INVALID_REQUEST, f"it sends another part than {download.position}")
+    return row.size, bytes(row.unaligned_records)
+
+
+def read_snapshot(asked: Any, cluster_id: str) -> SnapshotAsked:
+    """Raises PeerError with the code that the whole answer has."""
+    if asked.cluster_id not in (None, cluster_id):
+        raise PeerError(INCONSISTENT_CLUSTER_ID, f"it belongs to the cluster {asked.cluster_id}")
+    rows = [(topic, row) for topic in asked.topics for row in topic.partitions]
+    if len(rows) != 1:
+        raise PeerError(INVALID_REQUEST, f"it asks for {len(rows)} partitions, not for one")
+    ((topic, row),) = rows
+    if topic.name != METADATA_TOPIC or row.partition:
+        raise PeerError(UNKNOWN_TOPIC_OR_PARTITION, "it asks for something else than the metadata")
+    snapshot = row.snapshot_id.end_offset, row.snapshot_id.epoch
+    if min(snapshot) < 0:
+        raise PeerError(INVALID_REQUEST, f"there is no snapshot {snapshot}")
+    return SnapshotAsked(
+        snapshot, row.position, asked.max_bytes, row.current_leader_epoch, asked.replica_id
+    )
+
+
+def snapshot_told(
+    asked: SnapshotAsked, leader: tuple[int, int], code: int, size: int = 0, data: bytes = b""
+) -> Values:
+    """The answer to a FetchSnapshot."""
+    row = {
+        "index": 0,
+        "error_code": code,
+        "snapshot_id": _snapshot(asked.snapshot),
+        "current_leader": {"leader_id": leader[0], "leader_epoch": leader[1]},
+        "size": size,
+        "position": asked.position,
+        "unaligned_records": data,
+    }
+    topics = [{"name": METADATA_TOPIC, "partitions": [row]}]
+    return {"throttle_time": 0, "error_code": NONE, "topics": topics}
+
+
+def _snapshot(snapshot: tuple[int, int]) -> Values:
+    return {"end_offset": snapshot[0], "epoch": snapshot[1]}

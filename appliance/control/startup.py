@@ -89,7 +89,8 @@ def _start(
     follower = Follower(disk, data_dir, seat.partitions)
     limits = _limits(config)
     clean = seat.clean and seat.generation == 1
-    opened = open_log(disk, data_dir, limits.segment_bytes, now_ms, clean=clean)
+    alone = not config.several
+    opened = open_log(disk, data_dir, limits.segment_bytes, now_ms, clean=clean, alone=alone)
     if opened.recovered:
         log.event(WARNING, "metadata-recovered", cause=opened.recovered)
     vote = _vote(config, seat.processes.metadata_offset, random, clock) if config.several else ALONE

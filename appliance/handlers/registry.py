@@ -96,6 +96,7 @@ CONTROLLERS = (
     forward.handler(52, "Vote", 0, 2),
     forward.handler(53, "BeginQuorumEpoch", 0, 1),
     forward.handler(54, "EndQuorumEpoch", 0, 1),
+    forward.handler(59, "FetchSnapshot", 0, 1),
 )
 """What only controllers ask of each other, and brokers of their controller: served on no listener
 of clients. Fetch is that of the metadata log."""

@@ -58,14 +58,15 @@ class Fetch(NamedTuple):
 class Fetched(NamedTuple):
     """The answer to Fetch. leads: whether who answers leads `epoch`; else only epoch and leader
     tell something. parts: (epoch, end) of the leader's log where the two logs part, or None.
-    snapshot: the leader's log begins behind where the replica's ends."""
+    snapshot: (end, epoch) of the leader's newest one, when its log begins behind the end of the
+    replica's."""
 
     epoch: int
     leader: int
     leads: bool = False
     high_watermark: int = 0
     parts: tuple[int, int] | None = None
-    snapshot: bool = False
+    snapshot: tuple[int, int] | None = None
 
 
 Message = Vote | Voted | BeginEpoch | EndEpoch | Fetch | Fetched

@@ -74,6 +74,10 @@ class QuorumLog(Protocol):
     def last_epoch(self) -> int:
         """Of its last record, 0 when there is none."""
 
+    @property
+    def newest_snapshot(self) -> tuple[int, int]:
+        """(end, epoch) of what a log that begins later than at 0 has a snapshot of."""
+
     def end_of(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` that it has, and the offset behind its last record
         (KIP-279)."""
@@ -421,7 +425,7 @@ class Replica:
         log = self._log
         parts = snapshot = None
         if ask.end < log.start_offset:
-            snapshot = True
+            snapshot = log.newest_snapshot
         elif (ask.end, ask.last_epoch) != (log.start_offset, 0):
             epoch, end = log.end_of(ask.last_epoch)
             if epoch != ask.last_epoch or end < ask.end:
@@ -432,9 +436,17 @@ class Replica:
                 peer.has(ask.end, log.end_offset, now_ms)
                 self._commit()
             peer.fetched_ms = now_ms
-        return Fetched(
-            self.epoch, self.node_id, True, self.high_watermark, parts, snapshot is not None
-        )
+        return Fetched(self.epoch, self.node_id, True, self.high_watermark, parts, snapshot)
+
+    def hear_of(self, replica: int, now_ms: int) -> None:
+        """It fetches a snapshot."""
+        if replica in self.peers:
+            self.peers[replica].fetched_ms = now_ms
+
+    def goes_on(self, now_ms: int) -> None:
+        """The leader sends a snapshot."""
+        if self.role is Role.FOLLOWER:
+            self._wait(now_ms)
 
     def fetched(self, answer: Fetched, now_ms: int) -> int:
         """The answer to a fetch. Where this log must end before what came with it is appended: -1
@@ -462,7 +474,7 @@ class Replica:
         """What came with this answer is in the log: so is what is agreed of it."""
         assert answer.leads
         agreed = min(answer.high_watermark, self._log.end_offset)
-        if answer.parts is None and not answer.snapshot and agreed > self.high_watermark:
+        if answer.parts is None and answer.snapshot is None and agreed > self.high_watermark:
             self.high_watermark = agreed
 
     def _commit(self) -> None:

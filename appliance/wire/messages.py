@@ -212,7 +212,16 @@ def _implicit_default(kind: str, array: bool, nullable: bool, nested: Layout | N
     if array:
         return ()
     if nested is not None:
-        return None if nullable else nested.make()
+        return None if nullable else nested.make(**{one.name: _zero(one) for one in nested.fields})
     if kind == "uuid":
         return bytes(16)
     return _ZERO.get(kind, 0)
+
+
+def _zero(field: Field) -> Any:
+    """What a field of a struct is that nothing was said of."""
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    default = _implicit_default(field.kind, field.array, field.nullable, field.nested)
+    plain = field.convert is None or field.array or default is None
+    return default if plain or field.convert is None else field.convert[0](default)

@@ -44,6 +44,14 @@ class PageCacheCounts(Voter):
         super().turn()
 
 
+class ForgetsItsSnapshot(Voter):
+    """A log that begins behind a snapshot does not know of which epoch that was."""
+
+    def turn(self):
+        self.log._before = 0
+        super().turn()
+
+
 class VotesForAnybody(Replica):
     """However short the log is."""
 
@@ -77,6 +85,7 @@ def driven(replica):
     [
         Forgets,
         PageCacheCounts,
+        ForgetsItsSnapshot,
         *map(driven, (VotesForAnybody, NeverParts, LeadsOn)),
     ],
     ids=lambda value: value.__name__,

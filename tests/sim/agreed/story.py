@@ -3,7 +3,7 @@ machines and links; then all is well and must become so."""
 
 from sim.agreed.ledger import Ledger
 from sim.agreed.talk import Put
-from sim.agreed.voter import Voter, encoded
+from sim.agreed.voter import LIMITS, SHORT, Voter, encoded
 from sim.disk import SimDisk
 from sim.faults import Faults
 from sim.node import Node
@@ -63,12 +63,13 @@ class Client(Node):
 
 
 class Story:
-    def __init__(self, world, *, size=3, voter=Voter, disk=SimDisk):
+    def __init__(self, world, *, size=3, voter=Voter, disk=SimDisk, limits=LIMITS):
         self.world = world
         self.ledger = Ledger()
         ids = tuple(range(size))
         self.machines = [
-            voter(world, number, ids, self.ledger, disk(world.rng)) for number in (*ids, OBSERVER)
+            voter(world, number, ids, self.ledger, disk(world.rng), limits)
+            for number in (*ids, OBSERVER)
         ]
         for machine in self.machines:
             machine.disk.mkdir("/data")
@@ -127,5 +128,5 @@ class Story:
 
 def play(seed, **planted):
     """The story of this seed; the world as it was left. Raises Broken."""
-    options = {"size": 3 if seed % 2 == 0 else 5}
+    options = {"size": 3 if seed % 2 == 0 else 5, "limits": SHORT if seed % 4 < 2 else LIMITS}
     return Story(World(seed), **options | planted).play()

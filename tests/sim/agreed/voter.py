@@ -8,10 +8,11 @@ from sim.node import Node
 
 from appliance.base.errors import NETWORK_EXCEPTION, NONE, REQUEST_TIMED_OUT, PeerError
 from appliance.config.broker import BrokerConfig
-from appliance.control import metadata_quorum
+from appliance.control import metadata_quorum, repair
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import Vote, open_quorum
 from appliance.control.quorum_driver import QuorumDriver
+from appliance.control.quorum_snapshots import BeginAgain
 from appliance.control.snapshots import Limits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.follower import Follower
@@ -29,6 +30,8 @@ from tests.callers import rights
 DATA = "/data"
 LEVEL = 30
 LIMITS = Limits(snapshot_bytes=1 << 30, snapshot_ms=0, segment_bytes=4000)
+SHORT = Limits(snapshot_bytes=1200, snapshot_ms=0, segment_bytes=600)
+"""Of logs that go back so little that who was away needs a snapshot."""
 TIMES = Times(election_timeout=100, fetch_timeout=200, election_backoff=100, lost=10)
 SETTINGS = {
     "controller.quorum.fetch.timeout.ms": "200",
@@ -69,7 +72,11 @@ class Way:
     def answered(self, answer):
         key, version, done = self.waiting.pop(answer.number, (0, 0, None))
         if done is not None:
-            done(decode_response(key, version, answer.body))
+            try:
+                done(decode_response(key, version, answer.body))
+            except BeginAgain as why:
+                self.machine.say(str(why))
+                self.machine.stop(power=False)
 
     def late(self, number):
         if number in self.waiting:
@@ -94,8 +101,9 @@ class Voter(Node):
 
     replica_of = Replica
 
-    def __init__(self, world, number, voters, ledger, disk=None):
+    def __init__(self, world, number, voters, ledger, disk=None, limits=LIMITS):
         super().__init__(world, f"n{number}", disk)
+        self.limits = limits
         self.number = number
         self.voters = voters
         self.ledger = ledger
@@ -112,16 +120,18 @@ class Voter(Node):
 
     def begin(self):
         self.ways, self.asked, self.puts = {}, {}, []
-        self.count = self.tokens = self.compared = 0
+        self.count = self.tokens = 0
         self.turning = False
         self.armed = NEVER
         self.job = None
-        self.log = open_log(self.disk, DATA, LIMITS.segment_bytes, self.now_ms)
+        repair.finish(self.disk, DATA)
+        self.log = open_log(self.disk, DATA, self.limits.segment_bytes, self.now_ms, alone=False)
+        self.compared = self.log.start_offset
         table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(4))), 4)
         follower = Follower(self.disk, DATA, table)
         vote = Vote(self.voters, self.published, self.chance, self.now_ms, TIMES)
         with patch.object(metadata_quorum, "Replica", self.replica_of):
-            self.quorum = open_quorum(self.disk, self.number, self.log, follower, LIMITS, vote)
+            self.quorum = open_quorum(self.disk, self.number, self.log, follower, self.limits, vote)
         self.replica = self.quorum.replica
         self.driver = QuorumDriver(
             self.quorum, Identity("cluster", self.number, bytes(16)), self.config, self.disk,
@@ -142,7 +152,7 @@ class Voter(Node):
 
     def turn(self):
         """What follows from what happened."""
-        if self.turning:
+        if self.turning or not self.up:
             return
         self.turning = True
         self.driver.tick(self.now_ms)
@@ -155,6 +165,8 @@ class Voter(Node):
             self.published = self.quorum.committed
         self.ledger.agreed(self)
         self.answer_puts()
+        if self.quorum.snapshot_due(self.now_ms):
+            self.quorum.snapshot(self.now_ms)
         self.turning = False
         due = self.now_ms + wait_ms
         if due < self.armed or self.armed <= self.now_ms:
@@ -224,7 +236,9 @@ class Voter(Node):
         else:
             self.tokens += 1
             self.asked[self.tokens] = end, message.number
-            self.driver.serve(0, self.tokens, message.key, message.version, message.body, rights())
+            self.driver.served.serve(
+                0, self.tokens, message.key, message.version, message.body, rights()
+            )
         self.turn()
 
     # Clients --------------------------------------------------------------------------------------
