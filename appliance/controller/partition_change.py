@@ -93,12 +93,14 @@ class PartitionChange:
         return None if record == nothing else record
 
     def _complete_reassignment(self) -> None:
-        """Every replica that stays is in sync: those that go are gone."""
+        """Every replica that comes is in sync, and where more go than come every one that stays:
+        those that go are gone."""
         if not self.adding and not self.removing:
             return
         isr = [one for one in self.isr if one not in self.removing]
         replicas = [one for one in self.replicas if one not in self.removing]
-        if isr and replicas and set(replicas) <= set(isr):
+        needed = self.adding if len(self.adding) >= len(self.removing) else replicas
+        if isr and replicas and set(needed) <= set(isr):
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
     def _keep_eligible(self) -> None:

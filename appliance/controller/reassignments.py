@@ -1,7 +1,7 @@
 """Where the replicas of partitions that exist are to be (KIP-455).
 
-A reassignment adds the new replicas beside the old ones; when all that shall stay are in sync the
-others go (`partition_change.py`), which is at once when none is new. Decisions only.
+A reassignment adds the new replicas beside the old ones; when they are in sync the others go
+(`partition_change.py`), which is at once when none is new. Decisions only.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments, API key 45, versions 0 and 1; flexible from 0 (KIP-455).
 
 1: whether the replication factor may change. A reassignment has begun when the answer comes; it is
-done when all replicas that stay are in sync.
+done when the new replicas are in sync.
 """
 
 from appliance.base import errors

@@ -212,7 +212,7 @@ def test_a_broker_of_another_epoch_proposes_nothing():
 # Reassignments ------------------------------------------------------------------------------------
 
 
-def test_a_reassignment_is_done_when_those_that_stay_are_in_sync():
+def test_a_reassignment_is_done_when_those_that_come_are_in_sync():
     cluster = Brokers(4)
     cluster.create("t", [1, 2])
     assert move(cluster, [3, 4]) == 0
@@ -231,6 +231,20 @@ def test_a_reassignment_is_done_when_those_that_stay_are_in_sync():
     assert (found.adding_replicas, found.removing_replicas) == ((), ())
     assert found.directories == (folder(3), folder(4))
     assert reassignments(cluster.image, None) == []
+
+
+def test_who_stays_need_not_be_in_sync_unless_there_are_fewer_replicas():
+    cluster = Brokers(4)
+    cluster.create("t", [1, 2, 3], [1, 2, 3])
+    for index in (0, 1):
+        propose(cluster, 1, [1], index=index)
+    move(cluster, [1, 2, 4])
+    assert propose(cluster, 1, [1, 4]).code == 0
+    assert cluster.partition().replicas == (1, 2, 4)
+    move(cluster, [1, 2], index=1)
+    assert cluster.partition(index=1).removing_replicas == (3,)
+    assert propose(cluster, 1, [1, 2], index=1).code == 0
+    assert cluster.partition(index=1).replicas == (1, 2)
 
 
 def test_a_reassignment_is_cancelled():
