@@ -5,14 +5,16 @@ settings are those of the moment of the deletion; every leader epoch is one high
 change of leaders.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Record, Situation
+from appliance.controller.electorate import active_brokers
 from appliance.controller.names import Collisions
+from appliance.controller.partition_change import NO_LEADER
 from appliance.controller.topics import CreatedTopic, NewTopic
 from appliance.metadata.trash import Buried, Trash
 from appliance.wire import kraft_records as kraft
@@ -65,7 +67,7 @@ def undelete(
             errors.UNKNOWN_TOPIC_OR_PARTITION,
             f"Topic '{topic.name}' cannot be brought back whole: {gone} is not there any more.",
         )
-    return _again(buried)
+    return _again(buried, active_brokers(image) if image.brokers else None)
 
 
 def _check_alone(topic: NewTopic) -> None:
@@ -100,7 +102,8 @@ def _find(trash: Trash, name: str, configs: Mapping[str, str | None]) -> Buried:
     return found
 
 
-def _again(buried: Buried) -> tuple[list[Record], CreatedTopic]:
+def _again(buried: Buried, active: Collection[int] | None) -> tuple[list[Record], CreatedTopic]:
+    """active: who may lead; None: nobody is registered, and all is as it was."""
     records: list[Record] = []
     configs: dict[str, str] = {}
     factor = 1
@@ -113,8 +116,19 @@ def _again(buried: Buried) -> tuple[list[Record], CreatedTopic]:
                 leader_epoch=record.leader_epoch + 1,
                 partition_epoch=record.partition_epoch + 1,
             )
+            if active is not None and not set(record.isr) <= set(active):
+                record = _living(record, active)
         elif isinstance(record, kraft.ConfigRecord):
             assert record.value is not None
             configs[record.name] = record.value
         records.append(record)
     return records, CreatedTopic(buried.topic_id, buried.partitions, factor, configs)
+
+
+def _living(record: kraft.PartitionRecord, active: Collection[int]) -> kraft.PartitionRecord:
+    """In sync are those who are there, of whom one leads; with none it waits for who led."""
+    able = tuple(one for one in record.isr if one in active)
+    if not able:
+        return replace(record, leader=NO_LEADER, isr=(record.leader,))
+    leader = record.leader if record.leader in able else able[0]
+    return replace(record, leader=leader, isr=able)
