@@ -148,6 +148,7 @@ _OWN = (
     Setting("penstock.topic.deleted.auto.create.delay.ms", LONG, 600_000, "How long a topic that somebody deleted is not created again by consumers that were asking for it and go on doing so, in ms. Producers, connections made after the deletion and CreateTopics create it at once.", low=0, mode=CLUSTER_WIDE),
     Setting("penstock.metrics.listener", STRING, None, "HOST:PORT at which /metrics, /livez and /readyz are told over HTTP, to everybody who can connect; port 0 for any free one. Not set: nowhere."),
     Setting("penstock.metrics.partitions.max", INT, 2000, "Of so many partitions metrics are told for each; of more, as sums over a topic's partitions.", low=0),
+    Setting("penstock.metrics.topics.max", INT, 2000, "Of so many topics metrics are told; of more, of those with most bytes.", low=0),
     Setting("penstock.disk.free.min.bytes", LONG, 67_108_864, "Produce is refused (retriable) while less than this is free on the disk, in bytes.", low=0),
 )  # fmt: skip
 

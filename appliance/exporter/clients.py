@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from appliance.exporter.exposition import Page
-from appliance.quotas.limits import KINDS, REQUEST
+from appliance.quotas.limits import FETCH, KINDS, PRODUCE, REQUEST
 from appliance.quotas.meters import NS_OF_PERCENT
 from appliance.quotas.window import Windows
 from appliance.ring.client_table import PAUSED_UNTIL, USE, VERSION, ClientTable
@@ -19,6 +19,12 @@ from appliance.ring.quota_table import QuotaTable, Use
 _Named = tuple[int, str, tuple[str, str]]
 """(version of its row, listener, software and version) of a connection."""
 _NOBODY: Final = (-1, "", ("", ""))
+_KAFKAS: Final = {
+    PRODUCE: "kafka_server_produce_byte_rate",
+    FETCH: "kafka_server_fetch_byte_rate",
+    REQUEST: "kafka_server_request_request_time",
+}
+"""Kafka's names of what is used of a kind of quota."""
 
 
 class Clients:
@@ -91,3 +97,5 @@ def tell_quotas(page: Page, table: QuotaTable, windows: Windows, now_ms: int) ->
         page.add("penstock_quota_limit", limit, *labels)
         page.add("penstock_quota_rate", rate, *labels)
         page.add("penstock_quota_pauses_total", pauses, *labels)
+        if labels[0] in _KAFKAS:
+            page.add(_KAFKAS[labels[0]], rate, *labels[1:])

@@ -38,6 +38,7 @@ _APPLIANCE: Final = (
     Family("penstock_brokers", GAUGE, _NONE, "Brokers of the cluster."),
     Family("penstock_topics", GAUGE, _NONE, "Topics of the cluster."),
     Family("penstock_cluster_partitions", GAUGE, _NONE, "Partitions of the cluster."),
+    Family("penstock_cluster_partitions_leaderless", GAUGE, _NONE, "Those of them that nobody leads, so that nobody can read or write them. Every node says the same."),
     Family("penstock_metadata_offset", GAUGE, _NONE, "Offset behind the last committed metadata record."),
 )  # fmt: skip
 
@@ -49,6 +50,7 @@ _PARTITIONS: Final = (
     Family("penstock_partitions_stalled", GAUGE, _NONE, "Those with records that have been written and not visible for 5 seconds: the disk, or a replica, keeps acks=all waiting."),
     Family("penstock_partitions_under_replicated", GAUGE, _NONE, "Those led here of which not every replica is in sync."),
     Family("penstock_partition_series", GAUGE, _NONE, "1 while there are series for each partition; 0 when there are more of them than penstock.metrics.partitions.max, so that these series are sums over a topic's partitions, without the label `partition`."),
+    Family("penstock_topics_left_out", GAUGE, _NONE, "Topics here that have no series, because there are more than penstock.metrics.topics.max: those with the fewest bytes, sorted out anew every ten minutes."),
     Family("penstock_partition_log_start_offset", GAUGE, _PARTITION, "First offset that can be read."),
     Family("penstock_partition_high_watermark", GAUGE, _PARTITION, "Offset behind the last record that consumers see."),
     Family("penstock_partition_log_end_offset", GAUGE, _PARTITION, "Offset behind the last record that was written."),
@@ -58,8 +60,8 @@ _PARTITIONS: Final = (
     Family("penstock_partition_in_sync_replicas", GAUGE, _PARTITION, "Those of them that are in sync."),
     Family("penstock_partition_leader_preferred", GAUGE, _PARTITION, "1 while its first replica leads it."),
     Family("penstock_partition_under_replicated", GAUGE, _PARTITION, "1 while a replica is not in sync."),
-    Family("penstock_partition_under_min_isr", GAUGE, _PARTITION, "1 while fewer are in sync than min.insync.replicas: acks=all is refused."),
-    Family("penstock_partition_at_min_isr", GAUGE, _PARTITION, "1 while just as many are in sync as min.insync.replicas asks for, or as there are replicas. With one replica always."),
+    Family("penstock_partition_under_min_isr", GAUGE, _PARTITION, "1 while this node leads it and fewer are in sync than min.insync.replicas: acks=all is refused."),
+    Family("penstock_partition_at_min_isr", GAUGE, _PARTITION, "1 while this node leads it and just as many are in sync as min.insync.replicas asks for, or as there are replicas. With one replica always."),
 )  # fmt: skip
 
 _TOPICS: Final = (

@@ -12,6 +12,7 @@ from appliance.exporter.families import COUNTER, GAUGE, Family
 _TOPIC: Final = ("topic",)
 _PARTITION: Final = ("topic", "partition")
 _GROUP: Final = ("consumergroup", "topic")
+_CLIENT: Final = ("user", "client_id")
 _NONE: Final = ()
 
 
@@ -43,7 +44,7 @@ _JMX: Final = (
     _again("kafka_controller_kafkacontroller_activecontrollercount", _NONE, "penstock_controller_active"),
     _again("kafka_controller_kafkacontroller_globaltopiccount", _NONE, "penstock_topics"),
     _again("kafka_controller_kafkacontroller_globalpartitioncount", _NONE, "penstock_cluster_partitions"),
-    _again("kafka_controller_kafkacontroller_offlinepartitionscount", _NONE, "penstock_partitions_offline"),
+    Family("kafka_controller_kafkacontroller_offlinepartitionscount", GAUGE, _NONE, "penstock_partitions_offline and penstock_cluster_partitions_leaderless together."),
     _again("kafka_server_replicamanager_partitioncount", _NONE, "penstock_partitions"),
     _again("kafka_server_replicamanager_leadercount", _NONE, "penstock_partitions_led"),
     _again("kafka_server_replicamanager_underreplicatedpartitions", _NONE, "penstock_partitions_under_replicated"),
@@ -67,6 +68,9 @@ _JMX: Final = (
     _again("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", _NONE, "penstock_io_idle_ratio"),
     _again("kafka_server_socket_server_metrics_connection_count", ("listener",), "penstock_connections"),
     _again("kafka_server_socketservermetrics_connections", ("client_software_name", "client_software_version"), "penstock_client_connections"),
+    Family("kafka_server_produce_byte_rate", GAUGE, _CLIENT, "penstock_quota_rate of producer_byte_rate: of clients that have such a quota."),
+    Family("kafka_server_fetch_byte_rate", GAUGE, _CLIENT, "The same of consumer_byte_rate."),
+    Family("kafka_server_request_request_time", GAUGE, _CLIENT, "The same of request_percentage."),
     Family("kafka_server_kafkaserver_linux_disk_read_bytes", COUNTER, _NONE, "penstock_process_disk_read_bytes_total over all processes."),
     Family("kafka_server_kafkaserver_linux_disk_write_bytes", COUNTER, _NONE, "penstock_process_disk_written_bytes_total over all processes."),
 )  # fmt: skip

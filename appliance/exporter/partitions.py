@@ -6,13 +6,15 @@ columns and sums them up. Totals over all topics never go back: a row keeps its 
 given to another partition, and what it had then is remembered.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from operator import sub
-from typing import Final
+from typing import Final, NamedTuple
 
 from appliance.exporter.exposition import Columns, Page
 from appliance.metadata.image import MetadataImage
+from appliance.metadata.parts import PartitionImage
 from appliance.ring import partition_table as table_columns
 from appliance.ring.partition_table import (
     BATCHES_IN,
@@ -50,62 +52,53 @@ MinIsr = Callable[[MetadataImage], Callable[[str], int]]
 """Of an image: min.insync.replicas by the name of a topic."""
 
 
+class Limits(NamedTuple):
+    """Of so many partitions each has series of its own, of more their topics have; and so many
+    topics have, of more those with most bytes."""
+
+    partitions: int
+    topics: int
+
+
+class _Found(NamedTuple):
+    """A row that is in use, and what the metadata says of its partition."""
+
+    topic: str
+    partition: int
+    row: int
+    image: PartitionImage
+
+
 class _Layout:
-    """Which rows there are, of whom. rows: those of partitions whose topic is known, by topic and
-    partition. bounds: where in `rows` each topic begins, and the end. replicas: what the metadata
-    says of each of them."""
+    """Which rows are told, of whom. rows: by topic and partition. bounds: where in `rows` each
+    topic begins, and the end. replicas: what the metadata says of each partition, or topic."""
 
     def __init__(
-        self, table: PartitionTable, image: MetadataImage, node_id: int, most: int, min_isr: MinIsr
+        self,
+        found: list[_Found],
+        weights: Sequence[int],
+        node_id: int,
+        limits: Limits,
+        least_of: Callable[[str], int],
     ) -> None:
-        found = []
-        for row in table.live_rows():
-            topic = image.topics_by_id.get(row.topic_id)
-            if topic is not None and row.partition < len(topic.partitions):
-                number = row.handle & table_columns.ROW_MASK
-                found.append((topic.name, row.partition, number, topic.partitions[row.partition]))
-        found.sort(key=lambda one: one[:2])
-        names = [name for name, *_ in found]
-        self.rows = [row for _, _, row, _ in found]
+        """weights: by row. least_of: min.insync.replicas by the name of a topic."""
+        led = [one.image for one in found if one.image.leader == node_id]
+        self.led = len(led)
+        self.under_replicated = sum(len(one.isr) < len(one.replicas) for one in led)
+        self.is_whole = len(found) <= limits.partitions
+        kept = _heaviest(found, weights, limits.topics)
+        self.left_out = len({one.topic for one in found}) - len({one.topic for one in kept})
+        self.rows = [one.row for one in kept]
+        names = [one.topic for one in kept]
         self.bounds = [n for n, name in enumerate(names) if not n or names[n - 1] != name]
-        self.topics = Columns([(names[n],) for n in self.bounds])
+        topics = [(names[n],) for n in self.bounds]
         self.bounds.append(len(names))
         self.sizes = list(map(sub, self.bounds[1:], self.bounds))
-        self.is_whole = len(names) <= most
-        self.partitions = (
-            Columns([(name, str(number)) for name, number, *_ in found])
-            if self.is_whole
-            else Columns([(names[n],) for n in self.bounds[:-1]])
-        )
-        told = [one for *_, one in found]
-        least_of = min_isr(image)
-        least = [least_of(names[n]) for n in self.bounds[:-1]]
-        wanted = [
-            min(few, len(told[n].replicas))
-            for few, (first, last) in zip(least, pairwise(self.bounds), strict=True)
-            for n in range(first, last)
-        ]
-        in_sync = [len(one.isr) for one in told]
-        self.led = sum(one.leader == node_id for one in told)
-        under = [int(len(one.isr) < len(one.replicas)) for one in told]
-        self.under_replicated = sum(
-            bad for bad, one in zip(under, told, strict=True) if one.leader == node_id
-        )
-        self.leaders = [one.leader for one in told]
-        self.replicas = {
-            "penstock_partition_replicas": [len(one.replicas) for one in told],
-            "penstock_partition_in_sync_replicas": in_sync,
-            "penstock_partition_leader_preferred": [
-                int(one.leader == one.replicas[0]) if one.replicas else 0 for one in told
-            ],
-            "penstock_partition_under_replicated": under,
-            "penstock_partition_under_min_isr": [
-                int(here < few) for here, few in zip(in_sync, wanted, strict=True)
-            ],
-            "penstock_partition_at_min_isr": [
-                int(here == few) for here, few in zip(in_sync, wanted, strict=True)
-            ],
-        }
+        self.topics = Columns(topics)
+        keys = [(one.topic, str(one.partition)) for one in kept] if self.is_whole else topics
+        self.partitions = Columns(keys)
+        self.leaders = [one.image.leader for one in kept]
+        self.replicas = _replicas(kept, node_id, least_of)
         if not self.is_whole:
             self.replicas = {name: self.sums(values) for name, values in self.replicas.items()}
 
@@ -117,17 +110,57 @@ class _Layout:
         return [so_far[last] - so_far[first] for first, last in pairwise(self.bounds)]
 
 
-class Partitions:
-    """node_id: of this node. most: of so many partitions each has series of its own."""
+def _heaviest(found: list[_Found], weights: Sequence[int], most: int) -> list[_Found]:
+    """Those of so many topics at most."""
+    bytes_of: Counter[str] = Counter()
+    for one in found:
+        bytes_of[one.topic] += weights[one.row]
+    if len(bytes_of) <= most:
+        return found
+    kept = {name for name, _ in bytes_of.most_common(most)}
+    return [one for one in found if one.topic in kept]
 
-    def __init__(self, table: PartitionTable, node_id: int, most: int, min_isr: MinIsr) -> None:
+
+def _replicas(
+    found: list[_Found], node_id: int, least_of: Callable[[str], int]
+) -> dict[str, list[int]]:
+    """Metric → value of each."""
+    images = [one.image for one in found]
+    in_sync = [len(one.isr) for one in images]
+    # As many as are asked for, or as there are; of who does not lead nobody asks.
+    asked = [
+        min(least_of(one.topic), len(one.image.replicas)) if one.image.leader == node_id else -1
+        for one in found
+    ]
+    pairs = list(zip(in_sync, asked, strict=True))
+    return {
+        "penstock_partition_replicas": [len(one.replicas) for one in images],
+        "penstock_partition_in_sync_replicas": in_sync,
+        "penstock_partition_leader_preferred": [
+            int(one.leader in one.replicas[:1]) for one in images
+        ],
+        "penstock_partition_under_replicated": [
+            int(len(one.isr) < len(one.replicas)) for one in images
+        ],
+        "penstock_partition_under_min_isr": [int(here < few) for here, few in pairs],
+        "penstock_partition_at_min_isr": [int(here == few) for here, few in pairs],
+    }
+
+
+class Partitions:
+    """node_id: of this node."""
+
+    def __init__(
+        self, table: PartitionTable, node_id: int, limits: Limits, min_isr: MinIsr
+    ) -> None:
         self._table = table
         self._node_id = node_id
-        self._most = most
+        self._limits = limits
         self._min_isr = min_isr
         self._holders: list[int] = []
         self._version = _NEVER
         self._layout: _Layout | None = None
+        self._everywhere = 0, 0  # partitions of the cluster, and those without a leader
         self._counts: dict[str, list[int]] = {}  # of every row, at the last scrape
         self._gone = {name: 0 for name, _ in (*_COUNTS, *_SERVED)}
 
@@ -136,12 +169,15 @@ class Partitions:
         the image says something else of them."""
         holders = self._table.holders()
         counts = self._read_counts(len(holders))
-        layout = self._level(holders, image, version)
+        layout = self._level(holders, counts, image, version)
         self._counts = counts
         page.add("penstock_topics", len(image.topics_by_id))
-        everywhere = sum(len(topic.partitions) for topic in image.topics_by_id.values())
+        everywhere, leaderless = self._everywhere
         page.add("penstock_cluster_partitions", everywhere)
-        self._tell_states(page, layout, holders)
+        page.add("penstock_cluster_partitions_leaderless", leaderless)
+        offline = self._tell_states(page, layout, holders)
+        name = "kafka_controller_kafkacontroller_offlinepartitionscount"
+        page.add(name, offline + leaderless)
         self._tell_partitions(page, layout)
         self._tell_topics(page, layout, counts)
 
@@ -156,13 +192,40 @@ class Partitions:
             found[name] = parts[0] if len(parts) == 1 else list(map(sum, zip(*parts, strict=True)))
         return found
 
-    def _level(self, holders: list[int], image: MetadataImage, version: int) -> _Layout:
+    def _level(
+        self,
+        holders: list[int],
+        counts: dict[str, list[int]],
+        image: MetadataImage,
+        version: int,
+    ) -> _Layout:
         if self._layout is None or self._version != version or self._holders != holders:
             self._remember(holders)
             self._holders, self._version = holders, version
-            table, node_id = self._table, self._node_id
-            self._layout = _Layout(table, image, node_id, self._most, self._min_isr)
+            leaders = [p.leader for t in image.topics_by_id.values() for p in t.partitions]
+            self._everywhere = len(leaders), sum(leader < 0 for leader in leaders)
+            sizes = self._table.column(SIZE_BYTES)[: len(holders)]
+            moved = zip(
+                sizes, counts["received_bytes_total"], counts["sent_bytes_total"], strict=True
+            )
+            least_of = self._min_isr(image)
+            weights = list(map(sum, moved))
+            self._layout = _Layout(
+                self._found(image), weights, self._node_id, self._limits, least_of
+            )
         return self._layout
+
+    def _found(self, image: MetadataImage) -> list[_Found]:
+        """Every partition here whose topic is known, by topic and partition."""
+        found = []
+        for row in self._table.live_rows():
+            topic = image.topics_by_id.get(row.topic_id)
+            if topic is not None and row.partition < len(topic.partitions):
+                number = row.handle & table_columns.ROW_MASK
+                told = topic.partitions[row.partition]
+                found.append(_Found(topic.name, row.partition, number, told))
+        found.sort(key=lambda one: one[:2])
+        return found
 
     def _remember(self, holders: list[int]) -> None:
         """What rows had counted that are another partition's now."""
@@ -171,7 +234,8 @@ class Partitions:
         for name, column in self._counts.items():
             self._gone[name] += sum(column[row] for row in given if row < len(column))
 
-    def _tell_states(self, page: Page, layout: _Layout, holders: list[int]) -> None:
+    def _tell_states(self, page: Page, layout: _Layout, holders: list[int]) -> int:
+        """How many are offline here."""
         states = self._table.column(STATUS)
         live = [state for state, used in zip(states, holders, strict=False) if used & 1]
         page.add("penstock_partitions", len(live))
@@ -180,6 +244,8 @@ class Partitions:
         page.add("penstock_partitions_offline", live.count(OFFLINE))
         page.add("penstock_partitions_under_replicated", layout.under_replicated)
         page.add("penstock_partition_series", int(layout.is_whole))
+        page.add("penstock_topics_left_out", layout.left_out)
+        return live.count(OFFLINE)
 
     def _tell_partitions(self, page: Page, layout: _Layout) -> None:
         for name, column in _OFFSETS:

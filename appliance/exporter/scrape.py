@@ -17,7 +17,7 @@ from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.exporter.clients import Clients, tell_groups, tell_quotas
 from appliance.exporter.exposition import Page
-from appliance.exporter.partitions import Partitions
+from appliance.exporter.partitions import Limits, Partitions
 from appliance.exporter.post import Post
 from appliance.exporter.requests import STEP_NS, Requests
 from appliance.exporter.usage import EXPORTER, SUPERVISOR, Usage, Used
@@ -40,6 +40,7 @@ from appliance.shell.log import WARNING, Log
 
 _OF_TOPICS: Final = (TopicAdded, TopicRemoved, PartitionAdded, PartitionChanged, ConfigChanged)
 _MIN_ISR: Final = "min.insync.replicas"
+_ANEW_NS: Final = 600_000_000_000
 _MS: Final = 1000
 _NS: Final = 1e9
 _STARTING, _OPENING, _SERVING, _ENDING = 1, 2, 3, 6
@@ -64,11 +65,14 @@ class Exporter:
         self._usage = Usage()
         self._busy: tuple[int, dict[str, Used]] = (0, {})  # as of the last step
         self._idle: dict[int, float] = {}  # kind of process → share
-        self._step_ns = 0
+        self._step_ns = self._anew_ns = 0
         self._partitions = Partitions(
             tables.partitions,
             self._node_id,
-            config.int("penstock.metrics.partitions.max"),
+            Limits(
+                config.int("penstock.metrics.partitions.max"),
+                config.int("penstock.metrics.topics.max"),
+            ),
             partial(_min_isr, config),
         )
         listeners = [endpoint.name for endpoint in config.endpoints()]
@@ -83,14 +87,20 @@ class Exporter:
         """Once a second. now_ns: monotonic."""
         self.watch.look(now_ns)
         self._usage.look(self._pids(), now_ns)
+        if now_ns >= self._anew_ns:
+            self._anew_ns = now_ns + _ANEW_NS
+            self._version += 1  # other topics may be the heaviest
         if now_ns >= self._step_ns:
             self._step_ns = now_ns + STEP_NS
             self._requests.remember(take(self._tables, now_ns, _no_cpu))
             self._see_idle(now_ns)
 
     def verdict(self, now_ns: int) -> Verdict:
-        """As the tables show it, with the disks."""
+        """As the tables show it, with the disks and what the controller thinks of this node."""
         found = self.watch.verdict(now_ns)
+        me = self._follow().brokers.get(self._node_id)
+        if me is not None and me.fenced and not found.missing:
+            found = found._replace(missing=("the controller has fenced this node",))
         full = [
             f"{folder} is full: records are refused"
             for folder, guard in self._guards.items()

@@ -76,7 +76,8 @@ def told(tmp_path_factory):
     rows = world.tables.clients.rows[0]
     rows.begin()
     rows.claim("::1", "PLAINTEXT", 0)
-    world.tables.quotas.claim(0, Meter(0, "", "loader"))
+    for kind in range(3):
+        world.tables.quotas.claim(0, Meter(kind, "", "loader"))
     world.look()
     world.tables.counters.answers[0].answered(0, 10, 10, 5000)
     world.turn(seconds=10)

@@ -4,6 +4,7 @@ not."""
 import pytest
 from exporter_world import World
 
+from appliance.metadata.parts import BrokerImage
 from appliance.ring import partition_table as columns
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, STARTING, Peer
 
@@ -116,3 +117,12 @@ def test_records_that_stay_hidden_are_told_and_those_that_come_to_light_are_not(
     world.set(handle, HIGH_WATERMARK=10)
     world.turn(seconds=1)
     assert world.look().warnings == ()
+
+
+def test_a_node_that_the_controller_has_fenced_is_not_ready(world):
+    for fenced in (True, False):
+        world.image.brokers[1] = BrokerImage(
+            broker_id=1, incarnation_id=b"i" * 16, epoch=1, endpoints=(), fenced=fenced
+        )
+        told = ("the controller has fenced this node",) if fenced else ()
+        assert world.look().missing == told

@@ -138,6 +138,10 @@ def test_replicas_that_are_away_are_seen(world):
     assert value(found, "kafka_cluster_partition_atminisr", topic="strict", partition="0") == 0
     assert value(found, "penstock_partition_under_min_isr", topic="easy", partition="0") == 0
     assert value(found, "penstock_partition_at_min_isr", topic="easy", partition="0") == 1
+    assert (
+        value(found, "kafka_cluster_partition_underminisr", topic="elsewhere", partition="0") == 0
+    )
+    assert value(found, "kafka_cluster_partition_atminisr", topic="elsewhere", partition="0") == 0
     assert value(found, "kafka_server_replicamanager_leadercount") == 2
     assert value(found, "penstock_partitions_under_replicated") == 2, "of those led here"
 
@@ -153,6 +157,42 @@ def test_more_partitions_than_wanted_are_summed_up_by_topic(tmp_path):
     assert value(found, "kafka_topic_partition_replicas", topic="orders") == 3
     assert not series(found, "penstock_partition_leader"), "a sum of node numbers means nothing"
     assert all("partition" not in labels for name, labels in found for labels in [dict(labels)])
+
+
+def test_partitions_without_a_leader_are_told_wherever_they_are(world):
+    (offline,) = world.topic("here", 1)
+    world.set(offline, STATUS=columns.OFFLINE)
+    world.topic("nobodys", 2, replicas=(-1, 2), isr=())
+    found = world.scrape()
+    assert value(found, "penstock_cluster_partitions_leaderless") == 2
+    assert value(found, "kafka_controller_kafkacontroller_offlinepartitionscount") == 3
+
+
+def test_of_too_many_topics_the_heaviest_are_told(tmp_path):
+    world = World(tmp_path, penstock_metrics_topics_max=2)
+    first, second, third = (world.topic(name)[0] for name in ("light", "heavy", "large"))
+    world.set(first, BYTES_IN=5)
+    world.set(second, BYTES_IN=50)
+    world.set(third, SIZE_BYTES=40)
+    found = world.scrape()
+    assert {one["topic"] for one in series(found, "penstock_topic_size_bytes")} == {
+        "heavy",
+        "large",
+    }
+    assert {one["topic"] for one in series(found, "kafka_log_log_size")} == {"heavy", "large"}
+    assert value(found, "penstock_topics_left_out") == 1
+    assert value(found, "penstock_received_bytes_total") == 55, "of all of them"
+    world.set(first, BYTES_IN=500)
+    assert "light" not in str(series(world.scrape(), "penstock_topic_size_bytes")), (
+        "it is seldom sorted"
+    )
+    world.now_ns += 601 * SECOND
+    world.look()
+    found = world.scrape()
+    assert {one["topic"] for one in series(found, "penstock_topic_size_bytes")} == {
+        "heavy",
+        "light",
+    }
 
 
 def test_totals_do_not_go_back_when_topics_go(world):
@@ -309,6 +349,7 @@ def test_quotas_are_told_over_all_processes(world):
     assert value(found, "penstock_quota_limit", **labels) == 1000
     assert value(found, "penstock_quota_rate", **labels) == 1000, "10,000 over ten seconds"
     assert value(found, "penstock_quota_pauses_total", **labels) == 2
+    assert value(found, "kafka_server_produce_byte_rate", user="", client_id="loader") == 1000
 
 
 # The host -----------------------------------------------------------------------------------------

@@ -24,10 +24,10 @@ appliance counts in and asks no process of it, so a scrape is answered while the
 |---|---|
 | `/metrics` | everything below, in Prometheus' text format |
 | `/livez` | 200 while the appliance runs or mends itself; 503 when its supervisor is stopped, or a process has stood still for 30 s and nobody has replaced it |
-| `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
+| `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, the controller has not fenced the node, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
 
-`penstock wait --timeout 30` waits on the host itself until `/readyz` would say so, without a listener: exit code 0, or 4 (3 when nobody
-is there) with what is missing. In a scrape configuration:
+`penstock wait --timeout 30` waits on the host itself, without that listener, until the appliance's memory says so: exit code 0, or 4 (3 when
+nobody is there) with what is missing. In a scrape configuration:
 
 ```yaml
 scrape_configs:
@@ -40,6 +40,11 @@ scrape_configs:
 
 **Many partitions.** Up to `penstock.metrics.partitions.max` (2,000) partitions there are series for each. Of more, metrics with the label
 `partition` are sums over a topic's partitions and come without it, which is what boards sum up anyway; `penstock_partition_series` is 0 then.
+Of more topics than `penstock.metrics.topics.max` (2,000) those with most bytes have series; `penstock_topics_left_out` says how many have none,
+and the totals without a topic are about all.
+
+**A cluster.** Every node tells what it has: partitions with a replica there, clients connected to it, groups that it coordinates, records that it
+took in as a leader. So sums over instances count a replicated partition's size once for each replica, and records once.
 """
 
 
