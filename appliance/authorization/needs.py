@@ -84,8 +84,16 @@ WHOLE: Final[dict[int, Need]] = {
     49: ALTER_CLUSTER_CONFIGS,
     50: DESCRIBE_CLUSTER,
     55: DESCRIBE_CLUSTER,
+    56: ACT_AS_BROKER,
     57: ALTER_CLUSTER,
+    58: ACT_AS_BROKER,
+    62: ACT_AS_BROKER,
+    63: ACT_AS_BROKER,
+    64: ALTER_CLUSTER,
+    67: ACT_AS_BROKER,
     68: READ_GROUP,
+    70: ACT_AS_BROKER,
+    73: ACT_AS_BROKER,
     74: DESCRIBE_CLUSTER_CONFIGS,
 }
 """API key → what a request needs as a whole, on the cluster or on the one group that it names. What

@@ -21,7 +21,7 @@ class IdBlocks:
     def __init__(self, writers: Mapping[int, RingWriter]) -> None:
         self._writers = writers
         self._waiting: deque[tuple[int, int, int]] = deque()
-        self._due: deque[tuple[int, int, int]] = deque()
+        self._due: deque[tuple[int, int, int, int]] = deque()  # ioproc, code, first, how many
 
     def put(self, ioproc: int, first: int, seen: int) -> None:
         """The block that begins with `first` is for this process when everything below `seen` is
@@ -31,7 +31,12 @@ class IdBlocks:
 
     def refuse(self, ioproc: int) -> None:
         """There is none to have now."""
-        self._due.append((ioproc, errors.COORDINATOR_LOAD_IN_PROGRESS, 0))
+        self._due.append((ioproc, errors.COORDINATOR_LOAD_IN_PROGRESS, 0, 0))
+
+    def give(self, ioproc: int, first: int, count: int) -> None:
+        """This block is for this process: another node has committed that it is taken."""
+        assert count > 0
+        self._due.append((ioproc, errors.NONE, first, count))
 
     def undo(self, since: int) -> None:
         """What was decided from `since` on will not be."""
@@ -42,11 +47,10 @@ class IdBlocks:
         """Say what may be said; False when some waits for room in a ring."""
         while self._waiting and self._waiting[0][2] <= committed:
             ioproc, first, _ = self._waiting.popleft()
-            self._due.append((ioproc, errors.NONE, first))
+            self.give(ioproc, first, BLOCK)
         while self._due:
-            ioproc, code, first = self._due[0]
-            size = BLOCK if code == errors.NONE else 0
-            if not self._writers[ioproc].push(PRODUCER_ID_BLOCK, code + 1, 0, 0, first, e=size):
+            ioproc, code, first, count = self._due[0]
+            if not self._writers[ioproc].push(PRODUCER_ID_BLOCK, code + 1, 0, 0, first, e=count):
                 return False
             self._due.popleft()
         return True

@@ -37,10 +37,12 @@ Register = Callable[[Incarnation], None]
 
 
 class Leading:
-    """begun: requests are decided here. incarnation: this start of this node."""
+    """alone: the only voter asks at once for its own registration; where there are several, a
+    broker asks the controller, wherever that is (`broker/node.py`).
+    begun: requests are decided here. incarnation: this start of this node."""
 
-    __slots__ = ("_again_ns", "_data_dir", "_disk", "_identity", "_log", "_quorum", "_register",
-                 "begun", "incarnation")  # fmt: skip
+    __slots__ = ("_again_ns", "_alone", "_data_dir", "_disk", "_identity", "_log", "_quorum",
+                 "_register", "begun", "incarnation")  # fmt: skip
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Leading:
         self._register = register
         self._log = log
         self._again_ns = 0
+        self._alone = not seat.config.several
         self.begun = False
         rack = seat.config.get("broker.rack")
         self.incarnation = Incarnation(
@@ -97,6 +100,16 @@ class Leading:
             return
         self._log.event(NOTICE, "metadata-writable", epoch=self._quorum.leadership.epoch)
 
+    def check_registered(self) -> None:
+        """Brokers have changed: somebody may have unregistered the only one, which lives."""
+        if not self.begun or not self._alone:
+            return
+        try:
+            if not registered(self._quorum.image, self._identity.node_id, self.incarnation):
+                self._register(self.incarnation)
+        except DiskFull:
+            self.begun = False  # and goes on when there is room
+
     def check(self) -> None:
         """Raises NotController while this node does not lead, and DiskFull while it has no room
         to."""
@@ -113,7 +126,9 @@ class Leading:
             quorum.append(_bootstrap(self._disk, self._data_dir), now_ms)
         self.begun = True
         try:
-            if not registered(quorum.image, self._identity.node_id, self.incarnation):
+            if self._alone and not registered(
+                quorum.image, self._identity.node_id, self.incarnation
+            ):
                 self._register(self.incarnation)
         except DiskFull:
             self.begun = False

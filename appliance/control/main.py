@@ -12,41 +12,45 @@ is on the disk.
 import os
 import select
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
 from appliance.authorization.rights import Callers, Rights
 from appliance.base.clock import OsClock
-from appliance.base.errors import DiskFull, PeerError, StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_wire
 from appliance.control.asked import read
-from appliance.control.id_blocks import IdBlocks
+from appliance.control.broker.addresses import Addresses
+from appliance.control.broker.birth import Birth
+from appliance.control.broker.channel import Values
+from appliance.control.broker.node import Node
+from appliance.control.broker.own import OWN, OwnAnswers
+from appliance.control.contexts import Contexts
+from appliance.control.deciding import Deciding
+from appliance.control.fencing import Fencing
+from appliance.control.homes import Homes
 from appliance.control.keeping import Keeper
-from appliance.control.leadership import NotController
 from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
 from appliance.control.quorum_driver import QuorumDriver
-from appliance.control.requests import USUAL, Requests
+from appliance.control.requests import USUAL, Elsewhere, Requests
 from appliance.control.room import Room
 from appliance.control.snapshots import Unwritten
 from appliance.control.startup import Started, first_time, start
 from appliance.control.topic_trash import TopicTrash
 from appliance.control.waiting import LOST, UNDONE, WaitingAnswers
-from appliance.controller.decision import NO_LIMIT, Record, Situation
-from appliance.controller.placement import assign_directory
+from appliance.controller.decision import Record
 from appliance.controller.producer_ids import ProducerIds
 from appliance.controller.registration import Incarnation
-from appliance.handlers.admin import AdminContext, Quorum
 from appliance.metadata import effective
-from appliance.metadata.changes import Change, TopicAdded, TopicRemoved
-from appliance.metadata.identity import META_PROPERTIES, new_uuid
-from appliance.peers.link import Link, Watcher
+from appliance.metadata.changes import BrokerChanged, Change, TopicAdded, TopicRemoved
+from appliance.peers.conversation import Done as Told
+from appliance.peers.link import Watcher
 from appliance.ring import partition_table as columns
-from appliance.ring.messages import ASSIGN, ENSURE_TOPIC, FORWARD, PRODUCER_IDS, Message
+from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
 from appliance.shell.answers import Answers
 from appliance.shell.flusher import Done, Flusher, Tag
@@ -64,19 +68,16 @@ DRAIN_STAGE: Final = 3
 
 
 class Threads(Protocol):
-    """Runs jobs that block: `Flusher`, or a test that decides when they end."""
+    """Runs jobs that block: `Flusher`, or a test that decides when they end. take: those that
+    ended since. hush: somebody looks."""
 
     def submit(self, tag: Tag, job: Callable[[], None]) -> None:
         """Run `job` somewhere else."""
         ...
 
-    def take(self) -> list[Done]:
-        """Jobs that ended since the last call."""
-        ...
+    def take(self) -> list[Done]: ...
 
-    def hush(self) -> None:
-        """Somebody looks."""
-        ...
+    def hush(self) -> None: ...
 
 
 class Control:
@@ -97,7 +98,6 @@ class Control:
         self._links = links
         self._log = log
         self._clock = started.clock
-        self._random = started.random
         self._disk = started.disk
         self._quorum = started.quorum
         self._identity = started.identity
@@ -106,36 +106,80 @@ class Control:
         self._producer_ids = ProducerIds()
         self._trash = TopicTrash(self._disk, seat.log_dirs, self._rows.everyone_has, log)
         self._leading = Leading(
-            seat, self._disk, self._quorum, self._identity, self._random, self._register, log
+            seat, self._disk, self._quorum, self._identity, started.random, self._register, log
         )
         keep = seat.config.int("penstock.disk.free.min.bytes")
         self._room = Room(self._disk, started.dirs, keep, log)
         self._requests = Requests(
-            self._append, self._report, self._blocked_ms, lambda: self._room.told(0), seat.errors
+            self._append,
+            self._report,
+            self._blocked_ms,
+            lambda: self._room.told(0),
+            seat.errors,
+            lambda *who: self._deciding.become(*who),
         )
         self._driver = QuorumDriver(
             self._quorum, self._identity, seat.config, self._disk, self._clock, log, self
         )
-        if watcher is not None:
-            self._driver.connect(
-                lambda voter, name: Link(
-                    voter.node_id, voter.host, voter.port, watcher, self._clock, name
-                )
-            )
         self._published = False  # what is committed, by this process
         self._threads = threads
         self._syncing = False
         self._noting = False
         self._writing = False  # a snapshot
         self._waiting = WaitingAnswers()
-        self._id_blocks = IdBlocks(
-            {index: links.writer(IOPROC, index) for index in range(seat.ioprocs)}
-        )
-        self._callers = Callers(seat.authorizer)
-        self._mutations = Mutations(seat, self._clock, self._quorum.images.committed)
+        self._make_deciders(started)
+        self._join(watcher)
         self._answers = {
             index: Answers(links.writer(NETPROC, index)) for index in range(seat.netprocs)
         }
+
+    def _make_deciders(self, started: Started) -> None:
+        """What decides on requests."""
+        seat = self._seat
+        self._mutations = Mutations(seat, self._clock, self._quorum.images.committed)
+        self._contexts = Contexts(
+            seat,
+            started,
+            self._room,
+            self._trash,
+            self._producer_ids,
+            self._mutations.usage,
+            lambda: self._fencing.heartbeats,
+            self._driver.described,
+        )
+        self._callers = Callers(seat.authorizer)
+        self._deciding = Deciding(
+            seat, self._quorum, self._requests, self._contexts, self._mutations, self._callers
+        )
+
+    def _join(self, watcher: Watcher | None) -> None:
+        """What makes this node one of a cluster's."""
+        seat, log, node_id = self._seat, self._log, self._identity.node_id
+        self._homes = Homes(
+            {index: self._links.writer(IOPROC, index) for index in range(seat.ioprocs)},
+            seat.partitions,
+            self._dirs,
+            self._quorum,
+            self._producer_ids,
+            self._append,
+            self._contexts.situation,
+        )
+        addresses = Addresses(seat.config, node_id, watcher, self._clock)
+        if watcher is not None:
+            self._driver.connect(addresses.voter)
+        self._fencing = Fencing(
+            node_id,
+            seat.config.int("broker.session.timeout.ms"),
+            addresses.broker,
+            self._append,
+            self._contexts.situation,
+            log,
+        )
+        self._own_answers = OwnAnswers()
+        incarnation, image = self._leading.incarnation, self._quorum.images.committed
+        birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
+        self._node = Node(seat.config, birth, addresses.controller, self._own, self._homes, log)
+        self._patience_ms = seat.config.int("request.timeout.ms")
 
     def open_for_business(self) -> None:
         """Who is alone leads, and publishes what that appended: everyone may follow. Others wait
@@ -155,7 +199,7 @@ class Control:
 
     def resign(self) -> None:
         """Lead no more."""
-        self._quorum.replica.resign(self._clock.monotonic_ns() // 1_000_000)
+        self._quorum.replica.resign(self._now_ms())
         self._driver.settle()
 
     # What the quorum says (`quorum_driver.Roles`) -------------------------------------------------
@@ -163,11 +207,13 @@ class Control:
     def led(self) -> None:
         """This node was elected. Raises StorageFailed."""
         self._leading.lead(self._clock.wall_ms())
+        self._fencing.lead(self._quorum.image, self._now_ms())
 
     def lost(self) -> None:
         """Another node leads, or nobody: what is not committed was never decided here, and whoever
         waits for it hears so."""
         self._leading.resign()
+        self._fencing.resign()
         self._refuse(LOST)
 
     def leader_changed(self) -> None:
@@ -175,21 +221,28 @@ class Control:
         leadership = self._quorum.leadership
         leader, epoch = leadership.leader_id, leadership.epoch
         self._seat.processes.publish_leader(leader, epoch)
+        self._node.turn_to(leader, self._quorum.images.committed)
         if not self._quorum.alone:
             self._log.event(NOTICE, "metadata-leader", node=leader, epoch=epoch)
 
     def reply(self, netproc: int, token: int, code: int, body: bytes) -> None:
         """The answer to a request of another node."""
-        self._answers[netproc].put(token, code, body)
+        self._say(netproc, token, code, body)
+
+    def _say(self, netproc: int, token: int, code: int, body: bytes) -> None:
+        if netproc == OWN:
+            self._own_answers.put(token, code, body)
+        else:
+            self._answers[netproc].put(token, code, body)
 
     def _refuse(self, why: int) -> None:
         """What was decided behind all that the image knows will not be."""
         for netproc, token, code, body in self._waiting.refuse(self._quorum.seen, why):
-            self._answers[netproc].put(token, code, body)
-        self._id_blocks.undo(self._quorum.seen)
+            self._say(netproc, token, code, body)
+        self._homes.undo(self._quorum.seen)
 
     def _register(self, incarnation: Incarnation) -> None:
-        context = self._context()
+        context = self._contexts.context()
         context.situation.directories = tuple(one for one in self._dirs.ids if one is not None)
         self._requests.register(incarnation, context, self._quorum.seen)
 
@@ -199,70 +252,49 @@ class Control:
             if peer.kind == NETPROC:
                 self._answers[peer.index].drop()
                 self._waiting.forget(peer.index)
+                self._node.forwarding.forget(peer.index)
                 self._driver.served.forget(peer.index)
             elif peer.kind == IOPROC:
-                self._id_blocks.forget(peer.index)
+                self._homes.forget(peer.index)
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Decide on what one netproc asks; answered when all that it could see is committed."""
         if peer.kind == IOPROC:
-            for message in messages:
-                if message.op == PRODUCER_IDS:
-                    self._give_ids(peer.index)
-                else:
-                    self._assign(message)
+            self._homes.handle(peer.index, messages, self._node)
         if peer.kind != NETPROC:
             return
-        context = self._context()
-        leads = self._quorum.leadership.leads
+        context = self._contexts.context()
         for message in messages:
             if message.op not in (FORWARD, ENSURE_TOPIC):
                 continue
             asked = read(message, self._callers)
             if message.op == FORWARD and message.b >> 16 in quorum_wire.SERVED:
                 self._serve_voter(peer.index, message, asked.rights)
-                context, leads = self._context(), self._quorum.leadership.leads
+                context = self._contexts.context()
                 continue
             context.rights = asked.rights
-            context.situation.permit = NO_LIMIT
-            if leads:
-                context.situation.permit = self._mutations.permit(message, asked.rights.caller)
-            if message.op == FORWARD:
-                arena = self._seat.arenas[peer.index]
-                decision = self._requests.forwarded(message, arena, context, leads=leads)
+            controller = self._node.controller
+            decision = self._deciding.decide(peer.index, message, asked.topic, context, controller)
+            if isinstance(decision, Elsewhere):
+                until_ms = self._now_ms() + (decision.timeout_ms or self._patience_ms)
+                self._node.forwarding.put(
+                    peer.index, message.token, decision.question, decision.refuse, until_ms
+                )
+                context = self._contexts.context()  # that one is kept, for a refusal
             else:
-                decision = self._requests.ensure_topic(message, asked.topic, context, leads=leads)
-            self._waiting.put(peer.index, message.token, decision, self._quorum.seen)
-            self._refresh(context)
+                self._waiting.put(peer.index, message.token, decision, self._quorum.seen)
+                self._contexts.refresh(context)
 
     def _serve_voter(self, netproc: int, message: Message, rights: Rights) -> None:
         key, version = message.b >> 16, message.b & 0xFFFF
         body = bytes(self._seat.arenas[netproc][message.a : message.a + message.e])
         self._driver.served.serve(netproc, message.token, key, version, body, rights)
 
-    def _give_ids(self, ioproc: int) -> None:
-        """A block of producer ids, once it is written down that it is taken."""
-        try:
-            records, first = self._producer_ids.block(self._context().situation)
-            self._append(records)
-        except (DiskFull, NotController, PeerError):
-            self._id_blocks.refuse(ioproc)
-        else:
-            self._id_blocks.put(ioproc, first, self._quorum.seen)
-
-    def _assign(self, message: Message) -> None:
-        """A partition has moved, or nearly so: write down the folder that it is in."""
-        found = self._seat.partitions.holder(message.handle)
-        if message.op == ASSIGN and found is not None and 0 <= message.a < len(self._dirs.ids):
-            directory_id = self._dirs.ids[message.a]
-            node_id, image = self._identity.node_id, self._quorum.image
-            topic = image.topics_by_id.get(found.topic_id)
-            if topic is not None and directory_id is not None:
-                partition = topic.partitions[found.partition]
-                new = assign_directory(topic.topic_id, partition, node_id, directory_id)
-                if new:  # an ioproc asks again when it does not see it yet
-                    with suppress(DiskFull, NotController):
-                        self._append(new)
+    def _own(self, key: int, version: int, values: Values, done: Told) -> None:
+        """This node asks itself, while it leads; answered as anybody else is."""
+        decision = self._deciding.own(key, version, values)
+        token = self._own_answers.token(key, version, done)
+        self._waiting.put(OWN, token, decision, self._quorum.seen)
 
     def ready(self, mask: int) -> None:
         """A job ended: the turn that follows takes the result."""
@@ -280,6 +312,7 @@ class Control:
             driver.leave()
         driver.tick(now_ns // 1_000_000)
         self._leading.again(now_ns, now_ms)
+        due_ms = self._cluster()
         self._take(now_ms)
         while self._begin(now_ms):
             self._take(now_ms)  # it may have been quick
@@ -287,9 +320,11 @@ class Control:
         if quorum.behind or (driver.level and not self._published):
             self._show(quorum.advance())
         for netproc, token, code, body in self._waiting.release(quorum.committed):
-            self._answers[netproc].put(token, code, body)
+            self._say(netproc, token, code, body)
+        for netproc, token, code, body in self._node.forwarding.release(quorum.committed):
+            self._say(netproc, token, code, body)
         full = [answers for answers in self._answers.values() if not answers.push()]
-        said = self._id_blocks.release(quorum.committed)
+        said = self._homes.release(quorum.committed)
         self._links.flush()
         if quorum.leadership.leads and self._trash.due(now_ms):
             self._trash.tick(quorum.image, self._settings(), quorum.seen, now_ms)
@@ -297,7 +332,29 @@ class Control:
             return STOP
         if quorum.behind or (quorum.log.unsynced and not self._syncing):
             return 0
-        return 1 if full or not said else wait_ms
+        return 1 if full or not said else max(0, min(wait_ms, due_ms - self._now_ms()))
+
+    def _cluster(self) -> int:
+        """This node among others: what it asks of the active controller, and whom it fences as
+        that. When (ms) to come again at the latest."""
+        quorum, now_ms = self._quorum, self._now_ms()
+        processes = self._seat.processes
+        epoch = self._node.lifecycle.epoch
+        ready = all(
+            processes.state(one) == READY and processes.applied(one) > epoch
+            for one in (Peer(IOPROC, index) for index in range(self._seat.ioprocs))
+        )
+        if processes.leaving:
+            self._node.leave()
+        due_ms = self._node.turn(now_ms, quorum.committed, quorum.images.committed, ready)
+        self._node.stock_ids(self._producer_ids.left)
+        if self._node.member != processes.member:
+            processes.set_member(self._node.member)
+            os.eventfd_write(self._seat.supervisor_doorbell, 1)
+        return min(due_ms, self._fencing.turn(now_ms))
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // 1_000_000
 
     def _begin(self, now_ms: int) -> bool:
         """A sync for all that was appended, a note of what is to be deleted, and a snapshot of what
@@ -391,10 +448,15 @@ class Control:
     def _show(self, changes: list[Change]) -> None:
         """These changes are committed: rows first, then the offset."""
         committed = self._quorum.committed
+        image = self._quorum.images.committed
         for change in changes:
-            self._rows.apply(change, committed)
+            self._rows.apply(change, image, committed)
             self._tell(change)
-        self._mutations.follow(changes, self._quorum.images.committed)
+        self._mutations.follow(changes, image)
+        self._node.changed(changes, image)
+        if any(isinstance(change, BrokerChanged) for change in changes):
+            self._fencing.follow(image)
+            self._leading.check_registered()
         if not self._driver.level:
             return  # others begin with what is agreed now, not with what was once
         self._published = True
@@ -416,56 +478,6 @@ class Control:
             self._log.note(NOTICE, event, **fields)
         else:
             self._log.event_seldom(ERROR if event == "bug" else WARNING, event, **fields)
-
-    def _context(self) -> AdminContext:
-        situation = Situation(
-            image=self._quorum.image,
-            config=self._seat.config,
-            node_id=self._identity.node_id,
-            directory_id=self._identity.directory_id,
-            new_id=lambda: new_uuid(self._random),
-            free_rows=0,
-            directories=self._directories(),
-        )
-        context = AdminContext(
-            situation=situation,
-            producer_ids=self._producer_ids,
-            partitions=self._seat.partitions,
-            handles=self._rows.handles,
-            quorum=Quorum(-1, 0, 0),
-            dirs=self._dirs,
-            volume=self._volume,
-            trash=self._trash.view,
-            missing=self._trash.missing,
-            now_ms=0,
-            usage=self._mutations.usage,
-        )
-        self._refresh(context)
-        return context
-
-    def _refresh(self, context: AdminContext) -> None:
-        """What the request before may have changed."""
-        context.situation.free_rows = self._rows.free - self._quorum.images.partitions
-        context.situation.counts = None
-        context.situation.no_room = self._room.lacking()
-        context.now_ms = self._clock.wall_ms()
-        context.quorum = self._driver.described(context.now_ms)
-
-    def _directories(self) -> tuple[bytes, ...]:
-        """Ids of the folders that take new partitions: those that are there."""
-        found = [(self._dirs.ids[n], path) for n, path in self._dirs.online()]
-        if len(found) > 1:
-            found = [one for one in found if self._disk.exists(f"{one[1]}/{META_PROPERTIES}")]
-            roomy = [one for one in found if not self._room.low(one[1])]
-            found = roomy or found
-        return tuple(one for one, _ in found if one is not None)
-
-    def _volume(self, path: str) -> tuple[int, int] | None:
-        try:
-            space = self._disk.space(path)
-        except StorageFailed:
-            return None
-        return space.total, space.free
 
 
 def run(seat: Seat) -> int:

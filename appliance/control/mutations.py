@@ -16,7 +16,6 @@ from appliance.quotas.bucket import Bucket
 from appliance.quotas.meters import Meters, Usage
 from appliance.quotas.mutations import STRICT_SINCE, Permit
 from appliance.quotas.window import Windows
-from appliance.ring.messages import FORWARD, Message
 from appliance.shell.seat import Seat
 
 
@@ -48,11 +47,9 @@ class Mutations:
         """How much of each quota is used, by all processes together."""
         return self._meters.usage(self._now_ms())
 
-    def permit(self, message: Message, caller: Caller) -> Permit:
-        """For what a netproc asks: FORWARD, or ENSURE_TOPIC."""
-        strict = True
-        if message.op == FORWARD:
-            strict = message.b & 0xFFFF >= STRICT_SINCE.get(message.b >> 16, 0)
+    def permit(self, api_key: int, version: int, caller: Caller) -> Permit:
+        """For a request of this kind, 0 and 0: none of a client's own."""
+        strict = version >= STRICT_SINCE.get(api_key, 0)
         return Permit(self._meters, caller.principal.name, caller.client_id, strict, self._now_ms())
 
     def _now_ms(self) -> int:

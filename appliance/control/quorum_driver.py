@@ -143,6 +143,7 @@ class QuorumDriver:
     def flush(self, now_ms: int) -> int:
         """Answer parked fetches that have something to say, and send: how many ms the loop may
         wait. Raises StorageFailed."""
+        self.settle()  # a sync may have ended: a follower fetches on
         if not self.level:
             self.level = self._is_level()
         served_due = self.served.wake(now_ms)

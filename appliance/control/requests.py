@@ -7,9 +7,10 @@ should this node lose its leadership first.
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from appliance.authorization import needs
 from appliance.authorization.operations import TEXTS
@@ -18,6 +19,15 @@ from appliance.base.caller import Caller
 from appliance.base.errors import DiskFull, MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config.internal_topics import DECLARED, InternalTopic
+from appliance.control import enveloped
+from appliance.control.broker.forwarding import (
+    DESCRIBE_QUORUM,
+    Question,
+    Refuse,
+    creation,
+    creation_code,
+)
+from appliance.control.broker.forwarding import enveloped as in_envelope
 from appliance.control.waiting import FULL, LOST, UNDONE, Decision
 from appliance.controller.decision import NO_LIMIT, Record
 from appliance.controller.registration import Incarnation, registration_records
@@ -30,10 +40,13 @@ from appliance.ring.messages import Message
 from appliance.wire import error_codes
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import response
+from appliance.wire.envelope import ENVELOPE
 from appliance.wire.messages import decode_request, encode_response
 
 Append = Callable[[list[Record]], None]
 Report = Callable[[str, Mapping[str, object]], None]
+Become = Callable[[AdminContext, Caller, int, int], None]
+"""Lets a context be that of a caller who asks with this API key and version."""
 CHANGED: Final = "metadata-changed"
 AUTO_CREATED: Final = "topic-auto-created"
 USUAL: Final = (CHANGED, AUTO_CREATED)
@@ -42,15 +55,27 @@ _NAMED: Final = 20
 """(event, cause), for the log."""
 
 _NO_LEADER: Final = "This is not the controller: nobody is known to be just now. Try again."
+_TOPIC_MS: Final = 1_000
+"""Who names a missing topic in a Metadata request waits so long for it, then asks again."""
+_NO_ANSWER: Final = "The controller of the cluster did not do this: it is not known, or late."
+
+
+class Elsewhere(NamedTuple):
+    """What another node decides. timeout_ms: for how long who asks waits, 0: it does not say.
+    refuse: what is answered should nobody decide it."""
+
+    question: Question
+    refuse: Refuse
+    timeout_ms: int
 
 
 class Requests:
     """append: stages and replays records. report: logs an event with its fields. blocked_ms: for
     how long a name must not be created just because a consumer goes on asking for it. full: what to
     say when append raised DiskFull: then nothing of the records is there. counts: of the errors
-    that are answered."""
+    that are answered. become: for requests that come in an envelope."""
 
-    __slots__ = ("_append", "_blocked_ms", "_counts", "_full", "_report")
+    __slots__ = ("_append", "_become", "_blocked_ms", "_counts", "_full", "_report")
 
     def __init__(
         self,
@@ -59,39 +84,40 @@ class Requests:
         blocked_ms: Callable[[str], int],
         full: Callable[[], str],
         counts: ErrorCounts,
+        become: Become,
     ) -> None:
         self._append = append
+        self._become = become
         self._full = full
         self._counts = counts
         self._report = report
         self._blocked_ms = blocked_ms
 
-    def forwarded(
-        self, message: Message, arena: memoryview, context: AdminContext, *, leads: bool
+    def decided(
+        self, key: int, version: int, body: bytes, context: AdminContext, *, leads: bool
     ) -> Decision:
-        """Answer a FORWARD. A code other than NONE has no body: the netproc closes the connection.
+        """Answer a request. A code other than NONE has no body: the netproc closes the connection.
         leads: whether this node is the controller; if not, nothing is appended."""
-        key, version = message.b >> 16, message.b & 0xFFFF
+        if (key, version) == (ENVELOPE, 0):
+            return self._enveloped(body, context, leads=leads)
         api = APIS.get(key)
         if api is None or not api.lowest <= version <= api.highest:
             self._report("not-served", {"cause": f"API key {key} version {version}"})
             return _final(errors.UNSUPPORTED_VERSION)
-        body = bytes(arena[message.a : message.a + message.e])
         try:
             request = decode_request(key, version, body)
         except MalformedRequest as cause:
-            told = {"request": api.name, **_who(context), "cause": cause}
-            self._report("malformed-request", told)
-            return _final(errors.INVALID_REQUEST)
+            return self._malformed(api.name, context, cause)
         try:
-            answer = _decide(api, request, version, context)
+            if api.controllers and not leads:
+                answer = _told(api, request, errors.NOT_CONTROLLER, _NO_LEADER)
+            else:
+                answer = _decide(api, request, version, context)
             if context.situation.permit.pause_ms:
                 answer.values["throttle_time"] = context.situation.permit.pause_ms
             encoded = encode_response(response(key, version, answer.values))
         except Exception:  # nothing was changed yet: one request must not end the process
-            why = f"{api.name} v{version}: {traceback.format_exc()}"
-            self._report("bug", {**_who(context), "cause": why})
-            return _final(errors.UNKNOWN_SERVER_ERROR)
+            return self._bug(api, version, context)
         refuse = partial(self._refuse, api, version, answer.values)
         if not leads and (answer.records or not api.any_node):
             return Decision(*refuse(LOST), refuse)
@@ -100,10 +126,79 @@ class Requests:
                 self._append(answer.records)
             except DiskFull:
                 return Decision(*refuse(FULL), refuse)
-            topics = _named(answer.records)
-            self._report(CHANGED, {"request": api.name, "topics": topics, **_who(context)})
+            if not api.controllers:
+                topics = _named(answer.records)
+                self._report(CHANGED, {"request": api.name, "topics": topics, **_who(context)})
         self._count(key, version, answer.values)
         return Decision(errors.NONE, encoded, refuse)
+
+    def _malformed(self, name: str, context: AdminContext, cause: object) -> Decision:
+        self._report("malformed-request", {"request": name, **_who(context), "cause": cause})
+        return _final(errors.INVALID_REQUEST)
+
+    def _bug(self, api: Api, version: int, context: AdminContext) -> Decision:
+        why = f"{api.name} v{version}: {traceback.format_exc()}"
+        self._report("bug", {**_who(context), "cause": why})
+        return _final(errors.UNKNOWN_SERVER_ERROR)
+
+    def _enveloped(self, body: bytes, context: AdminContext, *, leads: bool) -> Decision:
+        """Answer what a broker passes on from a client of its own: decided for that client."""
+        try:
+            request = decode_request(ENVELOPE, 0, body)
+        except MalformedRequest as cause:
+            return self._malformed("Envelope", context, cause)
+        code = context.rights.refusal(needs.WHOLE[ENVELOPE])
+        if code == errors.NONE and not leads:
+            code = errors.NOT_CONTROLLER
+        if code != errors.NONE:
+            return enveloped.refused(code)
+        try:
+            enclosed, caller = enveloped.opened(request)
+        except PeerError as cause:
+            self._report("malformed-request", {"request": "Envelope", "cause": cause.message})
+            return enveloped.refused(cause.code)
+        key, version = enclosed.api_key, enclosed.version
+        api = APIS.get(key)
+        if api is None or api.controllers:
+            return enveloped.refused(errors.INVALID_REQUEST)
+        self._become(context, caller, key, version)
+        return enveloped.answer(
+            enclosed, self.decided(key, version, enclosed.body, context, leads=True)
+        )
+
+    def elsewhere(
+        self, key: int, version: int, body: bytes, context: AdminContext, *, known: bool
+    ) -> Elsewhere | None:
+        """What is to be asked of the active controller, which is another node, known or not; None
+        when this node has the answer."""
+        api = APIS.get(key)
+        if api is None or not api.lowest <= version <= api.highest or api.controllers:
+            return None
+        if api.any_node and not (key == DESCRIBE_QUORUM and known):
+            return None
+        try:
+            request = decode_request(key, version, body)
+        except MalformedRequest:
+            return None
+        timeout = getattr(request, "timeout", timedelta())
+        return Elsewhere(
+            in_envelope(key, version, context.rights.caller, body),
+            partial(self._not_done, api, request, version, context),
+            timeout // timedelta(milliseconds=1),
+        )
+
+    def _not_done(
+        self, api: Api, request: Any, version: int, context: AdminContext, code: int
+    ) -> tuple[int, bytes]:
+        """The answer to a request that another node did not decide: of the shape that it would have
+        here."""
+        try:
+            answer = _decide(api, request, version, context)
+        except Exception:
+            return self._bug(api, version, context)[:2]
+        told = refused(answer.values, _NO_ANSWER, code, whole=True)
+        self._count(api.key, version, told)
+        return errors.NONE, encode_response(response(api.key, version, told))
 
     def _refuse(
         self, api: Api, version: int, values: Mapping[str, Any], why: int
@@ -122,60 +217,67 @@ class Requests:
             self._counts.failed(key, code)
 
     def ensure_topic(
-        self, message: Message, name: bytes, context: AdminContext, *, leads: bool
-    ) -> Decision:
-        """Answer an ENSURE_TOPIC with the topic's name."""
+        self, message: Message, name: bytes, context: AdminContext, *, leads: bool, alone: bool
+    ) -> Decision | Elsewhere:
+        """Answer an ENSURE_TOPIC with the topic's name. alone: when this node is not the
+        controller, nobody is."""
         refuse = partial(_refuse_topic, name)
-        try:
-            text = name.decode()
-        except UnicodeDecodeError:
-            return Decision(errors.INVALID_TOPIC_EXCEPTION, name, refuse)
-        if not leads and text not in context.situation.image.topics_by_name:
+        code, topic = self._missing(message, name, context)
+        if topic is None:
+            return Decision(code, name, refuse)
+        if leads:
+            return Decision(self._create(topic, context), name, refuse)
+        if alone:
             return Decision(*refuse(LOST), refuse)
-        code = self._ensure(text, context, left_over=message.a == 1)
-        return Decision(code, name, refuse)
+        caller = None if topic.name in DECLARED else context.rights.caller
+        return Elsewhere(creation(topic, caller), refuse, _TOPIC_MS)
 
     def register(self, incarnation: Incarnation, context: AdminContext, next_offset: int) -> None:
         """This node's registration as a broker and controller, which it asks itself for once it
         leads. Raises DiskFull."""
         self._append(registration_records(context.situation, incarnation, next_offset))
 
-    def _ensure(self, name: str, context: AdminContext, *, left_over: bool) -> int:
+    def _missing(
+        self, message: Message, name: bytes, context: AdminContext
+    ) -> tuple[int, NewTopic | None]:
+        """The topic that is to be created for an ENSURE_TOPIC; without one the code to answer."""
         situation = context.situation
-        if name in situation.image.topics_by_name:
-            return errors.NONE
-        declared = DECLARED.get(name)
-        if declared is not None:  # a coordinator needs it, whatever is allowed to clients
-            topic = internal_topic(situation, declared)
-            situation.permit = NO_LIMIT
-        elif name in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
-            return errors.UNKNOWN_TOPIC_OR_PARTITION
-        elif code := context.rights.refusal(needs.CREATE_TOPIC, name):
-            return code
-        elif left_over and (blocked_ms := self._blocked_ms(name)):
-            cause = _why_not(name, context.rights.caller, blocked_ms)
-            self._report("topic-not-created", {"topic": name, **_who(context), "cause": cause})
-            return errors.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            topic = NewTopic(name)
         try:
-            records, [(_, result, _)] = create_topics(situation, [topic])
+            text = name.decode()
+        except UnicodeDecodeError:
+            return errors.INVALID_TOPIC_EXCEPTION, None
+        if text in situation.image.topics_by_name:
+            return errors.NONE, None
+        declared = DECLARED.get(text)
+        if declared is not None:  # a coordinator needs it, whatever is allowed to clients
+            situation.permit = NO_LIMIT
+            return errors.NONE, internal_topic(situation, declared)
+        if text in INTERNAL_TOPICS or not situation.config.bool("auto.create.topics.enable"):
+            return errors.UNKNOWN_TOPIC_OR_PARTITION, None
+        if code := context.rights.refusal(needs.CREATE_TOPIC, text):
+            return code, None
+        if message.a == 1 and (blocked_ms := self._blocked_ms(text)):
+            cause = _why_not(text, context.rights.caller, blocked_ms)
+            self._report("topic-not-created", {"topic": text, **_who(context), "cause": cause})
+            return errors.UNKNOWN_TOPIC_OR_PARTITION, None
+        return errors.NONE, NewTopic(text)
+
+    def _create(self, topic: NewTopic, context: AdminContext) -> int:
+        try:
+            records, [(_, result, _)] = create_topics(context.situation, [topic])
         except PeerError as error:
             return error.code
-        if result.code == errors.KAFKA_STORAGE_ERROR:
-            return errors.LEADER_NOT_AVAILABLE  # which every client asks again after
         if result.code == errors.NONE:
             try:
                 self._append(records)
             except DiskFull:
                 return errors.LEADER_NOT_AVAILABLE
+            declared = DECLARED.get(topic.name)
             if declared is None:
-                self._report(AUTO_CREATED, {"topic": name, **_who(context)})
+                self._report(AUTO_CREATED, {"topic": topic.name, **_who(context)})
             else:
                 self._say_fewer(topic, declared, context)
-        if result.code == errors.THROTTLING_QUOTA_EXCEEDED:
-            return errors.UNKNOWN_TOPIC_OR_PARTITION  # a client that asks again will find it
-        return result.code
+        return creation_code(result.code)
 
     def _say_fewer(self, topic: NewTopic, declared: InternalTopic, context: AdminContext) -> None:
         """An internal topic never asks for more replicas than there can be."""
@@ -194,8 +296,13 @@ def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answ
     code = errors.NONE if need is None else context.rights.refusal(need)
     if code == errors.NONE:
         return api.decide(request, version, context)
+    return _told(api, request, code, TEXTS[code])
+
+
+def _told(api: Api, request: Any, code: int, text: str) -> Answer:
+    """An answer of which the caller has nothing but this error."""
     assert api.refused is not None, f"{api.name} needs something and cannot refuse it"
-    told = {"error_code": code, "error_message": TEXTS[code]}
+    told = {"error_code": code, "error_message": text}
     return Answer([], {"throttle_time": 0, **api.refused(request, told)})
 
 

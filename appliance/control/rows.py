@@ -1,5 +1,5 @@
-"""Rows of the shared partition table: control gives one to each partition before anybody can see
-the partition, and takes it back when the topic is gone.
+"""Rows of the shared partition table: control gives one to each partition with a replica here
+before anybody can see that, and takes it back when the replica or the topic is gone.
 
 A row is given to another partition only when every netproc and ioproc has replayed the record that
 removed the one before: then nobody reads or writes it any more, and what is still in a ring names
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from appliance.base.errors import ConfigError
 from appliance.base.ids import TopicId
-from appliance.metadata.changes import Change, PartitionAdded, TopicRemoved
+from appliance.metadata.changes import Change, PartitionAdded, PartitionChanged, TopicRemoved
 from appliance.metadata.image import MetadataImage
 from appliance.ring.partition_table import NO_HANDLE, ROW_MASK, PartitionTable
 
@@ -20,10 +20,11 @@ class PartitionRows:
     """handles: (topic id, partition) → row, as of the last commit. applied: the offset below which
     every other process has replayed the metadata at this moment."""
 
-    __slots__ = ("_applied", "_idle", "_reached", "_retired", "_table", "handles")
+    __slots__ = ("_applied", "_idle", "_node_id", "_reached", "_retired", "_table", "handles")
 
-    def __init__(self, table: PartitionTable, applied: Callable[[], int]) -> None:
+    def __init__(self, table: PartitionTable, node_id: int, applied: Callable[[], int]) -> None:
         self._table = table
+        self._node_id = node_id
         self._applied = applied
         self._reached = 0
         self._retired: deque[tuple[int, int]] = deque()  # (end of the removal's metadata, row)
@@ -48,7 +49,8 @@ class PartitionRows:
         return offset <= self._reached
 
     def reconcile(self, image: MetadataImage, end_offset: int, wait: Callable[[], bool]) -> None:
-        """After a start: a row for every partition, none for what is not in the image.
+        """After a start: a row for every partition with a replica here, none for what is not in
+        the image.
 
         end_offset: of the log; who has replayed up to there knows of no older partition. wait:
         called while rows are lacking that others may still let go of; False: not any more. Raises
@@ -57,6 +59,7 @@ class PartitionRows:
             (topic.topic_id, partition.index): None
             for topic in image.topics_by_name.values()
             for partition in topic.partitions
+            if self._node_id in partition.replicas
         }
         self._retired = deque(self._table.idle_rows())
         for key in [key for key in self.handles if key not in wanted]:
@@ -74,14 +77,23 @@ class PartitionRows:
         for topic_id, index in lacking:
             self._add(topic_id, index)
 
-    def apply(self, change: Change, committed: int) -> None:
-        """Follow one change, committed below this offset."""
-        if isinstance(change, PartitionAdded):
-            self._add(change.topic_id, change.index)
+    def apply(self, change: Change, image: MetadataImage, committed: int) -> None:
+        """Follow one change, committed below this offset, which `image` shows."""
+        if isinstance(change, PartitionAdded | PartitionChanged):
+            self._follow((change.topic_id, change.index), image, committed)
         elif isinstance(change, TopicRemoved):
             for index in range(change.partitions):
                 if (change.topic_id, index) in self.handles:
                     self._retire((change.topic_id, index), committed)
+
+    def _follow(self, key: tuple[bytes, int], image: MetadataImage, committed: int) -> None:
+        topic = image.topics_by_id.get(key[0])
+        if topic is None:
+            return  # it was removed behind this change, which takes the row
+        if self._node_id in topic.partitions[key[1]].replicas:
+            self._add(*key)
+        elif key in self.handles:
+            self._retire(key, committed)
 
     def _retire(self, key: tuple[bytes, int], offset: int) -> None:
         handle = self.handles.pop(key)

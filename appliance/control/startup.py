@@ -101,7 +101,7 @@ def _start(
     _check_features(image, data_dir)
     if image.skipped:
         log.event(WARNING, "metadata-records-unknown", records=image.skipped)
-    rows = PartitionRows(seat.partitions, lambda: _applied(seat.processes))
+    rows = PartitionRows(seat.partitions, identity.node_id, lambda: _applied(seat.processes))
     rows.reconcile(image, quorum.committed, _others_go_on(seat.processes, clock))
     return Started(quorum, identity, rows, dirs, disk, clock, random)
 

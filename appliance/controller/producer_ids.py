@@ -44,20 +44,30 @@ def _next_block(
 
 
 class ProducerIds:
-    """The block that is being given out; `allocate_block` refills it."""
+    """The block that is being given out; `allocate_block` refills it, or another controller."""
 
-    __slots__ = ("_end", "_next")
+    __slots__ = ("_end", "_given", "_next")
 
     def __init__(self) -> None:
         self._next = self._end = 0
+        self._given = False
+
+    @property
+    def left(self) -> int:
+        """Of a block that another controller gave."""
+        return self._end - self._next if self._given else 0
+
+    def give(self, first: int, count: int) -> None:
+        """Another node, which leads, has committed that this block is taken for us."""
+        self._next, self._end, self._given = first, first + count, True
 
     def take(self, situation: Situation) -> tuple[list[Record], int]:
         """A producer id nobody had, and the record it depends on when a block had to be taken."""
         records: list[Record] = []
         taken = situation.image.next_producer_id  # of blocks whose record was replayed
-        if self._next == self._end or self._end > taken:
+        if self._next == self._end or (self._end > taken and not self._given):
             records, self._next = allocate_block(situation)
-            self._end = self._next + BLOCK
+            self._end, self._given = self._next + BLOCK, False
         self._next += 1
         return records, self._next - 1
 

@@ -12,6 +12,7 @@ from appliance.authorization.needs import Need
 from appliance.authorization.rights import NOBODY, Rights
 from appliance.base import errors
 from appliance.controller.decision import Record, Result, Situation
+from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIds
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.trash import Buried, Trash
@@ -57,6 +58,8 @@ class AdminContext:
     rights: of who asks, put in for each request.
     usage: how much of each quota is used now, by all processes together.
     handles: (topic id, partition) → row of the partition table.
+    heartbeats: when brokers were heard of; None while this node does not lead the metadata log.
+    cluster_id: this one's. monotonic_ms: now, by a clock that never goes back.
     dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
     holds a folder, None when it does not answer.
     """
@@ -73,6 +76,9 @@ class AdminContext:
     now_ms: int
     trash: Trash = field(default_factory=Trash)
     missing: Callable[[Buried], str] = lambda _: ""
+    heartbeats: Heartbeats | None = None
+    cluster_id: str = ""
+    monotonic_ms: int = 0
 
 
 class Answer(NamedTuple):
@@ -86,6 +92,8 @@ class Answer(NamedTuple):
 class Api:
     """One API key that control serves in versions lowest … highest.
 
+    controllers: only the active controller decides, and only who was not a client asks, so nothing
+    is forwarded to it.
     any_node: whoever has the metadata answers as long as nothing is to be changed; all others are
     for the controller. not_controller: the code of an answer that needs a controller and has none.
     refused: the answer to a request of which the caller may have nothing (`needs.WHOLE`): its
@@ -98,6 +106,7 @@ class Api:
     highest: int
     first_flexible: int
     decide: Callable[[Message, int, AdminContext], Answer]
+    controllers: bool = False
     any_node: bool = False
     not_controller: int = errors.NOT_CONTROLLER
     refused: Callable[[Message, Values], Values] | None = None

@@ -21,7 +21,14 @@ _MODULES: Final = (
     "k49_alter_client_quotas",
     "k50_describe_user_scram_credentials",
     "k55_describe_quorum",
+    "k56_alter_partition",
     "k57_update_features",
+    "k62_broker_registration",
+    "k63_broker_heartbeat",
+    "k64_unregister_broker",
+    "k67_allocate_producer_ids",
+    "k70_controller_registration",
+    "k73_assign_replicas_to_dirs",
     "k74_list_config_resources",
 )
 

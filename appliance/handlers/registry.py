@@ -88,6 +88,7 @@ FORWARDED = (
     forward.handler(50, "DescribeUserScramCredentials", 0, 0),
     forward.handler(55, "DescribeQuorum", 0, 2),
     forward.handler(57, "UpdateFeatures", 0, 2),
+    forward.handler(64, "UnregisterBroker", 0, 0),
     forward.handler(74, "ListConfigResources", 0, 1),
 )
 
@@ -96,12 +97,19 @@ CONTROLLERS = (
     forward.handler(52, "Vote", 0, 2),
     forward.handler(53, "BeginQuorumEpoch", 0, 1),
     forward.handler(54, "EndQuorumEpoch", 0, 1),
+    forward.handler(56, "AlterPartition", 2, 3),
+    forward.handler(58, "Envelope", 0, 0),
     forward.handler(59, "FetchSnapshot", 0, 1),
+    forward.handler(62, "BrokerRegistration", 0, 4),
+    forward.handler(63, "BrokerHeartbeat", 0, 2),
+    forward.handler(67, "AllocateProducerIds", 0, 0),
+    forward.handler(70, "ControllerRegistration", 0, 0),
+    forward.handler(73, "AssignReplicasToDirs", 0, 0),
 )
 """What only controllers ask of each other, and brokers of their controller: served on no listener
 of clients. Fetch is that of the metadata log."""
 
-_BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 55, 57)
+_BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 55, 57, 64)
 """Of FORWARDED: what Kafka's controllers serve, too."""
 
 

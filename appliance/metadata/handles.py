@@ -1,12 +1,12 @@
-"""Which row of the shared partition table belongs to which partition.
+"""Which row of the shared partition table belongs to which partition with a replica here.
 
-Control gives a new partition its row before it publishes the record that creates the partition, so
-whoever has replayed up to a published offset finds every row here after `refresh`.
+Control gives a new replica its row before it publishes the record that creates it, so whoever has
+replayed up to a published offset finds every row here after `refresh`.
 """
 
 from collections.abc import Iterable
 
-from appliance.metadata.changes import Change, TopicRemoved
+from appliance.metadata.changes import Change, PartitionChanged, TopicRemoved
 from appliance.ring.partition_table import PartitionTable
 
 
@@ -37,12 +37,17 @@ class Handles:
         self._seen = until
 
     def refresh(self, changes: Iterable[Change]) -> None:
-        """Take in all new rows, and forget those of removed topics. Costs nothing for old rows."""
+        """Take in all new rows, and forget those of removed topics and replicas. Costs nothing for
+        old rows."""
         self._take(self._table.given)
         for change in changes:
             if isinstance(change, TopicRemoved):
                 for index in range(change.partitions):
-                    key = (change.topic_id, index)
-                    handle = self.rows.get(key)
-                    if handle is not None and not self._table.in_use(handle):
-                        del self.rows[key], self.partitions[handle]
+                    self._forget(change.topic_id, index)
+            elif isinstance(change, PartitionChanged):
+                self._forget(change.topic_id, change.index)
+
+    def _forget(self, topic_id: bytes, index: int) -> None:
+        handle = self.rows.get((topic_id, index))
+        if handle is not None and not self._table.in_use(handle):
+            del self.rows[topic_id, index], self.partitions[handle]

@@ -79,6 +79,11 @@ class Link:
         return f"Link(node {self.node} at {self.host}:{self.port})"
 
     @property
+    def connected(self) -> bool:
+        """There is a connection, as far as is known here."""
+        return self._sock is not None and not self._opens
+
+    @property
     def idle(self) -> bool:
         """Nothing waits for an answer."""
         return not (self._talk.waiting or self._talk.in_flight)

@@ -35,8 +35,10 @@ EPOCH: Final = 0  # supervisor
 _CLUSTER_READY: Final = 1  # supervisor
 DRAIN: Final = 2  # supervisor
 _WAS_CLEAN: Final = 3  # supervisor
+_LEAVING: Final = 4  # supervisor
 METADATA_OFFSET: Final = 8  # control
 _LEADER: Final = 9  # control: epoch << 32 | node id + 1, of who leads the metadata log
+_MEMBER: Final = 10  # control
 _ROWS_AT: Final = 16
 
 # Words of a row, again one cache line per writer; `asleep` alone because peers read it at every
@@ -121,6 +123,16 @@ class ProcessTable:
         return self._words[_WAS_CLEAN] != 0
 
     @property
+    def leaving(self) -> bool:
+        """The appliance is about to end: its broker leaves the cluster first."""
+        return self._words[_LEAVING] != 0
+
+    @property
+    def member(self) -> bool:
+        """Other nodes count on this one, so that it must leave before it ends."""
+        return self._words[_MEMBER] != 0
+
+    @property
     def metadata_offset(self) -> int:
         """Offset after the last committed metadata record; 0 until control has published one."""
         return self._words[METADATA_OFFSET]
@@ -153,6 +165,10 @@ class ProcessTable:
         words = self._words
         assert offset >= words[METADATA_OFFSET], "what is committed stays committed"
         words[METADATA_OFFSET] = offset
+
+    def set_member(self, member: bool) -> None:
+        """Control: see `member`."""
+        self._words[_MEMBER] = member
 
     # One row, read --------------------------------------------------------------------------------
 
@@ -267,6 +283,10 @@ class ProcessTable:
     def set_drain(self, stage: int) -> None:
         """See `drain`."""
         self._words[DRAIN] = stage
+
+    def set_leaving(self, leaving: bool) -> None:
+        """See `leaving`."""
+        self._words[_LEAVING] = leaving
 
     def set_was_clean(self, clean: bool) -> None:
         """See `was_clean`."""

@@ -20,6 +20,10 @@ LOOK_S: Final = 1.0
 PAUSED_S: Final = 3.0
 """When it has not looked for so long, the machine stood still: nobody is blamed."""
 
+LEAVE_S: Final = 3.0
+"""In the orderly end control waits so long to be told that its broker may leave the cluster."""
+LEFT_S: Final = 4.0
+"""And the supervisor so long for control."""
 NETPROC_DRAIN_S: Final = 3.0
 IOPROC_DRAIN_S: Final = 30.0
 CONTROL_DRAIN_S: Final = 3.0
@@ -32,4 +36,5 @@ assert LONGEST_SLEEP_S * 10 <= CONFIRM_S, "a loop that sleeps must have time to 
 assert CONFIRM_S < WEDGED_S, "who stands still is first late to confirm"
 assert LONGEST_SLEEP_S < LOOK_S, "who only sleeps has beaten at every look"
 assert LOOK_S < PAUSED_S < WEDGED_S, "a late look is no pause, and a pause makes nobody wedged"
+assert LEAVE_S + 5 * LONGEST_SLEEP_S < LEFT_S, "control goes before nobody waits for it"
 assert NETPROC_ANSWERS_S + LONGEST_SLEEP_S < NETPROC_DRAIN_S, "a netproc goes before it is killed"

@@ -80,6 +80,7 @@ class Fleet:
         self.drained = False
         self._stage = 0
         self._stage_deadline = 0
+        self._leave_by = 0
         self._last_watch = 0
 
     # Starting -------------------------------------------------------------------------------------
@@ -214,6 +215,8 @@ class Fleet:
         self._judge()
         fence()
         again = now + SECOND
+        if self._leave_by:
+            again = min(again, self._leave_by)
         for child in self.children.values():
             if child.phase == DISCARDING:
                 if self._discarded(child, now):
@@ -265,11 +268,28 @@ class Fleet:
 
     # Ending ---------------------------------------------------------------------------------------
 
-    def begin_drain(self, now: int) -> None:
-        """Netprocs finish, then ioprocs flush, then control stops. Nobody is started any more."""
+    def begin_drain(self, now: int) -> bool:
+        """Netprocs finish, then ioprocs flush, then control stops. Nobody is started any more.
+
+        A broker of a cluster leaves it first, while all others serve: until then this answers
+        False and is to be called again."""
         if not self._stage:
+            if not self._has_left(now):
+                return False
             self._log.event(INFO, "draining")
             self._next_stage(now)
+        return True
+
+    def _has_left(self, now: int) -> bool:
+        control = self.children[Peer(CONTROL, 0)]
+        if not self._table.member or self.fatal or control.phase != RUNNING:
+            return True
+        if not self._leave_by:
+            self._leave_by = now + int(self._layout.leave_seconds * SECOND)
+            self._log.event(INFO, "leaving")
+            self._table.set_leaving(True)
+            self._tell_all()
+        return now >= self._leave_by
 
     @property
     def draining(self) -> bool:

@@ -60,6 +60,7 @@ class Layout:
     crash_window_seconds: float = 10.0
     crash_limit: int = 5
     """A process that dies this many times within the window is not started again."""
+    leave_seconds: float = patience.LEFT_S
     netproc_drain_seconds: float = patience.NETPROC_DRAIN_S
     ioproc_drain_seconds: float = patience.IOPROC_DRAIN_S
     control_drain_seconds: float = patience.CONTROL_DRAIN_S

@@ -237,10 +237,10 @@ class Supervisor:
                     WARNING, "ended", cause="asked a second time: at once, nothing was flushed"
                 )
                 return 1
-            if (self._wishes.count or fleet.fatal) and not fleet.draining:
+            ends = (self._wishes.count or fleet.fatal) and not fleet.draining
+            if ends and fleet.begin_drain(time.monotonic_ns()):
                 notify("STOPPING=1")
                 self._listeners.close()
-                fleet.begin_drain(time.monotonic_ns())
             again = self._step_aside(fleet.step(time.monotonic_ns()))
             if fleet.drained:
                 return self._end()

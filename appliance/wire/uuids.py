@@ -1,6 +1,14 @@
 """Kafka's text form of a 16-byte id: 22 characters of URL-safe base64 without padding."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from uuid import UUID
+
+_NONE = bytes(16)
+
+
+def uuid_bytes(value: UUID | None) -> bytes:
+    """The 16 bytes of an id as messages have it; None is all zeros."""
+    return _NONE if value is None else value.bytes
 
 
 def format_uuid(value: bytes) -> str:

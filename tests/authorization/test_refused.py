@@ -522,6 +522,7 @@ THE_CLUSTER = {
     57: {"timeout": 0, "validate_only": False, "feature_updates": [
         {"feature": "group.version", "max_version_level": 0, "upgrade_type": 2,
          "allow_downgrade": True}]},
+    64: {"broker_id": 7},
     74: {"resource_types": []},
 }  # fmt: skip
 

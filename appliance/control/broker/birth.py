@@ -1,0 +1,59 @@
+"""What a node says of itself when it registers: one start of it, as broker and as controller.
+
+Called by `main.py`, for `node.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.config.broker import BrokerConfig
+from appliance.controller.registration import Incarnation
+from appliance.metadata.identity import Identity
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.log_dirs import LogDirs
+from appliance.metadata.parts import Endpoint
+from appliance.shell.seat import Seat
+
+_UNKNOWN: Final = -1
+_PLAINTEXT: Final = 0
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Birth:
+    """controllers: where this node's controller is reached. log_dirs: ids of the folders that are
+    there. previous_epoch: the broker's before, if it ended in order and everything is on the disk
+    that it had then, else -1."""
+
+    identity: Identity
+    incarnation: Incarnation
+    controllers: tuple[Endpoint, ...]
+    log_dirs: tuple[bytes, ...]
+    previous_epoch: int
+
+    @staticmethod
+    def of(
+        seat: Seat,
+        identity: Identity,
+        dirs: LogDirs,
+        incarnation: Incarnation,
+        image: MetadataImage,
+    ) -> "Birth":
+        """image: what is committed as far as this node knows when it starts."""
+        before = image.brokers.get(identity.node_id)
+        return Birth(
+            identity=identity,
+            incarnation=incarnation,
+            controllers=_controllers(seat.config, identity.node_id),
+            log_dirs=tuple(one for one in dirs.ids if one is not None),
+            previous_epoch=before.epoch if before is not None and seat.clean else _UNKNOWN,
+        )
+
+
+def _controllers(config: BrokerConfig, node_id: int) -> tuple[Endpoint, ...]:
+    """As the other voters know it."""
+    name = config.list("controller.listener.names")[0].strip().upper()
+    return tuple(
+        Endpoint(name=name, host=one.host, port=one.port, security_protocol=_PLAINTEXT)
+        for one in config.voters()
+        if one.node_id == node_id
+    )

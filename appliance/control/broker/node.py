@@ -1,0 +1,298 @@
+"""This node as a broker of its cluster: registered, heard of, asking the active controller for what
+only that decides, wherever it is. The shell around `lifecycle.py`.
+
+Alone, as the only voter, a node registers itself when it leads (`control/leading.py`) and hears
+nobody else: then nothing here is ever due.
+
+Called by `main.py`: `turn_to` when somebody else leads the metadata log, `turn` in every turn.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.config.broker import BrokerConfig
+from appliance.control.broker.birth import Birth
+from appliance.control.broker.channel import Channel, Connect, Own, Values
+from appliance.control.broker.forwarding import Forwarding
+from appliance.control.broker.lifecycle import (
+    NEVER,
+    UNKNOWN,
+    Lifecycle,
+    Register,
+    State,
+)
+from appliance.control.broker.reports import (
+    ALTER_PARTITION,
+    ASSIGN_REPLICAS,
+    Proposal,
+    Report,
+    folders,
+    new_isrs,
+    not_done,
+)
+from appliance.controller.features import SUPPORTED
+from appliance.metadata.changes import BrokerChanged, Change
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.parts import Endpoint
+from appliance.quorum.messages import NOBODY
+from appliance.shell.log import NOTICE, WARNING, Log
+
+OURSELVES: Final = -1
+"""Stands for control itself where an I/O process is meant."""
+ALLOCATE_IDS: Final = 67
+REGISTER_BROKER: Final = 62
+REGISTER_CONTROLLER: Final = 70
+HEARTBEAT: Final = 63
+_AGAIN_MS: Final = 1_000
+_FEW_IDS: Final = 100
+_TIMEOUT_MS: Final = 5_000
+
+
+class Ears(Protocol):
+    """Who hears of answers for I/O processes: their rings."""
+
+    def isr_refused(self, proposal: Proposal, code: int) -> None: ...
+
+    def ids(self, ioproc: int, first: int, count: int) -> None:
+        """A block of producer ids; count 0: there is none to have."""
+        ...
+
+
+class Node:
+    """alone: it is the only voter. lifecycle: its life as a broker. forwarding: requests of its
+    clients that another node decides."""
+
+    __slots__ = ("_again_ms", "_birth", "_ears", "_folders", "_ids_ms", "_isrs", "_life", "_log",
+                 "_node_id", "_now_ms", "_registering", "_work", "alone", "forwarding",
+                 "lifecycle")  # fmt: skip
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        birth: Birth,
+        connect: Connect,
+        own: Own,
+        ears: Ears,
+        log: Log,
+    ) -> None:
+        self.alone = not config.several
+        self.lifecycle = Lifecycle(config.int("broker.heartbeat.interval.ms"))
+        self._birth = birth
+        self._node_id = node_id = birth.identity.node_id
+        # What may wait for a commit does not hold back who says that this node lives.
+        self._life = Channel(node_id, connect, own)
+        self._work = Channel(node_id, connect, own)
+        self.forwarding = Forwarding(self._work)
+        self._ears = ears
+        self._isrs = Report[Proposal](
+            ALTER_PARTITION, node_id, self._work, new_isrs, self._isrs_heard
+        )
+        self._folders = Report[bytes](ASSIGN_REPLICAS, node_id, self._work, folders)
+        self._log = log
+        self._now_ms = self._again_ms = self._ids_ms = 0
+        self._registering = False
+
+    @property
+    def controller(self) -> int:
+        """Who is asked, NOBODY while nobody is known."""
+        return self._work.controller
+
+    def turn_to(self, controller: int, image: MetadataImage) -> None:
+        """This node leads the metadata log, or NOBODY is known to. image: what is committed."""
+        if controller == self.controller:
+            return
+        for channel in (self._life, self._work):
+            channel.turn_to(controller)
+        self.forwarding.found()
+        if self.alone or controller == NOBODY:
+            return
+        mine = image.brokers.get(self._node_id)
+        known = mine is not None and mine.incarnation_id == self._birth.incarnation.broker_id
+        if self.lifecycle.state is State.NEW and mine is not None and known:
+            self.lifecycle.resume(mine.epoch)
+        self.lifecycle.found(self._now_ms)
+
+    @property
+    def member(self) -> bool:
+        """Others count on this node, so that it must not end before it has left."""
+        return self.lifecycle.state not in (State.NEW, State.GONE)
+
+    def leave(self) -> None:
+        """The appliance is to end. It has left when it is no `member` any more."""
+        self.lifecycle.leave(self._now_ms)
+
+    def changed(self, changes: Iterable[Change], image: MetadataImage) -> None:
+        """This was committed, and is in the image."""
+        if self.alone:
+            return
+        for change in changes:
+            if isinstance(change, BrokerChanged):
+                broker = image.brokers.get(change.broker_id)
+                if broker is not None and broker.in_controlled_shutdown:
+                    self.lifecycle.hurry(self._now_ms)
+
+    def turn(self, now_ms: int, committed: int, image: MetadataImage, ready: bool) -> int:
+        """Say what is due, send, receive; when (ms) to come again at the latest. committed:
+        exclusive end of the metadata that is, and `image` shows. ready: every I/O process serves,
+        and has read as much."""
+        self._now_ms = now_ms
+        due_ms = self.forwarding.turn(now_ms)
+        if not self.alone:
+            self._live(now_ms, committed - 1, ready)
+            self._register_controller(now_ms, image)
+            self._isrs.turn(self.lifecycle.epoch)
+            self._folders.turn(self.lifecycle.epoch)
+            due_ms = min(due_ms, self.lifecycle.due_ms())
+        waits = min(channel.turn() for channel in (self._life, self._work))
+        return min(due_ms, NEVER if waits == NEVER else now_ms + waits)
+
+    # What I/O processes want ----------------------------------------------------------------------
+
+    def propose(self, proposal: Proposal) -> None:
+        """A leader here wants another ISR."""
+        self._isrs.put((proposal.change.topic_id, proposal.change.partition), proposal)
+
+    def assign(self, topic_id: bytes, partition: int, folder: bytes) -> None:
+        """The partition lies in this folder now."""
+        self._folders.put((topic_id, partition), folder)
+
+    def want_ids(self, ioproc: int) -> None:
+        """A block of producer ids, of another node that is the controller."""
+        self._ids_ms = self._now_ms + _AGAIN_MS
+        epoch = self.lifecycle.epoch
+        if epoch == UNKNOWN or not self._work.known:
+            self._ears.ids(ioproc, 0, 0)
+            return
+        values = {"broker_id": self._node_id, "broker_epoch": epoch}
+
+        def heard(answer: Any) -> None:
+            if isinstance(answer, PeerError) or answer.error_code:
+                self._ears.ids(ioproc, 0, 0)
+            else:
+                self._ears.ids(ioproc, answer.producer_id_start, answer.producer_id_len)
+
+        self._work.ask(ALLOCATE_IDS, values, heard, _TIMEOUT_MS)
+
+    def stock_ids(self, left: int) -> None:
+        """Before the ids run out that control gives to producers, ask for more. left: how many
+        there are."""
+        due = self._now_ms >= self._ids_ms and self.lifecycle.state is State.RUNNING
+        if due and left < _FEW_IDS and self.controller != self._node_id:
+            self.want_ids(OURSELVES)
+
+    def _isrs_heard(self, proposals: Mapping[tuple[bytes, int], Proposal], answer: Any) -> None:
+        for proposal, code in not_done(proposals, answer):
+            self._ears.isr_refused(proposal, code)
+
+    # Its own life ---------------------------------------------------------------------------------
+
+    def _live(self, now_ms: int, offset: int, ready: bool) -> None:
+        lifecycle = self.lifecycle
+        lifecycle.tick(now_ms)
+        if not self._life.known:
+            return
+        ask = lifecycle.ask(now_ms, offset, ready)
+        if ask is None:
+            return
+        if isinstance(ask, Register):
+            self._life.ask(REGISTER_BROKER, self._registration(), self._registered, _TIMEOUT_MS)
+            return
+        values = {
+            "broker_id": self._node_id,
+            "broker_epoch": ask.epoch,
+            "current_metadata_offset": ask.offset,
+            "want_fence": ask.want_fence,
+            "want_shut_down": ask.want_shut_down,
+        }
+        self._life.ask(HEARTBEAT, values, self._beaten, _TIMEOUT_MS)
+
+    def _registration(self) -> Values:
+        birth = self._birth
+        return {
+            "broker_id": self._node_id,
+            "cluster_id": birth.identity.cluster_id,
+            "incarnation_id": birth.incarnation.broker_id,
+            "listeners": _listeners(birth.incarnation.endpoints),
+            "features": _FEATURES,
+            "rack": birth.incarnation.rack,
+            "is_migrating_zk_broker": False,
+            "log_dirs": birth.log_dirs,
+            "previous_broker_epoch": birth.previous_epoch,
+        }
+
+    def _registered(self, answer: Any) -> None:
+        code = _code(answer)
+        if code == errors.NONE:
+            self.lifecycle.registered(answer.broker_epoch, self._now_ms)
+            self._log.event(NOTICE, "broker-registered", epoch=answer.broker_epoch)
+        else:
+            self._refused(code, "BrokerRegistration")
+
+    def _beaten(self, answer: Any) -> None:
+        code = _code(answer)
+        if code != errors.NONE:
+            self._refused(code, "BrokerHeartbeat")
+            return
+        before = self.lifecycle.state
+        self.lifecycle.beaten(answer.is_fenced, answer.should_shut_down, self._now_ms)
+        if self.lifecycle.state is not before:
+            self._log.event(NOTICE, f"broker-{self.lifecycle.state.value}")
+
+    def _refused(self, code: int, request: str) -> None:
+        if code in _NOBODY_THERE:
+            self.lifecycle.failed(self._now_ms)
+        else:
+            self._log.event_seldom(WARNING, "broker-refused", request=request, error=code)
+            self.lifecycle.refused(code, self._now_ms)
+
+    def _register_controller(self, now_ms: int, image: MetadataImage) -> None:
+        """ControllerRegistration, until the metadata has this start of this node."""
+        if self._registering or now_ms < self._again_ms or not self._work.known:
+            return
+        one = self._birth.incarnation
+        known = image.controllers.get(self._node_id)
+        if known is not None and known.incarnation_id == one.controller_id:
+            return
+        if not image.metadata_version:
+            return
+        self._registering = True
+        values = {
+            "controller_id": self._node_id,
+            "incarnation_id": one.controller_id,
+            "zk_migration_ready": False,
+            "listeners": _listeners(self._birth.controllers),
+            "features": _FEATURES,
+        }
+        self._work.ask(REGISTER_CONTROLLER, values, self._controller_registered, _TIMEOUT_MS)
+
+    def _controller_registered(self, answer: Any) -> None:
+        self._registering = False
+        self._again_ms = self._now_ms + _AGAIN_MS  # until the metadata shows it
+
+
+_NOBODY_THERE: Final = (
+    errors.NOT_CONTROLLER, errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT,
+)  # fmt: skip
+
+_FEATURES: Final = [
+    {"name": name, "min_supported_version": low, "max_supported_version": high}
+    for name, (low, high) in SUPPORTED.items()
+]
+
+
+def _listeners(endpoints: Iterable[Endpoint]) -> list[Values]:
+    return [
+        {
+            "name": one.name,
+            "host": one.host,
+            "port": one.port,
+            "security_protocol": one.security_protocol,
+        }
+        for one in endpoints
+    ]
+
+
+def _code(answer: Any) -> int:
+    return answer.code if isinstance(answer, PeerError) else int(answer.error_code)

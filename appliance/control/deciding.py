@@ -1,0 +1,76 @@
+"""What is asked of control, and by whom it is decided: here, or by the active controller elsewhere.
+
+Called by `main.py`, which keeps the answers until they may be said.
+"""
+
+from appliance.authorization.rights import OURSELVES, Callers
+from appliance.base.caller import Caller
+from appliance.control.broker.channel import Values
+from appliance.control.contexts import Contexts
+from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.control.mutations import Mutations
+from appliance.control.requests import Elsewhere, Requests
+from appliance.control.waiting import Decision
+from appliance.controller.decision import NO_LIMIT
+from appliance.handlers.admin import AdminContext
+from appliance.quorum.messages import NOBODY
+from appliance.ring.messages import ENSURE_TOPIC, Message
+from appliance.shell.seat import Seat
+from appliance.wire.build import build
+from appliance.wire.messages import encode_request, request_type
+
+
+class Deciding:
+    """The parts that a decision takes."""
+
+    __slots__ = ("_callers", "_contexts", "_mutations", "_quorum", "_requests", "_seat")
+
+    def __init__(
+        self,
+        seat: Seat,
+        quorum: MetadataQuorum,
+        requests: Requests,
+        contexts: Contexts,
+        mutations: Mutations,
+        callers: Callers,
+    ) -> None:
+        self._seat = seat
+        self._quorum = quorum
+        self._requests = requests
+        self._contexts = contexts
+        self._mutations = mutations
+        self._callers = callers
+
+    def decide(
+        self, netproc: int, message: Message, topic: bytes, context: AdminContext, controller: int
+    ) -> Decision | Elsewhere:
+        """A FORWARD, or an ENSURE_TOPIC of this topic. context: with the rights of who asks.
+        controller: the active one, or NOBODY."""
+        leads, alone = self._quorum.leadership.leads, self._quorum.alone
+        caller = context.rights.caller
+        key, version = message.b >> 16, message.b & 0xFFFF
+        context.situation.permit = NO_LIMIT
+        if leads:
+            context.situation.permit = self._mutations.permit(key, version, caller)
+        if message.op == ENSURE_TOPIC:
+            return self._requests.ensure_topic(message, topic, context, leads=leads, alone=alone)
+        body = bytes(self._seat.arenas[netproc][message.a : message.a + message.e])
+        if not (leads or alone or self._seat.config.is_controllers(caller.listener)):
+            known = controller != NOBODY
+            elsewhere = self._requests.elsewhere(key, version, body, context, known=known)
+            if elsewhere is not None:
+                return elsewhere
+        return self._requests.decided(key, version, body, context, leads=leads)
+
+    def become(self, context: AdminContext, caller: Caller, key: int, version: int) -> None:
+        """The context is for this caller, whose request a broker has passed on."""
+        context.rights = self._callers.of(caller.encode())
+        context.situation.permit = self._mutations.permit(key, version, caller)
+
+    def own(self, key: int, version: int, values: Values) -> Decision:
+        """What this node asks of itself, while it leads."""
+        context = self._contexts.context()
+        context.rights = OURSELVES
+        body = encode_request(build(request_type(key, version), values))
+        leads = self._quorum.leadership.leads
+        return self._requests.decided(key, version, body, context, leads=leads)

@@ -1,0 +1,88 @@
+"""Which brokers live, as the active controller sees it: heartbeats, and evidence that one is gone.
+
+    lead ──▶ (a whole session for everybody) ── late, or gone ──▶ fenced, others lead
+    resign: nothing is known any more
+
+Invariant: heartbeats are counted only while this node leads. Called by `main.py`; times are ms of a
+clock that never goes back.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from appliance.base.errors import DiskFull
+from appliance.control.broker.lifecycle import NEVER
+from appliance.control.broker.watching import Watched, Watching
+from appliance.control.leadership import NotController
+from appliance.controller.broker_states import stale
+from appliance.controller.decision import Record, Situation
+from appliance.controller.heartbeats import Heartbeats
+from appliance.metadata.image import MetadataImage
+from appliance.metadata.parts import BrokerImage
+from appliance.shell.log import NOTICE, WARNING, Log
+
+_AGAIN_MS: Final = 100
+"""Until then there may be room, where there was none on the disk."""
+
+
+class Fencing:
+    """heartbeats: None while this node does not lead. node_id: this node's, whose life is ours."""
+
+    __slots__ = ("_again_ms", "_append", "_log", "_node_id", "_now_ms", "_session_ms",
+                 "_situation", "_watching", "heartbeats")  # fmt: skip
+
+    def __init__(
+        self,
+        node_id: int,
+        session_ms: int,
+        connect: Callable[[BrokerImage], Watched | None],
+        append: Callable[[list[Record]], None],
+        situation: Callable[[], Situation],
+        log: Log,
+    ) -> None:
+        self._node_id = node_id
+        self._session_ms = session_ms
+        self._append = append
+        self._situation = situation
+        self._log = log
+        self._now_ms = self._again_ms = 0
+        self._watching = Watching(node_id, connect, self._gone)
+        self.heartbeats: Heartbeats | None = None
+
+    def lead(self, image: MetadataImage, now_ms: int) -> None:
+        """This node leads, over this image."""
+        self.heartbeats = Heartbeats(image, self._node_id, self._session_ms, now_ms)
+        self._watching.follow(image.brokers)
+
+    def resign(self) -> None:
+        """This node does not lead any more."""
+        self.heartbeats = None
+        self._watching.stop()
+
+    def follow(self, image: MetadataImage) -> None:
+        """Brokers have changed."""
+        if self.heartbeats is not None:
+            self._watching.follow(image.brokers)
+
+    def turn(self, now_ms: int) -> int:
+        """Fence who is late; when (ms) to come again at the latest."""
+        heartbeats = self.heartbeats
+        if heartbeats is None:
+            return NEVER
+        self._now_ms = now_ms
+        waits = self._watching.turn()
+        if now_ms >= max(heartbeats.deadline, self._again_ms):
+            with suppress(DiskFull, NotController):
+                self._again_ms = now_ms + _AGAIN_MS
+                while records := stale(self._situation(), heartbeats, now_ms):
+                    self._append(records)
+                    self._log.event(WARNING, "broker-fenced", records=len(records))
+                self._again_ms = 0
+        due_ms = max(heartbeats.deadline, self._again_ms)
+        return min(due_ms, NEVER if waits == NEVER else now_ms + waits)
+
+    def _gone(self, broker_id: int) -> None:
+        assert self.heartbeats is not None, "nobody is watched any more"
+        self._log.event(NOTICE, "broker-gone", broker=broker_id, cause="nobody listens there")
+        self.heartbeats.lost(broker_id, self._now_ms, 0)

@@ -1,0 +1,71 @@
+"""BrokerRegistration, API key 62, versions 0 to 4; flexible from 0.
+
+1: whether the broker migrates from ZooKeeper, which is refused. 2: ids of its log folders
+(KIP-858). 3: the epoch of its orderly end before (KIP-966). 4: features that begin at level 0.
+"""
+
+from typing import Final
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.broker_registration import Registering, register_broker
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+from appliance.metadata.parts import Endpoint, Feature
+from appliance.wire.uuids import uuid_bytes
+
+_NO_EPOCH: Final = -1
+
+
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    asked = Registering(
+        broker_id=request.broker_id,
+        cluster_id=request.cluster_id,
+        incarnation_id=uuid_bytes(request.incarnation_id),
+        endpoints=endpoints(request.listeners),
+        features=features(request.features),
+        rack=request.rack,
+        log_dirs=tuple(map(uuid_bytes, request.log_dirs)) if version >= 2 else (),
+        previous_epoch=request.previous_broker_epoch if version >= 3 else None,
+        is_migrating_zk_broker=version >= 1 and request.is_migrating_zk_broker,
+    )
+    assert context.heartbeats is not None, "only who leads decides"
+    try:
+        records, epoch = register_broker(
+            context.situation, context.heartbeats, asked, context.cluster_id, context.monotonic_ms
+        )
+    except PeerError as error:
+        return Answer([], _values(error.code, _NO_EPOCH))
+    return Answer(records, _values(errors.NONE, epoch))
+
+
+def endpoints(listeners: Message) -> tuple[Endpoint, ...]:
+    """As a registration names them."""
+    return tuple(
+        Endpoint(
+            name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol
+        )
+        for one in listeners
+    )
+
+
+def features(named: Message) -> tuple[Feature, ...]:
+    """As a registration names them."""
+    return tuple(
+        Feature(
+            name=one.name,
+            min_supported_version=one.min_supported_version,
+            max_supported_version=one.max_supported_version,
+        )
+        for one in named
+    )
+
+
+def _values(code: int, epoch: int) -> Values:
+    return {"throttle_time": 0, "error_code": code, "broker_epoch": epoch}
+
+
+def refused(request: Message, told: Values) -> Values:
+    return {"error_code": told["error_code"], "broker_epoch": _NO_EPOCH}
+
+
+API = Api(62, "BrokerRegistration", 0, 4, 0, decide, refused=refused, controllers=True)

@@ -1,0 +1,29 @@
+"""ControllerRegistration, API key 70, version 0; flexible from 0 (KIP-919).
+
+Every controller tells the active one where it listens and which features it supports.
+"""
+
+from appliance.base import errors
+from appliance.controller.broker_registration import register_controller
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+from appliance.handlers.k62_broker_registration import endpoints, features
+from appliance.metadata.parts import ControllerImage
+from appliance.wire.uuids import uuid_bytes
+
+
+def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    controller = ControllerImage(
+        controller_id=request.controller_id,
+        incarnation_id=uuid_bytes(request.incarnation_id),
+        endpoints=endpoints(request.listeners),
+        features=features(request.features),
+    )
+    told = {"throttle_time": 0, "error_code": errors.NONE, "error_message": None}
+    return Answer(register_controller(controller), told)
+
+
+def refused(request: Message, told: Values) -> Values:
+    return told
+
+
+API = Api(70, "ControllerRegistration", 0, 0, 0, decide, refused=refused, controllers=True)
