@@ -165,9 +165,9 @@ class IoProcess:
         chores, served = self._chores, self._served
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
+        sent = self.core.finish(now_ns)
         pulls = self._leaders or self._pulling.told
         rest_ms = min(rest_ms, self._pulling.turn(now_ns, now_ms)) if pulls else rest_ms
-        sent = self.core.finish(now_ns)
         self._links.flush()
         if self._holding or not sent:
             self._hold_who_is_behind()

@@ -119,15 +119,15 @@ class Follower:
 
     def turn(self, syncs=True):
         now_ns = self.clock.monotonic_ns()
-        self.pulling.turn(now_ns, NOW_MS)
         self.core.finish(now_ns)
+        rest_ms = self.pulling.turn(now_ns, NOW_MS)
         if syncs:
             self.world.threads.run_all()
             self.world.journal_writes.run_all()
-            self.core.finish(now_ns)
         self.trims.go_on()
         self.trim_threads.run_all()
-        self.poller.poll(0.002)
+        if rest_ms:
+            self.poller.poll(min(rest_ms, 2) / 1000)
 
     def until(self, fact, turns=2000, **rest):
         for _ in range(turns):

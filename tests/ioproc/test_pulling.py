@@ -91,6 +91,21 @@ def test_where_other_nodes_are_enough_it_fetches_what_is_written(
     assert partition.unseen == waits
 
 
+def test_it_asks_in_the_turn_in_which_the_sync_ended(leader, follower):
+    led = leader.add("t", flush_policy="group")
+    partition = follower.add(led)
+    write(led.log, batch(b"1"), epoch=0)
+    follower.until(lambda: partition.progress.log_end == 1, syncs=False)
+    follower.turn(syncs=False)
+    assert partition.syncing
+    follower.world.threads.run_all()
+    follower.core.finish(0)
+    (one,) = follower.pulling.leaders.values()
+    follower.pulling.turn(follower.clock.monotonic_ns(), NOW_MS)
+    assert one._fetcher.asked
+    follower.until(lambda: led.fetched == [0, 1])
+
+
 def test_a_slow_sync_holds_up_its_own_partition_alone(leader, follower):
     slow, quick = leader.add("slow", flush_policy="group"), leader.add("quick", flush_policy="os")
     one, other = follower.add(slow), follower.add(quick)

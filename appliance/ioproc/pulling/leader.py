@@ -100,7 +100,8 @@ class Leader:
         if self._came is not None:
             came, self._came = self._came, None
             self._heard(came, now_ms)
-        if self._answers is not None and not self._take(now_ns, wall_ms):
+        takes = self._answers is not None
+        if takes and not self._take(now_ns, wall_ms):
             return 0
         self._settle(now_ms, wall_ms)
         fetcher = self._fetcher
@@ -112,7 +113,7 @@ class Leader:
         due = self._hurry(now_ms)
         if self._link is not None:
             due = min(due, self._link.turn())
-        if self._came is not None:
+        if takes or self._came is not None:
             return 0
         if self._unsettled:
             due = min(due, SOON_MS)

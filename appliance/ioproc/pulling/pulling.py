@@ -67,7 +67,8 @@ class Pulling:
         self._where: dict[Partition, Leader] = {}
 
     def turn(self, now_ns: int, now_ms: int) -> int:
-        """Go on with everybody. In how many ms at most to come again, NEVER: when something
+        """Go on with everybody, behind `Core.finish`: syncs that ended count at once. In how many
+        ms at most to come again, 0 when there is something for `finish`, NEVER: when something
         happens."""
         if self.told:
             self._follow_leaders()
