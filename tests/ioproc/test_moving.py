@@ -233,6 +233,30 @@ def test_a_move_is_asked_for_shown_and_done(moved):
     assert [(m.token, m.flags, m.a) for m in world.turn()] == [(7, 0, 10)]
 
 
+def test_one_whose_log_goes_back_is_copied_from_the_beginning(moved):
+    """It follows, and its leader has other records at the end: what was copied of those is old."""
+    world, moves, control = moved
+    partition = world.core.partitions[0]
+    world.ask(MOVE, 0, token=1, a=1)
+    world.turn()
+    while not moves._moves[partition].copied:
+        moves.tick(world.now_ns, NOW_MS)
+        world.turn()
+    (first,) = futures(world)
+    world.core.follow(partition, 2)
+    moves.begin_again(partition, NOW_MS)
+    partition.log.recovery_point = 0
+    assert partition.log.truncate_to(5, NOW_MS) == 5
+    partition.progress.truncated(5, {})
+    assert first not in futures(world)
+    world.now_ns += 10**10
+    moves.tick(world.now_ns, NOW_MS)
+    assert futures(world)
+    finish(world, moves)
+    assert control.places[0] == partition.directory == 1
+    assert partition.log.end_offset == 5
+
+
 def test_where_it_lies_or_goes_already_changes_nothing(moved):
     world, moves, _ = moved
     partition = world.core.partitions[0]
