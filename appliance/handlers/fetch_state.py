@@ -36,7 +36,8 @@ class Found:
 
 @dataclass(slots=True)
 class FetchState:
-    """found: by index in `asked`; what was settled and still is, is not there."""
+    """found: by index in `asked`; what was settled and still is, is not there. untold: at whose end
+    a replica is, of which its home has not heard yet."""
 
     request: FetchRequest
     session: Session | None
@@ -47,4 +48,5 @@ class FetchState:
     total: int = 0  # bytes found so far
     failed: bool = False  # some partition has an error: answer at once, as Kafka does
     parked: bool = False
+    untold: list[int] = field(default_factory=list)
     asked_again: bool = False  # about files that are not where a home had said

@@ -92,6 +92,8 @@ def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
         version: int = published[asked.row]
         if version != asked.settled:
             _look(host, x, index, asked)
+    if state.untold:
+        _tell(host, x)
     if not x.pending:
         if state.failed or state.total >= request.min_bytes:
             _respond(host, x)
@@ -161,15 +163,25 @@ def _look_as_replica(host: Host, x: Exchange, index: int, row: list[int]) -> Non
     partition, route = asked.partition, asked.route
     assert route is not None
     if (
-        asked.heard
-        and partition.fetch_offset == row[LOG_END]
-        and row[STATUS] == ONLINE
-        and partition.current_leader_epoch in (-1, route.leader_epoch)
+        partition.fetch_offset != row[LOG_END]
+        or row[STATUS] != ONLINE
+        or partition.current_leader_epoch not in (-1, route.leader_epoch)
     ):
+        _read(host, x, index, 0, 0)
+    elif asked.heard:
         version = row[VERSION]
         state.found[index].settled = UNSETTLED if version & 1 else version
     else:
-        _read(host, x, index, 0, 0)
+        state.untold.append(index)
+
+
+def _tell(host: Host, x: Exchange) -> None:
+    """Their homes, of a replica that is at the end; when all of it waits, its parked reads do."""
+    state: FetchState = x.state
+    if x.pending or _enough(state) or state.request.max_wait_ms <= 0:
+        for index in state.untold:
+            _read(host, x, index, 0, 0)
+    state.untold.clear()
 
 
 def _all_committed(row: list[int], partition: FetchPartition) -> bool:
@@ -197,6 +209,7 @@ def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
     size = max(0, min(partition.max_bytes, request.max_bytes))
     if request.replica_id >= 0:
         who = request.replica_id, request.replica_epoch
+        state.asked[index].heard = True
         flags |= READ_REPLICA
         host.ask_as_replica(x, index, route, flags, partition, who, (size, enough))
         return
@@ -232,7 +245,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         )
         state.total += message.e
         if state.request.replica_id >= 0:
-            _heard(state, index, message)
+            _part(state, index, message)
         elif message.e:
             route = state.asked[index].route
             assert route is not None
@@ -249,9 +262,8 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         _park(host, x, index)
 
 
-def _heard(state: FetchState, index: int, message: Message) -> None:
-    """The home knows now where the replica is. One that has something else is told at once."""
-    state.asked[index].heard = True
+def _part(state: FetchState, index: int, message: Message) -> None:
+    """One that has something else than the leader is told at once."""
     if message.j:
         found = state.found[index]
         found.diverging = message.d, message.g

@@ -71,6 +71,18 @@ def test_where_it_is_is_told_also_at_the_end_and_once(handler, host):
     assert 0 in [ask[0] for ask in host.asked], "the one that grew"
 
 
+def test_homes_hear_beside_records_of_others(handler, host):
+    """Who is at the end of one partition is not parked while there is something in another."""
+    x = host.start(handler, 17, pull((0, 10), (1, 8), session=(0, 0)))
+    assert sorted(ask[:3:2] for ask in host.asked) == [(0, READ_REPLICA), (1, READ_REPLICA)]
+    host.complete(x, 0, **found(0, high_watermark=6))
+    host.complete(x, 1, **found(50, high_watermark=6))
+    host.asked.clear()
+    x = host.start(handler, 17, pull((1, 10), session=(host.answer.session_id, 1)))
+    waits = READ_REPLICA | READ_WAIT
+    assert [ask[:3:2] for ask in host.asked] == [(0, waits), (1, waits)]
+
+
 def test_a_high_watermark_that_rose_is_told_with_the_next_answer(handler, host):
     x = host.start(handler, 17, pull((0, 10), session=(0, 0), max_wait=0))
     host.complete(x, 0, **found(0, high_watermark=6))
@@ -83,22 +95,18 @@ def test_a_high_watermark_that_rose_is_told_with_the_next_answer(handler, host):
 
 def test_it_waits_for_the_log_to_grow_and_takes_all_that_did(handler, host):
     x = host.start(handler, 17, pull((0, 10), (1, 10), (2, 10)))
-    for index in range(3):
-        host.complete(x, index, **found(0, high_watermark=6))
-    parked = host.asked[3:]
-    assert [ask[2] for ask in parked] == [READ_REPLICA | READ_WAIT] * 3
+    assert [ask[2] for ask in host.asked] == [READ_REPLICA | READ_WAIT] * 3
     host.log_ends |= {0: 12, 2: 12}
     host.publish()
     host.complete(x, 2, **found(40, high_watermark=6))
     assert host.answer is None, "0 grew too"
-    assert [(ask[0], ask[2]) for ask in host.asked[6:]] == [(0, READ_REPLICA)]
+    assert [(ask[0], ask[2]) for ask in host.asked[3:]] == [(0, READ_REPLICA)]
     host.complete(x, 0, **found(30, high_watermark=6))
     assert lengths(host) == {0: 30, 1: 0, 2: 40}
 
 
 def test_max_wait_ends_it_with_what_is_known_by_then(handler, host):
     x = host.start(handler, 17, pull((0, 10)))
-    host.complete(x, 0, **found(0, high_watermark=6))
     host.rows[0] = (10, 10, 0)
     host.publish()
     handler.expire(host, x)
@@ -122,7 +130,6 @@ def test_where_logs_part_is_told_at_once_and_without_records(handler, host):
 
 def test_an_error_wakes_it(handler, host):
     x = host.start(handler, 17, pull((0, 10)))
-    host.complete(x, 0, **found(0, high_watermark=6))
     host.complete(x, 0, error=errors.NOT_LEADER_OR_FOLLOWER, a=-1)
     assert codes(host) == {0: errors.NOT_LEADER_OR_FOLLOWER}
 
