@@ -13,7 +13,6 @@ from typing import Final
 
 from appliance.base.errors import (
     KAFKA_STORAGE_ERROR,
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     NOT_LEADER_OR_FOLLOWER,
     StorageFailed,
 )
@@ -46,7 +45,7 @@ DURABLE: Final = 2
 
 Waiting = tuple[Asker | Nobody, int, int, int, int, int]
 """asker, token, base offset, append time (ms or -1), end offset, and when it is answered: once it
-is written, below the high watermark (acks=all), or on the disk (flush.messages)."""
+is written, below the high watermark (acks=all), on the disk (flush.messages), or both."""
 
 
 _UNGUARDED: Final = SpaceGuard(0, 0)
@@ -277,8 +276,8 @@ class Partition:
         waits = AT_ONCE
         if end - self.synced >= self.rules.flush_messages:
             waits = DURABLE
-        elif acks == -1 and self._all_wait and end > self.progress.high_watermark:
-            waits = VISIBLE
+        if acks == -1 and self._all_wait and end > self.progress.high_watermark:
+            waits |= VISIBLE
         self.staged.append((asker, token, base, time, end, waits))
 
     @property
@@ -303,7 +302,7 @@ class Partition:
         epoch = self.leader_epoch
         for waiting in self.staged:
             asker, token, base, time, end, waits = waiting
-            if end > held and waits != DURABLE:
+            if end > held and waits < DURABLE:
                 held = end
             if waits:
                 self.waiting.append(waiting)
@@ -344,16 +343,16 @@ class Partition:
         if self.progress.holds(end):
             self.rise()
         visible, durable = self.progress.high_watermark, self.synced
+        limits = (0, visible, durable, min(visible, durable))
         waiting = self.waiting
         log_start = self.log.log_start_offset
         epoch = self.leader_epoch
-        flags = NOT_ENOUGH_REPLICAS_AFTER_APPEND + 1 if self.short else 1
         while waiting:
             asker, token, base, time, end, waits = waiting[0]
-            if end > (durable if waits == DURABLE else visible):
+            if end > limits[waits]:
                 break
             waiting.popleft()
-            asker.out.append((APPENDED, flags, self.handle, token, base, time, log_start, epoch))
+            asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
 
     def release(self) -> None:
         """The high watermark rose, not by a sync: answer who waited for that."""

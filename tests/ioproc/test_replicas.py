@@ -109,6 +109,23 @@ def test_the_policy_says_whether_the_disk_is_a_replica_too(world, settings, sync
     assert got | told(world.turn()) == {1: errors.NONE}
 
 
+@pytest.mark.parametrize("synced_first", [True, False])
+def test_flush_messages_asks_for_the_disk_besides(world, synced_first):
+    p = world.add(role=leads(), flush_messages=1, **D3)
+    world.append(p.handle, batch(b"a"), acks=-1, token=1)
+    world.turn()
+
+    def replicate():
+        fetch(world, p, 2, 1)
+        fetch(world, p, 3, 1)
+
+    first, second = (world.threads.run_all, replicate)[:: 1 if synced_first else -1]
+    first()
+    assert told(world.turn()) == {}
+    second()
+    assert told(world.turn()) == {1: errors.NONE}
+
+
 def test_one_replica_waits_for_the_disk_whatever_is_asked_of_more(world):
     p = world.add(role=ALONE, **D3)
     world.append(p.handle, batch(b"a"), acks=-1, token=1)
