@@ -22,6 +22,7 @@ from appliance.wire import messages
 from appliance.wire.build import build
 
 __all__ = ["server", "turns"]  # fixtures
+pytestmark = pytest.mark.interpreted("completions without a host")
 KEY, VERSION = 24, 5
 ANSWER = {"throttle_time": 0, "error_code": errors.NOT_COORDINATOR, "results_by_transaction": []}
 
