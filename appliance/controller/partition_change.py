@@ -7,7 +7,6 @@ unclean election was asked for, who leads had everything. Whoever changes a part
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from appliance.controller.electorate import UNASSIGNED, Electorate
@@ -72,12 +71,13 @@ class PartitionChange:
                 self.recovery = RECOVERING
         if (unclean and changed) or not self._electorate.elr:
             self.elr = ()
-        if not set(old.replicas) <= set(self.replicas):
+        if self.replicas != old.replicas and not set(old.replicas) <= set(self.replicas):
             changed = True  # who goes must not be counted in this epoch any more
+        told = leader if changed else LEADER_UNCHANGED
         record = kraft.PartitionChangeRecord(
             partition_id=old.index,
             topic_id=self._topic.topic_id,
-            leader=leader if changed else LEADER_UNCHANGED,
+            leader=told,
             isr=self._new_isr(),
             eligible_leader_replicas=_if_new(self.elr, old.eligible_leader_replicas),
             replicas=_if_new(self.replicas, old.replicas),
@@ -87,8 +87,8 @@ class PartitionChange:
             if self.recovery == old.leader_recovery_state
             else self.recovery,
             directories=_if_new(self._directories(), old.directories),
+            last_known_elr=self._last_leader(told),
         )
-        record = replace(record, last_known_elr=self._last_leader(record.leader))
         nothing = kraft.PartitionChangeRecord(partition_id=old.index, topic_id=record.topic_id)
         return None if record == nothing else record
 
@@ -160,6 +160,9 @@ class PartitionChange:
     def _directories(self) -> tuple[bytes, ...]:
         """The folder of each replica, in their order."""
         old = self._old
+        same = self.replicas is old.replicas and not self.directories
+        if same and len(old.directories) == len(old.replicas):
+            return old.directories
         known = dict.fromkeys(old.replicas, UNASSIGNED)
         known.update(zip(old.replicas, old.directories, strict=False))
         known.update(self.directories)
