@@ -1,4 +1,5 @@
-"""Which brokers live, as the active controller sees it: heartbeats, and evidence that one is gone.
+"""Which brokers live, as the active controller sees it: heartbeats, and evidence that one is gone;
+and that those who came back lead again.
 
     lead ──▶ (a whole session for everybody) ── late, or gone ──▶ fenced, others lead
     resign: nothing is known any more
@@ -15,6 +16,7 @@ from appliance.base.errors import DiskFull
 from appliance.control.broker.lifecycle import NEVER
 from appliance.control.broker.watching import Watched, Watching
 from appliance.control.leadership import NotController
+from appliance.controller.balancing import Balancing
 from appliance.controller.broker_states import stale
 from appliance.controller.decision import Record, Situation
 from appliance.controller.heartbeats import Heartbeats
@@ -29,7 +31,7 @@ _AGAIN_MS: Final = 100
 class Fencing:
     """heartbeats: None while this node does not lead. node_id: this node's, whose life is ours."""
 
-    __slots__ = ("_again_ms", "_append", "_log", "_node_id", "_now_ms", "_session_ms",
+    __slots__ = ("_again_ms", "_append", "_balancing", "_log", "_node_id", "_now_ms", "_session_ms",
                  "_situation", "_watching", "heartbeats")  # fmt: skip
 
     def __init__(
@@ -49,15 +51,17 @@ class Fencing:
         self._now_ms = self._again_ms = 0
         self._watching = Watching(node_id, connect, self._gone)
         self.heartbeats: Heartbeats | None = None
+        self._balancing: Balancing | None = None
 
     def lead(self, image: MetadataImage, now_ms: int) -> None:
         """This node leads, over this image."""
         self.heartbeats = Heartbeats(image, self._node_id, self._session_ms, now_ms)
+        self._balancing = Balancing(self._situation().config, now_ms)
         self._watching.follow(image.brokers)
 
     def resign(self) -> None:
         """This node does not lead any more."""
-        self.heartbeats = None
+        self.heartbeats = self._balancing = None
         self._watching.stop()
 
     def follow(self, image: MetadataImage) -> None:
@@ -66,9 +70,10 @@ class Fencing:
             self._watching.follow(image.brokers)
 
     def turn(self, now_ms: int) -> int:
-        """Fence who is late; when (ms) to come again at the latest."""
-        heartbeats = self.heartbeats
-        if heartbeats is None:
+        """Fence who is late, now and then give leadership back; when (ms) to come again at the
+        latest."""
+        heartbeats, balancing = self.heartbeats, self._balancing
+        if heartbeats is None or balancing is None:
             return NEVER
         self._now_ms = now_ms
         waits = self._watching.turn()
@@ -79,8 +84,17 @@ class Fencing:
                     self._append(records)
                     self._log.event(WARNING, "broker-fenced", records=len(records))
                 self._again_ms = 0
-        due_ms = max(heartbeats.deadline, self._again_ms)
+        if now_ms >= balancing.deadline:
+            self._balance(balancing, now_ms)
+        due_ms = min(balancing.deadline, max(heartbeats.deadline, self._again_ms))
         return min(due_ms, NEVER if waits == NEVER else now_ms + waits)
+
+    def _balance(self, balancing: Balancing, now_ms: int) -> None:
+        """What finds no room is looked for again the next time."""
+        with suppress(DiskFull, NotController):
+            if records := balancing.tick(self._situation(), now_ms):
+                self._append(records)
+                self._log.event(NOTICE, "leaders-balanced", records=len(records))
 
     def _gone(self, broker_id: int) -> None:
         assert self.heartbeats is not None, "nobody is watched any more"

@@ -20,7 +20,12 @@ from appliance.control.format import BOOTSTRAP
 from appliance.control.leadership import NotController
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.controller.decision import Record
-from appliance.controller.registration import Incarnation, bootstrap_records, registered
+from appliance.controller.registration import (
+    Incarnation,
+    bootstrap_records,
+    records_of_several,
+    registered,
+)
 from appliance.metadata import checkpoint
 from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.identity import Identity, new_uuid
@@ -41,8 +46,8 @@ class Leading:
     broker asks the controller, wherever that is (`broker/node.py`).
     begun: requests are decided here. incarnation: this start of this node."""
 
-    __slots__ = ("_again_ns", "_alone", "_data_dir", "_disk", "_identity", "_log", "_quorum",
-                 "_register", "begun", "incarnation")  # fmt: skip
+    __slots__ = ("_again_ns", "_alone", "_besides", "_data_dir", "_disk", "_identity", "_log",
+                 "_quorum", "_register", "begun", "incarnation")  # fmt: skip
 
     def __init__(
         self,
@@ -62,6 +67,7 @@ class Leading:
         self._log = log
         self._again_ns = 0
         self._alone = not seat.config.several
+        self._besides = [] if self._alone else records_of_several(seat.config)
         self.begun = False
         rack = seat.config.get("broker.rack")
         self.incarnation = Incarnation(
@@ -123,7 +129,8 @@ class Leading:
         if not quorum.active:
             quorum.activate(now_ms)
         if not quorum.image.metadata_version:
-            quorum.append(_bootstrap(self._disk, self._data_dir), now_ms)
+            first = [*_bootstrap(self._disk, self._data_dir), *self._besides]
+            quorum.append(first, now_ms)
         self.begun = True
         try:
             if self._alone and not registered(
