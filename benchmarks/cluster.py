@@ -5,12 +5,14 @@
     python -m benchmarks.cluster --levels D2 --rows 'kill*' 'latency*'
 
 Rows, all with replication factor 3, min.insync.replicas 2, acks=all, 1 KB and an idempotent
-producer: MB/s on 1 and 6 partitions; latency at 500 records a second; for how long no record is
-acknowledged after `kill -9` or SIGTERM of a leader, and the time from the node's start to a whole
-ISR; the start of a node whose folder was emptied, until it is in sync again; the
-election of very many leaders; memory and idle CPU. All clients are librdkafka with its defaults.
-Both clusters run all the time, a round measures a row on both, the next one the other way round. A
-ratio is the median of the rounds' ratios. With --markdown, what misses a goal (`GOALS`) is bold.
+producer: MB/s on 1 and 6 partitions; latency at 500 records a second; after `kill -9` or SIGTERM of
+a leader the time until another leads, for how long no record is acknowledged (librdkafka looks for
+a leader when it is told of a loss, and again when its own timer of a second goes off), and the time
+from the node's start to a whole ISR; the start of a node whose folder was emptied, until it is in
+sync again; the election of very many leaders; memory and idle CPU. All clients are librdkafka with
+its defaults. Both clusters run all the time, a round measures a row on both, the next one the other
+way round. A ratio is the median of the rounds' ratios. With --markdown, what misses a goal
+(`GOALS`) is bold.
 """
 
 import argparse
@@ -43,12 +45,13 @@ PER_SECOND = 500
 Figures = dict[str, float]
 
 WRITE, WHOLE = "s that a write waited at most", "s from its start to a whole ISR"
+LED = "s until all have leaders"
 GOALS: dict[str, Callable[[float, float], bool]] = {
     "MB/s": lambda _, ratio: ratio >= 1,
     "p99 ms": lambda _, ratio: ratio <= 1,
     WRITE: lambda ours, _: ours <= 1,
-    "catch-up MB/s": lambda _, ratio: ratio >= 1,
-    "s until all have leaders": lambda ours, _: ours <= 2,
+    "MB/s, its start included": lambda _, ratio: ratio >= 1,
+    LED: lambda ours, _: ours <= 1,
     "PSS MB": lambda _, ratio: ratio <= 0.5,
     "CPU % of a core": lambda _, ratio: ratio <= 1,
 }
@@ -242,6 +245,8 @@ def death(*, kill: bool, controller: bool) -> Callable[[Cluster], Figures]:
         with Pulse(cluster, topic) as pulse:
             moment = time.perf_counter()
             (cluster.kill if kill else cluster.terminate)(victim)
+            cluster.wait(lambda: cluster.led(topic, without=victim), "another leads")
+            led = time.perf_counter() - moment
             pulse.first_after(moment)
             cluster.stop(victim)
             write = pulse.longest_since(moment)
@@ -251,7 +256,7 @@ def death(*, kill: bool, controller: bool) -> Callable[[Cluster], Figures]:
             whole = time.perf_counter() - begun
         cluster.settle()
         cluster.delete(topic)
-        return {WRITE: write, WHOLE: whole}
+        return {LED: led, WRITE: write, WHOLE: whole}
 
     return once
 
@@ -270,12 +275,11 @@ def emptied(megabytes: int) -> Callable[[Cluster], Figures]:
         shutil.rmtree(cluster.nodes[victim].data)
         begun = time.perf_counter()
         cluster.start(victim)
-        ready = time.perf_counter()
         cluster.wait(lambda: cluster.whole(topic), "the ISR is whole", 10 * LIMIT_S)
-        end = time.perf_counter()
+        whole = time.perf_counter() - begun
         cluster.settle()
         cluster.delete(topic)
-        return {"catch-up MB/s": megabytes / (end - ready), WHOLE: end - begun}
+        return {"MB/s, its start included": megabytes / whole, WHOLE: whole}
 
     return once
 
@@ -303,7 +307,7 @@ def elections(partitions: int, *, kill: bool) -> Callable[[Cluster], Figures]:
         whole = time.perf_counter() - begun
         cluster.settle()
         cluster.delete(topic)
-        return {"s until all have leaders": led, WHOLE: whole, "s to create them": made}
+        return {LED: led, WHOLE: whole, "s to create them": made}
 
     return once
 

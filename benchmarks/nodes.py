@@ -70,14 +70,18 @@ def properties(place: Place, nodes: tuple[Place, ...]) -> dict[str, str]:
         "offsets.topic.replication.factor": kept,
         "transaction.state.log.replication.factor": kept,
         "transaction.state.log.min.isr": least,
-        "share.coordinator.state.topic.replication.factor": kept,
-        "share.coordinator.state.topic.min.isr": least,
     }
 
 
 def kafka_command(folder: Path, settings: dict[str, str], heap: str) -> list[str]:
     """Format the folder if it is new; the command that starts Apache Kafka in it."""
-    lines = {**settings, "log.dirs": str(folder / "logs")}
+    shared = "share.coordinator.state.topic"
+    lines = {
+        **settings,
+        "log.dirs": str(folder / "logs"),
+        f"{shared}.replication.factor": settings["transaction.state.log.replication.factor"],
+        f"{shared}.min.isr": settings["transaction.state.log.min.isr"],
+    }
     return kafka.java("kafka.Kafka", kafka.formatted(folder, lines), heap=heap)
 
 

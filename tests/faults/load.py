@@ -27,8 +27,10 @@ class Load:
     """An idempotent producer with acks=all on its own thread and a consumer on another.
 
     Use as a context manager. `told` collects every error the clients were told; `unexpected` those
-    that a client could not go on after.
+    that a client could not go on after. at_most: records that wait for their acknowledgement.
     """
+
+    at_most = 20_000
 
     def __init__(self, bootstrap, topic, partitions=1, value_bytes=100):
         self.bootstrap = bootstrap
@@ -45,7 +47,7 @@ class Load:
             "bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True,
             "message.timeout.ms": LIMIT_S * 1000, "socket.timeout.ms": 10_000, "linger.ms": 1,
             "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 20,
-            "error_cb": self.told.append, "queue.buffering.max.messages": 20_000,
+            "error_cb": self.told.append, "queue.buffering.max.messages": self.at_most,
             "log_level": 0,
         })  # fmt: skip
         self.consumer = self._consumer()
