@@ -31,7 +31,7 @@ from appliance.metadata.changes import (
 from appliance.metadata.effective import log_config
 from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.image import TOPIC, MetadataImage
-from appliance.observer.health import Verdict, Watch
+from appliance.observer.health import Verdict, Watch, not_sent_to
 from appliance.observer.snapshot import take
 from appliance.quotas.window import Windows
 from appliance.ring import partition_table as columns
@@ -98,9 +98,8 @@ class Exporter:
     def verdict(self, now_ns: int) -> Verdict:
         """As the tables show it, with the disks and what the controller thinks of this node."""
         found = self.watch.verdict(now_ns)
-        me = self._follow().brokers.get(self._node_id)
-        if me is not None and me.fenced and not found.missing:
-            found = found._replace(missing=("the controller has fenced this node",))
+        if not found.missing and (why := not_sent_to(self._follow(), self._node_id)):
+            found = found._replace(missing=(why,))
         full = [
             f"{folder} is full: records are refused"
             for folder, guard in self._guards.items()

@@ -16,6 +16,7 @@ from operator import ne
 from time import monotonic_ns
 from typing import Final, NamedTuple
 
+from appliance.metadata.image import MetadataImage
 from appliance.ring.partition_table import (
     HIGH_WATERMARK,
     LOG_END,
@@ -165,3 +166,14 @@ class Watch:
         if offline == len(states):
             return missing + told, []
         return missing, told
+
+
+def not_sent_to(image: MetadataImage, node_id: int) -> str:
+    """Why the controller sends no client to this node, "" when it does, or while nothing is known
+    of the metadata."""
+    me = image.brokers.get(node_id)
+    if me is not None and me.fenced:
+        return "the controller has fenced this node"
+    if me is None and image.applied_offset >= 0:
+        return "the controller does not know this node"
+    return ""

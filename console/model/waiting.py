@@ -1,9 +1,13 @@
 """Whether an appliance of this host is ready, looked at again and again without asking it."""
 
 import time
+from contextlib import suppress
 
+from appliance.base.errors import StorageFailed
+from appliance.base.os_disk import OsDisk
+from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.observer.door import NotThere, Observer
-from appliance.observer.health import Verdict, Watch
+from appliance.observer.health import Verdict, Watch, not_sent_to
 from console.model.failure import usage
 from penstock import reach
 
@@ -17,6 +21,7 @@ class Waiting:
         self._bootstrap = bootstrap
         self._observer: Observer | None = None
         self._watch: Watch | None = None
+        self._follower: Follower | None = None
         self.is_there = False
 
     def look(self) -> Verdict:
@@ -38,10 +43,18 @@ class Waiting:
             self._observer = Observer(self._data_dir)
             tables = self._observer.tables
             self._watch = Watch(tables.processes, tables.partitions)
-        assert self._watch is not None
+            self._follower = Follower(OsDisk(), self._data_dir, tables.partitions)
+        assert self._watch is not None and self._follower is not None
         now_ns = time.monotonic_ns()
         self._watch.look(now_ns)
-        return self._watch.verdict(now_ns)
+        found = self._watch.verdict(now_ns)
+        if found.missing:
+            return found
+        follower = self._follower
+        with suppress(MetadataUnreadable, StorageFailed):  # then nothing is known of it
+            follower.catch_up(self._observer.tables.processes.metadata_offset)
+        why = not_sent_to(follower.image, follower.identity.node_id)
+        return found._replace(missing=(why,)) if why else found
 
     def _unreachable(self) -> str:
         if not self._bootstrap:

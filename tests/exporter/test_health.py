@@ -119,7 +119,10 @@ def test_records_that_stay_hidden_are_told_and_those_that_come_to_light_are_not(
     assert world.look().warnings == ()
 
 
-def test_a_node_that_the_controller_has_fenced_is_not_ready(world):
+def test_a_node_to_which_the_controller_sends_nobody_is_not_ready(world):
+    assert world.look().missing == (), "nothing is known of the metadata"
+    world.image.applied_offset = 7
+    assert world.look().missing == ("the controller does not know this node",)
     for fenced in (True, False):
         world.image.brokers[1] = BrokerImage(
             broker_id=1, incarnation_id=b"i" * 16, epoch=1, endpoints=(), fenced=fenced

@@ -24,10 +24,10 @@ appliance counts in and asks no process of it, so a scrape is answered while the
 |---|---|
 | `/metrics` | everything below, in Prometheus' text format |
 | `/livez` | 200 while the appliance runs or mends itself; 503 when its supervisor is stopped, or a process has stood still for 30 s and nobody has replaced it |
-| `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, the controller has not fenced the node, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
+| `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, the controller knows the node and has not fenced it, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
 
-`penstock wait --timeout 30` waits on the host itself, without that listener, until the appliance's memory says so: exit code 0, or 4 (3 when
-nobody is there) with what is missing. In a scrape configuration:
+`penstock wait --timeout 30` waits for the same on the host itself, without that listener; `-b HOST:PORT` adds the connection. Exit code 0, or 4
+(3 when nobody is there) with what is missing. In a scrape configuration:
 
 ```yaml
 scrape_configs:
