@@ -2,7 +2,8 @@
 ControllerRegistration (API key 70).
 
 A broker's epoch is the offset at which its registration begins; whoever has another one is told
-STALE_BROKER_EPOCH. It begins fenced. Which broker has an id is clear as long as its session lasts.
+STALE_BROKER_EPOCH. It begins fenced. An id belongs to one broker as long as its session lasts,
+unless another one has taken its very place: then it is dead.
 """
 
 from collections.abc import Mapping
@@ -57,7 +58,8 @@ def register_broker(
         )
     before = image.brokers.get(broker_id)
     same = before is not None and before.incarnation_id == asked.incarnation_id
-    if before and not same and heartbeats.has_session(broker_id, before.epoch, now_ms):
+    other = before is not None and not same and not _in_its_place(before, asked)
+    if before and other and heartbeats.has_session(broker_id, before.epoch, now_ms):
         raise PeerError(
             errors.DUPLICATE_BROKER_REGISTRATION,
             "Another broker is registered with that broker id. If the broker was recently restarted"
@@ -86,6 +88,13 @@ def register_broker(
     records.append(broker_record(broker))
     heartbeats.registers(broker_id, epoch, next_offset + len(records) - 1)
     return records, epoch
+
+
+def _in_its_place(before: BrokerImage, asked: Registering) -> bool:
+    """Whether who asks listens where the broker before did, and has a folder of its, which is
+    locked: two cannot."""
+    same_doors = bool(before.endpoints) and before.endpoints == asked.endpoints
+    return same_doors and not set(before.log_dirs).isdisjoint(asked.log_dirs)
 
 
 def register_controller(controller: ControllerImage) -> list[Record]:

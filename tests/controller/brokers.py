@@ -30,6 +30,11 @@ def folder(broker):
     return broker.to_bytes(16, "big")[::-1]
 
 
+def doors(port):
+    """Where a broker listens."""
+    return Endpoint(name="PLAINTEXT", host="h", port=port, security_protocol=0)
+
+
 class Brokers:
     """Brokers 1 … n, registered and in use. elr: whether eligible leader replicas are kept."""
 
@@ -67,7 +72,7 @@ class Brokers:
             "broker_id": broker,
             "cluster_id": CLUSTER,
             "incarnation_id": incarnation or self.new_id(),
-            "endpoints": (Endpoint(name="PLAINTEXT", host="h", port=9092, security_protocol=0),),
+            "endpoints": (doors(9000 + broker),),
             "features": FEATURES,
             "rack": self.racks.get(broker),
             "log_dirs": (folder(broker),),

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from brokers import FEATURES, SESSION_MS, Brokers, folder
+from brokers import FEATURES, SESSION_MS, Brokers, doors, folder
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
@@ -35,7 +35,9 @@ def test_who_may_not_register():
     with refused(errors.INCONSISTENT_CLUSTER_ID):
         cluster.register(2, cluster_id="another")
     with refused(errors.DUPLICATE_BROKER_REGISTRATION):
-        cluster.register(1)
+        cluster.register(1, endpoints=(doors(1),))
+    with refused(errors.DUPLICATE_BROKER_REGISTRATION):
+        cluster.register(1, log_dirs=(folder(9),))
     with refused(errors.BROKER_ID_NOT_REGISTERED):
         cluster.register(2, is_migrating_zk_broker=True)
     for folders in ((), (bytes(15) + b"\1",), (folder(2), folder(2)), (folder(1),)):
@@ -46,6 +48,14 @@ def test_who_may_not_register():
     with refused(errors.UNSUPPORTED_VERSION):
         cluster.register(2, features=[one for one in FEATURES if one.name != "group.version"])
     assert list(cluster.image.brokers) == [1]
+
+
+def test_who_is_where_the_broker_was_takes_its_place_at_once():
+    cluster = Brokers(2)
+    cluster.create("t", [1, 2])
+    cluster.register(1)
+    assert cluster.shape() == (2, [2], [])
+    assert cluster.beat(1) == (True, False, False)
 
 
 def test_the_same_incarnation_registers_again_and_keeps_its_epoch():
@@ -89,7 +99,7 @@ def test_a_closed_connection_shortens_a_session_and_a_heartbeat_restores_it():
     assert cluster.tick(501) == []
     cluster.heartbeats.lost(1, cluster.now, 500)
     assert cluster.tick(501) == [1]
-    cluster.register(1), "another incarnation need not wait for the session"
+    cluster.register(1, endpoints=(doors(1),)), "another one need not wait for the session"
 
 
 def test_a_new_controller_gives_every_broker_in_use_a_session_and_its_own_has_no_end():
@@ -131,7 +141,7 @@ def test_a_broker_that_leads_nothing_ends_at_once():
     assert cluster.beat(1, want_shut_down=True) == (True, True, True)
     assert cluster.beat(1, want_shut_down=True) == (True, True, True), "fenced, as often as it asks"
     cluster.beat(2)
-    cluster.register(1), "it said that it ends: nobody waits for its session"
+    cluster.register(1, endpoints=(doors(1),)), "it ended: nobody waits for its session"
 
 
 def test_a_broker_whose_partitions_nobody_else_has_ends_too():

@@ -29,7 +29,7 @@ from appliance.wire.batch_header import read_header
 from appliance.wire.records import iter_records
 from benchmarks.kafka import CLUSTER_ID, Kafka
 from tests.controller.brokers import FEATURES as OUR_FEATURES
-from tests.controller.brokers import Brokers, folder
+from tests.controller.brokers import Brokers, doors, folder
 from tests.differential.link import LIMIT_S, Link
 
 BROKER, TOPIC = 4, 2
@@ -135,7 +135,7 @@ class Ours(Words):
         return self._tell(records, answer)
 
     def register(self, broker, number, previous=None, **changed):
-        changed = {"features": FEATURES, **changed}
+        changed = {"features": FEATURES, "endpoints": (doors(9000 + number),), **changed}
         try:
             epoch = self.brokers.register(broker, incarnation(broker, number), previous, **changed)
         except PeerError as error:
@@ -272,7 +272,7 @@ class Theirs(Words):
             "cluster_id": CLUSTER_ID,
             "incarnation_id": uuid(incarnation(broker, number)),
             "listeners": [
-                {"name": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0}
+                {"name": "PLAINTEXT", "host": "h", "port": 9000 + number, "security_protocol": 0}
             ],
             "features": [
                 {"name": one.name, "min_supported_version": one.min_supported_version,
