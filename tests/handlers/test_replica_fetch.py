@@ -5,6 +5,7 @@ from fake_host import FakeHost
 from test_fetch_handler import codes, fetch, found, lengths
 
 from appliance.authorization.operations import CLUSTER_ACTION
+from appliance.authorization.rights import Authorizer
 from appliance.base import errors
 from appliance.handlers import k01_fetch, k02_list_offsets, k21_delete_records
 from appliance.handlers.fetch_sessions import FetchSessions
@@ -156,7 +157,7 @@ def test_isolation_is_nothing_to_replicas(handler, host):
     assert row.aborted_transactions is None
 
 
-class Denies:
+class Denies(Authorizer):
     """Everything is allowed but one operation."""
 
     def __init__(self, operation):
