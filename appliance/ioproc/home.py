@@ -89,6 +89,7 @@ class Home:
         self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
         self._without_room: dict[int, tuple[bytes, int]] = {}  # could not be opened on a full disk
         self._next_try_ns = 0
+        self._replicas: dict[tuple[bytes, int], Partition] = {}  # that are open, and some that were
         self.opened = 0
         self.total = 0
         self.leaving = leaving
@@ -149,6 +150,8 @@ class Home:
                 kept = self.keeps(change.topic_id)
                 self._trash.deleted(change.name, change.topic_id)
                 self.leaving.begin(removed[change.topic_id], before, kept=kept)
+                for partition in removed[change.topic_id]:
+                    self._replicas.pop((partition.topic_id, partition.index), None)
             elif isinstance(change, ConfigChanged):
                 every = change.resource_type != TOPIC
                 if every:
@@ -264,6 +267,7 @@ class Home:
         if self._without_room.pop(handle, None):
             self._events.event(NOTICE, "partition-online", partition=name)
         self._core.add(partition, now_ns)
+        self._replicas[key] = partition
         if was_deleted:
             self._came_back(partition)
         while self._opener.stale:  # a move had come so far that the other copy counts
@@ -378,13 +382,9 @@ class Home:
 
     def _let_replica_go(self, change: PartitionChanged, before: int) -> None:
         """This node has no replica of the partition any more, or another one, in another row."""
-        handle = self._follower.handles.get((change.topic_id, change.index), -1)
-        if handle in self._waiting:
-            return  # it is not open; whether it is to be is looked at then
-        for partition in self._core.partitions.values():
-            if partition.topic_id == change.topic_id and partition.index == change.index:
-                self.leaving.begin([partition], before, kept=False)
-                return
+        partition = self._replicas.pop((change.topic_id, change.index), None)
+        if partition is not None and self._core.partitions.get(partition.handle) is partition:
+            self.leaving.begin([partition], before, kept=False)
 
     def _role(self, partition: PartitionImage) -> Role:
         role = role_of(partition, self._node_id)

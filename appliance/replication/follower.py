@@ -166,9 +166,12 @@ class Fetcher:
 
     @property
     def newcomers(self) -> bool:
-        """Whether an answer is due that knows nothing of somebody who is to be asked for."""
+        """Whether an answer is due to a question that knows nothing of somebody, or nothing of the
+        leader epoch or position where it is by now."""
         return self._asked and any(
-            key in self._positions and key not in self._told and key not in self._pauses
+            key in self._positions
+            and key not in self._pauses
+            and self._told.get(key) != self._positions[key]
             for key in self._changed
         )
 

@@ -172,7 +172,9 @@ def test_who_came_while_an_answer_is_due_is_known():
     fetcher = opened(P)
     fetcher.ask(0)
     assert not fetcher.newcomers
-    fetcher.at(P, at(11))
+    fetcher.at(P, at(10, epoch=2))
+    assert fetcher.newcomers
+    fetcher.at(P, at(10))
     assert not fetcher.newcomers
     fetcher.at(Q, at(0))
     assert fetcher.newcomers
