@@ -48,12 +48,26 @@ took in as a leader. So sums over instances count a replicated partition's size 
 """
 
 
+_BOARDS: Final = """\
+## Kafka's names
+
+For boards that were made for Apache Kafka: by kafka_exporter's names and by those that the JMX exporter gives with Strimzi's rules. kafka_exporter's
+overview (Grafana 7589), `strimzi-kafka-exporter` and `strimzi-kafka` were asked of Prometheus 2.42 with an appliance behind it: each of their queries had data
+but those for what is listed at the end, and for Kubernetes' own. Strimzi's filter by labels that Kubernetes adds; elsewhere the scrape configuration adds them:
+
+```yaml
+    static_configs:
+      - targets: ["localhost:9404"]
+        labels: {namespace: penstock, strimzi_io_cluster: it, kubernetes_pod_name: it-1, container: kafka}
+```
+"""
+
+
 def text() -> str:
     """All of it, as Markdown."""
     parts = [_INTRO, "## Ours\n", _table(OWN)]
     parts += [
-        "## Kafka's names\n\nFor boards that were made for Apache Kafka, by kafka_exporter's names and by those that the JMX exporter gives with"
-        " Strimzi's rules.\n",
+        _BOARDS,
         _table(KAFKAS),
         "Not there, because it would have to be made up:\n",
         "| asked for | why not |\n|---|---|",
