@@ -1,6 +1,7 @@
 """Coordinators come and go with the leadership of their partition, each kind with its own topic."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 from tempfile import TemporaryDirectory
 
@@ -30,8 +31,9 @@ from appliance.coordinators.groups.records import RECORDS, OffsetCommitKey
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.runtime.kind import Lent
 from appliance.ioproc.coordinating.host import CoordinatorHost
-from appliance.ioproc.coordinating.loading import load
+from appliance.ioproc.coordinating.loading import LONGEST_REST_MS, load
 from appliance.ioproc.partition import Partition
+from appliance.replication.role import Role
 from appliance.ring.messages import COORDINATE, Message
 from appliance.wire.batch_header import HEADER_SIZE, read_header
 from appliance.wire.build import build
@@ -330,3 +332,54 @@ def test_the_reads_of_groups_are_as_durable_as_their_writes(tmp_path):
     assert [token for token, _, _ in world.synced()[0]] == [1, 2]
     world.send(HEARTBEAT, 3, group_id="g", generation_id=1, member_id="m", group_instance_id=None)
     assert len(world.turn()[0]) == 1
+
+
+# Other replicas -----------------------------------------------------------------------------------
+
+SHARED = Role(leads=True, leader=1, replicas=(2, 3), isr=(2,))
+
+
+def lead_with_others(world, role=SHARED):
+    world.core.lead(world.partition, world.partition.leader_epoch + 1, role, NOW_MS)
+
+
+def test_what_the_followers_do_not_have_is_waited_for_without_spinning(tmp_path):
+    world = Led(tmp_path)
+    world.commit(5)
+    world.turn()
+    world.synced()
+    lead_with_others(world)
+    world.load()
+    world.commit(6, token=6)
+    world.turn()
+    world.synced()
+    lead_with_others(world)
+    assert [(token, code_of(COMMIT, body)) for token, _, body in world.turn()[0]] == [
+        (6, errors.NOT_COORDINATOR)
+    ]
+    assert world.committed() == errors.COORDINATOR_LOAD_IN_PROGRESS
+    rests = []
+    for _ in range(10):
+        world.groups.turn(NOW_MS)
+        rests.append(world.groups.due_ms - NOW_MS)
+    assert rests[0] > 0 and rests == sorted(rests) and rests[-1] == LONGEST_REST_MS
+    world.partition.progress.replica_at(2, world.log.end_offset, NOW_MS)
+    world.load()
+    assert world.committed() == [6]
+
+
+def test_with_too_few_in_sync_nothing_is_begun_and_reads_are_answered(tmp_path):
+    world = Led(tmp_path)
+    world.commit(5)
+    world.turn()
+    world.synced()
+    world.partition.rules = replace(world.partition.rules, min_insync_replicas=2)
+    lead_with_others(world, SHARED._replace(isr=()))
+    world.load()
+    (shard,) = world.groups.shards()
+    end = world.log.end_offset
+    world.commit(6, token=6)
+    ((_, _, body),) = world.turn()[0]
+    assert code_of(COMMIT, body) == errors.COORDINATOR_NOT_AVAILABLE
+    assert world.committed() == [5]
+    assert world.groups.shards() == [shard] and world.log.end_offset == end

@@ -114,7 +114,8 @@ class CoordinatorHost:
             return
         partition = led.partition
         held = led.lost or (partition.log.held and partition in self._appends.unwritten)
-        if held or (partition.space.tight and self._kind.grows(call, request)):
+        no_more = partition.space.tight or partition.short
+        if held or (no_more and self._kind.grows(call, request)):
             self._refuse(led, asked, errors.COORDINATOR_NOT_AVAILABLE)
             return
         if led.loading is not None:
@@ -133,7 +134,11 @@ class CoordinatorHost:
             self._bug(led)
             self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
         else:
-            self._carry_out(led, outcome, now_ms)
+            if led.loading is None:
+                self._carry_out(led, outcome, now_ms)
+                return
+            for token, values in outcome.responses:  # a refusal, which waits for nothing
+                self._send(token, values)
 
     def _standing(self, led: Led, asked: Asked, now_ms: int) -> tuple[int, int]:
         """(error code, guard or NO_GUARD) of a request that writes within a transaction."""
