@@ -192,6 +192,23 @@ def test_orderly_end_writes_the_marker_last_and_the_next_start_takes_it(start):
     assert successor.call("who")["clean"] is False
 
 
+def test_a_member_of_a_cluster_leaves_it_before_anything_ends(start, tmp_path):
+    (tmp_path / "member").write_text("leaves")
+    appliance = start()
+    code, log = appliance.end(signal.SIGTERM)
+    assert code == 0, log
+    ended = (appliance.folder / "ended").read_text().split()
+    assert ended == ["left", "netproc-0", "ioproc-0", "control"]
+
+
+def test_who_does_not_leave_its_cluster_is_not_waited_for_for_ever(start, tmp_path):
+    (tmp_path / "member").write_text("stays")
+    appliance = start(leave_seconds=0.2)
+    code, log = appliance.end(signal.SIGTERM)
+    assert code == 0, log
+    assert (appliance.folder / "ended").read_text().split() == ["netproc-0", "ioproc-0", "control"]
+
+
 def test_no_marker_when_an_ioproc_does_not_end_in_time(start):
     appliance = start(ioproc_drain_seconds=0.2)
     appliance.kill("ioproc-0", signal.SIGSTOP)

@@ -58,9 +58,26 @@ class Toy:
 
 
 class ToyControl(Toy):
+    """With a file `member` in the data folder it belongs to a cluster, and leaves it, or not."""
+
     drain_stage = 3
 
+    def turn(self, now_ns):
+        table = self.seat.processes
+        if table.leaving and table.member and self.leaves:
+            with open(os.path.join(self.seat.data_dir, "ended"), "a") as file:
+                file.write("left\n")
+            table.set_member(False)
+            os.eventfd_write(self.seat.supervisor_doorbell, 1)
+        return super().turn(now_ns)
+
     def start(self):
+        path = os.path.join(self.seat.data_dir, "member")
+        self.leaves = False
+        if os.path.exists(path):
+            with open(path) as file:
+                self.leaves = file.read() == "leaves"
+            self.seat.processes.set_member(True)
         self.seat.processes.publish_metadata(5)
         self.links.wake_sleepers()
         super().start()
