@@ -187,7 +187,6 @@ class Voter(Node):
         job, self.job = self.job, None
         job.run()
         self.quorum.end_sync(job, None)
-        self.driver.settle()
         self.turn()
 
     def hand_over(self):
