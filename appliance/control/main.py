@@ -447,11 +447,11 @@ class Control:
 
     def _show(self, changes: list[Change]) -> None:
         """These changes are committed: rows first, then the offset."""
-        committed = self._quorum.committed
-        image = self._quorum.images.committed
+        committed, image = self._quorum.committed, self._quorum.images.committed
         for change in changes:
             self._rows.apply(change, image, committed)
-            self._tell(change)
+            if self._published or self._quorum.alone:  # of what was agreed before nobody is told
+                self._tell(change)
         self._mutations.follow(changes, image)
         self._node.changed(changes, image)
         if any(isinstance(change, BrokerChanged) for change in changes):
