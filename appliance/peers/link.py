@@ -1,8 +1,8 @@
 """The socket of a conversation with another node, in the epoll loop of whoever talks.
 
 It connects when there is something to ask, and again after a pause when that failed: 50 ms, twice
-as long each time, a second at most. Names are looked up on a thread, addresses at once. Nothing
-here waits.
+as long each time, a second at most, with the next address of a name that has several. Names are
+looked up on a thread, addresses at once. Nothing here waits.
 """
 
 import errno
@@ -44,7 +44,7 @@ class Link:
     kinds takes two links.
     """
 
-    __slots__ = ("_address", "_clock", "_lookup", "_mask", "_not_before_ms", "_opens", "_pauses",
+    __slots__ = ("_addresses", "_clock", "_lookup", "_mask", "_not_before_ms", "_opens", "_pauses",
                  "_sock", "_talk", "_unsent", "_until_ms", "_watcher", "host", "node",
                  "port")  # fmt: skip
 
@@ -67,7 +67,7 @@ class Link:
         self._talk = Conversation(client_id, "penstock", in_flight)
         self._sock: socket.socket | None = None
         self._lookup: _Lookup | None = None
-        self._address: Address | None = None
+        self._addresses: list[Address] = []
         self._opens = False  # a connection is under way
         self._mask = 0
         self._unsent: list[memoryview] = []
@@ -156,10 +156,10 @@ class Link:
     # Connecting -----------------------------------------------------------------------------------
 
     def _connect(self, now_ms: int) -> None:
-        address = self._address or self._look_up()
-        if address is None:
+        addresses = self._addresses or self._look_up()
+        if not addresses:
             return
-        family, where = address
+        family, where = addresses[self._pauses % len(addresses)]
         try:
             sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError as cause:  # no descriptors left
@@ -176,18 +176,18 @@ class Link:
         self._mask = select.EPOLLOUT
         self._watcher.register(sock.fileno(), self._mask, self)
 
-    def _look_up(self) -> Address | None:
-        """None: not known yet, or not at all."""
+    def _look_up(self) -> list[Address]:
+        """Empty: they are not known yet, or not at all."""
         if self._lookup is None:
             with suppress(OSError):
-                self._address = _resolve(self.host, self.port, socket.AI_NUMERICHOST)
-                return self._address
+                self._addresses = _resolve(self.host, self.port, socket.AI_NUMERICHOST)
+                return self._addresses
             self._lookup = _Lookup(self.host, self.port)
             self._lookup.start()
         if self._lookup.is_alive():
-            return None
+            return []
         found, self._lookup = self._lookup.found, None
-        if found is None:
+        if not found:
             self._hang_up(f"{self.host} has no address", failed=True)
         return found  # asked again for each connection: names move
 
@@ -278,19 +278,22 @@ class Link:
 
 
 class _Lookup(Thread):
-    """found: the address of a name, or None when there is none."""
+    """found: the addresses of a name."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(daemon=True)
         self._where = host, port
-        self.found: Address | None = None
+        self.found: list[Address] = []
 
     def run(self) -> None:
         with suppress(OSError, UnicodeError):
             self.found = _resolve(*self._where, 0)
 
 
-def _resolve(host: str, port: int, flags: int) -> Address:
-    """Raises OSError."""
-    first = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)[0]
-    return first[0], first[4]
+def _resolve(host: str, port: int, flags: int) -> list[Address]:
+    """IPv4 first, as we listen where a name has both. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    return sorted(
+        ((family, where) for family, _, _, _, where in found),
+        key=lambda one: one[0] != socket.AF_INET,
+    )

@@ -188,6 +188,32 @@ def test_it_pauses_between_tries_and_longer_each_time(turns):
     assert waits[1] > 0 and waits[2] > waits[1]
 
 
+def test_the_next_address_of_a_name_is_tried(turns, server, monkeypatch):
+    port = server.getsockname()[1]
+    found = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", free_port())),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+    ]
+
+    def addresses(host, port, type=0, flags=0):  # noqa: A002
+        if flags:
+            raise socket.gaierror
+        return found
+
+    monkeypatch.setattr(socket, "getaddrinfo", addresses)
+    link = link_to(turns, port, "one.name")
+    heard = []
+    link.ask(METADATA, 12, ASK, heard.append, 10_000)
+    turns.until(link, lambda: heard)
+    assert heard[0].code == NETWORK_EXCEPTION
+    other = connected(turns, link, server, heard)
+    other.answer(other.take(), metadata())
+    turns.until(link, lambda: len(heard) == 2)
+    assert heard[1].controller_id == 2
+    link.close()
+    other.sock.close()
+
+
 def test_a_name_that_is_none_is_told(turns):
     link = link_to(turns, 9, "no.such.host.invalid")
     heard = []
