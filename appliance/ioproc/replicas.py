@@ -80,7 +80,7 @@ class Replicas:
 
     def leads(self, partition: Partition) -> None:
         """Its role is another, and this node leads it."""
-        if not partition.shared:
+        if not partition.shared or partition.broken is not None:
             self.closed(partition)
             return
         led = self.led.get(partition)
@@ -161,8 +161,11 @@ class Replicas:
         lag_ms = self._cluster.lag_ms()
         rest_ms = max(1, lag_ms // 2) if self.led else NEVER_MS
         for partition, led in self.led.items():
-            if partition.progress.forget_late(now_ms, lag_ms):
-                self._risen(partition)
+            progress = partition.progress
+            if progress.near:
+                gone = [one for one in progress.near if not self._eligible(partition, one)]
+                if progress.forget_late(now_ms, lag_ms, gone):
+                    self._risen(partition)
             if led.trims:
                 self._trim(partition, led)
             if led.proposed_ms and now_ms - led.proposed_ms < AGAIN_MS:

@@ -18,7 +18,7 @@ watermark never goes back while this node leads, epochs never do. Offsets count 
 the offset behind the last one. No clock: times come in, in ms.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 ALONE: Final[dict[int, "Follower"]] = {}
@@ -57,13 +57,13 @@ class Progress:
 
     held: what this replica counts for. epoch: of the leader, -1 before anybody led. followers: the
     other replicas, while this one leads. in_sync: those of them that must have a record before it
-    is visible. enough: whether so many are in sync that anything becomes visible.
+    is visible. near: those that are about to be in sync, and are waited for, too. enough: whether
+    so many are in sync that anything becomes visible.
     """
 
     __slots__ = (
         "_began",
         "_ended",
-        "_near",
         "_open",
         "enough",
         "epoch",
@@ -75,6 +75,7 @@ class Progress:
         "leads",
         "log_end",
         "log_start",
+        "near",
     )
 
     def __init__(self, log_start: int, log_end: int, high_watermark: int) -> None:
@@ -87,7 +88,7 @@ class Progress:
         self._began = log_end  # where the log ended when this node began to lead
         self.followers = ALONE
         self.in_sync: tuple[int, ...] = ()
-        self._near: tuple[int, ...] = ()  # about to be in sync
+        self.near: tuple[int, ...] = ()
         self.enough = True
         self._open: dict[int, int] = {}  # producer id → first offset of its transaction
         self._ended: dict[int, int] = {}  # first offset → end of a marker that is not visible yet
@@ -119,8 +120,8 @@ class Progress:
             one: known.get(one) or Follower(now_ms if one in both else 0) for one in replicas
         }
         assert all(one in self.followers for one in both)
-        near = self._near if goes_on else ()
-        self._near = tuple(one for one in near if one in self.followers and one not in both)
+        near = self.near if goes_on else ()
+        self.near = tuple(one for one in near if one in self.followers and one not in both)
         return self._rise(self.held)
 
     def follow(self, epoch: int) -> None:
@@ -130,7 +131,7 @@ class Progress:
         self.epoch = epoch
         self.leads = False
         self.followers = ALONE
-        self.in_sync = self._near = ()
+        self.in_sync = self.near = ()
         self.enough = True
 
     # What happens ---------------------------------------------------------------------------------
@@ -170,10 +171,10 @@ class Progress:
         if follower is None or end > self.log_end:
             return False
         follower.at(end, self.log_end, now_ms)
-        if replica in self.in_sync or replica in self._near:
+        if replica in self.in_sync or replica in self.near:
             return self._rise(self.held)
         if now_ms - follower.caught_up_ms <= longest_ms:
-            self._near += (replica,)
+            self.near += (replica,)
         return False
 
     def told(self, high_watermark: int) -> bool:
@@ -232,14 +233,17 @@ class Progress:
             and now_ms - self.followers[one].caught_up_ms > longest_ms
         ]
 
-    def forget_late(self, now_ms: int, longest_ms: int) -> bool:
-        """Who was about to be in sync and fell behind is not waited for. Whether the high watermark
-        rose."""
-        self._near = tuple(
+    def forget_late(self, now_ms: int, longest_ms: int, gone: Container[int] = ()) -> bool:
+        """Who was about to be in sync and fell behind, or is gone, is not waited for. Whether the
+        high watermark rose."""
+        self.near = tuple(
             one
-            for one in self._near
-            if self.followers[one].end == self.log_end
-            or now_ms - self.followers[one].caught_up_ms <= longest_ms
+            for one in self.near
+            if one not in gone
+            and (
+                self.followers[one].end == self.log_end
+                or now_ms - self.followers[one].caught_up_ms <= longest_ms
+            )
         )
         return self._rise(self.held)
 
@@ -267,7 +271,7 @@ class Progress:
         if not self.enough:
             return False
         followers = self.followers
-        for near in (self.in_sync, self._near):
+        for near in (self.in_sync, self.near):
             for one in near:
                 if followers[one].end < end:
                     end = followers[one].end

@@ -5,6 +5,7 @@ import pytest
 from core_world import World, batch
 
 from appliance.base import errors
+from appliance.base.errors import StorageFailed
 from appliance.replication.role import ALONE, ELSEWHERE, Role
 from appliance.ring.messages import (
     APPENDED,
@@ -439,7 +440,8 @@ def test_who_comes_back_under_steady_load_comes_in(world):
     assert proposals(world) == [(7, [1, 2])]
 
 
-def test_who_was_about_to_come_in_and_died_is_not_waited_for(world):
+@pytest.mark.parametrize("fenced", [True, False])
+def test_who_was_about_to_come_in_and_died_is_not_waited_for(world, fenced):
     p = world.add(role=leads(isr=(), replicas=(2,)), flush_policy="os")
     for turn in range(2):
         world.append(p.handle, batch(b"a", b"b"), acks=1)
@@ -449,7 +451,10 @@ def test_who_was_about_to_come_in_and_died_is_not_waited_for(world):
     world.append(p.handle, batch(b"c"), acks=1)
     world.turn()
     assert p.high_watermark == 4
-    tick(world, LAG_MS + 1000)
+    if fenced:
+        del world.cluster.epochs[2]
+        world.core.brokers_changed()
+    tick(world, 1 if fenced else LAG_MS + 1000)
     assert p.high_watermark == 5
 
 
@@ -512,6 +517,16 @@ def test_who_was_to_come_in_and_is_shut_out_counts_no_more(world):
     assert told(world.turn()) == {}
     del world.cluster.epochs[3]
     assert told(tick(world, 600)) == {1: errors.NONE}
+
+
+def test_a_failed_partition_proposes_nothing(world):
+    p = world.add(role=leads(), **D3)
+    world.append(p.handle, batch(b"a"), acks=1)
+    tick(world)
+    world.core.fail(p, StorageFailed("t-0", 5, "Input/output error"))
+    world.core.lead(p, 0, leads(isr=(2,), partition_epoch=8), world.now_ms)
+    tick(world, 3 * LAG_MS)
+    assert proposals(world) == []
 
 
 def test_who_leads_no_more_proposes_nothing(world):
