@@ -99,7 +99,7 @@ def test_a_killed_exporter_comes_back_at_the_same_place_and_nobody_else_notices(
     before = scrape(running)
     (exporter,) = exporters(running)
     others = set(running.pids()) - {exporter}
-    os.kill(exporter, signal.SIGKILL)
+    kill(exporter, exporter)
     after = scrape(running)  # connections wait at the door meanwhile
     assert exporters(running) != [exporter] and others <= set(running.pids())
     for name in ("control", "ioproc-0", "netproc-0"):
@@ -107,6 +107,14 @@ def test_a_killed_exporter_comes_back_at_the_same_place_and_nobody_else_notices(
     told = "penstock_topic_received_records_total"
     assert series(after, told) == series(before, told)
     assert "exporter" in running.log_text() and "SIGKILL" in running.log_text()
+
+
+def kill(pid, whose_end):
+    """Returns when the second process is dead."""
+    pidfd = os.pidfd_open(whose_end)
+    os.kill(pid, signal.SIGKILL)
+    assert select.select([pidfd], [], [], 60)[0]
+    os.close(pidfd)
 
 
 def exporters(appliance):
@@ -138,10 +146,7 @@ def test_without_the_setting_there_is_no_such_process(fresh_appliance):
 def test_it_dies_with_the_supervisor(fresh_appliance):
     killed = fresh_appliance(penstock_metrics_listener="127.0.0.1:0")
     (exporter,) = exporters(killed)
-    pidfd = os.pidfd_open(exporter)
-    os.kill(killed.pid, signal.SIGKILL)
-    assert select.select([pidfd], [], [], 60)[0]
-    os.close(pidfd)
+    kill(killed.pid, exporter)
 
 
 @pytest.mark.parametrize(
