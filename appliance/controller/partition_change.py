@@ -99,7 +99,9 @@ class PartitionChange:
             return
         isr = [one for one in self.isr if one not in self.removing]
         replicas = [one for one in self.replicas if one not in self.removing]
-        needed = self.adding if len(self.adding) >= len(self.removing) else replicas
+        coming = set(self.adding) - set(self.removing)
+        going = set(self.removing) - set(self.adding)
+        needed = coming if len(coming) >= len(going) else replicas
         if isr and replicas and set(needed) <= set(isr):
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 

@@ -124,12 +124,14 @@ def _reassign(
             f"The replication factor is changed from {len(before)} to {len(replicas)}; keep it,"
             " or allow the change.",
         )
-    removing = tuple(sorted(set(partition.replicas) - set(replicas)))
-    adding = tuple(sorted(set(replicas) - set(partition.replicas)))
     change = PartitionChange(electorate, topic, partition)
-    change.replicas = replicas + removing
-    change.removing = removing or partition.removing_replicas
-    change.adding = adding or partition.adding_replicas
+    change.removing = tuple(sorted(set(partition.replicas) - set(replicas)))
+    change.replicas = replicas + change.removing
+    # What an earlier reassignment was adding stays so, wanted or not: a cancellation takes it out.
+    new = set(replicas) - set(partition.replicas)
+    change.adding = partition.adding_replicas
+    if new:
+        change.adding = tuple(sorted(new.union(partition.adding_replicas)))
     return _records(change)
 
 

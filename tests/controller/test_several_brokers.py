@@ -50,9 +50,9 @@ def propose(cluster, leader, isr, name="t", index=0, **changed):
     return result
 
 
-def move(cluster, replicas, allow=True, index=0):
+def move(cluster, replicas, allow=True, index=0, topic="t"):
     records, [(_, [(_, result)])] = alter_reassignments(
-        cluster.situation, [("t", [(index, replicas)])], may_change_factor=allow
+        cluster.situation, [(topic, [(index, replicas)])], may_change_factor=allow
     )
     cluster.replay(records)
     return result.code
@@ -260,6 +260,26 @@ def test_a_reassignment_is_cancelled():
     assert (found.replicas, found.isr, found.leader) == ((1, 2), (1, 2), 1)
     assert found.leader_epoch == epoch + 1, "3 must not be counted any more"
     assert move(cluster, None) == errors.NO_REASSIGNMENT_IN_PROGRESS
+
+
+def test_a_reassignment_takes_the_place_of_one_that_is_under_way():
+    cluster = Brokers(5)
+    cluster.create("t", [1, 2])
+    move(cluster, [3, 4])
+    move(cluster, [3, 1])
+    found = cluster.partition()
+    assert (found.replicas, found.removing_replicas) == ((3, 1, 2, 4), (2, 4))
+    assert propose(cluster, 1, [1, 2, 3]).code == 0
+    assert cluster.partition().replicas == (3, 1), "4 is neither wanted nor waited for"
+    cluster.create("u", [1, 2])
+    move(cluster, [3, 4], topic="u")
+    move(cluster, [5, 1], topic="u")
+    assert cluster.partition("u").adding_replicas == (3, 4, 5)
+    move(cluster, None, topic="u")
+    assert cluster.partition("u").replicas == (1, 2)
+    move(cluster, [3, 4], topic="u")
+    move(cluster, [1, 2, 3, 4], topic="u")
+    assert cluster.partition("u").removing_replicas == ()
 
 
 def test_a_cancelled_reassignment_does_not_go_back_to_who_has_nothing():

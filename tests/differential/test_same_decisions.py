@@ -150,11 +150,14 @@ class Chaos:
         self.both.propose_with(found.leader, name, epochs, index)
 
     def moves(self):
-        """Not where Kafka would call eligible who is no replica any more."""
+        """Not over one that is under way, of which Kafka forgets a part; nor back where it would
+        call eligible who is no replica any more."""
         name, index = self.where()
         found = self.both.partition(name, index)
         wanted = self.random.sample(BROKERS, self.random.choice((2, 3)))
-        if len(set(found.isr) - set(found.adding_replicas)) > 1 and self.random.random() < 0.3:
+        if found.adding_replicas or found.removing_replicas:
+            if len(set(found.isr) - set(found.adding_replicas)) < 2:
+                return
             wanted = None
         self.both.reassign(name, index, wanted)
 
@@ -271,7 +274,6 @@ def test_a_reassignment_moves(both):
     both.reassign("m", 5, [1])
     both.reassign("m", 0, None)
     both.reassign("m", 0, [3, 4, 2])
-    both.reassign("m", 0, [3, 4])
     both.propose(1, "m", [1, 2, 3])
     both.reassign("m", 0, None)
     both.reassign("m", 0, [3, 4])

@@ -40,7 +40,15 @@ SESSION_MS = 60
 LONG_POLL_MS = 20
 EVIDENCE_MS = 15
 TOPIC = "t"
-ENDPOINTS = (Endpoint(name="PLAINTEXT", host="h", port=9092, security_protocol=0),)
+
+
+def doors(incarnation):
+    """Where a life of a broker listens: every second one where the one before did, which is
+    registered at once; the others wait for its session."""
+    port = 9092 + incarnation[-1] // 2 % 2
+    return (Endpoint(name="PLAINTEXT", host="h", port=port, security_protocol=0),)
+
+
 FEATURES = tuple(
     Feature(name=name, min_supported_version=low, max_supported_version=high)
     for name, (low, high) in SUPPORTED.items()
@@ -174,7 +182,7 @@ class Controller(Node):
             broker_id=message.broker,
             cluster_id=CLUSTER,
             incarnation_id=message.incarnation,
-            endpoints=ENDPOINTS,
+            endpoints=doors(message.incarnation),
             features=FEATURES,
             rack=None,
             log_dirs=(b"folder" + message.broker.to_bytes(10, "big"),),
