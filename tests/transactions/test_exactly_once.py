@@ -27,13 +27,14 @@ def broker(tmp_path_factory):
 class Load:
     """Both at once, on topics of their own."""
 
-    def __init__(self, broker, word, records):
+    def __init__(self, broker, word, records, libraries=LIBRARIES):
         make = broker.peer.create
-        sinks = [make(PARTITIONS, {}, f"{word}-copy-{at}") for at, _ in enumerate(LIBRARIES)]
+        sinks = [make(PARTITIONS, {}, f"{word}-copy-{at}") for at, _ in enumerate(libraries)]
         source = make(PARTITIONS, {}, f"{word}-source")
         fill(broker.bootstrap, source, records)
-        self.bank = Bank(broker.bootstrap, make(Bank.partitions(), {}, f"{word}-bank"))
-        self.copiers = Copiers(broker.bootstrap, source, sinks)
+        topic = make(Bank.partitions(libraries), {}, f"{word}-bank")
+        self.bank = Bank(broker.bootstrap, topic, libraries)
+        self.copiers = Copiers(broker.bootstrap, source, sinks, libraries)
 
     def __enter__(self):
         self.bank.__enter__()
