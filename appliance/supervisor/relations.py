@@ -32,6 +32,7 @@ from appliance.ioproc import (
 )
 from appliance.ioproc import main as ioproc
 from appliance.ioproc.coordinating import endings, host
+from appliance.ioproc.pulling import pulling
 from appliance.logstore import active, journal
 from appliance.metadata import follower
 from appliance.netproc import connection, framing, page_cache, sending, sockets
@@ -73,6 +74,7 @@ def _turns() -> None:
         + behind.SLICE_NS
         + syncing.EPOCHS_A_TURN * syncing.EPOCHS_NS
         + follower.A_SLICE * follower.RECORD_NS
+        + pulling.TAKE_NS
     )
     assert chores_ns <= patience.TURN_NS, (
         f"all slices of one turn of an I/O process take {chores_ns / _MS:g} ms: no turn takes long"

@@ -31,7 +31,7 @@ _EXPECTED: Final = frozenset(
 
 class Env:
     """node_id: this one. image: the metadata as they are now. parted: whose logs part from the
-    leader's, or lie outside of it."""
+    leader's, or lie outside of it. until_ns: when this turn has taken enough, monotonic."""
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class Env:
         self.timeout_ms = config.int("replica.socket.timeout.ms")
         self.taking = Taking(core, checkpoint)
         self.parted: dict[Partition, Cut] = {}
+        self.until_ns = 0
         self._listener = config.get("inter.broker.listener.name")
         self._image = image
         self._core = core

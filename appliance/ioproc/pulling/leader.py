@@ -35,8 +35,6 @@ from appliance.replication.follower import (
 from appliance.wire import fetch_follower
 from appliance.wire.fetch_follower import Limits, PartitionAnswer
 
-TAKE_NS: Final = 3_000_000
-"""Of one turn at most, so that partitions that are led here do not wait."""
 PATIENCE_MS: Final = 50
 """So long the others wait for the slowest sync before they are asked for without it."""
 HURRY_MS: Final = 20
@@ -222,8 +220,7 @@ class Leader:
         self._answers = iter(()) if error else partitions
 
     def _take(self, now_ns: int, wall_ms: int) -> bool:
-        """A piece of the answer; whether that was all of it."""
-        until = monotonic_ns() + TAKE_NS
+        """A piece of the answer, and more while there is time; whether that was all of it."""
         assert self._answers is not None
         while True:
             if self._answer is None:
@@ -239,7 +236,7 @@ class Leader:
                 self._at = 0
             if self._take_piece(self._answer, now_ns, wall_ms):
                 self._answer = None
-            if monotonic_ns() >= until:
+            if monotonic_ns() >= self._env.until_ns:
                 return False
 
     def _take_piece(self, answer: PartitionAnswer, now_ns: int, wall_ms: int) -> bool:

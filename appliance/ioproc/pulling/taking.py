@@ -12,10 +12,11 @@ from typing import Final
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.ioproc.core import Core
 from appliance.ioproc.partition import Partition
+from appliance.wire.batch_header import read_header
 from appliance.wire.fetch_follower import PartitionAnswer
 
-PIECE: Final = 256 << 10
-"""Bytes that are taken at a time, or one batch: small batches take a few milliseconds."""
+PIECE: Final = 64 << 10
+"""Bytes that are taken at a time, or one batch: the smallest batches take a millisecond or two."""
 
 LogStart = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
 """(partition, whom to tell what became of it): begins to make its log start offset durable."""
@@ -40,7 +41,7 @@ class Taking:
         try:
             taken = take(partition, data[:PIECE], now_ms)
             if not taken and len(data) > PIECE:
-                taken = take(partition, data, now_ms)
+                taken = take(partition, data[: read_header(data).size], now_ms)
         except DiskFull as failure:
             partition.space.exhausted()
             served.stirred = True
