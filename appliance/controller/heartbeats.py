@@ -76,6 +76,13 @@ class Heartbeats:
             session.until = min(session.until, now_ms + within_ms)
             self._look()
 
+    def doubt(self, broker_id: int, now_ms: int, within_ms: int) -> None:
+        """Somebody else registers with its id. A broker that lives tells a new controller so at
+        once: one that was never heard of here is as good as lost."""
+        session = self._sessions.get(broker_id)
+        if session is not None and session.offset < 0:
+            self.lost(broker_id, now_ms, within_ms)
+
     def forget(self, broker_id: int) -> None:
         """The broker is not registered any more."""
         self._sessions.pop(broker_id, None)

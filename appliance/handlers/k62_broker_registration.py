@@ -14,6 +14,8 @@ from appliance.metadata.parts import Endpoint, Feature
 from appliance.wire.uuids import uuid_bytes
 
 _NO_EPOCH: Final = -1
+_DOUBT_MS: Final = 500
+"""So long a broker has to be heard of when another one comes with its id."""
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -34,6 +36,8 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
             context.situation, context.heartbeats, asked, context.cluster_id, context.monotonic_ms
         )
     except PeerError as error:
+        if error.code == errors.DUPLICATE_BROKER_REGISTRATION:
+            context.heartbeats.doubt(asked.broker_id, context.monotonic_ms, _DOUBT_MS)
         return Answer([], _values(error.code, _NO_EPOCH))
     return Answer(records, _values(errors.NONE, epoch))
 

@@ -128,6 +128,13 @@ def test_when_the_controller_is_killed_the_next_one_fences_it(nodes):
     nodes.wait(lambda: nodes.whole(TOPIC, 6), "all are in sync again")
 
 
+def test_all_come_back_that_were_killed_at_once(nodes):
+    for number in nodes.living:
+        nodes.kill(number)
+    nodes.start()
+    nodes.wait(lambda: nodes.whole(TOPIC, 6), "all are in sync again")
+
+
 @pytest.mark.parametrize("which", ["the controller", "another one"])
 def test_who_ends_in_order_has_handed_over_what_it_leads(nodes, which):
     leads, (number, third) = controller(nodes)

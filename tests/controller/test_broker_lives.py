@@ -102,6 +102,18 @@ def test_a_closed_connection_shortens_a_session_and_a_heartbeat_restores_it():
     cluster.register(1, endpoints=(doors(1),)), "another one need not wait for the session"
 
 
+def test_who_was_never_heard_of_does_not_keep_its_id_from_its_next_start():
+    cluster = Brokers(3)
+    cluster.heartbeats = Heartbeats(cluster.image, -1, SESSION_MS, cluster.now)
+    cluster.beat(2)
+    for broker in (1, 2):  # as when all were killed at once: the new controller has the old ones
+        with refused(errors.DUPLICATE_BROKER_REGISTRATION):
+            cluster.register(broker, endpoints=(doors(1),))
+        cluster.heartbeats.doubt(broker, cluster.now, 500)
+    assert cluster.tick(501) == [1], "2 lives: somebody else has its id by mistake"
+    cluster.register(1, endpoints=(doors(1),))
+
+
 def test_a_new_controller_gives_every_broker_in_use_a_session_and_its_own_has_no_end():
     cluster = Brokers(3)
     cluster.kill(3)
