@@ -33,6 +33,7 @@ class Replica:
         self.compared = 0
         self.waiting = []
         self.syncing = False
+        self.broken = None
 
     def __str__(self):
         return f"n{self.broker.number}:{self.index}"
