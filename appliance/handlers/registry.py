@@ -1,8 +1,7 @@
 """Every API a client may use, and who serves it. What is not in this list is not advertised.
 
 The network process plans most of them itself; coordinators answer GROUPS and
-TRANSACTIONS, control FORWARDED. The listeners of controllers serve `controllers_handlers` alone,
-all of them answered by control.
+TRANSACTIONS, control FORWARDED. The listeners of controllers serve `controllers_handlers` alone.
 """
 
 from appliance.handlers import (
@@ -115,7 +114,8 @@ _BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 55, 57, 64)
 
 def controllers_handlers() -> dict[int, Handler]:
     """Handlers by API key for the listeners of controllers."""
-    return _with_versions([*CONTROLLERS, *(row for row in FORWARDED if row.key in _BOTH)])
+    more = k60_describe_cluster.FOR_CONTROLLERS
+    return _with_versions([*CONTROLLERS, more, *(row for row in FORWARDED if row.key in _BOTH)])
 
 
 def handlers(sessions: FetchSessions) -> dict[int, Handler]:

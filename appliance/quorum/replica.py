@@ -139,6 +139,7 @@ class Replica:
         self._held = log.end_offset
         self._began = 0
         self._answers: dict[int, bool] = {}
+        self._voted_ms = now_ms
         self._tries = 0  # elections lost, one after the other
         self._is_silent = False  # the leader, since it was last heard
         self._fetches = False
@@ -254,6 +255,7 @@ class Replica:
         self.epoch += 1
         self.leader = NOBODY
         self.voted = self.node_id
+        self._voted_ms = now_ms
         self._move(Role.CANDIDATE, now_ms)
         self._ask(now_ms, pre_vote=False)
 
@@ -270,17 +272,21 @@ class Replica:
             self._newer(ask.epoch, now_ms)
         granted = False
         if ask.epoch == self.epoch:
-            granted = self._would_grant(ask) if ask.pre_vote else self._grant(ask, now_ms)
+            granted = self._would_grant(ask, now_ms) if ask.pre_vote else self._grant(ask, now_ms)
         return Voted(self.epoch, self._says_leader, granted, ask.pre_vote)
 
     def _is_level(self, ask: Vote) -> bool:
         """Whether its log has all that this one has (Raft §5.4.1)."""
         return (ask.last_epoch, ask.end) >= (self._log.last_epoch, self._log.end_offset)
 
-    def _would_grant(self, ask: Vote) -> bool:
-        """Not while a leader answers this one: it hears what `ask.candidate` does not hear."""
+    def _would_grant(self, ask: Vote, now_ms: int) -> bool:
+        """Not while a leader answers this one: it hears what `ask.candidate` does not hear. Nor
+        right after a vote for somebody else, who may have been elected and not have said so yet."""
         hears = self.role is Role.FOLLOWER and not self._is_silent
-        return self.role is not Role.LEADER and not hears and self._is_level(ask)
+        if self.role is Role.LEADER or hears or not self._is_level(ask):
+            return False
+        other = self.leader == NOBODY and self.voted not in (NOBODY, ask.candidate)
+        return not other or now_ms >= self._voted_ms + self._times.election_timeout // 4
 
     def _grant(self, ask: Vote, now_ms: int) -> bool:
         """One vote in an epoch, and none where somebody leads."""
@@ -288,6 +294,7 @@ class Replica:
             return False
         if self.voted == NOBODY and self._is_level(ask):
             self.voted = ask.candidate
+            self._voted_ms = now_ms
             self._move(Role.UNATTACHED, now_ms)
         return self.voted == ask.candidate
 

@@ -211,6 +211,11 @@ def test_what_others_ask_of_a_leader_is_answered_as_by_kafka(quorum):
         asked = {"client_software_name": "t", "client_software_version": "1"}
         served = {one["api_key"] for one in link.ask(18, 3, asked)["api_keys"]}
         assert served >= {1, 18, 52, 53, 54, 55, 59} and not served & {0, 2, 3, 8, 11}
+        where = link.ask(60, 2, {"endpoint_type": 2})
+        told = {one["broker_id"]: one["port"] for one in where["brokers"]}
+        assert told == {place.number: place.controller_port for place in quorum.places}
+        assert (where["controller_id"], where["endpoint_type"]) == (leader, 2)
+        assert link.ask(60, 2, {"endpoint_type": 1})["error_code"] == "MISMATCHED_ENDPOINT_TYPE"
         wrong = {}
         for name, (made, whole, code) in ANSWERS.items():
             answer = link.ask(*made(leader, others, row["leader_epoch"]))

@@ -263,3 +263,12 @@ def test_an_answer_of_another_epoch_is_nothing_to_go_by():
 def test_times_that_make_no_sense_are_refused(times):
     with pytest.raises(AssertionError):
         Times(**times)
+
+
+def test_who_has_just_voted_grants_nobody_else_a_pre_vote():
+    voter = Quorum({A: [], B: [], C: []})[C]
+    assert voter.vote(Vote(0, B, 0, 0, True), 0).granted, "nobody has its vote yet"
+    assert voter.vote(Vote(1, A, 0, 0, False), 10).granted
+    assert not voter.vote(Vote(1, B, 0, 0, True), 20).granted, "A may lead and not have said so"
+    assert voter.vote(Vote(1, A, 0, 0, True), 20).granted
+    assert voter.vote(Vote(1, B, 0, 0, True), 10 + TIMES.election_timeout // 4).granted
