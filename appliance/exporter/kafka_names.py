@@ -42,6 +42,8 @@ _EXPORTER: Final = (
 _JMX: Final = (
     Family("kafka_server_kafkaserver_brokerstate", GAUGE, _NONE, "1 starting, 2 opening logs, 3 serving, 6 ending."),
     _again("kafka_controller_kafkacontroller_activecontrollercount", _NONE, "penstock_controller_active"),
+    _again("kafka_controller_kafkacontroller_activebrokercount", _NONE, "penstock_brokers"),
+    _again("kafka_controller_kafkacontroller_fencedbrokercount", _NONE, "penstock_brokers_fenced"),
     _again("kafka_controller_kafkacontroller_globaltopiccount", _NONE, "penstock_topics"),
     _again("kafka_controller_kafkacontroller_globalpartitioncount", _NONE, "penstock_cluster_partitions"),
     Family("kafka_controller_kafkacontroller_offlinepartitionscount", GAUGE, _NONE, "penstock_partitions_offline and penstock_cluster_partitions_leaderless together."),

@@ -187,7 +187,9 @@ class Exporter:
         page.add("penstock_warnings", len(verdict.warnings))
         page.add("penstock_controller_active", int(table.leader[0] == self._node_id))
         page.add("penstock_metadata_offset", table.metadata_offset)
-        page.add("penstock_brokers", len(image.brokers))
+        fenced = sum(broker.fenced for broker in image.brokers.values())
+        page.add("penstock_brokers", len(image.brokers) - fenced)
+        page.add("penstock_brokers_fenced", fenced)
         for broker_id, broker in sorted(image.brokers.items()):
             told = [(one.host, one.port) for one in broker.endpoints]
             if broker_id == self._node_id:  # its port may have been any free one

@@ -7,6 +7,7 @@ from exporter_world import SECOND, World, parse, series, value
 
 from appliance.exporter.exposition import BY_NAME, Buckets, Columns, Page
 from appliance.exporter.requests import _BOUNDS_US
+from appliance.metadata.parts import BrokerImage
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import ROW_MASK
 from appliance.ring.process_table import IOPROC, Peer
@@ -157,6 +158,18 @@ def test_more_partitions_than_wanted_are_summed_up_by_topic(tmp_path):
     assert value(found, "kafka_topic_partition_replicas", topic="orders") == 3
     assert not series(found, "penstock_partition_leader"), "a sum of node numbers means nothing"
     assert all("partition" not in labels for name, labels in found for labels in [dict(labels)])
+
+
+def test_brokers_that_are_fenced_are_told_apart(world):
+    for number, fenced in ((1, False), (2, False), (3, True)):
+        world.image.brokers[number] = BrokerImage(
+            broker_id=number, incarnation_id=b"i" * 16, epoch=1, endpoints=(), fenced=fenced
+        )
+    world.exporter._node_id = 2  # no address of ours is known in this world
+    world.exporter._advertised = ("here", 9092)
+    found = world.scrape()
+    assert (value(found, "kafka_brokers"), value(found, "penstock_brokers_fenced")) == (2, 1)
+    assert value(found, "kafka_broker_info", id="2", address="here:9092") == 1
 
 
 def test_partitions_without_a_leader_are_told_wherever_they_are(world):
