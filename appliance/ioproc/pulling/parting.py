@@ -7,18 +7,15 @@ cleaning and no copy of the log is under way while it goes back, and the checkpo
 before it that it may be as short as it is then (docs/decisions/0023).
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.moving import Moves
 from appliance.ioproc.partition import Partition
-from appliance.replication.follower import parts_at
+from appliance.replication.follower import NEVER, SOON_MS, parts_at
 from appliance.shell.log import NOTICE, WARNING
-
-A_TURN: Final = 4
-"""So many logs go back in one turn: each takes some writes and syncs."""
 
 
 class Cut(NamedTuple):
@@ -45,19 +42,22 @@ class Parting:
         self._moves = moves
         self._parted = parted
 
-    def go_on(self, now_ns: int, now_ms: int) -> bool:
-        """Some of them; False when others have to wait for something that is under way."""
-        done = 0
+    def go_on(self, now_ns: int, now_ms: int) -> int:
+        """One of them: it takes some writes and syncs. In how many ms to come again for the others,
+        which may have to wait for something that is under way."""
+        due, done = NEVER, False
         for partition, cut in list(self._parted.items()):
-            if done == A_TURN:
-                return False
             if self._is_over(partition, cut):
                 del self._parted[partition]
+            elif done:
+                return 0
             elif self._is_free(partition, now_ms):
                 del self._parted[partition]
                 self._go_back(partition, cut, now_ns, now_ms)
-                done += 1
-        return not self._parted
+                done = True
+            else:
+                due = SOON_MS
+        return due
 
     def _is_over(self, partition: Partition, cut: Cut) -> bool:
         """Whether another epoch has begun, or nobody serves it here any more."""

@@ -14,7 +14,7 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
 from appliance.ioproc.pulling.leader import Leader
 from appliance.ioproc.pulling.parting import Parting
-from appliance.replication.follower import NEVER, SOON_MS
+from appliance.replication.follower import NEVER
 
 TAKE_NS: Final = 500_000
 """For what came in one turn, beside a piece of each leader's: what is led here does not wait."""
@@ -74,9 +74,7 @@ class Pulling:
         happens."""
         if self.told:
             self._follow_leaders()
-        due = NEVER
-        if self._env.parted and not self._parting.go_on(now_ns, now_ms):
-            due = SOON_MS
+        due = self._parting.go_on(now_ns, now_ms) if self._env.parted else NEVER
         self._env.until_ns = monotonic_ns() + TAKE_NS
         for leader in list(self.leaders.values()):
             due = min(due, leader.turn(now_ns, now_ms))
