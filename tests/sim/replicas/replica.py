@@ -17,8 +17,6 @@ class Replica:
     """compared: how much of what it shows was compared with what others showed. waiting: who waits
     for an end offset to be shown: (offset, end of the connection, token)."""
 
-    broken = None
-
     def __init__(self, broker, key, log):
         self.broker = broker
         self.key = key
