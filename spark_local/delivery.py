@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from spark_local.cause import JobError
 
+_END: Final = "\0"
 NONE: Final = -1
 """The number of the batch before the first."""
 Position = tuple[str, str]
@@ -45,16 +46,17 @@ class Kept:
 
 
 def mark(query: str, batch: int) -> str:
-    """The metadata of a batch's offsets."""
+    """The metadata of a batch's offsets. It ends with a NUL of its own: librdkafka hands a group's
+    metadata on without one, and confluent-kafka reads until it meets one."""
     assert " " not in query
-    return f"{query} {batch}"
+    return f"{query} {batch}{_END}"
 
 
 def marks(found: Iterable[Noted]) -> dict[str, int]:
     """Query → the newest batch that committed. What is no mark is passed over."""
     newest: dict[str, int] = {}
     for *_, text in found:
-        query, blank, batch = text.partition(" ")
+        query, blank, batch = text.partition(_END)[0].partition(" ")
         if blank and batch.isdigit():
             newest[query] = max(newest.get(query, NONE), int(batch))
     return newest
@@ -111,7 +113,8 @@ class Ledger:
         if kept is not None:
             _check_kept(job, checkpoint, kept, seen)
         if query in seen:
-            noted = {(t, p): at for t, p, at, text in found if text == mark(query, seen[query])}
+            newest = {query: seen[query]}
+            noted = {(t, p): at for t, p, at, text in found if marks([(t, p, at, text)]) == newest}
             _check_level(job, checkpoint, seen[query], noted)
         self._query = query
         self._before = tuple(sorted(seen)) if kept is None else kept.before

@@ -93,10 +93,19 @@ def committed(bootstrap: str, group: str, topics: list[str]) -> list[Noted]:
         if place.error is not None:
             raise KafkaException(place.error)
     return [
-        (one.topic, str(one.partition), one.offset, one.metadata or "")
+        (one.topic, str(one.partition), one.offset, _metadata(one))
         for one in found
         if one.offset >= 0
     ]
+
+
+def _metadata(place: TopicPartition) -> str:
+    """Of a committed offset: what ends with a NUL is whole; of other texts what follows in memory
+    may be read as a part (confluent-kafka 2.15)."""
+    try:
+        return place.metadata or ""
+    except UnicodeDecodeError:
+        return ""
 
 
 class Positions:

@@ -4,13 +4,15 @@ import json
 import os
 import signal
 import socket
+from contextlib import closing
 
 import pytest
 
 import penstock
 from penstock.local import Appliance
-from spark_local import states
+from spark_local import delivery, states
 from spark_local.engine.clients import ClientError, Clients, ClientsGone
+from tests.differential.link import Link
 
 
 @pytest.fixture
@@ -24,6 +26,29 @@ def clients():
 def broker(tmp_path_factory):
     with Appliance(tmp_path_factory.mktemp("clients") / "data") as appliance:
         yield appliance
+
+
+def test_a_mark_is_read_as_it_was_committed(clients, broker):
+    """Also where the memory behind it holds something else."""
+    query = "5abe5e3a-0571-4dbf-8ed2-93600d1a829d"
+    assert clients.call("create", broker.bootstrap, "marked", 1, {}) is True
+    assert clients.call("committed", broker.bootstrap, "marks", ["marked"]) == []
+    host, port = broker.bootstrap.split(":")
+    with closing(Link((host, int(port)))) as link:
+        for newest in range(12):
+            partition = {
+                "partition_index": 0, "committed_offset": newest, "committed_leader_epoch": -1,
+                "committed_metadata": delivery.mark(query, newest),
+            }  # fmt: skip
+            told = link.ask(8, 7, {
+                "group_id": "marks", "generation_id_or_member_epoch": -1, "member_id": "",
+                "group_instance_id": None,
+                "topics": [{"name": "marked", "partitions": [partition]}],
+            })  # fmt: skip
+            assert told["topics"][0]["partitions"][0]["error_code"] == "NONE"
+            for _ in range(5):
+                found = clients.call("committed", broker.bootstrap, "marks", ["marked"])
+                assert delivery.marks(map(tuple, found)) == {query: newest}, found
 
 
 def test_an_abort_fails_what_is_on_its_way_and_the_next_request_is_served(clients, broker):
