@@ -26,7 +26,7 @@ from appliance.logstore.indexes import INDEX_WRITE
 from appliance.logstore.journal import Continuation
 from appliance.logstore.producer_snapshot import Snapshots
 from appliance.logstore.producer_state import ProducerStates
-from appliance.logstore.renewal import renew, restore
+from appliance.logstore.renewal import changed, renew, restore
 from appliance.logstore.replay import Replay, producers_at
 from appliance.logstore.scan import Scan
 from appliance.logstore.segment import Segment
@@ -352,13 +352,18 @@ class Recovery:
             self.doubtful.append((segment, *self._first_doubtful(*begin)))
 
     def _note_aborted(self, segment: Segment, ended: list[aborted.Aborted]) -> None:
-        """Below the recovery point the transaction index is whole; above it the batches say."""
+        """Below the recovery point the transaction index is whole; above it the batches say, and
+        what they say is on the disk before anybody counts on it."""
         point, path = self.recovery_point, segment.stem + files.TXN_INDEX
         again = [one for one in ended if one[2] >= point]
-        if (again or self.disk.exists(path)) and aborted.rewrite(self.disk, path, point, again):
-            self.unsynced.folders_changed((self.path,))
+        if not again and not self.disk.exists(path):
+            return
+        aborted.rewrite(self.disk, path, point, again)
+        self.unsynced.derived_changed(path)  # also when another opening cut it, and never synced
         if again:
-            self.unsynced.derived_changed(path)
+            restore(self.disk, path)
+            if aborted.rewrite(self.disk, path, point, again):
+                raise changed(path, "aborted transactions are gone")
 
     def _first_doubtful(self, position: int, offset: int) -> tuple[int, int]:
         """Position and offset of the first batch above the recovery point, no later than that; of
@@ -412,8 +417,8 @@ class Recovery:
         with suppress(DiskFull):  # it has them in memory, and writes them with the next ones
             active.write_indexes(disk)
         transactions = active.stem + files.TXN_INDEX
-        if self.clean and disk.exists(transactions):  # what was held at the end was never there
-            aborted.rewrite(disk, transactions, end)
+        if self.clean and aborted.rewrite(disk, transactions, end):
+            self.unsynced.derived_changed(transactions)  # what was held at the end was never there
         active.rest_file()
         active.file = disk.open(active.path, write=True)
         for segment, position, offset in self.doubtful:

@@ -38,7 +38,7 @@ def renew(disk: Disk, segment: Segment, position: int, offset: int, *, gaps: boo
     for _ in scan.chunks():
         pass
     if scan.problem:
-        raise _changed(segment.path, scan.problem)
+        raise changed(segment.path, scan.problem)
 
 
 def restore(disk: Disk, path: str, position: int = 0) -> None:
@@ -51,7 +51,7 @@ def restore(disk: Disk, path: str, position: int = 0) -> None:
             file.sync()
         for at, length, crc in written:
             if crc32c(file.pread_medium(length, at)) != crc:
-                raise _changed(path, f"what was written at {at} is not there")
+                raise changed(path, f"what was written at {at} is not there")
     finally:
         file.close()
 
@@ -63,7 +63,7 @@ def _write_missing(file: File, at: int) -> list[tuple[int, int, int]]:
     while at < end:
         data = file.pread(min(CHUNK, end - at), at)
         if not data:
-            raise _changed(file.path, f"it ends at {at}, not at {end}")
+            raise changed(file.path, f"it ends at {at}, not at {end}")
         if file.pread_medium(len(data), at) != data:
             file.forget(len(data), at)
             file.pwritev([data], at)
@@ -72,6 +72,7 @@ def _write_missing(file: File, at: int) -> list[tuple[int, int, int]]:
     return written
 
 
-def _changed(path: str, problem: str) -> StorageFailed:
+def changed(path: str, problem: str) -> StorageFailed:
+    """What to raise when the kernel has dropped bytes that were checked already."""
     text = f"it changed while it was opened: {problem}; the next start checks it again"
     return StorageFailed(path, errno.EIO, text)

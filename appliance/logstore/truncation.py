@@ -58,7 +58,9 @@ def take_back(log: Parts, now_ms: int) -> None:
             states = _producers(log, Place(number, active.size), left.end_offset, now_ms)
             log.producers.become(states)
         if had_aborted:
-            aborted.rewrite(log.order.disk, active.stem + files.TXN_INDEX, left.end_offset)
+            transactions = active.stem + files.TXN_INDEX
+            if aborted.rewrite(log.order.disk, transactions, left.end_offset):
+                log.unsynced.derived_changed(transactions)
     except StorageFailed as failure:
         log.fail(failure)
         raise

@@ -1,14 +1,14 @@
 """A sync that fails: what the kernel may have dropped is never believed again, neither by the log
 that saw it fail nor by one that is opened after it, until it was written once more."""
 
-from errno import EIO
+from errno import EIO, ENOSPC
 from random import Random
 
 import pytest
 from sim.disk import SimDisk
-from twin import TOPIC_ID, small_batch, stage, stored
+from twin import TOPIC_ID, aborted, marker, small_batch, stage, stored, told_of, transactional
 
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore import lone_end
 from appliance.logstore.log import Log
@@ -19,39 +19,50 @@ PATH = "/t-0"
 
 
 class Life:
-    """A log over many openings. checkpoint: the recovery point that is known from outside."""
+    """A log over many openings. checkpoint: the recovery point that is known from outside.
+    transactions: how many there were, each of a producer of its own."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
         self.disk = SimDisk(self.rng)
         self.checkpoint = 0
         self.sent: list[bytes] = []
+        self.transactions = 0
         self.log = Log.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
 
     def append(self, batches: int) -> None:
         for _ in range(batches):
-            batch = small_batch(self.rng, self.rng.randint(0, 10_000))
-            batch[0:8] = self.log.end_offset.to_bytes(8, "big")
-            sent = bytearray(batch)
-            sent[12:16] = bytes(4)
-            batch[0:8] = bytes(8)
-            stage(self.log, batch, 0, 0)
-            self.log.commit()
-            self.sent.append(bytes(sent))
+            self.write(small_batch(self.rng, self.rng.randint(0, 10_000)))
 
-    def open(self, *, machine_lived: bool) -> None:
+    def transaction(self, *, committed: bool) -> None:
+        self.transactions += 1
+        producer = self.transactions, 0, 0
+        self.write(transactional(small_batch(self.rng, 0, producer)))
+        self.write(marker(*producer[:2], committed=committed))
+
+    def write(self, batch: bytearray) -> None:
+        batch[0:8] = self.log.end_offset.to_bytes(8, "big")
+        sent = bytearray(batch)
+        sent[12:16] = bytes(4)
+        batch[0:8] = bytes(8)
+        stage(self.log, batch, 0, 0)
+        self.log.commit()
+        self.sent.append(bytes(sent))
+
+    def open(self, *, machine_lived: bool, clean: bool = False) -> None:
         self.log = Log.open(
             self.disk,
             PATH,
             CONFIG,
             recovery_point=self.checkpoint,
             log_start_offset=0,
-            clean=False,
+            clean=clean,
             machine_lived=machine_lived,
             now_ms=0,
         )
         found = stored(self.log)
         assert found == self.sent[: len(found)]
+        assert aborted(self.log) == told_of(found)[1], "or readers get what was aborted"
         self.sent = found
 
     def open_somehow(self, safe: int, *, machine_lived: bool) -> bool:
@@ -134,6 +145,80 @@ def test_a_log_stays_shut_until_an_opening_could_write_it():
     assert not life.disk.root.names["t-0"].names["00000000000000000000.log"].lost
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_what_was_aborted_is_known_for_as_long_as_its_marker_is_there(seed):
+    """The sync of the transaction index fails alone; who opens the log next finds all of it in
+    memory, and the power goes."""
+    life = Life(seed)
+    life.append(1)
+    life.log.sync_now()
+    life.checkpoint = life.log.recovery_point
+    life.transaction(committed=False)
+    life.disk.refusing[".txnindex", "sync"] = 5
+    with pytest.raises(StorageFailed):
+        life.log.sync_now()
+    life.disk.refusing.clear()
+    life.open(machine_lived=True)
+    assert not life.disk.would_change(f"{PATH}/{0:020d}.txnindex")
+    life.checkpoint = life.log.recovery_point
+    life.ends(power=True)
+    life.open(machine_lived=False)
+
+
+def power_takes_the_marker(life):
+    """Its entry was faster."""
+    life.transaction(committed=False)
+    file = life.disk.open(f"{PATH}/{0:020d}.txnindex")
+    file.sync()
+    file.close()
+    life.disk.sync_dir(PATH)
+    life.ends(power=True)
+    life.open(machine_lived=False)
+
+
+def lacks_room(life):
+    """For the marker; its entry found some, and is on the disk."""
+    life.write(transactional(small_batch(life.rng, 0, (7, 0, 0))))
+    life.disk.refusing[".log", "write"] = ENOSPC
+    stage(life.log, marker(7, 0, committed=False), 0, 0)
+    with pytest.raises(DiskFull):
+        life.log.commit()
+    life.log.sync_now()
+
+
+def the_marker_is_taken_back(life):
+    lacks_room(life)
+    life.log.take_back(0)
+    life.disk.refusing.clear()
+
+
+def the_marker_is_forgotten_at_the_end(life):
+    lacks_room(life)
+    life.log.close()
+    life.disk.refusing.clear()
+    life.checkpoint = life.log.recovery_point
+    life.open(machine_lived=False, clean=True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "forgets",
+    [power_takes_the_marker, the_marker_is_taken_back, the_marker_is_forgotten_at_the_end],
+)
+def test_an_entry_without_its_marker_never_comes_back(forgets, seed):
+    """Where the marker was to lie is something else after that."""
+    life = Life(seed)
+    life.append(1)
+    life.log.sync_now()
+    life.checkpoint = life.log.recovery_point
+    forgets(life)
+    life.append(5)
+    life.log.sync_now()
+    life.checkpoint = life.log.recovery_point
+    life.ends(power=True)
+    life.open(machine_lived=False)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_random_lives_on_a_disk_whose_syncs_fail(seed):
     """Everything below a recovery point is there after anything that may happen."""
@@ -147,6 +232,8 @@ def test_random_lives_on_a_disk_whose_syncs_fail(seed):
                 if rng.random() < 0.3:
                     life.log.sync_now()
                     safe = life.log.recovery_point
+                elif rng.random() < 0.2:
+                    life.transaction(committed=rng.random() < 0.5)
                 else:
                     life.append(rng.randint(1, 8))
                 if rng.random() < 0.2:

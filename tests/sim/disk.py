@@ -83,6 +83,14 @@ class Inode:
         self.lost -= gone
         self.never -= gone
 
+    def would_change(self) -> bool:
+        """Whether a reader would find other bytes once clean pages are dropped."""
+        for page in self.lost:
+            there = bytes(self.data[page * PAGE : (page + 1) * PAGE])
+            if there != self._page(self.synced, page)[: len(there)]:
+                return True
+        return False
+
     def _page(self, data: bytes | bytearray, page: int) -> bytes:
         return bytes(data[page * PAGE : (page + 1) * PAGE]).ljust(PAGE, b"\0")
 
@@ -261,6 +269,12 @@ class SimDisk:
         self.capacity = 1 << 40
         self.foreign = 0
         self.failing = 0.0
+
+    def would_change(self, path: str) -> bool:
+        """Whether a file is read as it is only until the kernel wants its memory."""
+        node = self._node(path)
+        assert isinstance(node, Inode)
+        return node.would_change()
 
     def used(self) -> int:
         """Bytes that files and folders take, in whole pages."""

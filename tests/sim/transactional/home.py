@@ -34,6 +34,7 @@ from appliance.ioproc.rows import Rows
 from appliance.ioproc.served import Served
 from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import Syncing
+from appliance.logstore.files import LOG, TXN_INDEX
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
 from tests.alone import alone
@@ -163,9 +164,17 @@ class Home(Process):
                 config = INTERNAL if topic in INTERNAL_TOPICS else self.output
                 topic_id, now_ms = TOPICS[topic][0], self.world.clock.wall_ms()
                 log, *_ = opener.open(topic, index, topic_id, handle, config, now_ms)
+                self.check_opened(log)
                 partition = Partition(handle, topic, index, topic_id, log, 0)
                 core.add(partition, self.world.clock.now_ns)
         left.remove_served(lambda topic_id: False)
+
+    def check_opened(self, log):
+        """What nothing can be built from again must be on the disk, whatever failed before."""
+        for name in self.disk.listdir(log.path):
+            if name.endswith((LOG, TXN_INDEX)):
+                path = f"{log.path}/{name}"
+                assert not self.disk.would_change(path), f"{path} is in memory alone"
 
     def broken(self, partition, failure):
         self.say(f"{partition} is offline: {failure}")
