@@ -65,6 +65,10 @@ class Appends:
                 if partition.space.wrote(length):
                     self._served.stirred = True
                 return
+        if flags and partition is not None and partition.progress.leads:
+            # no later one of an unknown producer passes what is refused and will be tried again
+            batch = asker.arena[position : position + length]
+            partition.unverified(batch, flags, guard, now_ms)
         asker.out.append(refusal(APPENDED, code, handle, token))
 
     def mark(

@@ -67,7 +67,7 @@ class Producer:
 
 
 class Unverified(NamedTuple):
-    """A transaction that a producer says to have begun, while its coordinator is asked. epoch: the
+    """A transaction that a producer says to have begun, while none of it is written. epoch: the
     newest that asked. lowest: the first sequence that it asked to write. adds: by what adds the
     partition to the transaction (KIP-890). since_ms: when it first asked."""
 
@@ -178,11 +178,13 @@ class ProducerStates:
 
         A guard holds until the next marker of the producer, so it is never good for another
         transaction (KIP-890). No two are the same, those of an earlier process included. adds:
-        asking adds the partition.
+        asking adds the partition. The lowest sequence of a producer that is not known is remembered
+        in any case: its first batch must have that.
         """
         if producer_id in self.open and self.producers[producer_id].epoch == epoch:
             return 0
-        if self.verified.get(producer_id) == epoch:
+        verified = self.verified.get(producer_id) == epoch
+        if verified and producer_id in self.producers:
             return 0
         found = self.unverified.get(producer_id)
         if found is None:
@@ -193,7 +195,7 @@ class ProducerStates:
         elif epoch > found.epoch or (epoch == found.epoch and sequence < found.lowest):
             found = Unverified(found.guard, epoch, sequence, adds, found.since_ms)
         self.unverified[producer_id] = found
-        return found.guard
+        return 0 if verified else found.guard
 
     def check_end(self, producer_id: int, epoch: int, marker: Marker, version: int) -> None:
         """Whether a coordinator may end the producer's transaction with this epoch.

@@ -260,6 +260,21 @@ def test_what_needs_no_guard_and_what_none_helps(world):
     ) == (errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
 
+@pytest.mark.parametrize("verified", [False, True])
+def test_a_first_batch_that_there_was_no_room_for_is_not_passed_by_the_next_one(world, verified):
+    partition = world.add(flush_policy="none")
+    if verified:
+        world.core.appends.expect(partition.handle, 8, 0)
+    world.space.low = True
+    assert produced(world, partition) == (errors.KAFKA_STORAGE_ERROR, -1)
+    world.space.low = False
+    guard = 0 if verified else produced(world, partition, sequence=1)
+    late = produced(world, partition, sequence=1, guard=guard)
+    assert late == (errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert produced(world, partition, guard=guard) == (0, 0)
+    assert produced(world, partition, sequence=1) == (0, 1)
+
+
 def test_who_has_written_is_told_with_where_the_open_transaction_began(world):
     partition = world.add(flush_policy="none")
     count = 30  # more than fits into one piece

@@ -204,6 +204,28 @@ def test_the_first_batch_of_an_unknown_producer_is_the_first_that_it_sent():
         states.check(batch(2, producer=9))
 
 
+@pytest.mark.parametrize("adds", [False, True])
+def test_who_need_not_be_verified_begins_with_what_it_sent_first_as_well(adds):
+    states = ProducerStates()
+    states.verified[7] = 0
+    assert guard(states, batch(0), adds=adds) == 0, "and then it is refused, as it is too large"
+    assert guard(states, batch(1), adds=adds) == 0
+    with pytest.raises(PeerError) as caught:
+        states.check(batch(1))
+    assert caught.value.code == OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert states.check(batch(0)) == -1
+    states.update(batch(0, attributes=TRANSACTIONAL), 0, 1)
+    assert states.check(batch(1, attributes=TRANSACTIONAL)) == -1 and not states.unverified
+
+
+def test_who_adds_its_partition_by_writing_begins_with_0_though_a_coordinator_knows_it():
+    states = ProducerStates()
+    states.verified[7] = 0
+    assert guard(states, batch(1), adds=True) == 0
+    with pytest.raises(PeerError):
+        states.check(batch(1))
+
+
 def test_a_coordinator_writes_without_sequences():
     states = ProducerStates()
     for offset in (7, 9):
