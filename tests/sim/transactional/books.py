@@ -63,6 +63,11 @@ class Books:
         known = position == 0 or (name, position) in asked
         assert known, f"nobody asked to commit {position} for {name}"
 
+    def life_of(self, partition):
+        """Which one the I/O process that serves it has, or had last."""
+        home = self.machine.home(*partition)
+        return home.life - (not home.up)
+
     def took_over(self, producer):
         """A producer was given this id and epoch: older ones write nothing more."""
         producer_id, epoch = producer

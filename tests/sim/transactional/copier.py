@@ -8,6 +8,7 @@ from sim.transactional.machine import OUTPUTS
 
 from appliance.base import errors
 from appliance.wire.batch import NewRecord, build_batch
+from appliance.wire.batch_header import read_header
 
 PRODUCE, OFFSETS_OF, INIT, ADD, ADD_OFFSETS, END, COMMIT = 0, 9, 22, 24, 25, 26, 28
 TIMEOUT_MS = 150
@@ -27,7 +28,7 @@ class Abandoned(Exception):
 
 class Hurried(Exception):
     """It aborts without waiting for what it has sent, which may still be written: as old clients
-    do, whose epoch stays the same (KIP-890)."""
+    do, whose epoch stays the same (KIP-890). Also when a batch can never be written any more."""
 
 
 class Copier(Asking):
@@ -175,8 +176,11 @@ class Copier(Asking):
     # Records --------------------------------------------------------------------------------------
 
     def write(self, copies):
-        """Until all is acknowledged; of each partition some batches ahead of the answers."""
+        """Until all is acknowledged; of each partition some batches ahead of the answers, but what
+        is sent again goes alone, as Kafka's producers do it."""
         left = {}
+        self.lives = {}  # by partition: which one its home had when the first batch was sent
+        tried = set()
         for partition, values in copies.items():
             size = self.world.rng.randint(1, 2)
             parts = [values[at : at + size] for at in range(0, len(values), size)]
@@ -184,10 +188,17 @@ class Copier(Asking):
         while left:
             depth = self.world.rng.randint(1, IN_FLIGHT)
             sent = [
-                {partition: batches[n] for partition, batches in left.items() if n < len(batches)}
+                {
+                    partition: batches[n]
+                    for partition, batches in left.items()
+                    if n < len(batches) and (n == 0 or batches[1] not in tried)
+                }
                 for n in range(depth)
             ]
             sent = [one for one in sent if one]
+            tried.update(batch for one in sent for batch in one.values())
+            for partition in left:
+                self.lives.setdefault(partition, self.books.life_of(partition))
             try:
                 found = yield [self.produce(one) for one in sent]
             except Lost:
@@ -234,9 +245,20 @@ class Copier(Asking):
                     if not left[partition]:
                         del left[partition]
                 elif code == errors.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                    assert behind, f"{self.name}: what {partition} had acknowledged is gone"
+                    if not behind:
+                        self.check_overtaken(partition, batches[partition])
+                        raise Hurried
                 elif code not in RETRIED and code != errors.NONE:
                     raise self.refused(code)
+
+    def check_overtaken(self, partition, batch):
+        """What is next cannot be written. That may happen to the first batch of a producer that the
+        partition does not know: its home was dead, and the batch behind it, sent before that was
+        answered, found the next life, which has not seen the first one. It may begin anywhere, as
+        with Apache Kafka; but since KIP-890 raises epochs, with 0 alone."""
+        lost = f"{self.name}: what {partition} had acknowledged is gone"
+        assert not self.rising and read_header(batch).base_sequence == 0, lost
+        assert self.books.life_of(partition) != self.lives[partition], lost
 
 
 def codes_of_added(found):
