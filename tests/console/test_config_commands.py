@@ -134,4 +134,4 @@ def test_files_are_checked_and_shown(run, tmp_path):
     shown = {r["key"]: r["value"] for r in rows(run("config", "show", str(good), "-o", "json"))}
     assert shown == {"log.retention.ms": "60000", "num.io.threads": "3"}
     (schema,) = rows(run("config", "schema", "flush.policy", "--topic", "-o", "json"))
-    assert schema["choices"] == ["group", "os"]
+    assert schema["choices"] == ["auto", "group", "os"]

@@ -20,7 +20,7 @@ APIS = {
     "AlterPartitionReassignments": 45, "ListPartitionReassignments": 46, "OffsetDelete": 47,
     "DescribeClientQuotas": 48, "AlterClientQuotas": 49, "DescribeUserScramCredentials": 50,
     "DescribeQuorum": 55, "UpdateFeatures": 57, "DescribeCluster": 60, "DescribeProducers": 61,
-    "DescribeTransactions": 65, "ListTransactions": 66,
+    "UnregisterBroker": 64, "DescribeTransactions": 65, "ListTransactions": 66,
     "ConsumerGroupHeartbeat": 68, "ConsumerGroupDescribe": 69, "ListConfigResources": 74,
     "DescribeTopicPartitions": 75,
 }  # fmt: skip

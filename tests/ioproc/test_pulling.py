@@ -354,6 +354,7 @@ def test_without_room_nothing_is_taken_until_there_is(leader, follower):
     follower.until(level(led, partition))
 
 
+@pytest.mark.interpreted("a log whose disk is full")
 def test_a_full_disk_leaves_what_was_written_and_goes_on(leader, follower, monkeypatch):
     led = leader.add("t", **SMALL)
     rng = Random(5)
