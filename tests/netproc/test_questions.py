@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from peers.test_link import OtherSide, server, turns
+from peers.other_side import OtherSide, greeted, server, turns
 
 from appliance.authorization.rights import OURSELVES
 from appliance.base import errors
@@ -78,24 +78,11 @@ class World:
         return rest_ms
 
     def other_side(self, listening):
-        listening.settimeout(0)
-        accepted = []
+        return greeted(self.turns, self, listening, self.link, Side)
 
-        def accept():
-            try:
-                accepted.append(Side(listening))
-            except BlockingIOError:
-                return False
-            return True
-
-        self.turns.until(self, accept)
-        (other,) = accepted
-        other.sock.setblocking(True)
+    def link(self):
         (link,) = self.questions.links.values()
-        self.turns.until(self, lambda: link._talk.in_flight == 1)
-        other.greet()
-        self.turns.until(self, lambda: not link._talk.waiting)
-        return other
+        return link
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Connections to other brokers: one to each, where it is registered now."""
 
-from peers.test_link import ASK, METADATA, OtherSide, metadata, server, turns
+from peers.other_side import ASK, METADATA, greeted, metadata, server, turns
 
 from appliance.base.clock import OsClock
 from appliance.base.errors import NETWORK_EXCEPTION, PeerError
@@ -16,34 +16,16 @@ def brokers_at(turns, where):
     return Brokers(where.get, turns, OsClock(), "node 1")
 
 
-def greeted(turns, brokers, listening):
-    """The other side of the connection that is being made."""
-    listening.settimeout(0)
-    accepted = []
-
-    def accept():
-        try:
-            accepted.append(OtherSide(listening))
-        except BlockingIOError:
-            return False
-        return True
-
-    turns.until(brokers, accept)
-    (other,) = accepted
-    other.sock.setblocking(True)
-    brokers.turn()
+def one_link(brokers):
     (link,) = brokers.links.values()
-    turns.until(brokers, lambda: link._talk.in_flight == 1)
-    other.greet()
-    turns.until(brokers, lambda: not link._talk.waiting)
-    return other
+    return link
 
 
 def test_a_broker_is_asked_at_the_address_that_it_registered(turns, server):
     brokers, heard = brokers_at(turns, {2: server.getsockname()}), []
     assert brokers.turn() == NEVER and not brokers.links
     assert brokers.ask(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
-    other = greeted(turns, brokers, server)
+    other = greeted(turns, brokers, server, lambda: one_link(brokers))
     other.answer(other.take(), metadata())
     turns.until(brokers, lambda: heard)
     assert heard[0].controller_id == 2
@@ -70,7 +52,7 @@ def test_who_registers_elsewhere_is_asked_there(turns, server):
     brokers.ask(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
     (lost,) = heard
     assert isinstance(lost, PeerError) and lost.code == NETWORK_EXCEPTION
-    other = greeted(turns, brokers, server)
+    other = greeted(turns, brokers, server, lambda: one_link(brokers))
     other.answer(other.take(), metadata())
     turns.until(brokers, lambda: len(heard) == 2)
     assert heard[1].controller_id == 2
