@@ -23,8 +23,6 @@ from benchmarks.requests import Led
 CLUSTER_ID = kafka.CLUSTER_ID
 LIMIT_S = 120.0
 TOPIC_ALREADY_EXISTS = 36
-SEVERAL = "PENSTOCK_SEVERAL=1"
-"""Opens the appliance to more than one voter."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def appliance_command(folder: Path, settings: dict[str, str]) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder.parent / f"{folder.name}.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    command = ["env", SEVERAL, sys.executable, "-m", "console", "up", "--data", str(folder)]
+    command = [sys.executable, "-m", "console", "up", "--data", str(folder)]
     return [*command, "--cluster-id", CLUSTER_ID, "--config", str(path)]
 
 

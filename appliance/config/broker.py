@@ -14,6 +14,12 @@ DEFAULT: Final = "default"
 FILE: Final = "file"
 COMMAND_LINE: Final = "command line"
 DYNAMIC: Final = "dynamic"
+_KEPT_BY: Final = {
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+}
+"""Kafka's defaults for what every client relies on, as far as there are as many nodes."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -71,7 +77,13 @@ class BrokerConfig:
             if value is not None:
                 assert isinstance(value, builtins.int)
                 return value * factor if value >= 0 else value
-        return setting.default
+        return self.default(name) if name in _KEPT_BY else setting.default
+
+    def default(self, name: str) -> Value:
+        """The value of a setting that nobody set."""
+        if name not in _KEPT_BY:
+            return BROKER[name].default
+        return min(_KEPT_BY[name], max(1, len(self.list("controller.quorum.voters"))))
 
     def int(self, name: str) -> builtins.int:
         value = self.get(name)
@@ -150,6 +162,13 @@ class BrokerConfig:
             if endpoint.name == name:
                 return endpoint.host, endpoint.port
         return None
+
+    def protocols(self) -> dict[str, str]:
+        """Listener's name → the protocol that it stands for; PLAINTEXT for a controllers' one of
+        which nothing is said, as in Apache Kafka."""
+        pairs = (item.partition(":") for item in self.list("listener.security.protocol.map"))
+        said = {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+        return dict.fromkeys(self.list("controller.listener.names"), "PLAINTEXT") | said
 
     def per_address(self, name: str) -> dict[str, builtins.int]:
         """A list of ADDRESS:NUMBER as a mapping. Raises ConfigError."""

@@ -110,8 +110,8 @@ _PRODUCERS = (
     Setting("transaction.max.timeout.ms", INT, 900_000, "Longest transaction, in ms.", low=1),
     Setting("transactional.id.expiration.ms", INT, 604_800_000, "How long a quiet transactional id is kept.", low=1),
     Setting("transaction.state.log.num.partitions", INT, 50, "Partitions of __transaction_state.", low=1),
-    Setting("transaction.state.log.replication.factor", SHORT, 1, "Replicas of __transaction_state (Kafka: 3).", low=1),
-    Setting("transaction.state.log.min.isr", INT, 1, "In-sync replicas of __transaction_state (Kafka: 2).", low=1),
+    Setting("transaction.state.log.replication.factor", SHORT, 1, "Replicas of __transaction_state; not set: one for each voter, at most 3 (Kafka: 3).", low=1),
+    Setting("transaction.state.log.min.isr", INT, 1, "In-sync replicas of __transaction_state; not set: one for each voter, at most 2 (Kafka: 2).", low=1),
     Setting("transaction.state.log.segment.bytes", INT, 104_857_600, "Segments of __transaction_state.", low=1),
 )  # fmt: skip
 
@@ -122,7 +122,7 @@ _GROUPS = (
     Setting("group.max.size", INT, INT_MAX, "Members that a group may have.", low=1),
     Setting("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer"), "Group protocols.", choices=("classic", "consumer", "streams")),
     Setting("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets.", low=1),
-    Setting("offsets.topic.replication.factor", SHORT, 1, "Replicas of __consumer_offsets (Kafka: 3).", low=1),
+    Setting("offsets.topic.replication.factor", SHORT, 1, "Replicas of __consumer_offsets; not set: one for each voter, at most 3 (Kafka: 3).", low=1),
     Setting("offsets.topic.segment.bytes", INT, 104_857_600, "Segments of __consumer_offsets.", low=1),
     Setting("offsets.retention.minutes", INT, 10_080, "How long offsets of an empty group are kept.", low=1),
     Setting("offset.metadata.max.bytes", INT, 4096, "Largest metadata of a committed offset.", low=0),

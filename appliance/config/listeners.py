@@ -2,10 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from appliance.base.errors import ConfigError
 
+EVERYWHERE: Final = ("", "0.0.0.0", "::")
+"""Hosts that stand for every interface: one can listen there, and nobody can connect to them."""
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+"""Hosts that are another one to everybody."""
 _SHAPE = re.compile(r"(?:([A-Za-z0-9_.-]+)://)?(?:\[([0-9A-Fa-f:.]+)\]|([^:/\[\]]*)):(\d+)")
 _VOTER = re.compile(r"(\d+)@(?:\[([0-9A-Fa-f:.]+)\]|([^:/@\[\]]+)):(\d+)")
 

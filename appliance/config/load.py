@@ -1,18 +1,18 @@
 """From files and the command line to a BrokerConfig, with everything worth a warning said once."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
+from appliance.config import cluster_checks
 from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
+from appliance.config.cluster_checks import Said
+from appliance.config.listeners import EVERYWHERE
 from appliance.config.properties import parse_properties
 
 _MOST_FOLDERS: Final = 254
-_SEVERAL: Final = "PENSTOCK_SEVERAL"
-"""An environment variable: 1 lets an appliance be one of several."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -111,10 +111,6 @@ def _unknown(key: str) -> str:
     return f"{key} is not known and ignored" + (f"; did you mean {near[0]}?" if near else "")
 
 
-Said = Iterator[str]
-"""Warnings; what is wrong is raised as ConfigError."""
-
-
 def _listeners(config: BrokerConfig) -> Said:
     controllers = config.list("controller.listener.names")
     endpoints = config.endpoints()
@@ -127,41 +123,25 @@ def _listeners(config: BrokerConfig) -> Said:
     if len(opened) < len(config.list("listeners")):
         yield "listeners: those of the controller are not opened: this is a cluster of one"
     for endpoint in opened:
-        protocol = _protocols(config.list("listener.security.protocol.map")).get(endpoint.name)
+        protocol = config.protocols().get(endpoint.name)
         if protocol != "PLAINTEXT":
             raise ConfigError(
                 f"listeners: {endpoint.name} stands for {protocol or 'no protocol'}, and only"
                 " PLAINTEXT is served yet; use PLAINTEXT://HOST:PORT, or map the name in"
                 " listener.security.protocol.map"
             )
+    ports: dict[tuple[str, int], str] = {}
+    for one in opened:
+        at = "" if one.host in EVERYWHERE else one.host.lower()
+        other = ports.setdefault((at, one.port), one.name)
+        if one.port and other != one.name:
+            raise ConfigError(
+                f"listeners: {other} and {one.name} are both at {one.host}:{one.port}; each needs"
+                " a port of its own"
+            )
     names = [endpoint.name for endpoint in opened]
     if len(set(names)) < len(names):
         raise ConfigError("listeners: each listener needs a name of its own")
-
-
-def _voters(config: BrokerConfig) -> Said:
-    key = "controller.quorum.voters"
-    voters, node_id = config.voters(), config.int("node.id")
-    ids = [one.node_id for one in voters]
-    if not voters:
-        return
-    if node_id not in ids:
-        raise ConfigError(f"{key}: node.id={node_id} is not among {ids}, and every node votes")
-    if len(set(ids)) < len(ids):
-        raise ConfigError(f"{key}: each voter needs a number of its own, there are {ids}")
-    if len(voters) == 1:
-        yield f"{key}: this node alone is a cluster of one"
-        return
-    if os.environ.get(_SEVERAL) != "1":
-        raise ConfigError(
-            f"{key}: a cluster of several appliances is not served yet; name one voter"
-        )
-    if len(config.opened()) == len(config.endpoints()):
-        names = ", ".join(config.list("controller.listener.names"))
-        raise ConfigError(
-            f"listeners: the other voters reach this node by a controller listener ({names}), and"
-            " there is none: add one, for example CONTROLLER://localhost:9093"
-        )
 
 
 def _folders(config: BrokerConfig) -> Said:
@@ -194,28 +174,15 @@ def _advertised(config: BrokerConfig) -> Said:
     yield from ()
 
 
-def _copies(config: BrokerConfig) -> Said:
-    factor = config.int("default.replication.factor")
-    if factor > 1 and not config.several:
-        yield (
-            f"default.replication.factor={factor}: one broker keeps one copy, so topics that are"
-            " created without a replication factor of their own will be refused; set it to 1"
-        )
-
-
 _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "listeners": _listeners,
-    "controller.quorum.voters": _voters,
+    "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,
     "authorizer.class.name": _authorizer,
     "max.connections.per.ip.overrides": _addresses,
     "advertised.listeners": _advertised,
     "penstock.metrics.listener": _metrics,
-    "default.replication.factor": _copies,
+    "default.replication.factor": cluster_checks.copies,
+    "min.insync.replicas": cluster_checks.in_sync,
 }
 """Settings that must fit together, or fit what is served."""
-
-
-def _protocols(items: Iterable[str]) -> dict[str, str]:
-    pairs = (item.partition(":") for item in items)
-    return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}

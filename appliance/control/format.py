@@ -6,12 +6,12 @@ was formatted half-way is formatted again. A folder of Apache Kafka is opened as
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from appliance.base.disk import Disk, write_file
 from appliance.base.errors import ConfigError
-from appliance.control import repair
+from appliance.control import quorum_state, repair
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import checkpoint, identity
 from appliance.metadata.checkpoint import SnapshotId, VoterSet
@@ -32,12 +32,14 @@ def open_or_format(
     random: Callable[[int], bytes],
     now_ms: int,
     cluster_id: str = "",
+    voters: Collection[int] = (),
 ) -> tuple[Identity, bool]:
     """Who this node is, and whether the folder was formatted just now.
 
     random(n): n random bytes. cluster_id: of the cluster that it belongs to, "": a new one, or
-    whichever the folder says. Raises ConfigError when the folder belongs to another node or cluster
-    or holds partitions but no identity."""
+    whichever the folder says. voters: of a cluster of several, which needs an id that all of them
+    have, and keeps its voters. Raises ConfigError when the folder belongs to another node or
+    cluster or holds partitions but no identity."""
     if disk.exists(f"{data_dir}/{META_PROPERTIES}"):
         found = identity.read_identity(disk, data_dir)
         if found.node_id != node_id:
@@ -51,6 +53,7 @@ def open_or_format(
                 f"{data_dir} belongs to the cluster {found.cluster_id}, not to {cluster_id}: leave"
                 " out --cluster-id, or choose another folder with --data"
             )
+        _check_voters(disk, data_dir, voters or (node_id,))
         return found, False
     stranger = _stranger(disk, data_dir)
     if stranger:
@@ -58,12 +61,39 @@ def open_or_format(
             f"{data_dir} holds {stranger} but no {META_PROPERTIES}; restore that file,"
             " or choose an empty folder with --data"
         )
-    cluster_id = cluster_id or format_uuid(identity.new_uuid(random))
+    fresh = format_uuid(identity.new_uuid(random))
+    if len(voters) > 1 and not cluster_id:
+        raise ConfigError(
+            f"{data_dir} is empty, and which cluster it is to belong to is not said: start every"
+            " node of it with the same --cluster-id, that of those which run already, or for a"
+            f" new cluster this one: --cluster-id {fresh}"
+        )
+    cluster_id = cluster_id or fresh
     new = Identity(cluster_id, node_id, identity.new_uuid(random))
     disk.sync_dir(data_dir.rpartition("/")[0] or ("/" if data_dir.startswith("/") else "."))
     write_file(disk, f"{data_dir}/{BOOTSTRAP}", bootstrap(now_ms))
     write_file(disk, f"{data_dir}/{META_PROPERTIES}", identity.encode(new))
     return new, True
+
+
+def _check_voters(disk: Disk, data_dir: str, voters: Collection[int]) -> None:
+    """Who votes is not changed by the settings: those who come could agree without those who know,
+    and what was acknowledged would be cut off. Raises ConfigError."""
+    before = quorum_state.voters(disk, f"{data_dir}/{LOG_FOLDER}")
+    if not before or before == set(voters):
+        return
+    was = "a node alone" if len(before) == 1 else f"a cluster with the voters {sorted(before)}"
+    now = "this node alone" if len(voters) == 1 else str(sorted(voters))
+    remedy = (
+        "choose an empty folder with --data, and copy the topics over"
+        if len(before) == 1
+        else "name them all, on every node"
+    )
+    raise ConfigError(
+        f"{data_dir} is the folder of {was}, and controller.quorum.voters says {now}: voters who"
+        " have nothing could agree on a cluster without anything, and its topics would be gone"
+        f" here, too; {remedy}"
+    )
 
 
 def format_log_dirs(

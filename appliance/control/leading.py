@@ -145,11 +145,11 @@ class Leading:
 def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:
     """What the registration says of our listeners; clients are told what their own socket
     reached."""
-    protocols = dict(item.split(":", 1) for item in config.list("listener.security.protocol.map"))
+    protocols = config.protocols()
     found = []
     for number, one in enumerate(config.endpoints()):
         host, port = config.advertised(number) or (one.host, one.port)
-        protocol = protocols.get(one.name, "PLAINTEXT").strip().upper()
+        protocol = protocols.get(one.name, "PLAINTEXT")
         found.append(
             Endpoint(
                 name=one.name,

@@ -6,8 +6,9 @@ names the voters (static quorum), version 1 does not (KIP-853).
 """
 
 import json
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import ConfigError
@@ -21,15 +22,38 @@ _NUMBERS: Final = ("leaderEpoch", "leaderId", "votedId")
 def read(disk: Disk, folder: str) -> Known:
     """What was written last, epoch 0 when nothing was. Raises ConfigError when the file is not
     readable."""
+    with _whole(f"{folder}/{NAME}"):
+        state = _state(disk, folder)
+        if not state:
+            return Known()
+        epoch, leader, voted = (int(state[name]) for name in _NUMBERS)
+        return Known(max(epoch, 0), leader, voted)
+
+
+def voters(disk: Disk, folder: str) -> frozenset[int]:
+    """Whose votes counted when it was written; nobody: there is no file, or the log names them.
+    Raises ConfigError when the file is not readable."""
+    with _whole(f"{folder}/{NAME}"):
+        named = _state(disk, folder).get("currentVoters") or ()
+        return frozenset(int(one["voterId"]) for one in named)
+
+
+def _state(disk: Disk, folder: str) -> dict[str, Any]:
     path = f"{folder}/{NAME}"
     if not disk.exists(path):
-        return Known()
+        return {}
+    found = json.loads(read_file(disk, path))
+    if not isinstance(found, dict):
+        raise TypeError("it is no object")
+    return found
+
+
+@contextmanager
+def _whole(path: str) -> Iterator[None]:
     try:
-        state = json.loads(read_file(disk, path))
-        epoch, leader, voted = (int(state[name]) for name in _NUMBERS)
+        yield
     except (ValueError, KeyError, TypeError) as cause:
         raise ConfigError(f"{path} is damaged ({cause}); restore it from a copy") from cause
-    return Known(max(epoch, 0), leader, voted)
 
 
 def write(disk: Disk, folder: str, known: Known, *, dynamic: bool, voters: Iterable[int]) -> None:

@@ -79,7 +79,8 @@ def _start(
     config: BrokerConfig = seat.config
     now_ms = clock.wall_ms()
     data_dir = seat.data_dir
-    identity, fresh = open_or_format(disk, data_dir, config.int("node.id"), random, now_ms)
+    node_id, voters = config.int("node.id"), [one.node_id for one in config.voters()]
+    identity, fresh = open_or_format(disk, data_dir, node_id, random, now_ms, voters=voters)
     if fresh:
         log.event(NOTICE, "formatted", folder=data_dir, cluster=identity.cluster_id)
     for path, cause in format_log_dirs(disk, seat.log_dirs, identity, random):

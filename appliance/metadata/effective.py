@@ -295,7 +295,7 @@ def _broker_setting(
             if entry is not None:
                 places.append((one, entry.text, STATIC))
         last = setting.synonyms[-1][0] if setting.synonyms else name
-        default = shown(BROKER_SETTINGS[last].default)
+        default = shown(config.default(last))
         if default is not None:
             places.append((last, default, DEFAULT))
         if value is None:

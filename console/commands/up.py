@@ -47,8 +47,8 @@ _LOOK_UP_S: Final = 2.0
     "--cluster-id",
     metavar="ID",
     default="",
-    help="The cluster that an empty data folder is formatted for: 16 bytes in URL-safe base64."
-    "  [default: a new one]",
+    help="The cluster that an empty data folder is formatted for: 16 bytes in URL-safe base64,"
+    " the same on every node.  [default: a new one]",
 )
 @click.option(
     "--ready-fd",
@@ -114,9 +114,7 @@ def serve(
             data_dir=folder,
             other_dirs=others,
             on_ready=ready,
-            prepare=lambda: said.extend(
-                _open([folder, *others], broker.int("node.id"), cluster_id)
-            ),
+            prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id)),
             log=log,
         )
     except ConfigError as problem:
@@ -137,7 +135,7 @@ def _cluster_id(text: str) -> str:
         raise usage(f"--cluster-id {text}: {problem}") from None
 
 
-def _open(folders: Sequence[str], node_id: int, cluster_id: str) -> tuple[str, str]:
+def _open(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> tuple[str, str]:
     """Format the folders if they are empty, refuse one that is not ours to serve, before anything
     else is started: (what is to be said about them, the cluster id). Raises ConfigError,
     StorageFailed."""
@@ -151,7 +149,15 @@ def _open(folders: Sequence[str], node_id: int, cluster_id: str) -> tuple[str, s
     disk = OsDisk()
     folder = folders[0]
     now_ms = time.time_ns() // 1_000_000
-    identity, fresh = open_or_format(disk, folder, node_id, os.urandom, now_ms, cluster_id)
+    identity, fresh = open_or_format(
+        disk,
+        folder,
+        broker.int("node.id"),
+        os.urandom,
+        now_ms,
+        cluster_id,
+        [one.node_id for one in broker.voters()],
+    )
     check_metadata_is_there(disk, folder)
     format_log_dirs(disk, folders, identity, os.urandom)
     return ", ".join([f"{folder}{' (new)' if fresh else ''}", *folders[1:]]), identity.cluster_id
@@ -180,8 +186,7 @@ def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]
         text = None if config is None else Path(config).read_text()
         broker, warnings = load(text, overrides, file_name=config or "the file")
         if listen or "listeners" not in broker.set_names():
-            mapped = broker.get("listener.security.protocol.map")
-            overrides |= _listeners(listen or (f"localhost:{DEFAULT_PORT}",), mapped)
+            overrides |= _listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
             broker, warnings = load(text, overrides, file_name=config or "the file")
     except OSError as problem:
         raise usage(f"{config} cannot be read: {problem.strerror}") from None
@@ -219,8 +224,9 @@ def _warn_of_unknown_names(broker: BrokerConfig) -> None:
             )
 
 
-def _listeners(texts: tuple[str, ...], mapped: object) -> dict[str, str]:
-    """The settings for --listen. localhost means both of the host's loopback addresses."""
+def _listeners(texts: tuple[str, ...], broker: BrokerConfig) -> dict[str, str]:
+    """The settings for --listen, which is about clients: controllers are listened to as the
+    settings say. localhost means both of the host's loopback addresses."""
     addresses = []
     for text in texts:
         try:
@@ -234,9 +240,15 @@ def _listeners(texts: tuple[str, ...], mapped: object) -> dict[str, str]:
         if one.host == "localhost" and one.port and _has_ipv6_loopback():
             addresses.append(f"[::1]:{one.port}")
     names = ["PLAINTEXT", *(f"PLAINTEXT_{n}" for n in range(2, len(addresses) + 1))]
-    assert isinstance(mapped, tuple)
+    mapped = [*broker.list("listener.security.protocol.map")]
+    controllers = [one for one in broker.opened() if broker.is_controllers(one.name)]
     return {
-        "listeners": ",".join(f"{n}://{a}" for n, a in zip(names, addresses, strict=True)),
+        "listeners": ",".join(
+            [
+                *(f"{n}://{a}" for n, a in zip(names, addresses, strict=True)),
+                *(f"{one.name}://{_address(one.host, one.port)}" for one in controllers),
+            ]
+        ),
         "listener.security.protocol.map": ",".join(
             [*mapped, *(f"{name}:PLAINTEXT" for name in names[1:])]
         ),

@@ -2,6 +2,7 @@
 wins."""
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -227,48 +228,99 @@ def test_settings_of_single_listeners_and_whole_families_of_removed_keys_are_war
     assert "since Kafka 4.0" in warnings[2]
 
 
-VOTERS = "1@localhost:9093,2@[::1]:9094,3@other.host:9095"
+VOTERS = "1@one.host:9093,2@[2001:db8::1]:9094,3@other.host:9095"
 SEVERAL = {
+    "node.id": "1",
     "controller.quorum.voters": VOTERS,
     "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
 }
 
 
-def test_several_voters_open_a_listener_for_controllers_behind_those_of_clients(monkeypatch):
-    monkeypatch.setenv("PENSTOCK_SEVERAL", "1")
+def test_several_voters_open_a_listener_for_controllers_behind_those_of_clients():
     turned = {**SEVERAL, "listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"}
     for settings in (SEVERAL, turned):
         config, warnings = load(None, settings)
         assert not warnings
         assert config.several
         assert config.voters() == (
-            (1, "localhost", 9093), (2, "::1", 9094), (3, "other.host", 9095)
+            (1, "one.host", 9093), (2, "2001:db8::1", 9094), (3, "other.host", 9095)
         )  # fmt: skip
         assert [one.name for one in config.endpoints()] == ["PLAINTEXT"]
         assert [one.name for one in config.opened()] == ["PLAINTEXT", "CONTROLLER"]
 
 
 def test_who_is_alone_opens_no_listener_for_controllers():
-    config, warnings = load(None, {**SEVERAL, "controller.quorum.voters": "1@localhost:9093"})
+    alone = {"controller.quorum.voters": "1@localhost:9093", "listeners": SEVERAL["listeners"]}
+    config, warnings = load(None, alone)
     assert not config.several
     assert [one.name for one in config.opened()] == ["PLAINTEXT"]
     assert len(warnings) == 2
 
 
+KEPT_BY = {
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+}
+
+
+def test_what_all_clients_rely_on_is_kept_by_as_many_as_kafka_says_or_as_there_are():
+    def kept(voters):
+        return [BrokerConfig.of(voters).int(name) for name in KEPT_BY]
+
+    key = "controller.quorum.voters"
+    assert kept({}) == kept({key: "1@h:1"}) == [1, 1, 1]
+    assert kept({key: "1@h:1,2@h:2"}) == [2, 2, 2]
+    assert kept({key: VOTERS}) == kept({key: f"{VOTERS},4@h:1,5@h:2"}) == [*KEPT_BY.values()]
+    facts = {fact["name"]: fact["default"] for fact in FACTS if fact["scope"] == "broker"}
+    assert {name: int(facts[name]) for name in KEPT_BY} == KEPT_BY
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "not served yet"),
-        ({"PENSTOCK_SEVERAL": "1", "node.id": "4"}, "node.id=4 is not among"),
-        ({"PENSTOCK_SEVERAL": "1", "controller.quorum.voters": "1@h:1,1@h:2"}, "of its own"),
-        ({"PENSTOCK_SEVERAL": "1", "controller.quorum.voters": "1@h:0,2@h:2"}, "ID@HOST:PORT"),
-        ({"PENSTOCK_SEVERAL": "1", "controller.quorum.voters": "h:1,2@h:2"}, "ID@HOST:PORT"),
-        ({"PENSTOCK_SEVERAL": "1", "listeners": "PLAINTEXT://:9092"}, "CONTROLLER://"),
+        ({"node.id": ""}, "node.id is not set, .* set node.id"),
+        ({"node.id": "4"}, "node.id=4 is not among"),
+        ({"controller.quorum.voters": "1@h:9093,1@h:2"}, "of its own"),
+        ({"controller.quorum.voters": "1@h:0,2@h:2"}, "ID@HOST:PORT"),
+        ({"controller.quorum.voters": "h:1,2@h:2"}, "ID@HOST:PORT"),
+        ({"controller.quorum.voters": "1@h:9093,2@H:9093"}, "1 and 2 are both at H:9093"),
+        ({"controller.quorum.voters": "1@h:9093,2@0.0.0.0:9093"}, "nobody can connect to 0.0.0.0"),
+        ({"listeners": "PLAINTEXT://:9092"}, "add CONTROLLER://one.host:9093"),
+        (
+            {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9095"},
+            "node 1 at port 9093, and CONTROLLER in listeners has port 9095",
+        ),
+        ({"listeners": "PLAINTEXT://:9093,CONTROLLER://0.0.0.0:9093"}, "both at 0.0.0.0:9093"),
     ],
 )
-def test_voters_that_cannot_be_are_refused(monkeypatch, settings, words):
-    settings = {**SEVERAL, **settings}
-    monkeypatch.setenv("PENSTOCK_SEVERAL", settings.pop("PENSTOCK_SEVERAL", ""))
+def test_voters_that_cannot_be_are_refused(settings, words):
+    settings = {key: value for key, value in (SEVERAL | settings).items() if value}
     with pytest.raises(ConfigError, match=words):
         load(None, settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"controller.quorum.voters": "1@a:9093,2@b:1"}, "both of 2 voters"),
+        ({"controller.quorum.voters": f"{VOTERS},4@d:1"}, "4 voters go on without 1 of them"),
+        ({"controller.quorum.voters": "1@localhost:9093,2@b:1,3@c:1"}, "localhost is another host"),
+        ({"listeners": "PLAINTEXT://:9092,CONTROLLER://localhost:9093"}, "on localhost alone"),
+        ({"default.replication.factor": "1"}, "kept by one node only"),
+        ({"min.insync.replicas": "1"}, "that only one node has"),
+        ({"min.insync.replicas": "3"}, "none may be away"),
+    ],
+)
+def test_what_several_nodes_should_not_be_set_to_is_said(settings, words):
+    _, warnings = load(None, SEVERAL | settings)
+    assert re.search(words, "\n".join(warnings))
+    assert len(warnings) == 1
+
+
+def test_a_translated_port_of_the_controllers_listener_is_advertised():
+    settings = SEVERAL | {"listeners": "PLAINTEXT://:9092,CONTROLLER://:19093"}
+    _, warnings = load(None, settings | {"advertised.listeners": "CONTROLLER://one.host:9093"})
+    assert not warnings

@@ -224,11 +224,12 @@ def test_one_that_cannot_start_says_why(fresh_appliance):
 
 
 def test_localhost_is_both_loopback_addresses_and_each_listener_has_a_name(monkeypatch):
+    from appliance.config.broker import BrokerConfig
     from appliance.config.load import load
     from console.commands import up as module
 
     monkeypatch.setattr(module, "_has_ipv6_loopback", lambda: True)
-    found = module._listeners(("localhost:9092", "[::]:9093"), ("PLAINTEXT:PLAINTEXT",))
+    found = module._listeners(("localhost:9092", "[::]:9093"), BrokerConfig())
     broker, warnings = load(None, found)
     assert [(one.host, one.port) for one in broker.endpoints()] == [
         ("localhost", 9092),
@@ -237,8 +238,12 @@ def test_localhost_is_both_loopback_addresses_and_each_listener_has_a_name(monke
     ]
     assert not warnings
     monkeypatch.setattr(module, "_has_ipv6_loopback", lambda: False)
-    alone = module._listeners(("localhost:9092",), ("PLAINTEXT:PLAINTEXT",))
+    alone = module._listeners(("localhost:9092",), BrokerConfig())
     assert alone["listeners"] == "PLAINTEXT://localhost:9092"
+    voters = {"controller.quorum.voters": "1@a:9093,2@b:9093", "controller.listener.names": "C"}
+    several = BrokerConfig.of({**voters, "listeners": "PLAINTEXT://:1,C://[::]:9093"})
+    found = module._listeners(("localhost:9092",), several)
+    assert found["listeners"] == "PLAINTEXT://localhost:9092,C://[::]:9093"
 
 
 def test_where_it_listens_can_be_pasted():

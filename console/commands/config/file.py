@@ -62,7 +62,7 @@ def show(file: str, everything: bool, output: str) -> int:
             continue
         value = shown(config.get(key))
         row: Row = {"key": key, "value": None if setting.sensitive else value}
-        row |= {"source": "file" if entry else "default", "default": shown(setting.default)}
+        row |= {"source": "file" if entry else "default", "default": shown(config.default(key))}
         rows.append(row | {"doc": setting.doc, "no_effect": setting.inert or None})
     emit(rows, output, narrow=("key", "value", "source", "default"), name="key")
     return OK
