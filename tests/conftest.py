@@ -7,6 +7,7 @@ its constants and its functions within itself, and takes the classes that its ty
 test says so, with its reason, and is passed over.
 """
 
+import faulthandler
 import os
 import signal
 import sys
@@ -61,6 +62,31 @@ def files_end_with_the_test():
         yield
     for file in opened:
         file.close()
+
+
+GRACE_S = 60
+"""Seconds that a test has, after its timeout was raised in it, before that is raised once more."""
+RUNNER, TOLD = os.getpid(), os.dup(2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    """A timeout raises once in a test, and who waits again while that passes through would stand
+    for ever: it is raised again and again, and who waits in C ends with the process, with the
+    stacks of its threads told."""
+    left_s, _ = signal.getitimer(signal.ITIMER_REAL)
+    if left_s and os.getpid() == RUNNER:
+        signal.setitimer(signal.ITIMER_REAL, left_s, GRACE_S)
+        faulthandler.dump_traceback_later(left_s + 4 * GRACE_S, exit=True, file=TOLD)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_sessionfinish():

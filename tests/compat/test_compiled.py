@@ -39,7 +39,10 @@ pytestmark = [
 def run(tree, *arguments):
     """Python in a tree, with what it printed; a failure shows that."""
     with begin(tree, *arguments) as process:
-        told, _ = process.communicate()
+        try:
+            told, _ = process.communicate()
+        finally:
+            process.kill()
     assert process.returncode == 0, told[-8000:]
     return told
 

@@ -103,7 +103,7 @@ def fetch_that_waits_for_more_than_comes(s):
         ("nothing committed", s.connect(), f.topic(two, 0), {"min_bytes": 1, "isolation_level": 1}),
     ]
     for _, link, topic, fields in waiting:
-        link.send(1, s.version, f.fields(topic, max_wait=1000, **fields))
+        link.send(1, s.version, f.fields(topic, max_wait=5000, **fields))
     s.produce(one, batch(b"a", b"b"))
     write(s, open_one, two, b"c")
     for step, link, _, _ in waiting:
