@@ -24,13 +24,15 @@ from benchmarks.peer import TIMEOUT_S, Wire, WrongAnswer
 
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 60.0
+PACKAGES = ("appliance", "console", "penstock", "spark_local")
 STEPS = ("ready line", "first answer", "first acknowledged record")
 
 
 def byte_compile(tree: Path = ROOT) -> None:
-    """Leave the appliance's byte code beside its sources, as pip does when it installs it. Without
-    that, and with PYTHONDONTWRITEBYTECODE set, each start would translate every module anew."""
-    subprocess.run([sys.executable, "-m", "compileall", "-q", tree / "appliance"], check=True)
+    """Leave our byte code beside its sources, as pip does when it installs it. Without that, and
+    with PYTHONDONTWRITEBYTECODE set, each start would translate every module anew."""
+    packages = [tree / name for name in PACKAGES if (tree / name).is_dir()]
+    subprocess.run([sys.executable, "-m", "compileall", "-q", *packages], check=True)
 
 
 def appliance_command(data: Path, port: int) -> list[str]:

@@ -24,6 +24,8 @@ from appliance.base.os_disk import OsFile
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.startup import byte_compile
+
 pytest_plugins = ["penstock.pytest_plugin"]
 
 # What is kept from one run to the next is not for the folder in which somebody runs the tests.
@@ -100,6 +102,8 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "interpreted(reason): puts something in the place of a part that is compiled"
     )
+    if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
+        byte_compile()  # once, not by each of the hundreds of appliances that are started
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell that starts this in the background ignores Ctrl-C, and what the tests start would
         # inherit that.
