@@ -207,7 +207,7 @@ class Cluster:
                 return False
         return True
 
-    def led(self, topic: str, without: int) -> bool:
+    def led(self, topic: str, without: int = 0) -> bool:
         """Whether everybody else knows a leader of each partition that is not this node."""
         for number in self.living:
             if number == without:
@@ -237,6 +237,10 @@ class Cluster:
         self.wait(made, f"{name} is created")
         self.wait(lambda: self.whole(name), f"{name} is whole")
         return name
+
+    def elect_preferred(self) -> None:
+        """The first replica of each partition is to lead it."""
+        self.ask(requests.elect_preferred())
 
     def delete(self, topic: str) -> None:
         self.ask(requests.delete_topic(topic))

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 CLIENT_ID: Final = b"bench"
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
-API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_QUORUM = 18, 19, 20, 55
+API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, ELECT_LEADERS, DESCRIBE_QUORUM = 18, 19, 20, 43, 55
 END_FIELDS: Final = Struct(">hqq")
 
 
@@ -162,6 +162,11 @@ def describe_quorum(correlation: int = 1) -> bytes:
     """DescribeQuorum v0 of the metadata log. `QUORUM_LEADER` reads its answer."""
     body = b"\2" + compact(b"__cluster_metadata") + b"\2" + pack(">i", 0) + b"\0\0\0"
     return frame(DESCRIBE_QUORUM, 0, correlation, body, flexible=True)
+
+
+def elect_preferred(correlation: int = 1) -> bytes:
+    """ElectLeaders v0: the preferred leaders, of all partitions."""
+    return frame(ELECT_LEADERS, 0, correlation, pack(">ii", -1, 60_000))
 
 
 QUORUM_LEADER: Final = Struct(">xhx19xxihi")
