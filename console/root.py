@@ -30,6 +30,7 @@ _COMMANDS: Final[Table] = {
     "topic": ("topic", "Create, inspect, change and delete topics."),
     "group": ("group", "Inspect consumer groups, move their offsets."),
     "txn": ("txn", "Open transactions: what they hold back; abort them."),
+    "cluster": ("cluster", "Nodes, quorum, replicas: who is missing, and why."),
     "quota": ("quota", "Say how much clients may use; see who is throttled."),
     "client": ("client", "See who is connected, how fast, and who has to wait."),
     "event": ("event", "See what happens in it: its own events, as they come."),

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from console.model.failure import Failure
 from console.model.link import Link
-
-_DESCRIBE_TOPIC_PARTITIONS: Final = 75, 0
-_PAGE: Final = 500
-"""Partitions of a page."""
+from console.model.partitions import pages
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,22 +75,10 @@ class Topics:
         }
 
     def _paged(self) -> dict[str, Seen]:
-        from console.model.plain_request import ask
-
         found: dict[str, Seen] = {}
-        at: tuple[str, int] | None = None
-        while True:
-            cursor = None if at is None else {"topic_name": at[0], "partition_index": at[1]}
-            asked = {"topics": [], "response_partition_limit": _PAGE, "cursor": cursor}
-            answer = ask(self._link, *_DESCRIBE_TOPIC_PARTITIONS, asked)
-            for one in answer.topics:
-                found[one.name] = _seen(one, found.get(one.name))
-            if (rest := answer.next_cursor) is None:
-                return dict(sorted(found.items()))
-            before, at = at, (rest.topic_name, rest.partition_index)
-            if before is not None and at <= before:
-                raise Failure("its pages of topics do not end", name="BROKEN")
-            self._breathe()
+        for one in pages(self._link, breathe=self._breathe):
+            found[one.name] = _seen(one, found.get(one.name))
+        return dict(sorted(found.items()))
 
 
 def _seen(one: Any, before: Seen | None) -> Seen:

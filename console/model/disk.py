@@ -62,13 +62,15 @@ def log_folders(link: Link, *, used: bool = True) -> list[LogFolder]:
     ]
 
 
-def sizes(link: Link, wanted: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
-    """Topic and partition → bytes on the disks of the broker that is asked; nothing where it does
-    not say. wanted: topic → partitions."""
+def sizes(
+    link: Link, wanted: Mapping[str, Iterable[int]], server: str | None = None
+) -> dict[tuple[str, int], int]:
+    """Topic and partition → bytes on the disks of the broker that is asked, of `server` when it is
+    named; nothing where it does not say. wanted: topic → partitions."""
     asked = [{"topic": name, "partitions": list(numbers)} for name, numbers in wanted.items()]
     found: dict[tuple[str, int], int] = {}
     try:
-        for folder in ask(link, _DESCRIBE_LOG_DIRS, 4, {"topics": asked}).results:
+        for folder in ask(link, _DESCRIBE_LOG_DIRS, 4, {"topics": asked}, server).results:
             for topic in folder.topics:
                 for one in topic.partitions:
                     key = topic.name, int(one.partition_index)

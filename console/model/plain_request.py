@@ -1,7 +1,7 @@
 """One request of any API over a plain connection, for what confluent-kafka does not offer.
 
-It goes to the first server named: an appliance is one server, and brokers of Apache Kafka pass such
-requests on to their controller. What only one broker of several can answer names it.
+It goes to the first server named that is there: whichever broker of a cluster it is, what only the
+controller decides is passed on to it. What only one broker of several can answer names it.
 """
 
 import socket
@@ -14,7 +14,7 @@ from console.model.link import Link, reach
 
 _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = 1
-_READS: Final = frozenset((1, 3, 15, 16, 32, 35, 48, 60, 61, 65, 66, 69, 75))
+_READS: Final = frozenset((1, 2, 3, 15, 16, 32, 35, 46, 48, 55, 60, 61, 65, 66, 69, 75))
 """Fetch, Metadata and the requests whose names begin with List and Describe: those that change
 nothing."""
 _MOST: Final = 64 << 20
@@ -33,8 +33,7 @@ def ask(
     reads = key in _READS or values.get("validate_only") is True
     link.allow(f"API key {key}", reads=reads)
     if server is None:
-        reach(link.bootstrap)
-        server = link.bootstrap.split(",")[0].strip()
+        server = _first(link.bootstrap)
     body = encode_request(build(request_type(key, version), values))
     try:
         with socket.create_connection(address_of(server), link.timeout_s) as peer:
@@ -45,6 +44,15 @@ def ask(
         raise link.explained(lost) from None
     except (OSError, ValueError, struct.error, MalformedRequest) as problem:
         raise _no_broker(server, f"did not answer as a broker does: {problem}") from None
+
+
+def _first(bootstrap: str) -> str:
+    """The first of the servers that is there. Raises Failure when none is."""
+    from penstock.reach import unreachable
+
+    reach(bootstrap)
+    servers = [one.strip() for one in bootstrap.split(",")]
+    return next((one for one in servers[:-1] if not unreachable(one)), servers[-1])
 
 
 def _exchange(peer: socket.socket, key: int, version: int, body: bytes) -> bytes:

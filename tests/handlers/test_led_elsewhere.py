@@ -19,6 +19,7 @@ from three_brokers import (
 from appliance.base import errors
 from appliance.handlers import registry
 from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.ring import partition_table as columns
 from appliance.wire import kraft_records as kraft
 
 NOT_LEADER = errors.NOT_LEADER_OR_FOLLOWER
@@ -225,3 +226,26 @@ def test_without_a_leader_there_is_no_coordinator_to_ask():
     assert not host.nodes_asked
     host.wake(x, *x.pending)
     assert host.told() == {LED_HERE: (errors.NOT_ENOUGH_REPLICAS, -1)}
+
+
+@pytest.mark.parametrize(("timestamp", "offset"), [(-1, 90), (-2, 7)])
+def test_who_looks_how_far_replicas_are_is_told_it_by_a_follower(timestamp, offset):
+    host = Cluster()
+    row = [0] * columns.COLUMNS
+    row[columns.STATUS], row[columns.LOG_START], row[columns.LOG_END] = columns.FOLLOWING, 7, 90
+    host.partitions.read_row = lambda handle: row
+    asked = {"partition_index": FOLLOWED, "current_leader_epoch": -1, "timestamp": timestamp}
+    topics = [{"name": "flights", "partitions": [asked]}]
+    values = {"replica_id": -2, "isolation_level": 0, "topics": topics}
+    host.start(HANDLERS[2], 7, values)
+    (told,) = host.answer.topics[0].partitions
+    assert (told.error_code, told.offset, told.leader_epoch) == (errors.NONE, offset, EPOCH)
+    host.start(HANDLERS[2], 7, values | {"replica_id": -1})
+    assert host.answer.topics[0].partitions[0].error_code == NOT_LEADER
+    asked["current_leader_epoch"] = EPOCH - 1
+    host.start(HANDLERS[2], 7, values)
+    assert host.answer.topics[0].partitions[0].error_code == errors.FENCED_LEADER_EPOCH
+    asked |= {"current_leader_epoch": -1, "partition_index": ELSEWHERE}
+    host.start(HANDLERS[2], 7, values)
+    assert host.answer.topics[0].partitions[0].error_code == NOT_LEADER
+    assert not host.asked

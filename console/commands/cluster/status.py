@@ -1,0 +1,153 @@
+"""`penstock cluster status`."""
+
+import click
+
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.flags.watch import watched
+from console.model import nodes, partitions, replicas
+from console.model.failure import FAILED, OK
+from console.model.link import Link
+from console.model.nodes import Node, Nodes
+from console.model.replicas import Health
+from console.show.figures import age, some
+from console.show.output import Row, emit, rows_of, say, table
+from console.show.replicas import told
+
+_SHOWN = 20
+"""Partitions of a table; the other forms have all of them."""
+
+
+@click.command("status")
+@formatted
+@connected
+@watched
+def command(link: Link, output: str) -> int:
+    """Nodes, who keeps the metadata log, and which replicas are missing, and why.
+
+    Exit code 0: every node runs and every replica is in sync; 1: something is degraded. A leader
+    that is not the preferred one is no harm.
+
+    \b
+    penstock cluster status
+    penstock cluster status -w
+    penstock cluster status -o json
+    """
+    found = nodes.look(link)
+    health = replicas.health(link, partitions.partitions(link), found.all)
+    wrong = _wrong(found, health)
+    if output in ("table", "wide"):
+        _print(found, health, wrong, wide=output == "wide")
+    elif output == "csv":
+        emit(_nodes(found), output)
+    else:
+        emit([_row(found, health, wrong)], output)
+    return FAILED if wrong else OK
+
+
+def _wrong(found: Nodes, health: Health) -> list[str]:
+    """What is degraded, each in a few words."""
+    down = [one for one in found.all.values() if not one.lives]
+    wrong = [f"node {one.id} is {one.state}" for one in down]
+    if found.quorum.leader is None:
+        wrong.append("nobody leads the metadata log")
+    counts = (
+        (health.offline, "without a leader"),
+        (health.under_min_isr, "under min ISR"),
+        (health.under_replicated, "under-replicated"),
+    )
+    return wrong + [f"{some(count, 'partition')} {what}" for count, what in counts if count]
+
+
+def _row(found: Nodes, health: Health, wrong: list[str]) -> Row:
+    (counts,) = rows_of([health])
+    behind = counts.pop("behind")
+    (quorum,) = rows_of([found.quorum])
+    return {
+        "name": found.cluster_id,
+        "whole": not wrong,
+        "degraded": wrong,
+        "nodes": _nodes(found),
+        "quorum": quorum,
+        "partitions": counts,
+        "behind": behind,
+    }
+
+
+def _nodes(found: Nodes) -> list[Row]:
+    rows = rows_of(found.all.values())
+    return [row | {"leads": row["id"] == found.quorum.leader} for row in rows]
+
+
+def _print(found: Nodes, health: Health, wrong: list[str], *, wide: bool) -> None:
+    if len(found.all) == 1 and not health.behind:
+        print(_alone(found, health, wrong))
+        return
+    state = "; ".join(wrong) if wrong else "whole"
+    print(f"cluster {found.cluster_id}: {some(len(found.all), 'node')}, {state}\n")
+    table(
+        ["node", "address", "rack", "roles", "state", "heard", "behind", "for"],
+        [_shown(one, found) for one in found.all.values()],
+    )
+    print(f"\nquorum       {_quorum(found)}")
+    print(
+        f"partitions   {health.partitions:,}: {health.under_replicated:,} under-replicated,"
+        f" {health.under_min_isr:,} under min ISR, {health.offline:,} without a leader,"
+        f" {health.not_preferred:,} not led by the preferred replica"
+    )
+    if health.behind:
+        print()
+        _print_behind(found, health, wide=wide)
+
+
+def _alone(found: Nodes, health: Health, wrong: list[str]) -> str:
+    """One appliance alone: there is nobody to replicate to."""
+    (one,) = found.all.values()
+    state = "; ".join(wrong) if wrong else "runs"
+    return (
+        f"one node alone, {one.id} at {one.address}: {state}, leads"
+        f" {some(health.partitions - health.offline, 'partition')}; nothing is replicated"
+    )
+
+
+def _shown(one: Node, found: Nodes) -> Row:
+    roles = [*one.roles, "leader"] if one.id == found.quorum.leader else list(one.roles)
+    silent = one.heard_s is not None and (one.heard_s >= 1 or not one.lives)
+    return {
+        "node": one.id,
+        "address": one.address or None,
+        "rack": one.rack,
+        "roles": roles,
+        "state": one.state,
+        "heard": f"{age(one.heard_s)} ago" if silent else None if one.heard_s is None else "now",
+        "behind": one.behind,
+        "for": None if one.behind_s is None else age(one.behind_s),
+    }
+
+
+def _quorum(found: Nodes) -> str:
+    quorum = found.quorum
+    if quorum.leader is None:
+        return "nobody leads the metadata log"
+    text = f"node {quorum.leader} leads in epoch {quorum.epoch}, {some(quorum.end, 'record')};"
+    text += f" voters {', '.join(map(str, quorum.voters))}"
+    if quorum.observers:
+        text += f"; observers {', '.join(map(str, quorum.observers))}"
+    return text
+
+
+def _print_behind(found: Nodes, health: Health, *, wide: bool) -> None:
+    shown = health.behind if wide else health.behind[:_SHOWN]
+    rows: list[Row] = [
+        {
+            "partition": f"{one.topic}:{one.partition}",
+            "leader": one.leader if one.leader >= 0 else None,
+            "replicas": one.replicas,
+            "isr": one.isr,
+            "missing": "; ".join(told(each, found.all.get(each.node)) for each in one.missing),
+        }
+        for one in shown
+    ]
+    table(["partition", "leader", "replicas", "isr", "missing"], rows)
+    if len(health.behind) > len(shown):
+        say(f"and {len(health.behind) - len(shown):,} more; -o wide shows all of them")
