@@ -307,8 +307,7 @@ class Control:
             self.keeper.turn(now_ns)
         now_ms = self._clock.wall_ms()
         quorum, driver = self._quorum, self._driver
-        drain = self._seat.processes.drain
-        if drain:
+        if drain := self._seat.processes.drain:
             driver.leave()
         driver.tick(now_ns // 1_000_000)
         self._leading.again(now_ns, now_ms)
@@ -317,6 +316,7 @@ class Control:
         while self._begin(now_ms):
             self._take(now_ms)  # it may have been quick
         wait_ms = driver.flush(now_ns // 1_000_000)
+        self._seat.processes.add_commits(*driver.commits.take())
         if quorum.behind or (driver.level and not self._published):
             self._show(quorum.advance())
         for netproc, token, code, body in self._waiting.release(quorum.committed):

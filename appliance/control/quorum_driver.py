@@ -27,6 +27,7 @@ from appliance.base.errors import (
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import Voter
 from appliance.control import quorum_wire as wire
+from appliance.control.commit_times import CommitTimes
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.quorum_served import Served
 from appliance.control.quorum_snapshots import BeginAgain, Download, install
@@ -84,7 +85,7 @@ class _Ways(NamedTuple):
 
 class QuorumDriver:
     """level: this node has had all that was agreed, once since its start: what is committed here is
-    no older than what it served before."""
+    no older than what it served before. commits: how long they take."""
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class QuorumDriver:
         self._leaves = False
         self.served = Served(quorum, identity, disk, clock, events, self.settle, roles.reply)
         self.level = quorum.alone
+        self.commits = CommitTimes()
 
     def connect(self, link: Callable[[Voter, str], Way]) -> None:
         """link: makes a link to a voter, with the client id that it is told."""
@@ -132,6 +134,7 @@ class QuorumDriver:
     def tick(self, now_ms: int) -> None:
         """Time has passed. Raises StorageFailed."""
         replica = self._replica
+        self._look_at_commits()
         if now_ms >= replica.deadline and not self._leaves:
             replica.tick(now_ms)
             self.settle()
@@ -144,6 +147,7 @@ class QuorumDriver:
         """Answer parked fetches that have something to say, and send: how many ms the loop may
         wait. Raises StorageFailed."""
         self.settle()  # a sync may have ended: a follower fetches on
+        self._look_at_commits()
         if not self.level:
             self.level = self._is_level()
         served_due = self.served.wake(now_ms)
@@ -154,6 +158,10 @@ class QuorumDriver:
         if not self._leaves:
             due = min(due, self._replica.deadline)
         return max(0, min(wait, due - now_ms))
+
+    def _look_at_commits(self) -> None:
+        replica, end = self._replica, self._quorum.log.end_offset
+        self.commits.look(replica.leads, replica.high_watermark, end, self._clock.monotonic_ns())
 
     def _is_level(self) -> bool:
         """A leader knows what was agreed before it once a record of its own epoch is."""

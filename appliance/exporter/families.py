@@ -40,7 +40,14 @@ _APPLIANCE: Final = (
     Family("penstock_topics", GAUGE, _NONE, "Topics of the cluster."),
     Family("penstock_cluster_partitions", GAUGE, _NONE, "Partitions of the cluster."),
     Family("penstock_cluster_partitions_leaderless", GAUGE, _NONE, "Those of them that nobody leads, so that nobody can read or write them. Every node says the same."),
+    Family("penstock_cluster_partitions_not_preferred", GAUGE, _NONE, "Those that the first of their replicas does not lead. Every node says the same."),
+    Family("penstock_metadata_leader", GAUGE, _NONE, "Node that leads the metadata log, the controller of the cluster; -1 while this node knows of none."),
+    Family("penstock_metadata_epoch", GAUGE, _NONE, "Since which election, as this node knows it."),
     Family("penstock_metadata_offset", GAUGE, _NONE, "Offset behind the last committed metadata record."),
+    Family("penstock_metadata_commits_total", COUNTER, _NONE, "Commits of the metadata log that were timed while this node led it: one at a time, so not all."),
+    Family("penstock_metadata_commit_seconds_total", COUNTER, _NONE, "What they took together, from the append until a majority had it on its disks."),
+    Family("penstock_isr_shrinks_total", COUNTER, _NONE, "How often a replica of a partition that this node leads then fell out of those in sync, by itself or because its node is gone. From the start of the exporter."),
+    Family("penstock_isr_expands_total", COUNTER, _NONE, "How often one came back."),
 )  # fmt: skip
 
 _PARTITIONS: Final = (
@@ -50,6 +57,12 @@ _PARTITIONS: Final = (
     Family("penstock_partitions_offline", GAUGE, _NONE, "Those that cannot be used since their disk failed."),
     Family("penstock_partitions_stalled", GAUGE, _NONE, "Those with records that have been written and not visible for 5 seconds: the disk, or a replica, keeps acks=all waiting."),
     Family("penstock_partitions_under_replicated", GAUGE, _NONE, "Those led here of which not every replica is in sync."),
+    Family("penstock_partitions_under_min_isr", GAUGE, _NONE, "Those led here with fewer in sync than min.insync.replicas: acks=all is refused."),
+    Family("penstock_partitions_at_min_isr", GAUGE, _NONE, "Those led here with just as many in sync as min.insync.replicas asks for, or as there are replicas. With one replica always."),
+    Family("penstock_partitions_reassigning", GAUGE, _NONE, "Those led here whose replicas are being moved to other nodes."),
+    Family("penstock_replication_lag_records", GAUGE, _NONE, "Records that the furthest of the replicas here lacks of what its leader said, with its last answer, to be visible."),
+    Family("penstock_replication_sent_bytes_total", COUNTER, _NONE, "Bytes of batches that were sent to other nodes' replicas."),
+    Family("penstock_replication_received_bytes_total", COUNTER, _NONE, "Bytes of batches that replicas here took from their leaders; none of it is in penstock_received_bytes_total."),
     Family("penstock_partition_series", GAUGE, _NONE, "1 while there are series for each partition; 0 when there are more of them than penstock.metrics.partitions.max, so that these series are sums over a topic's partitions, without the label `partition`."),
     Family("penstock_topics_left_out", GAUGE, _NONE, "Topics here that have no series, because there are more than penstock.metrics.topics.max: those with the fewest bytes, sorted out anew every ten minutes."),
     Family("penstock_partition_log_start_offset", GAUGE, _PARTITION, "First offset that can be read."),

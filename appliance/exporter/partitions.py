@@ -21,16 +21,20 @@ from appliance.ring.partition_table import (
     BYTES_IN,
     BYTES_OUT,
     FETCHES,
+    FOLLOWING,
     HIGH_WATERMARK,
     LAST_STABLE,
+    LEADERS_MARK,
     LOG_END,
     LOG_START,
     NOT_OPEN,
     OFFLINE,
     RECORDS_IN,
+    REPLICATED,
     SERVED_COLUMNS,
     SIZE_BYTES,
     STATUS,
+    TO_FOLLOWERS,
     PartitionTable,
 )
 
@@ -46,6 +50,7 @@ _COUNTS: Final = (
     ("received_batches_total", BATCHES_IN),
 )
 _SERVED: Final = (("sent_bytes_total", BYTES_OUT), ("fetches_total", FETCHES))
+_REPLICATED: Final = "replication_received_bytes_total"
 _NEVER: Final = -1
 
 MinIsr = Callable[[MetadataImage], Callable[[str], int]]
@@ -69,6 +74,51 @@ class _Found(NamedTuple):
     image: PartitionImage
 
 
+class _Everywhere(NamedTuple):
+    """Of all partitions of the cluster: how many, without a leader, not led by the first of their
+    replicas."""
+
+    partitions: int = 0
+    leaderless: int = 0
+    not_preferred: int = 0
+
+
+def _everywhere(image: MetadataImage) -> _Everywhere:
+    every = [one for topic in image.topics_by_id.values() for one in topic.partitions]
+    return _Everywhere(
+        len(every),
+        sum(one.leader < 0 for one in every),
+        sum(one.leader != one.replicas[0] for one in every if one.replicas),
+    )
+
+
+class _Led(NamedTuple):
+    """Of the partitions that this node leads: how many, and of how many that holds."""
+
+    partitions: int
+    under_replicated: int
+    under_min_isr: int
+    at_min_isr: int
+    reassigning: int
+
+
+def _led(found: list[_Found], node_id: int, least_of: Callable[[str], int]) -> _Led:
+    led = [one for one in found if one.image.leader == node_id]
+    spare = [len(one.image.isr) - _least(one, least_of) for one in led]
+    return _Led(
+        len(led),
+        sum(len(one.image.isr) < len(one.image.replicas) for one in led),
+        sum(one < 0 for one in spare),
+        spare.count(0),
+        sum(bool(one.image.adding_replicas or one.image.removing_replicas) for one in led),
+    )
+
+
+def _least(one: _Found, least_of: Callable[[str], int]) -> int:
+    """So many must be in sync: as many as are asked for, or as there are."""
+    return min(least_of(one.topic), len(one.image.replicas))
+
+
 class _Layout:
     """Which rows are told, of whom. rows: by topic and partition. bounds: where in `rows` each
     topic begins, and the end. replicas: what the metadata says of each partition, or topic."""
@@ -82,9 +132,7 @@ class _Layout:
         least_of: Callable[[str], int],
     ) -> None:
         """weights: by row. least_of: min.insync.replicas by the name of a topic."""
-        led = [one.image for one in found if one.image.leader == node_id]
-        self.led = len(led)
-        self.under_replicated = sum(len(one.isr) < len(one.replicas) for one in led)
+        self.led = _led(found, node_id, least_of)
         self.is_whole = len(found) <= limits.partitions
         kept = _heaviest(found, weights, limits.topics)
         self.left_out = len({one.topic for one in found}) - len({one.topic for one in kept})
@@ -127,10 +175,8 @@ def _replicas(
     """Metric → value of each."""
     images = [one.image for one in found]
     in_sync = [len(one.isr) for one in images]
-    # As many as are asked for, or as there are; of who does not lead nobody asks.
-    asked = [
-        min(least_of(one.topic), len(one.image.replicas)) if one.image.leader == node_id else -1
-        for one in found
+    asked = [  # of who does not lead nobody asks
+        _least(one, least_of) if one.image.leader == node_id else -1 for one in found
     ]
     pairs = list(zip(in_sync, asked, strict=True))
     return {
@@ -160,9 +206,9 @@ class Partitions:
         self._holders: list[int] = []
         self._version = _NEVER
         self._layout: _Layout | None = None
-        self._everywhere = 0, 0  # partitions of the cluster, and those without a leader
+        self._everywhere = _Everywhere()
         self._counts: dict[str, list[int]] = {}  # of every row, at the last scrape
-        self._gone = {name: 0 for name, _ in (*_COUNTS, *_SERVED)}
+        self._gone = {name: 0 for name, _ in (*_COUNTS, *_SERVED)} | {_REPLICATED: 0}
 
     def tell(self, page: Page, image: MetadataImage, version: int) -> None:
         """Everything of partitions and topics, as it is at this moment. version: another one when
@@ -172,18 +218,20 @@ class Partitions:
         layout = self._level(holders, counts, image, version)
         self._counts = counts
         page.add("penstock_topics", len(image.topics_by_id))
-        everywhere, leaderless = self._everywhere
-        page.add("penstock_cluster_partitions", everywhere)
-        page.add("penstock_cluster_partitions_leaderless", leaderless)
+        everywhere = self._everywhere
+        page.add("penstock_cluster_partitions", everywhere.partitions)
+        page.add("penstock_cluster_partitions_leaderless", everywhere.leaderless)
+        page.add("penstock_cluster_partitions_not_preferred", everywhere.not_preferred)
         offline = self._tell_states(page, layout, holders)
         name = "kafka_controller_kafkacontroller_offlinepartitionscount"
-        page.add(name, offline + leaderless)
+        page.add(name, offline + everywhere.leaderless)
         self._tell_partitions(page, layout)
         self._tell_topics(page, layout, counts)
 
     def _read_counts(self, rows: int) -> dict[str, list[int]]:
         table = self._table
         found = {name: table.column(column)[:rows] for name, column in _COUNTS}
+        found[_REPLICATED] = table.column(REPLICATED)[:rows]
         for name, column in _SERVED:
             parts = [
                 part[column : rows * SERVED_COLUMNS : SERVED_COLUMNS].tolist()
@@ -202,8 +250,7 @@ class Partitions:
         if self._layout is None or self._version != version or self._holders != holders:
             self._remember(holders)
             self._holders, self._version = holders, version
-            leaders = [p.leader for t in image.topics_by_id.values() for p in t.partitions]
-            self._everywhere = len(leaders), sum(leader < 0 for leader in leaders)
+            self._everywhere = _everywhere(image)
             sizes = self._table.column(SIZE_BYTES)[: len(holders)]
             moved = zip(
                 sizes, counts["received_bytes_total"], counts["sent_bytes_total"], strict=True
@@ -239,13 +286,28 @@ class Partitions:
         states = self._table.column(STATUS)
         live = [state for state, used in zip(states, holders, strict=False) if used & 1]
         page.add("penstock_partitions", len(live))
-        page.add("penstock_partitions_led", layout.led)
+        page.add("penstock_partitions_led", layout.led.partitions)
         page.add("penstock_partitions_opening", live.count(NOT_OPEN))
         page.add("penstock_partitions_offline", live.count(OFFLINE))
-        page.add("penstock_partitions_under_replicated", layout.under_replicated)
+        page.add("penstock_partitions_under_replicated", layout.led.under_replicated)
+        page.add("penstock_partitions_under_min_isr", layout.led.under_min_isr)
+        page.add("penstock_partitions_at_min_isr", layout.led.at_min_isr)
+        page.add("penstock_partitions_reassigning", layout.led.reassigning)
+        lag = self._lag(states, holders) if FOLLOWING in live else 0
+        page.add("penstock_replication_lag_records", lag)
+        page.add("kafka_server_replicafetchermanager_maxlag", lag, "Replica")
+        sent = sum(part[TO_FOLLOWERS + BYTES_OUT] for part in self._table.served)
+        page.add("penstock_replication_sent_bytes_total", sent)
         page.add("penstock_partition_series", int(layout.is_whole))
         page.add("penstock_topics_left_out", layout.left_out)
         return live.count(OFFLINE)
+
+    def _lag(self, states: list[int], holders: list[int]) -> int:
+        """By how many records the replica here that is furthest behind its leader is so."""
+        marks, ends = self._table.column(LEADERS_MARK), self._table.column(LOG_END)
+        rows = zip(states, holders, marks, ends, strict=False)
+        behind = [mark - end for state, used, mark, end in rows if used & 1 and state == FOLLOWING]
+        return max(0, *behind)
 
     def _tell_partitions(self, page: Page, layout: _Layout) -> None:
         for name, column in _OFFSETS:
@@ -268,7 +330,8 @@ class Partitions:
         topics.tell(page, "penstock_topic_records", layout.sums(list(map(sub, high, start))))
         topics.tell(page, "penstock_topic_held_records", layout.sums(held))
         for name, column in counts.items():
-            topics.tell(page, f"penstock_topic_{name}", layout.sums(self._pick(layout, column)))
+            if name != _REPLICATED:
+                topics.tell(page, f"penstock_topic_{name}", layout.sums(self._pick(layout, column)))
             page.add(f"penstock_{name}", self._gone[name] + sum(column))
 
     def _pick(self, layout: _Layout, column: Sequence[int]) -> list[int]:

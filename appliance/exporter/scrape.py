@@ -15,6 +15,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.config.broker import BrokerConfig
+from appliance.exporter.agreement import Agreement
 from appliance.exporter.clients import Clients, tell_groups, tell_quotas
 from appliance.exporter.exposition import Page
 from appliance.exporter.partitions import Limits, Partitions
@@ -62,6 +63,7 @@ class Exporter:
         self._version = 0  # of what the metadata says of topics
         self.watch = Watch(tables.processes, tables.partitions)
         self._requests = Requests()
+        self._agreement = Agreement(tables.processes, self._node_id)
         self._usage = Usage()
         self._busy: tuple[int, dict[str, Used]] = (0, {})  # as of the last step
         self._idle: dict[int, float] = {}  # kind of process → share
@@ -93,6 +95,7 @@ class Exporter:
         if now_ns >= self._step_ns:
             self._step_ns = now_ns + STEP_NS
             self._requests.remember(take(self._tables, now_ns, _no_cpu))
+            self._agreement.remember(now_ns)
             self._see_idle(now_ns)
 
     def verdict(self, now_ns: int) -> Verdict:
@@ -133,6 +136,7 @@ class Exporter:
         try:
             changes = self._follower.catch_up(committed)
             self._version += any(isinstance(one, _OF_TOPICS) for one in changes)
+            self._agreement.changed(self._follower.image, changes)
             self._readable = True
         except (MetadataUnreadable, StorageFailed) as why:
             if self._readable:
@@ -185,8 +189,7 @@ class Exporter:
         page.add("penstock_start_time_seconds", self._post.started_ms / _MS)
         page.add("penstock_ready", int(not verdict.missing))
         page.add("penstock_warnings", len(verdict.warnings))
-        page.add("penstock_controller_active", int(table.leader[0] == self._node_id))
-        page.add("penstock_metadata_offset", table.metadata_offset)
+        self._agreement.tell(page)
         fenced = sum(broker.fenced for broker in image.brokers.values())
         page.add("penstock_brokers", len(image.brokers) - fenced)
         page.add("penstock_brokers_fenced", fenced)

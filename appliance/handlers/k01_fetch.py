@@ -61,6 +61,7 @@ from appliance.ring.partition_table import (
     ROW_MASK,
     SERVED_COLUMNS,
     STATUS,
+    TO_FOLLOWERS,
     VERSION,
 )
 from appliance.wire import fetch
@@ -356,10 +357,10 @@ def _respond(host: Host, x: Exchange) -> None:
     if x.pending:
         return
     served, replica = host.served, state.request.replica_id >= 0
-    for index, _, file in () if replica else rows:
+    for index, _, file in rows:
         route = state.asked[index].route
         if route is not None and file is not None:
-            at = (route.handle & ROW_MASK) * SERVED_COLUMNS
+            at = TO_FOLLOWERS if replica else (route.handle & ROW_MASK) * SERVED_COLUMNS
             served[at + FETCHES] += 1
             served[at + BYTES_OUT] += file.length
     told, session_id = rows, 0

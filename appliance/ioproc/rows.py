@@ -75,6 +75,15 @@ class Rows:
         partition.records_in = max(partition.records_in, table.get(handle, columns.RECORDS_IN))
         partition.batches_in = max(partition.batches_in, table.get(handle, columns.BATCHES_IN))
 
+    def replicated(self, partition: Partition, size: int) -> None:
+        """Bytes that were taken from its leader."""
+        at = (partition.handle & ROW_MASK) * COLUMNS + columns.REPLICATED
+        self._state[at] += size
+
+    def leads_to(self, partition: Partition, high_watermark: int) -> None:
+        """The leader's, as it was told now: how far there is to go."""
+        self._state[(partition.handle & ROW_MASK) * COLUMNS + columns.LEADERS_MARK] = high_watermark
+
     def cleaned(self, partition: Partition, cleaned_to: int, failures: int) -> None:
         """How compaction goes: up to where, and how often in a row it failed."""
         self._table.set(partition.handle, columns.CLEANED_TO, cleaned_to)

@@ -3,7 +3,7 @@
 A change names things; what they are now is read from the image.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, frozen=True)
@@ -25,11 +25,13 @@ class PartitionAdded:
 
 @dataclass(slots=True, frozen=True)
 class PartitionChanged:
-    """Leader, in-sync replicas or assignment of a partition changed."""
+    """Leader, in-sync replicas or assignment of a partition changed. grown: by how many more
+    replicas are in sync; for who counts."""
 
     name: str
     topic_id: bytes
     index: int
+    grown: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True, frozen=True)

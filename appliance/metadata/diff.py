@@ -43,7 +43,8 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
             if index >= len(known):
                 changes.append(PartitionAdded(topic.name, topic.topic_id, index))
             elif known[index] != partition:
-                changes.append(PartitionChanged(topic.name, topic.topic_id, index))
+                grown = len(partition.isr) - len(known[index].isr)
+                changes.append(PartitionChanged(topic.name, topic.topic_id, index, grown))
     for resource in _differing(old.configs, new.configs):
         keys = _differing(old.configs.get(resource, {}), new.configs.get(resource, {}))
         changes.extend(ConfigChanged(resource[0], resource[1], key) for key in keys)

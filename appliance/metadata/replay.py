@@ -144,8 +144,9 @@ def _change_partition(image: ImageState, record: kraft.PartitionChangeRecord) ->
         changed["leader_epoch"] = old.leader_epoch + 1
     if record.leader_recovery_state >= 0:
         changed["leader_recovery_state"] = record.leader_recovery_state
-    topic.partitions[record.partition_id] = replace(old, **changed)
-    return [PartitionChanged(topic.name, topic.topic_id, record.partition_id)]
+    new = topic.partitions[record.partition_id] = replace(old, **changed)
+    grown = len(new.isr) - len(old.isr)
+    return [PartitionChanged(topic.name, topic.topic_id, record.partition_id, grown)]
 
 
 def _replace(table: dict[K, dict[str, V]], key: K, name: str, value: V | None) -> None:

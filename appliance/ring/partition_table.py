@@ -69,6 +69,10 @@ STABLE_POSITION: Final = 22
 """Bytes of STABLE_SEGMENT that lie below the last stable offset."""
 ABORTED_TO: Final = 24
 """1 and the offset behind its last aborted transaction (0: there is none); 0: not known yet."""
+LEADERS_MARK: Final = 25
+"""Of a partition that follows: the leader's high watermark, as its last answer told it."""
+REPLICATED: Final = 26
+"""Bytes of batches that were taken from leaders since the appliance started."""
 COLUMNS: Final = 32  # four cache lines
 _STATE: Final = (
     *(VERSION, LOG_START, HIGH_WATERMARK, LAST_STABLE, LOG_END, RECOVERY_POINT, SIZE_BYTES),
@@ -85,6 +89,9 @@ FETCHES: Final = 0
 """Answers to fetches in which there were records of the partition."""
 BYTES_OUT: Final = 1
 SERVED_COLUMNS: Final = 2
+TO_FOLLOWERS: Final = -8
+"""Where in each netproc's part, from its end, the same two words are about what was sent to other
+nodes' replicas: a cache line of its own, behind all rows."""
 
 # Values of STATUS.
 NOT_OPEN: Final = 0
@@ -109,8 +116,8 @@ def _word(row: int, word: int) -> int:
 
 
 def _served_words(rows: int) -> int:
-    """Whole cache lines for one netproc."""
-    return -(-rows * SERVED_COLUMNS // 8) * 8
+    """Whole cache lines for one netproc, and one for what is not of a row."""
+    return -(-rows * SERVED_COLUMNS // 8) * 8 - TO_FOLLOWERS
 
 
 class Row(NamedTuple):

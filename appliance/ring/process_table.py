@@ -39,6 +39,8 @@ _LEAVING: Final = 4  # supervisor
 METADATA_OFFSET: Final = 8  # control
 _LEADER: Final = 9  # control: epoch << 32 | node id + 1, of who leads the metadata log
 _MEMBER: Final = 10  # control
+_COMMITS: Final = 11  # control
+_COMMIT_NS: Final = 12  # control
 _ROWS_AT: Final = 16
 
 # Words of a row, again one cache line per writer; `asleep` alone because peers read it at every
@@ -165,6 +167,17 @@ class ProcessTable:
         words = self._words
         assert offset >= words[METADATA_OFFSET], "what is committed stays committed"
         words[METADATA_OFFSET] = offset
+
+    @property
+    def commits(self) -> tuple[int, int]:
+        """(how many, ns): commits of the metadata log that this node measured while it led it, from
+        the append to the agreement, and what they took together."""
+        return self._words[_COMMITS], self._words[_COMMIT_NS]
+
+    def add_commits(self, count: int, took_ns: int) -> None:
+        """Control: so many more were measured."""
+        self._words[_COMMITS] += count
+        self._words[_COMMIT_NS] += took_ns
 
     def set_member(self, member: bool) -> None:
         """Control: see `member`."""

@@ -18,7 +18,7 @@ from appliance.shell.log import Log
 SECOND = 1_000_000_000
 SHAPE = Shape(ioprocs=2, netprocs=2, partition_rows=64, quota_windows=11)
 SAMPLE = re.compile(r"([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)")
-LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
+LABEL = re.compile(r'([a-zA-Z_]+)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
 
 
 def parse(text):

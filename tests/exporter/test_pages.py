@@ -1,6 +1,7 @@
 """What is told of the tables, as Prometheus reads it."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from exporter_world import SECOND, World, parse, series, value
@@ -12,6 +13,7 @@ from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import ROW_MASK
 from appliance.ring.process_table import IOPROC, Peer
 from appliance.ring.quota_table import Meter
+from appliance.wire.kraft_records import PartitionChangeRecord
 
 
 @pytest.fixture
@@ -145,6 +147,66 @@ def test_replicas_that_are_away_are_seen(world):
     assert value(found, "kafka_cluster_partition_atminisr", topic="elsewhere", partition="0") == 0
     assert value(found, "kafka_server_replicamanager_leadercount") == 2
     assert value(found, "penstock_partitions_under_replicated") == 2, "of those led here"
+
+
+def test_a_cluster_is_told_by_kafkas_names(world):
+    processes, table = world.tables.processes, world.tables.partitions
+    world.image.configs[2, "strict"] = {"min.insync.replicas": "2"}
+    world.topic("strict", 2, replicas=(1, 2, 3), isr=(1,))
+    world.topic("short", 1, replicas=(1, 2), isr=(1,))
+    followed, late = world.topic("followed", 2, replicas=(2, 1), status=columns.FOLLOWING)
+    world.topic("moves", 1, replicas=(1, 2))
+    moves = world.image.topics_by_name["moves"].partitions
+    moves[0] = replace(moves[0], leader=2, replicas=(1, 2, 3), adding_replicas=(3,))
+    strict = world.image.topics_by_name["strict"].partitions
+    strict[1] = replace(strict[1], adding_replicas=(3,))
+    world.set(followed, LEADERS_MARK=90, LOG_END=100, REPLICATED=7)
+    world.set(late, LEADERS_MARK=90, LOG_END=40, REPLICATED=5)
+    table.served[0][columns.TO_FOLLOWERS + columns.BYTES_OUT] = 11
+    table.served[1][columns.TO_FOLLOWERS + columns.BYTES_OUT] = 4
+    processes.publish_leader(3, 12)
+    world.look()
+    processes.add_commits(2, 8_000_000)
+    found = world.scrape()
+    for name, told in (
+        ("kafka_controller_kafkacontroller_preferredreplicaimbalancecount", 1),
+        ("kafka_server_replicamanager_underreplicatedpartitions", 3),
+        ("kafka_server_replicamanager_underminisrpartitioncount", 2),
+        ("kafka_server_replicamanager_atminisrpartitioncount", 1),
+        ("kafka_server_replicamanager_reassigningpartitions", 1),
+        ("kafka_server_brokertopicmetrics_replicationbytesin_total", 12),
+        ("kafka_server_brokertopicmetrics_replicationbytesout_total", 15),
+        ("kafka_controller_kafkacontroller_activecontrollercount", 0),
+        ("kafka_server_raftmetrics_current_leader", 3),
+        ("kafka_server_raftmetrics_current_epoch", 12),
+        ("kafka_server_raftmetrics_commit_latency_avg", 4),
+        ("penstock_metadata_commit_seconds_total", 0.008),
+        ("penstock_received_bytes_total", 0),
+    ):
+        assert value(found, name) == told, name
+    assert value(found, "kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 50
+    world.set(late, STATUS=columns.ONLINE)
+    assert value(world.scrape(), "penstock_replication_lag_records") == 0, "of followers alone"
+
+
+def test_who_falls_out_of_sync_is_counted_by_who_leads_record_by_record(world):
+    world.topic("ours", 2, replicas=(1, 2, 3))
+    world.topic("theirs", 1, replicas=(2, 1))
+    image, agreement = world.image, world.exporter._agreement
+
+    def change(name, index, **values):
+        topic_id = image.topics_by_name[name].topic_id
+        record = PartitionChangeRecord(partition_id=index, topic_id=topic_id, **values)
+        return image.apply(image.applied_offset + 1, record)
+
+    agreement.changed(image, [
+        *change("ours", 0, isr=(1, 2)), *change("ours", 0, isr=(1,)),
+        *change("ours", 0, isr=(1, 2, 3)), *change("ours", 1, replicas=(1, 2, 4)),
+        *change("theirs", 0, isr=(2,)), *change("ours", 1, isr=(3,), leader=3),
+    ])  # fmt: skip
+    found = world.scrape()
+    assert value(found, "kafka_server_replicamanager_isrshrinks_total") == 2
+    assert value(found, "kafka_server_replicamanager_isrexpands_total") == 1
 
 
 def test_more_partitions_than_wanted_are_summed_up_by_topic(tmp_path):

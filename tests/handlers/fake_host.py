@@ -17,7 +17,7 @@ from appliance.handlers.exchange import (
 from appliance.metadata.image import MetadataImage
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import READ, Message
-from appliance.ring.partition_table import SERVED_COLUMNS, PartitionTable
+from appliance.ring.partition_table import SERVED_COLUMNS, TO_FOLLOWERS, PartitionTable
 from appliance.wire import messages
 from appliance.wire.build import build
 from tests.callers import rights
@@ -96,7 +96,7 @@ class FakeHost(Host):
         self.ensured = []
         self.asked_for = []
         self.read = []
-        self.served = memoryview(bytearray(8 * 4 * SERVED_COLUMNS)).cast("q")
+        self.served = memoryview(bytearray(8 * (4 * SERVED_COLUMNS - TO_FOLLOWERS))).cast("q")
         self.partitions = Rows()
         self.routing = 0
         self.failures = []

@@ -10,7 +10,7 @@ from appliance.base import errors
 from appliance.handlers import k01_fetch, k02_list_offsets, k21_delete_records
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.ring.messages import READ_COMMITTED, READ_REPLICA, READ_WAIT
-from appliance.ring.partition_table import BYTES_OUT
+from appliance.ring.partition_table import BYTES_OUT, TO_FOLLOWERS
 
 NODE = 2
 LIFE = 12
@@ -146,6 +146,7 @@ def test_what_replicas_take_is_not_what_consumers_are_served(handler, host):
     x = host.start(handler, 17, pull((0, 8)))
     host.complete(x, 0, **found(50, high_watermark=6))
     assert host.served[BYTES_OUT] == 0
+    assert host.served[TO_FOLLOWERS + BYTES_OUT] == 50
     assert host.remembered == []
 
 

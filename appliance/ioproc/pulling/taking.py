@@ -53,6 +53,7 @@ class Taking:
             raise PeerError(0, f"{len(data)} bytes hold no whole batch")
         served.syncing.wrote(partition, now_ns)
         served.rows.changed[partition] = None
+        served.rows.replicated(partition, taken)
         if partition.space.wrote(taken):
             served.stirred = True
         return taken
@@ -60,6 +61,7 @@ class Taking:
     def ends(self, partition: Partition, answer: PartitionAnswer) -> None:
         """What the leader says beside its records, when those are taken."""
         progress = partition.progress
+        self._served.rows.leads_to(partition, answer.high_watermark)
         if progress.told(answer.high_watermark):
             partition.rise()
             self._served.rows.changed[partition] = None

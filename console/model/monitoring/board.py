@@ -49,6 +49,27 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
         Panel("p99 of every API", "s", ((f'max by (api) (penstock_request_duration_quantile_seconds{{{_HERE},quantile="0.99"}})', "{{api}}"),)),
         Panel("Longest turn of a loop", "s", ((f"max by (process) (penstock_process_longest_turn_seconds{{{_HERE}}})", "{{process}}"),)),
     )),
+    ("Nodes and replicas", (
+        Panel("Brokers", "short", (
+            (f"max(penstock_brokers{{{_HERE}}})", "in use"),
+            (f"max(penstock_brokers_fenced{{{_HERE}}})", "fenced"),
+        )),
+        Panel("Partitions", "short", (
+            (f"sum(penstock_partitions_under_replicated{{{_HERE}}})", "not in sync everywhere"),
+            (f"sum(penstock_partitions_under_min_isr{{{_HERE}}})", "under min.insync.replicas"),
+            (f"max(penstock_cluster_partitions_leaderless{{{_HERE}}})", "without a leader"),
+            (f"sum(penstock_partitions_reassigning{{{_HERE}}})", "moving"),
+        )),
+        Panel("Leaders", "short", ((f"penstock_partitions_led{{{_HERE}}}", "{{instance}}"),)),
+        Panel("Replicas out of sync and back", "short", (
+            (f"sum(rate(penstock_isr_shrinks_total{{{_HERE}}}{_RATE}))", "out"),
+            (f"sum(rate(penstock_isr_expands_total{{{_HERE}}}{_RATE}))", "back"),
+        )),
+        Panel("Replicated", "Bps", ((f"sum by (instance) (rate(penstock_replication_received_bytes_total{{{_HERE}}}{_RATE}))", "{{instance}}"),)),
+        Panel("Behind the leaders", "short", ((f"penstock_replication_lag_records{{{_HERE}}}", "{{instance}}"),)),
+        Panel("Leader of the metadata", "short", ((f"max(penstock_metadata_leader{{{_HERE}}})", "node"), (f"max(penstock_metadata_epoch{{{_HERE}}})", "epoch"))),
+        Panel("A change of the metadata", "s", ((f"sum(rate(penstock_metadata_commit_seconds_total{{{_HERE}}}{_RATE})) / sum(rate(penstock_metadata_commits_total{{{_HERE}}}{_RATE}))", "until it is agreed"),)),
+    )),
     ("Topics", (
         Panel("Bytes in", "Bps", ((f"topk(20, sum by (topic) (rate(penstock_topic_received_bytes_total{{{_TOPIC}}}{_RATE})))", "{{topic}}"),)),
         Panel("Bytes out", "Bps", ((f"topk(20, sum by (topic) (rate(penstock_topic_sent_bytes_total{{{_TOPIC}}}{_RATE})))", "{{topic}}"),)),
