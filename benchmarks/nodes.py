@@ -1,4 +1,5 @@
-"""Several nodes that form one cluster on the loopback, each broker and controller at once.
+"""Several nodes that form one cluster on the loopback, each broker and controller at once or one of
+both.
 
 The same properties start Apache Kafka and the appliance: static voters, everything internal kept by
 three. Called by the cluster's benchmark and by its tests.
@@ -10,7 +11,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import unpack_from
@@ -23,46 +24,67 @@ from benchmarks.requests import Led
 CLUSTER_ID = kafka.CLUSTER_ID
 LIMIT_S = 120.0
 TOPIC_ALREADY_EXISTS = 36
+BOTH = "broker,controller"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a node is found: by clients and brokers, and by controllers."""
+    """Where a node is found: by clients and brokers, and by controllers. roles: as in
+    `process.roles`."""
 
     number: int
     port: int
     controller_port: int
     host: str = "127.0.0.1"
+    roles: str = BOTH
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is a broker."""
+        return "broker" in self.roles
+
+    @property
+    def votes(self) -> bool:
+        """Whether it is a controller."""
+        return "controller" in self.roles
 
 
-def places(count: int) -> tuple[Place, ...]:
-    """Free places for nodes 1 to `count`."""
+def places(count: int, roles: Mapping[int, str] | None = None) -> tuple[Place, ...]:
+    """Free places for nodes 1 to `count`. roles: of those that are not both."""
+    given = roles or {}
     ports: list[int] = []
     while len(ports) < 2 * count:
         port = kafka.free_port()
         if port not in ports:
             ports.append(port)
-    return tuple(Place(at + 1, ports[2 * at], ports[2 * at + 1]) for at in range(count))
+    return tuple(
+        Place(n, ports[2 * n - 2], ports[2 * n - 1], roles=given.get(n, BOTH))
+        for n in range(1, count + 1)
+    )
 
 
 def bootstrap(nodes: tuple[Place, ...]) -> str:
     """For clients; the order is by chance, so that not all of them ask the same node first."""
-    return ",".join(f"{one.host}:{one.port}" for one in random.sample(nodes, len(nodes)))
+    brokers = [one for one in nodes if one.serves]
+    return ",".join(f"{one.host}:{one.port}" for one in random.sample(brokers, len(brokers)))
 
 
 def properties(place: Place, nodes: tuple[Place, ...]) -> dict[str, str]:
     """What makes a node of this cluster of it, in Kafka's names."""
-    voters = ",".join(f"{one.number}@{one.host}:{one.controller_port}" for one in nodes)
+    voters = [f"{one.number}@{one.host}:{one.controller_port}" for one in nodes if one.votes]
     clients = f"PLAINTEXT://{place.host}:{place.port}"
-    kept, least = str(min(3, len(nodes))), str(min(2, len(nodes)))
+    controllers = f"CONTROLLER://{place.host}:{place.controller_port}"
+    opened = [*([clients] if place.serves else []), *([controllers] if place.votes else [])]
+    brokers = sum(one.serves for one in nodes)
+    kept, least = str(min(3, brokers)), str(min(2, brokers))
     return {
-        "process.roles": "broker,controller",
+        "process.roles": place.roles,
         "node.id": str(place.number),
-        "listeners": f"{clients},CONTROLLER://{place.host}:{place.controller_port}",
-        "advertised.listeners": clients,
+        "listeners": ",".join(opened),
+        **({"advertised.listeners": clients} if place.serves else {}),
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "controller.quorum.voters": voters,
+        "controller.quorum.voters": ",".join(voters),
         "default.replication.factor": kept,
         "min.insync.replicas": least,
         "offsets.topic.replication.factor": kept,

@@ -83,7 +83,7 @@ class BrokerConfig:
         """The value of a setting that nobody set."""
         if name not in _KEPT_BY:
             return BROKER[name].default
-        return min(_KEPT_BY[name], max(1, len(self.list("controller.quorum.voters"))))
+        return min(_KEPT_BY[name], self.brokers)
 
     def int(self, name: str) -> builtins.int:
         value = self.get(name)
@@ -125,11 +125,14 @@ class BrokerConfig:
         found = [parse_endpoint("listeners", text) for text in self.list("listeners")]
         return [endpoint for endpoint in found if endpoint.name not in controllers]
 
+    def all_listeners(self) -> builtins.list[Endpoint]:
+        """As they are written, opened or not. Raises ConfigError."""
+        return [parse_endpoint("listeners", text) for text in self.list("listeners")]
+
     def opened(self) -> builtins.list[Endpoint]:
         """Every listener that is opened: those of clients and brokers first, so that the number of
         one is its place in `endpoints`; behind them the controllers', where there are several."""
-        found = [parse_endpoint("listeners", text) for text in self.list("listeners")]
-        controllers = [one for one in found if self.is_controllers(one.name)]
+        controllers = [one for one in self.all_listeners() if self.is_controllers(one.name)]
         return self.endpoints() + (controllers if self.several else [])
 
     def is_controllers(self, listener: str) -> builtins.bool:
@@ -143,9 +146,28 @@ class BrokerConfig:
         return tuple(parse_voter(key, text) for text in self.list(key))
 
     @property
+    def is_broker(self) -> builtins.bool:
+        """Whether this node has partitions and serves clients."""
+        return "broker" in self.list("process.roles")
+
+    @property
+    def is_controller(self) -> builtins.bool:
+        """Whether this node may lead the metadata log."""
+        return "controller" in self.list("process.roles")
+
+    @property
+    def brokers(self) -> builtins.int:
+        """How many brokers there are as far as the settings say: each voter is one, and where nodes
+        are only one of both as many as are wanted."""
+        if not (self.is_broker and self.is_controller):
+            return 3
+        return max(1, len(self.list("controller.quorum.voters")))
+
+    @property
     def several(self) -> builtins.bool:
-        """Whether other nodes vote, too."""
-        return len(self.list("controller.quorum.voters")) > 1
+        """Whether there may be other nodes: others vote, too, or one node cannot be all."""
+        both = self.is_broker and self.is_controller
+        return not both or len(self.list("controller.quorum.voters")) > 1
 
     def endpoint(self, name: str) -> Endpoint | None:
         """HOST:PORT of a setting that is one, None where it is not set. Raises ConfigError."""

@@ -27,12 +27,13 @@ def voters(config: BrokerConfig) -> Said:
             f"{_VOTERS}: node.id is not set, and of several nodes each has a number of its own;"
             " set node.id to the number that this node has in the list"
         )
-    _each_its_own(found, config.int("node.id"))
-    if len(found) == 1:
+    _each_its_own(config, found)
+    if not config.several:
         yield f"{_VOTERS}: this node alone is a cluster of one"
         return
     yield from _places(found)
-    yield from _own_listener(config, found)
+    if config.is_controller:
+        yield from _own_listener(config, found)
     if len(found) == 2:
         yield (
             f"{_VOTERS}: both of 2 voters have to be there, so that two are away more often than"
@@ -45,11 +46,11 @@ def voters(config: BrokerConfig) -> Said:
         )
 
 
-def _each_its_own(found: Sequence[Voter], node_id: int) -> None:
-    ids = [one.node_id for one in found]
-    if node_id not in ids:
+def _each_its_own(config: BrokerConfig, found: Sequence[Voter]) -> None:
+    ids, node_id = [one.node_id for one in found], config.int("node.id")
+    if config.is_controller and node_id not in ids:
         raise ConfigError(
-            f"{_VOTERS}: node.id={node_id} is not among {ids}, and every node votes; set node.id"
+            f"{_VOTERS}: node.id={node_id} is not among {ids}, and controllers vote; set node.id"
             " to the number of this node, or add it to the list"
         )
     if len(set(ids)) < len(ids):
@@ -119,11 +120,11 @@ def copies(config: BrokerConfig) -> Said:
                 " are created without a replication factor of their own will be refused; set it"
                 " to 1"
             )
-    elif factor == 1:
+    elif factor == 1 and config.is_controller:  # which decides that
         yield (
             "default.replication.factor=1: topics that are created without a replication factor of"
             " their own are kept by one node only, and are away with it; set it to"
-            f" {min(3, len(config.list(_VOTERS)))}"
+            f" {min(3, config.brokers)}"
         )
 
 

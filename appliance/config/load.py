@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config import cluster_checks
+from appliance.config import cluster_checks, roles
 from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.cluster_checks import Said
@@ -113,8 +113,7 @@ def _unknown(key: str) -> str:
 
 def _listeners(config: BrokerConfig) -> Said:
     controllers = config.list("controller.listener.names")
-    endpoints = config.endpoints()
-    if not endpoints:
+    if config.is_broker and not config.endpoints():
         raise ConfigError(
             f"listeners: there are only controller listeners ({', '.join(controllers)}): add one"
             " for clients, for example PLAINTEXT://localhost:9092"
@@ -175,6 +174,8 @@ def _advertised(config: BrokerConfig) -> Said:
 
 
 _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
+    "process.roles": roles.check,
+    "inter.broker.listener.name": roles.check_inter_broker,
     "listeners": _listeners,
     "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,

@@ -62,7 +62,7 @@ def open_or_format(
             " or choose an empty folder with --data"
         )
     fresh = format_uuid(identity.new_uuid(random))
-    if len(voters) > 1 and not cluster_id:
+    if set(voters) - {node_id} and not cluster_id:
         raise ConfigError(
             f"{data_dir} is empty, and which cluster it is to belong to is not said: start every"
             " node of it with the same --cluster-id, that of those which run already, or for a"

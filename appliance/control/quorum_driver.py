@@ -241,8 +241,9 @@ class QuorumDriver:
         ways = self._ways.get(target)
         if ways is None:
             return  # nobody whom we know how to reach: as a message that is lost
-        limits = wire.Limits(
-            max_wait_ms=min(_MAX_WAIT_MS, self._fetch_ms // 4),
+        patience_ms = min(_MAX_WAIT_MS, self._fetch_ms // 4)
+        limits = wire.Limits(  # who does not know who leads asks one after the other
+            max_wait_ms=patience_ms if target == self._replica.leader else 0,
             max_bytes=self._max_bytes,
             high_watermark=self._replica.high_watermark,
         )

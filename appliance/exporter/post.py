@@ -13,8 +13,8 @@ from appliance.ring.tables import Tables
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Post:
     """listener: bound, listening, non-blocking. folders: every log folder, the one with the
-    metadata first. addresses: (host, port) where clients are served. supervisor: its process id.
-    started_ms: of the appliance, by the wall clock."""
+    metadata first. addresses: (host, port) where clients are served, or else controllers.
+    supervisor: its process id. started_ms: of the appliance, by the wall clock."""
 
     config: BrokerConfig
     folders: Sequence[str]

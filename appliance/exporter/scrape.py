@@ -101,7 +101,8 @@ class Exporter:
     def verdict(self, now_ns: int) -> Verdict:
         """As the tables show it, with the disks and what the controller thinks of this node."""
         found = self.watch.verdict(now_ns)
-        if not found.missing and (why := not_sent_to(self._follow(), self._node_id)):
+        sent_to = self.watch.is_broker and not found.missing
+        if sent_to and (why := not_sent_to(self._follow(), self._node_id)):
             found = found._replace(missing=(why,))
         full = [
             f"{folder} is full: records are refused"

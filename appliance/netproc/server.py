@@ -106,6 +106,7 @@ class Server:
         self._drain_until_ns = 0
         self._table = seat.processes
         self._shut = list(self.listeners)  # nobody is accepted there yet
+        self._early_days = True  # clients are not served yet
 
     def open_for_controllers(self, config: BrokerConfig) -> None:
         """Let the other controllers connect; clients have to wait until `open_for_business`."""
@@ -115,6 +116,7 @@ class Server:
     def open_for_business(self) -> None:
         """Accept connections: control and every ioproc are ready."""
         self._open(list(self._shut))
+        self._early_days = False
         self._links.set_state(READY)
 
     def _open(self, listeners: list[Listener]) -> None:
@@ -152,7 +154,7 @@ class Server:
             or self._muted
             or self._held
             or self._shut_doors
-            or self._shut
+            or self._early_days
         ):
             self._due(now_ns)
         if floor.starving and level:
@@ -175,7 +177,7 @@ class Server:
             return 1
         if deadlines or self._muted or self._held or self._shut_doors:
             return min(questions_ms, self._wait_ms(now_ns))
-        if self._shut:
+        if self._early_days:
             return _LOOK_AGAIN_MS
         return questions_ms
 
@@ -193,7 +195,7 @@ class Server:
             self._completions.tell_lost()
         if self._kept:
             self.floor.choked = not self._outbox.push_kept()
-        if self._shut and not self._drain_until_ns and can_serve(self._table):
+        if self._early_days and not self._drain_until_ns and can_serve(self._table):
             self.open_for_business()
         self._completions.expire(now_ns)
         if now_ns >= self._next_sweep_ns:

@@ -90,6 +90,11 @@ class Watch:
         self._hidden = _Still()
         self._rows_due_ns = 0
 
+    @property
+    def is_broker(self) -> bool:
+        """Whether this node has partitions: it has I/O processes for them."""
+        return any(peer.kind == IOPROC for peer in self._processes.peers)
+
     def look(self, now_ns: int) -> None:
         """See what has moved since the last look."""
         table = self._processes
@@ -169,8 +174,8 @@ class Watch:
 
 
 def not_sent_to(image: MetadataImage, node_id: int) -> str:
-    """Why the controller sends no client to this node, "" when it does, or while nothing is known
-    of the metadata."""
+    """Why the controller sends no client to this node, a broker; "" when it does, or while nothing
+    is known of the metadata."""
     me = image.brokers.get(node_id)
     if me is not None and me.fenced:
         return "the controller has fenced this node"

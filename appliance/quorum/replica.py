@@ -201,8 +201,6 @@ class Replica:
 
     def lost(self, peer: int, now_ms: int) -> None:
         """The connection to this one was closed from there, or not taken."""
-        if not self.votes:
-            return
         if self.role is Role.FOLLOWER and peer == self.leader:
             self._is_silent = True
             self.deadline = min(self.deadline, now_ms + self._chance(self._times.lost))
@@ -401,6 +399,8 @@ class Replica:
             ms = times.fetch_timeout
         elif self.role is Role.LEADER:
             ms = times.fetch_timeout // 2
+        elif not self.votes:
+            ms = times.lost + self._chance(times.lost)  # until it asks somebody else who leads
         else:
             ms = times.election_timeout + self._chance(times.election_timeout)
         self.deadline = now_ms + ms

@@ -70,9 +70,11 @@ class Layout:
         """What the broker's settings say; 0 processes means as many as suit this host."""
         suited = default_processes(online_cpus())
         metrics = config.endpoint("penstock.metrics.listener")
-        return Layout(
-            netprocs=config.int("penstock.net.processes") or suited,
-            ioprocs=config.int("penstock.io.processes") or suited,
+        netprocs = config.int("penstock.net.processes") or suited
+        ioprocs = config.int("penstock.io.processes") or suited
+        return Layout(  # a controller alone hears a few nodes, and has no partitions
+            netprocs=netprocs if config.is_broker else 1,
+            ioprocs=ioprocs if config.is_broker else 0,
             listeners=tuple((one.host, one.port) for one in config.opened()),
             backlog=config.int("socket.listen.backlog.size"),
             metrics=None if metrics is None else (metrics.host, metrics.port),
@@ -83,5 +85,6 @@ class Layout:
         )
 
     def __post_init__(self) -> None:
-        assert 1 <= self.netprocs <= 64 and 1 <= self.ioprocs <= 64, "1 to 64 processes of a kind"
+        assert 1 <= self.netprocs <= 64, "1 to 64 network processes"
+        assert 0 <= self.ioprocs <= 64, "up to 64 I/O processes; none where there are no partitions"
         assert self.listeners, "at least one listener"

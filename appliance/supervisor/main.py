@@ -172,7 +172,7 @@ class Supervisor:
             folders=(self._folder.first.path, *self._folder.paths),
             tables=self._memory.tables,
             listener=listener,
-            addresses=self._listeners.addresses[: len(self._config.endpoints())],
+            addresses=self._listeners.addresses[: len(self._config.endpoints()) or None],
             supervisor=os.getpid(),
             started_ms=OsClock().wall_ms(),
         )

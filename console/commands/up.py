@@ -102,7 +102,7 @@ def serve(
 
     def ready(addresses: Sequence[str], _: float) -> None:
         took = round((time.monotonic() - BEGAN_S) * 1000)
-        _narrate(log, said, took, addresses)
+        _narrate(log, said, took, addresses, serves_clients=broker.is_broker)
         if ready_fd is not None:
             with suppress(OSError):  # who waited for it may have gone
                 os.write(ready_fd, f"{addresses[0]}\n".encode())
@@ -302,7 +302,9 @@ def _unusable(folder: str, problem: OSError) -> Failure:
     )
 
 
-def _narrate(log: Log, said: list[str], took_ms: int, addresses: Sequence[str]) -> None:
+def _narrate(
+    log: Log, said: list[str], took_ms: int, addresses: Sequence[str], *, serves_clients: bool
+) -> None:
     """Say where it is; what to try only to somebody who sits there. In the journal as an event."""
     data, cluster_id = said
     address = addresses[0]
@@ -314,12 +316,12 @@ def _narrate(log: Log, said: list[str], took_ms: int, addresses: Sequence[str]) 
         return
     b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
     lines = [
-        f"Penstock {VERSION} is ready in {took_ms} ms",
+        f"Penstock {VERSION} is ready in {took_ms} ms{'' if serves_clients else ', as controller'}",
         f"  listens on  {where}",
         f"  data        {data}",
         f"  cluster id  {cluster_id}",
     ]
-    if os.isatty(2):
+    if os.isatty(2) and serves_clients:
         lines += [
             "Try in another terminal:",
             typed(f"  penstock topic create hello{b}"),

@@ -48,7 +48,7 @@ class Waiting:
         now_ns = time.monotonic_ns()
         self._watch.look(now_ns)
         found = self._watch.verdict(now_ns)
-        if found.missing:
+        if found.missing or not self._watch.is_broker:
             return found
         follower = self._follower
         with suppress(MetadataUnreadable, StorageFailed):  # then nothing is known of it

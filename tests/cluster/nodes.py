@@ -41,19 +41,25 @@ class Partition(NamedTuple):
 
 
 class Node(Broker):
-    """One appliance of a cluster. within: the beginning of a command that starts it elsewhere than
-    beside us."""
+    """One appliance of a cluster, or a node of Apache Kafka. within: the beginning of a command
+    that starts it elsewhere than beside us."""
 
     within = ()
 
-    def __init__(self, folder, place, places, settings):
+    def __init__(self, folder, place, places, settings, is_kafka=KAFKA):
         super().__init__(folder / f"node-{place.number}", settings)
-        self.number, self.port, self.host = place.number, place.port, place.host
+        self.number, self.host, self.serves = place.number, place.host, place.serves
+        self.port = place.port if place.serves else place.controller_port
         self.properties = nodes.properties(place, places)
+        self.is_kafka = is_kafka
+
+    def wait_ready(self):
+        if self.serves:
+            super().wait_ready()
 
     def command(self):
         settings = self.properties | self.settings
-        if not KAFKA:
+        if not self.is_kafka:
             return [*self.within, *nodes.appliance_command(self.data, settings)]
         if reason := kafka.unavailable():
             pytest.skip(reason)
@@ -65,16 +71,18 @@ class Node(Broker):
 
 
 class Nodes:
-    """Appliances 1 to `count` with a common cluster id, all of them voters and brokers.
+    """Appliances 1 to `count` with a common cluster id, voters and brokers where `places` does not
+    say otherwise.
 
-    settings: Kafka's property names, for all of them. Use it as a context manager: it starts them
-    all and leaves none.
+    settings: Kafka's property names, for all of them. kafka: the numbers of those that are nodes of
+    Apache Kafka. Use it as a context manager: it starts them all and leaves none.
     """
 
-    def __init__(self, folder, count=3, settings=None, places=None):
+    def __init__(self, folder, count=3, settings=None, places=None, kafka=()):
         self.places = places or nodes.places(count)
         self.all = {
-            one.number: Node(folder, one, self.places, settings or {}) for one in self.places
+            one.number: Node(folder, one, self.places, settings or {}, KAFKA or one.number in kafka)
+            for one in self.places
         }
         self._links = {}
 
@@ -102,8 +110,8 @@ class Nodes:
 
     @property
     def living(self):
-        """The numbers of those whose process runs."""
-        return [number for number, node in self.all.items() if node.runs]
+        """The numbers of those whose process runs, and that serve clients."""
+        return [number for number, node in self.all.items() if node.runs and node.serves]
 
     # What happens to them -------------------------------------------------------------------------
 
@@ -114,7 +122,8 @@ class Nodes:
             self.all[number].start(wait=False)
         for number in chosen:
             self.all[number].wait_ready()
-        self.wait(lambda: set(chosen) <= set(self.brokers()), f"{chosen} are unfenced")
+        brokers = {number for number in chosen if self.all[number].serves}
+        self.wait(lambda: brokers <= set(self.brokers()), f"{brokers} are unfenced")
         return self
 
     def kill(self, number):

@@ -251,6 +251,55 @@ def test_several_voters_open_a_listener_for_controllers_behind_those_of_clients(
         assert [one.name for one in config.opened()] == ["PLAINTEXT", "CONTROLLER"]
 
 
+ONLY_BROKER = {
+    "process.roles": "broker",
+    "node.id": "4",
+    "controller.quorum.voters": "1@localhost:9093",
+    "listeners": "PLAINTEXT://:9092",
+}
+ONLY_CONTROLLER = {
+    "process.roles": "controller",
+    "controller.quorum.voters": "1@localhost:9093",
+    "listeners": "CONTROLLER://:9093",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+
+
+def test_a_node_may_be_a_broker_or_a_controller_alone():
+    broker, warnings = load(None, ONLY_BROKER)
+    assert not warnings
+    assert broker.is_broker and not broker.is_controller and broker.several
+    assert [one.name for one in broker.opened()] == ["PLAINTEXT"]
+    controller, warnings = load(None, ONLY_CONTROLLER)
+    assert not warnings
+    assert controller.is_controller and not controller.is_broker and controller.several
+    assert [one.name for one in controller.opened()] == ["CONTROLLER"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (ONLY_BROKER | {"process.roles": ""}, "broker, controller, or both"),
+        (ONLY_BROKER | {"process.roles": "voter"}, "process.roles"),
+        (ONLY_BROKER | {"controller.quorum.voters": ""}, "must name the controllers"),
+        (ONLY_BROKER | {"controller.listener.names": ""}, "must name a listener"),
+        (ONLY_BROKER | {"node.id": "1"}, "must not be among the voters"),
+        (ONLY_BROKER | {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}, "must not have"),
+        (ONLY_BROKER | {"inter.broker.listener.name": "INTERNAL"}, "must be one of the listeners"),
+        (ONLY_CONTROLLER | {"controller.quorum.voters": ""}, "must name the controllers"),
+        (ONLY_CONTROLLER | {"node.id": "2"}, "is not among"),
+        (ONLY_CONTROLLER | {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}, "must only have"),
+        (ONLY_CONTROLLER | {"listeners": "PLAINTEXT://:9092"}, "must only have"),
+    ],
+)
+def test_roles_that_do_not_fit_are_refused_as_by_apache_kafka(settings, words):
+    """Each of them was refused by `kafka-storage format` of Apache Kafka 4.3.1, too."""
+    with pytest.raises(ConfigError, match=words):
+        load(None, settings)
+
+
 def test_who_is_alone_opens_no_listener_for_controllers():
     alone = {"controller.quorum.voters": "1@localhost:9093", "listeners": SEVERAL["listeners"]}
     config, warnings = load(None, alone)

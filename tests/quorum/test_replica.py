@@ -2,7 +2,16 @@
 
 import pytest
 
-from appliance.quorum.messages import NOBODY, BeginEpoch, EndEpoch, Fetch, Known, Vote, Voted
+from appliance.quorum.messages import (
+    NOBODY,
+    BeginEpoch,
+    EndEpoch,
+    Fetch,
+    Fetched,
+    Known,
+    Vote,
+    Voted,
+)
 from appliance.quorum.replica import Replica, Role
 from appliance.quorum.times import Times
 
@@ -233,6 +242,27 @@ def test_an_observer_finds_the_leader_and_counts_for_nothing():
     assert leader.high_watermark == 1
     leader.fetched_by(Fetch(leader.epoch, followers[0], 2, leader.epoch), 9000)
     assert leader.high_watermark == 2
+
+
+def test_an_observer_whose_leader_is_gone_asks_one_voter_after_the_other():
+    one = Replica(
+        OBSERVER, (A, B, C), Known(4, leader=A), Log([4]), lambda most: most, 0, Times(lost=50)
+    )
+    assert [who for who, _ in one.take()[1]] == [A]
+    one.lost(B, 10)  # it follows somebody else
+    assert one.deadline == Times().fetch_timeout
+    one.lost(A, 10)
+    assert one.deadline == 60
+    one.tick(60)
+    assert (one.role, one.leader) == (Role.UNATTACHED, NOBODY)
+    ((asked, _),) = one.take()[1]
+    assert asked == C and one.deadline == 160
+    assert one.fetched(Fetched(4, NOBODY), 100) == -1  # it does not know either
+    one.tick(160)
+    assert len(one.take()[1]) == 1
+    assert one.fetched(Fetched(5, B), 170) == -1
+    assert (one.role, one.leader, one.epoch) == (Role.FOLLOWER, B, 5)
+    assert [who for who, _ in one.take()[1]] == [B]
 
 
 def test_what_an_older_leader_left_is_agreed_with_the_first_record_of_this_one():

@@ -38,9 +38,9 @@ class Addresses:
 
     def broker(self, broker: BrokerImage) -> Link | None:
         """A connection to where brokers reach this one."""
-        name = self._config.get("inter.broker.listener.name") or self._config.endpoints()[0].name
+        name = self._config.get("inter.broker.listener.name")
         for one in broker.endpoints:
-            if one.name == name:
+            if name in (None, one.name):
                 return self._link(broker.broker_id, one.host, one.port)
         return None
 

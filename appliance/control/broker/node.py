@@ -1,8 +1,8 @@
 """This node as a broker of its cluster: registered, heard of, asking the active controller for what
 only that decides, wherever it is. The shell around `lifecycle.py`.
 
-Alone, as the only voter, a node registers itself when it leads (`control/leading.py`) and hears
-nobody else: then nothing here is ever due.
+A node that is no broker only says where its controller is. Alone in its cluster, a node registers
+itself when it leads (`control/leading.py`) and hears nobody else: then nothing here is ever due.
 
 Called by `main.py`: `turn_to` when somebody else leads the metadata log, `turn` in every turn.
 """
@@ -64,9 +64,9 @@ class Node:
     """alone: it is the only voter. lifecycle: its life as a broker. forwarding: requests of its
     clients that another node decides."""
 
-    __slots__ = ("_again_ms", "_birth", "_ears", "_folders", "_ids_ms", "_isrs", "_life", "_log",
-                 "_node_id", "_now_ms", "_registering", "_work", "alone", "forwarding",
-                 "lifecycle")  # fmt: skip
+    __slots__ = ("_again_ms", "_birth", "_ears", "_folders", "_ids_ms", "_is_broker",
+                 "_is_controller", "_isrs", "_life", "_log", "_node_id", "_now_ms", "_registering",
+                 "_work", "alone", "forwarding", "lifecycle")  # fmt: skip
 
     def __init__(
         self,
@@ -78,6 +78,7 @@ class Node:
         log: Log,
     ) -> None:
         self.alone = not config.several
+        self._is_broker, self._is_controller = config.is_broker, config.is_controller
         self.lifecycle = Lifecycle(config.int("broker.heartbeat.interval.ms"))
         self._birth = birth
         self._node_id = node_id = birth.identity.node_id
@@ -139,9 +140,10 @@ class Node:
         and has read as much."""
         self._now_ms = now_ms
         due_ms = self.forwarding.turn(now_ms)
-        if not self.alone:
-            self._live(now_ms, committed - 1, ready)
+        if self._is_controller and not self.alone:
             self._register_controller(now_ms, image)
+        if self._is_broker and not self.alone:
+            self._live(now_ms, committed - 1, ready)
             self._isrs.turn(self.lifecycle.epoch)
             self._folders.turn(self.lifecycle.epoch)
             due_ms = min(due_ms, self.lifecycle.due_ms())
