@@ -24,8 +24,8 @@ HOT = {
         "error_codes", "ranges",
     ],
     "handlers": [
-        "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_sessions", "fetch_state",
-        "transactional_produce", "verifying",
+        "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_answer", "fetch_sessions",
+        "fetch_state", "transactional_produce", "verifying",
     ],
     "ioproc": [
         "appending", "arrivals", "asker", "core", "failing", "journaling", "main", "partition",

@@ -23,6 +23,10 @@ _NOTHING_MOVES: Final = "one folder, no replicas: nothing is moved"
 _ONE: Final = "this appliance is a cluster of one"
 _EXACT: Final = "what is due is done at once"
 _NO_TWO_PHASES: Final = "two-phase commit (KIP-939) is not served"
+SELECTORS: Final = (
+    "org.apache.kafka.common.replica.LeaderSelector",
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+)
 _KAFKAS: Final = "it concerns the inside of Apache Kafka"
 
 _TIERED = (
@@ -88,7 +92,7 @@ _QUORUM = (
     Setting("broker.heartbeat.interval.ms", INT, 2000, "How often a broker reports to the controller, in ms.", low=1),
     Setting("broker.session.timeout.ms", INT, 9000, "A broker not heard of for so long is fenced, in ms.", low=1),
     Setting("initial.broker.registration.timeout.ms", INT, 60000, "Wait for the controller to register a broker, in ms.", inert=_ONE),
-    Setting("replica.selector.class", STRING, None, "What chooses the replica that a consumer reads from.", inert=_ONE),
+    Setting("replica.selector.class", STRING, None, "What chooses the replica that a consumer reads from: the leader, also when it is not set, or one in the rack that the consumer says (client.rack).", choices=SELECTORS),
     Setting("socket.connection.setup.timeout.ms", LONG, 10000, "Wait for a connection to another node, in ms.", inert=_ONE),
     Setting("socket.connection.setup.timeout.max.ms", LONG, 30000, "Longest wait for a connection to another node, in ms.", inert=_ONE),
 )  # fmt: skip

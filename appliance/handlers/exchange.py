@@ -134,6 +134,7 @@ class Host(ABC):
     config: BrokerConfig
     cluster_id: str
     node_id: int
+    rack: bytes | None  # where this node stands, None: consumers read from leaders alone
     processes: ProcessTable  # who lives, and who leads the metadata log
     fetch_max_bytes: int  # of records in one answer
     log_dirs: tuple[str, ...]  # absolute paths of the log folders
@@ -149,8 +150,8 @@ class Host(ABC):
         ...
 
     @abstractmethod
-    def replica(self, topic: bytes, partition: int) -> Route | None:
-        """The home of this node's replica, whoever leads; None when it has none. topic: a name."""
+    def replica(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+        """The home of this node's replica, whoever leads; None when it has none."""
         ...
 
     @abstractmethod
@@ -193,11 +194,27 @@ class Host(ABC):
         route: Route,
         flags: int,
         partition: FetchPartition,
-        replica: tuple[int, int],
+        replica: tuple[int, int, int],
         limits: tuple[int, int],
     ) -> None:
-        """`ask` for another replica's READ. replica: its node id and broker epoch. limits: max
-        bytes, and what must be there before a parked read is answered."""
+        """`ask` for another replica's READ. replica: its node id, broker epoch, and the high
+        watermark that it knows. limits: max bytes, and what must be there before a parked read is
+        answered."""
+        ...
+
+    @abstractmethod
+    def ask_nearest(
+        self,
+        x: Exchange,
+        index: int,
+        route: Route,
+        flags: int,
+        partition: FetchPartition,
+        nodes: tuple[int, int, int, int],
+        limits: tuple[int, int],
+    ) -> None:
+        """`ask` for a consumer's READ that one of these nodes, -1: no more, should rather answer.
+        limits: as for `ask_as_replica`."""
         ...
 
     @abstractmethod

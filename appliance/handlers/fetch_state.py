@@ -17,7 +17,8 @@ Row = tuple[int, PartitionData, FileRange | None]
 class Found:
     """What one partition has for the client. `first` is the length of the first batch, in bytes
     like `length`. settled: the version of its row while there is nothing behind its offset.
-    diverging: the epoch from which on a replica has something else, and where that ends here."""
+    diverging: the epoch from which on a replica has something else, and where that ends here.
+    nearest: the node that a consumer should read from instead, -1: none."""
 
     error: int
     high_watermark: int
@@ -32,12 +33,14 @@ class Found:
     aborted: bytes = b""  # transactions, as `wire/aborted.py` says
     settled: int = UNSETTLED
     diverging: tuple[int, int] | None = None
+    nearest: int = -1
 
 
 @dataclass(slots=True)
 class FetchState:
     """found: by index in `asked`; what was settled and still is, is not there. untold: at whose end
-    a replica is, of which its home has not heard yet."""
+    a replica is, of which its home has not heard yet. rack: where the consumer stands, when that
+    may make a difference."""
 
     request: FetchRequest
     session: Session | None
@@ -46,7 +49,8 @@ class FetchState:
     found: dict[int, Found] = field(default_factory=dict)
     aborted: dict[int, bytes] = field(default_factory=dict)  # that go with what comes next
     total: int = 0  # bytes found so far
-    failed: bool = False  # some partition has an error: answer at once, as Kafka does
+    failed: bool = False  # some partition has an error, or news: answer at once, as Kafka does
     parked: bool = False
     untold: list[int] = field(default_factory=list)
     asked_again: bool = False  # about files that are not where a home had said
+    rack: bytes = b""

@@ -35,6 +35,8 @@ class Asked:
 
 @dataclass(slots=True)
 class Gathering:
+    """anywhere: a replica answers, too, that another node leads."""
+
     topics: list[tuple[str, list[Asked]]]
     flat: list[Asked]
     op: int
@@ -43,6 +45,7 @@ class Gathering:
     answered: Callable[[Asked, Message], Values]  # the answer for a completion
     topic_field: str
     reply: Callable[[Host, Exchange, Values], None] | None = None  # another one than `reply`
+    anywhere: bool = False
 
 
 def decode(host: Host, x: Exchange) -> Any:
@@ -110,6 +113,8 @@ def start(host: Host, x: Exchange, gathering: Gathering) -> None:
                 asked.answer = gathering.failed(asked, refused)
             elif asked.answer is None:
                 route = host.route(topic.encode(), asked.partition, by_id=False)
+                if route is None and gathering.anywhere:
+                    route = host.replica(topic.encode(), asked.partition, by_id=False)
                 if route is None:
                     code = absent(host, topic.encode(), asked.partition, False, asked.b)
                     asked.answer = gathering.failed(asked, code)

@@ -1,6 +1,7 @@
 """Fetch, API key 1, versions 4 to 18.
 
-5: log start offset. 7: sessions (KIP-227). 9: leader epoch check. 11: rack (one host: ignored). 12:
+5: log start offset. 7: sessions (KIP-227). 9: leader epoch check. 11: a consumer may read from a
+follower, and says its rack, so that the leader can tell it which one is near (KIP-392). 12:
 flexible. 13: topic ids. 15: replica state moves into tags. 16: who leads, to who asked the wrong
 node or knows an older epoch (KIP-951). 17, 18: fields of followers.
 
@@ -21,25 +22,23 @@ from functools import partial
 
 from appliance.authorization.needs import ACT_AS_BROKER, READ_TOPIC
 from appliance.base import errors
-from appliance.handlers import gather
+from appliance.handlers import fetch_answer, gather, nearest
 from appliance.handlers.exchange import (
     Exchange,
     FileRange,
     Handler,
     Host,
-    Piece,
 )
 from appliance.handlers.fetch_sessions import (
     UNSETTLED,
     Asked,
     FetchSessions,
     Session,
-    must_tell,
 )
 from appliance.handlers.fetch_state import FetchState, Found, Row
-from appliance.handlers.leaders import Leaders
 from appliance.ring.messages import (
     ABORTED,
+    ANY_REPLICA,
     READ,
     READ_COMMITTED,
     READ_GONE,
@@ -49,9 +48,7 @@ from appliance.ring.messages import (
 )
 from appliance.ring.partition_table import (
     ABORTED_TO,
-    BYTES_OUT,
     COLUMNS,
-    FETCHES,
     HIGH_WATERMARK,
     LAST_STABLE,
     LOG_END,
@@ -59,9 +56,7 @@ from appliance.ring.partition_table import (
     OFFLINE,
     ONLINE,
     ROW_MASK,
-    SERVED_COLUMNS,
     STATUS,
-    TO_FOLLOWERS,
     VERSION,
 )
 from appliance.wire import fetch
@@ -84,9 +79,11 @@ def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
     code, session, incremental, partitions = sessions.resolve(host, request, by_id)
     if code:
         host.failed(x, code)
-        host.finish(x, _whole_error(x.version, code))
+        host.finish(x, fetch_answer.whole_error(x.version, code))
         return
     state = x.state = FetchState(request, session, incremental, partitions)
+    if request.rack and host.rack is not None and request.rack != host.rack:
+        state.rack = request.rack
     host.reads(x, request.partitions if session is None else session.partitions)
     published = host.partitions.state
     for index, asked in enumerate(partitions):
@@ -116,7 +113,10 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     route = asked.route
     if route is None:
         by_id = x.version >= fetch.FIRST_TOPIC_ID
-        route = asked.route = host.route(partition.topic, partition.partition, by_id)
+        route = host.route(partition.topic, partition.partition, by_id)
+        if route is None and request.replica_id < 0 and x.version >= fetch.FIRST_RACK:
+            route = host.replica(partition.topic, partition.partition, by_id)
+        asked.route = route
         if route is None:
             code = _absent(host, state.session, partition, by_id)
             state.found[index] = Found(code, -1, -1, -1)
@@ -130,6 +130,8 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     found = state.found[index] = Found(0, high_watermark, stable, row[LOG_START])
     if request.replica_id >= 0:
         _look_as_replica(host, x, index, row)
+        return
+    if state.rack and _offer_nearest(host, x, index):
         return
     limit = stable if request.read_committed else high_watermark
     stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
@@ -176,6 +178,21 @@ def _look_as_replica(host: Host, x: Exchange, index: int, row: list[int]) -> Non
         state.untold.append(index)
 
 
+def _offer_nearest(host: Host, x: Exchange, index: int) -> bool:
+    """Whether there are replicas nearer to the consumer: the home chooses, before it looks."""
+    state: FetchState = x.state
+    asked = state.asked[index]
+    partition, route = asked.partition, asked.route
+    assert route is not None
+    found = nearest.in_rack(host, x, route, state.rack)
+    if found is None:
+        return False
+    flags = ANY_REPLICA | (READ_COMMITTED if state.request.read_committed else 0)
+    limits = max(0, min(partition.max_bytes, state.request.max_bytes)), 0
+    host.ask_nearest(x, index, route, flags, partition, found, limits)
+    return True
+
+
 def _tell(host: Host, x: Exchange) -> None:
     """Their homes, of a replica that is at the end; when all of it waits, its parked reads do."""
     state: FetchState = x.state
@@ -209,15 +226,28 @@ def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
     request = state.request
     size = max(0, min(partition.max_bytes, request.max_bytes))
     if request.replica_id >= 0:
-        who = request.replica_id, request.replica_epoch
+        who = request.replica_id, request.replica_epoch, _visible(host, state, index)
         state.asked[index].heard = True
         flags |= READ_REPLICA
         host.ask_as_replica(x, index, route, flags, partition, who, (size, enough))
         return
     if request.read_committed:
         flags |= READ_COMMITTED
+    if x.version >= fetch.FIRST_RACK:
+        flags |= ANY_REPLICA
     epoch = partition.current_leader_epoch
     host.ask(x, index, route, READ, flags, partition.fetch_offset, epoch, size, enough)
+
+
+def _visible(host: Host, state: FetchState, index: int) -> int:
+    """As READ has it: the high watermark that a replica is to wait for, where consumers may read
+    from it; 0: it hears of that with the next records."""
+    if host.rack is None:
+        return 0
+    if state.session is None:
+        return state.found[index].high_watermark + 1
+    told = state.asked[index].told
+    return 1 + (-1 if told is None else told[0])
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
@@ -246,7 +276,10 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         )
         state.total += message.e
         if state.request.replica_id >= 0:
-            _part(state, index, message)
+            _answer_replica(state, index, message)
+        elif message.j:
+            state.found[index].nearest = message.j - 1
+            state.failed = True
         elif message.e:
             route = state.asked[index].route
             assert route is not None
@@ -263,11 +296,14 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         _park(host, x, index)
 
 
-def _part(state: FetchState, index: int, message: Message) -> None:
-    """One that has something else than the leader is told at once."""
+def _answer_replica(state: FetchState, index: int, message: Message) -> None:
+    """One that has something else than the leader is told at once, and a high watermark that woke
+    it."""
     if message.j:
         found = state.found[index]
         found.diverging = message.d, message.g
+        state.failed = True
+    elif state.parked and not message.e:
         state.failed = True
 
 
@@ -350,67 +386,9 @@ def _park(host: Host, x: Exchange, index: int) -> None:
 
 
 def _respond(host: Host, x: Exchange) -> None:
-    """Nothing is pending; with files that are gone something is at return."""
-    state: FetchState = x.state
-    version = x.version
-    rows = _rows(host, x)
-    if x.pending:
-        return
-    served, replica = host.served, state.request.replica_id >= 0
-    for index, _, file in rows:
-        route = state.asked[index].route
-        if route is not None and file is not None:
-            at = TO_FOLLOWERS if replica else (route.handle & ROW_MASK) * SERVED_COLUMNS
-            served[at + FETCHES] += 1
-            served[at + BYTES_OUT] += file.length
-    told, session_id = rows, 0
-    if state.session is not None:
-        told, session_id = _told(state, state.session, rows), state.session.session_id
-    topics = 0
-    previous = None
-    for _, data, _ in told:
-        topics += data.topic != previous
-        previous = data.topic
-    pieces: list[Piece] = []
-    no_tags = fetch.tail(version)  # what ends a partition, a topic, and the body
-    out = [fetch.top(version, 0, errors.NONE, session_id, topics)]
-    leaders = Leaders(host, x, known=replica) if state.failed else None
-    at = 0
-    while at < len(told):
-        topic = told[at][1].topic
-        end = at
-        while end < len(told) and told[end][1].topic == topic:
-            end += 1
-        out.append(fetch.topic_head(version, topic, end - at))
-        for index, data, records in told[at:end]:
-            out.append(fetch.partition_head(version, data))
-            if data.error:
-                host.failed(x, data.error)
-            if records is not None:
-                pieces.append(b"".join(out))
-                pieces.append(records)
-                out = []
-            out.append(no_tags if leaders is None else _tags(state.found[index], data, leaders))
-        out.append(no_tags)
-        at = end
-    out.append(no_tags if leaders is None else leaders.endpoints(no_tags))
-    tail = b"".join(out)
-    if tail:
-        pieces.append(tail)
-    host.finish(x, pieces)
-
-
-def _tags(found: Found, data: PartitionData, leaders: Leaders) -> bytes:
-    """What ends a partition in an answer with something in it that must be told at once. Where logs
-    part only who names an epoch is told, so from version 12 on."""
-    if found.diverging is not None:
-        return fetch.diverging(*found.diverging)
-    return leaders.of_fetch(data)
-
-
-def _rows(host: Host, x: Exchange) -> list[Row]:
-    """The answer of every partition looked at, cut to the response's byte budget; the first batch
-    of the first one always fits. With something pending they are not complete."""
+    """Nothing is pending: the answer of every partition looked at, cut to the response's byte
+    budget; the first batch of the first one always fits. With files that are gone something is
+    pending at return."""
     state: FetchState = x.state
     left = min(state.request.max_bytes, host.fetch_max_bytes)
     empty = True
@@ -437,6 +415,9 @@ def _rows(host: Host, x: Exchange) -> list[Row]:
                 records = FileRange(file, found.position, length)
                 left -= length
                 empty = False
+        aborted: bytes | None = b"" if code in _UNKNOWN else None
+        if committed and found.nearest < 0:
+            aborted = found.aborted
         data = PartitionData(
             partition.topic,
             partition.partition,
@@ -445,40 +426,12 @@ def _rows(host: Host, x: Exchange) -> list[Row]:
             found.last_stable_offset,
             found.log_start_offset,
             length if records is not None else 0,
-            found.aborted if committed else b"" if code in _UNKNOWN else None,
+            aborted,
+            found.nearest,
         )
         rows.append((index, data, records))
-    return rows
-
-
-def _told(state: FetchState, session: Session, rows: list[Row]) -> list[Row]:
-    """The rows that go into the response of a session: all of a full one, only the news of an
-    incremental one."""
-    told = []
-    for row in rows:
-        index, data, _ = row
-        asked = state.asked[index]
-        marks = (data.high_watermark, data.log_start_offset)
-        news = must_tell(session, asked, data.error, data.length, marks)
-        found = state.found[index]
-        asked.settled = found.settled
-        if news or found.diverging or not state.incremental:
-            told.append(row)
-    return told
-
-
-def throttled(x: Exchange, throttle_ms: int) -> bytes:
-    """The answer to a client over its quota, instead of the one that was ready: nothing, and for
-    how long. What its session was told of goes with the records of a later answer."""
-    state: FetchState | None = x.state
-    session = state.session if state is not None else None
-    session_id = session.session_id if session is not None else 0
-    top = fetch.top(x.version, throttle_ms, errors.NONE, session_id, 0)
-    return top + fetch.tail(x.version)
-
-
-def _whole_error(version: int, code: int) -> list[Piece]:
-    return [fetch.top(version, 0, code, 0, 0) + fetch.tail(version)]
+    if not x.pending:
+        fetch_answer.finish(host, x, rows)
 
 
 def handler(sessions: FetchSessions) -> Handler:

@@ -4,8 +4,7 @@
 timestamp. 8: -4 earliest local. 9: -5 latest tiered. 10: timeout of remote lookups. 11: -6 earliest
 pending upload. Nothing is tiered here, so -4 is the log start offset, and -5 and -6 find nothing,
 as Kafka answers without remote storage. Whoever is no consumer (a replica id other than -1) is told
-the log end as the latest offset; replica id -2, who looks for how far replicas are, is told it by
-followers too, as their homes published it.
+the log end as the latest offset, and who is neither consumer nor replica (-2) by any replica.
 """
 
 from appliance.authorization.needs import DESCRIBE_TOPIC
@@ -13,13 +12,17 @@ from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.gather import Asked, Gathering, Values
-from appliance.ring.messages import LIST_OFFSET, READ_COMMITTED, READ_REPLICA, Message
-from appliance.ring.partition_table import FOLLOWING, LOG_END, LOG_START, STATUS
+from appliance.ring.messages import (
+    ANY_REPLICA,
+    LIST_OFFSET,
+    READ_COMMITTED,
+    READ_REPLICA,
+    Message,
+)
 
 _SPECIAL_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 _CONSUMER = -1
-_LOOKING = -2  # at any replica: Kafka's DEBUGGING_REPLICA_ID
-_ENDS = {-1: LOG_END, -2: LOG_START}
+_DEBUGGING = -2  # who looks how far replicas are, as Apache Kafka names it
 _FIRST_NOT_AVAILABLE = 5  # OFFSET_NOT_AVAILABLE (KIP-207)
 _NOTHING_THERE = (-5, -6)
 
@@ -27,8 +30,9 @@ _NOTHING_THERE = (-5, -6)
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     flags = READ_COMMITTED if getattr(request, "isolation_level", 0) == 1 else 0
+    anywhere = request.replica_id == _DEBUGGING
     if request.replica_id != _CONSUMER:
-        flags = READ_REPLICA
+        flags = READ_REPLICA | (ANY_REPLICA if anywhere else 0)
     told_as = failed if x.version >= _FIRST_NOT_AVAILABLE else _failed_before
     topics: list[tuple[str, list[Asked]]] = []
     seen: set[tuple[str, int]] = set()
@@ -49,34 +53,17 @@ def begin(host: Host, x: Exchange) -> None:
                 asked.answer = failed(asked, errors.UNSUPPORTED_VERSION)
             elif asked.a in _NOTHING_THERE:
                 asked.answer = failed(asked, errors.NONE)
-            elif request.replica_id == _LOOKING and asked.a in _ENDS:
-                asked.answer = _followed(host, topic.name, asked)
             if asked.answer is None or (topic.name, asked.partition) not in told:
                 rows.append(asked)
             told.add((topic.name, asked.partition))
         topics.append((topic.name, rows))
     flat = [asked for _, rows in topics for asked in rows]
-    gather.start(
-        host, x, Gathering(topics, flat, LIST_OFFSET, DESCRIBE_TOPIC, told_as, answered, "name")
-    )
+    asked_of = LIST_OFFSET, DESCRIBE_TOPIC, told_as, answered, "name"
+    gather.start(host, x, Gathering(topics, flat, *asked_of, anywhere=anywhere))
 
 
 def failed(asked: Asked, code: int) -> Values:
     return {"partition_index": asked.partition, "error_code": code, "timestamp": -1, "offset": -1}
-
-
-def _followed(host: Host, topic: str, asked: Asked) -> Values | None:
-    """Where the replica that follows here begins or ends; None when none does."""
-    route = host.replica(topic.encode(), asked.partition)
-    if route is None or asked.b not in (-1, route.leader_epoch):
-        return None
-    row = host.partitions.read_row(route.handle)
-    if row[STATUS] != FOLLOWING:
-        return None
-    return failed(asked, errors.NONE) | {
-        "offset": row[_ENDS[asked.a]],
-        "leader_epoch": route.leader_epoch,
-    }
 
 
 def _failed_before(asked: Asked, code: int) -> Values:

@@ -53,7 +53,7 @@ def _ask(host: Host, x: Exchange, marker: Any, topic: str, partition: int, wrong
         return row
     route = host.route(topic.encode(), partition, by_id=False)
     if route is None:
-        follows = host.replica(topic.encode(), partition) is not None
+        follows = host.replica(topic.encode(), partition, by_id=False) is not None
         row["error_code"] = (
             errors.NOT_LEADER_OR_FOLLOWER if follows else errors.UNKNOWN_TOPIC_OR_PARTITION
         )

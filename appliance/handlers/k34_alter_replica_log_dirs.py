@@ -34,7 +34,7 @@ def begin(host: Host, x: Exchange) -> None:
     refused = x.rights.refusal(WHOLE[x.handler.key])
     state = x.state = Moving(list(wanted), dict.fromkeys(wanted, refused))
     for number, (place, path) in enumerate(wanted.items() if not refused else ()):
-        route = host.replica(place[0].encode(), place[1])
+        route = host.replica(place[0].encode(), place[1], by_id=False)
         if path not in host.log_dirs:
             state.codes[place] = errors.LOG_DIR_NOT_FOUND
         elif route is None:

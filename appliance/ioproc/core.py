@@ -11,11 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from appliance.base.errors import (
-    NOT_LEADER_OR_FOLLOWER,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    StorageFailed,
-)
+from appliance.base.errors import UNKNOWN_TOPIC_OR_PARTITION, StorageFailed
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.coordinating.host import CoordinatorHost
@@ -218,13 +214,14 @@ class Core:
             self.served.rows.changed[partition] = None
             self._replicas.leads(partition)
         else:
+            self.questions.new_epoch(partition)
             self._in_role(partition)
 
     def follow(self, partition: Partition, leader_epoch: int, role: Role = ELSEWHERE) -> None:
         """Another node leads the partition: who asks or waits here is told to look for it."""
         goes_on = not partition.leads and partition.leader_epoch == leader_epoch
         partition.follow(leader_epoch, role)
-        self._failures.refuse_questions(partition, NOT_LEADER_OR_FOLLOWER)
+        self.questions.new_epoch(partition)
         if not goes_on:
             self._in_role(partition)
 

@@ -17,7 +17,8 @@ class Parking(Protocol):
 
 @dataclass(slots=True)
 class ParkedRead:
-    """One READ that waits. min_bytes: what must be there before it is answered."""
+    """One READ that waits. min_bytes: what must be there before it is answered. visible: or this
+    high watermark, 0: no matter."""
 
     key: int  # peer << 64 | token
     partition: Parking
@@ -28,6 +29,7 @@ class ParkedRead:
     flags: int
     max_bytes: int
     min_bytes: int
+    visible: int = 0
 
 
 _NONE: Final[dict[int, ParkedRead]] = {}

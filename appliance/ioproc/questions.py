@@ -23,6 +23,7 @@ from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.served import Served
 from appliance.ring.messages import (
     ABORTED,
+    ANY_REPLICA,
     DELETE_RECORDS,
     DESCRIBE_PRODUCERS,
     EPOCH_END,
@@ -32,6 +33,7 @@ from appliance.ring.messages import (
     PRODUCERS_TOLD,
     READ,
     READ_COMMITTED,
+    READ_NEAREST,
     READ_REPLICA,
     READ_WAIT,
     Message,
@@ -82,7 +84,11 @@ class Questions:
             asker.out.append(refusal(ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token))
             return
         if not partition.leads:
-            asker.out.append(refusal(ANSWERS[op], errors.NOT_LEADER_OR_FOLLOWER, handle, token))
+            if message.flags & ANY_REPLICA and op in _READS:
+                self._reply(asker, partition, message)
+            else:
+                code = errors.NOT_LEADER_OR_FOLLOWER
+                asker.out.append(refusal(ANSWERS[op], code, handle, token))
             return
         if op in _OF_THE_END and partition.unseen:
             partition.asking.append((asker, message, partition.progress.log_end))
@@ -115,19 +121,25 @@ class Questions:
             asker.out.append(answer)
 
     def _answer(self, asker: Asker, partition: Partition, message: Message) -> Completion | None:
-        op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
+        op, flags, _, token, a, b, _, _, _, _, visible, _, e, f, _ = message
         if op == READ:
             if flags & READ_REPLICA:
                 refused = self.replicas.heard(partition, message)
                 if refused is not None:
                     return refused
+                if 0 < visible <= partition.progress.high_watermark:
+                    flags &= ~READ_WAIT
+            elif flags & READ_NEAREST:
+                nearest = self.replicas.nearest(partition, message)
+                if nearest is not None:
+                    return nearest
             answer = reading.find(partition, token, flags, a, b, e, f)
             if answer is None:
                 key = asker.index << 64 | token
-                read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f)
+                read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f, visible)
                 if not self._served.purgatory.park(read):
                     answer = reading.find(partition, token, flags & ~READ_WAIT, a, b, e, f)
-                elif partition.unseen:
+                elif partition.unseen and partition.leads:
                     self._served.syncing.want(partition)
             if answer is not None and flags & READ_COMMITTED:
                 self._go_with(asker, partition, a, answer)
@@ -186,17 +198,41 @@ class Questions:
         if partition.aborted is not before:  # where there are none, nobody need ask any more
             self._served.rows.changed[partition] = None
 
+    def new_epoch(self, partition: Partition) -> None:
+        """Another node leads, or this one in another epoch: who waits for what comes no more is
+        told to look for it. Consumers that a follower may serve, and know no epoch, wait on."""
+        leads, handle = partition.leads, partition.handle
+        for asker, message, _ in () if leads else partition.asking:
+            answer = ANSWERS[message.op]
+            code = errors.NOT_LEADER_OR_FOLLOWER
+            asker.out.append(refusal(answer, code, handle, message.token))
+        if not leads:
+            partition.asking.clear()
+        for read in list(partition.parked.values()):
+            if not leads and not read.flags & ANY_REPLICA:
+                code = errors.NOT_LEADER_OR_FOLLOWER
+            elif read.epoch in (-1, partition.leader_epoch) or read.flags & READ_REPLICA:
+                continue
+            else:
+                code = reading.stale(partition, read.epoch)
+            self._served.purgatory.take(read)
+            self._served.askers[read.peer].out.append(refusal(FOUND, code, handle, read.token))
+
     def wake(self, partition: Partition, risen: bool) -> None:
         """Answer the parked reads that have enough now. risen: the high watermark is another; else
         the log has perhaps grown, which other replicas wait for."""
+        visible = partition.progress.high_watermark
         for read in list(partition.parked.values()):
             if not (risen or read.flags & READ_REPLICA):
                 continue
+            flags = read.flags
+            if 0 < read.visible <= visible:
+                flags &= ~READ_WAIT
             try:
                 answer = reading.find(
                     partition,
                     read.token,
-                    read.flags,
+                    flags,
                     read.offset,
                     read.epoch,
                     read.max_bytes,

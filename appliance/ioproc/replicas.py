@@ -136,6 +136,30 @@ class Replicas:
         self._note(partition, replica, offset, known >= 0 and broker_epoch in (-1, known))
         return None
 
+    def nearest(self, partition: Partition, message: Message) -> Completion | None:
+        """A consumer that stands nearer to c, d, g and h: whom it should read from instead. Of
+        those in sync which have what it asks for, the one that is farthest, as Apache Kafka
+        chooses. None: this node."""
+        _, _, handle, token, offset, epoch, *nodes = message[:10]
+        progress, log = partition.progress, partition.log
+        if not partition.leads or epoch not in (-1, partition.leader_epoch):
+            return None
+        best, chosen = (-1, -1, -1), -1
+        for node in nodes:
+            follower = progress.followers.get(node)
+            if follower is None or node not in partition.role.isr:
+                continue
+            if follower.log_start <= offset <= follower.end:
+                place = follower.end, follower.caught_up_ms, node
+                if place > best:
+                    best, chosen = place, node
+        if chosen < 0:
+            return None
+        return (
+            FOUND, 1, handle, token, progress.high_watermark, progress.last_stable,
+            log.log_start_offset, 0, 0, partition.leader_epoch, log.layout, chosen + 1,
+        )  # fmt: skip
+
     def _note(self, partition: Partition, replica: int, offset: int, eligible: bool) -> None:
         progress, now_ms = partition.progress, self._served.now_ms
         lag_ms = self._cluster.lag_ms() if eligible else -1

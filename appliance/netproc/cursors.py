@@ -13,6 +13,7 @@ from appliance.handlers.exchange import Place, Route
 from appliance.netproc.segments import OpenSegment, Segments
 from appliance.ring.partition_table import (
     DIRECTORY,
+    FOLLOWING,
     HIGH_WATERMARK,
     LAYOUT,
     LOG_START,
@@ -58,8 +59,9 @@ class Cursors:
         if place is None:
             return None
         base, begin, end, layout = place
+        status = row[STATUS]
         if (
-            row[STATUS] != ONLINE
+            (status != ONLINE and status != FOLLOWING)
             or row[VERSION] & 1
             or row[LAYOUT] != layout
             or not row[LOG_START] <= offset < limit

@@ -7,6 +7,7 @@ connection is read, so the sender's TCP window is the only queue that grows.
 
 from appliance.authorization.rights import OURSELVES
 from appliance.handlers.exchange import Exchange, Host, Line, Partitions, Piece, Place, Route
+from appliance.handlers.nearest import rack_of
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Connection, Floor
 from appliance.netproc.cursors import Cursors
@@ -42,6 +43,7 @@ class NetprocHost(Host):
         self.fetch_max_bytes = seat.config.int("fetch.max.bytes")
         self.cluster_id = follower.cluster_id
         self.node_id = seat.config.int("node.id")
+        self.rack = rack_of(seat.config)
         self.processes = seat.processes
         self.log_dirs = seat.log_dirs
         self.image = follower.image
@@ -84,8 +86,8 @@ class NetprocHost(Host):
         known = self._by_id if by_id else self._by_name
         return known.get((topic, partition)) or self._routes.get(topic, partition, by_id)
 
-    def replica(self, topic: bytes, partition: int) -> Route | None:
-        return self._routes.replica(topic, partition)
+    def replica(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+        return self._routes.replica(topic, partition, by_id)
 
     def glance(
         self, x: Exchange, route: Route, row: list[int], offset: int, limit: int, max_bytes: int
@@ -137,13 +139,28 @@ class NetprocHost(Host):
         route: Route,
         flags: int,
         partition: FetchPartition,
-        replica: tuple[int, int],
+        replica: tuple[int, int, int],
         limits: tuple[int, int],
     ) -> None:
-        node, broker_epoch = replica
+        node, broker_epoch, visible = replica
         _, _, offset, _, epoch, last_epoch, log_start = partition
         head = (messages.READ, flags, route.handle, self._token(x, index), offset, epoch)
-        fields = (*head, *limits, last_epoch, log_start, broker_epoch, node)
+        fields = (*head, *limits, last_epoch, log_start, broker_epoch, node, visible)
+        self._put(x, index, route.home, fields, None)
+
+    def ask_nearest(
+        self,
+        x: Exchange,
+        index: int,
+        route: Route,
+        flags: int,
+        partition: FetchPartition,
+        nodes: tuple[int, int, int, int],
+        limits: tuple[int, int],
+    ) -> None:
+        epoch = partition.current_leader_epoch
+        at = (route.handle, self._token(x, index), partition.fetch_offset, epoch)
+        fields = (messages.READ, flags | messages.READ_NEAREST, *at, *limits, *nodes, 0)
         self._put(x, index, route.home, fields, None)
 
     def forward(self, x: Exchange) -> None:

@@ -48,8 +48,8 @@ class Outbox:
         self.fresh = True
         writer = self._by_home[home]
         if more:
-            c, d, g, h = more
-            return writer.push(op, flags, handle, token, a, b, c, d, g, h, e=e, f=f)
+            c, d, g, h, i = more
+            return writer.push(op, flags, handle, token, a, b, c, d, g, h, i, e=e, f=f)
         if payload is None:
             return writer.push(op, flags, handle, token, a, b, e=e, f=f)
         return writer.push_with_payload(op, flags, handle, token, a, b, e, f, payload=payload)

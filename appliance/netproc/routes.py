@@ -1,7 +1,9 @@
-"""Where every partition lives that this node leads, looked up once per partition and image.
+"""Where every partition lives that this node leads, looked up once per partition and image, and its
+replicas of others.
 
-A partition that another node leads has no route: nothing is asked of its home here, be there a
-replica or not, and who asks for it pays for looking into the image (`handlers/gather.absent`).
+A partition that another node leads has no route but for who may be served by any replica: nothing
+else is asked of its home here, and who asks for it pays for looking into the image
+(`handlers/gather.absent`).
 """
 
 from appliance.base.home import home_of
@@ -26,6 +28,7 @@ class Routes:
         self._node_id = node_id
         self.by_name: dict[tuple[bytes, int], Route] = {}
         self.by_id: dict[tuple[bytes, int], Route] = {}
+        self._replicas: dict[tuple[bytes, int, bool], Route] = {}
 
     def clear(self, image: MetadataImage, handles: dict[tuple[bytes, int], int]) -> None:
         """Start again from this image and these rows of the partition table."""
@@ -33,6 +36,7 @@ class Routes:
         self._handles = handles
         self.by_name.clear()
         self.by_id.clear()
+        self._replicas.clear()
 
     def get(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         """The route of a partition that this node leads; `topic` is a name in UTF-8 or, by_id, the
@@ -45,9 +49,14 @@ class Routes:
                 cache[topic, partition] = found
         return found
 
-    def replica(self, topic: bytes, partition: int) -> Route | None:
-        """The route to this node's replica of a partition, whoever leads it; topic: a name."""
-        return self._find(topic, partition, by_id=False, led=False)
+    def replica(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+        """The route to this node's replica of a partition, whoever leads it."""
+        found = self._replicas.get((topic, partition, by_id))
+        if found is None:
+            found = self._find(topic, partition, by_id, led=False)
+            if found is not None:
+                self._replicas[topic, partition, by_id] = found
+        return found
 
     def _find(self, topic: bytes, partition: int, by_id: bool, led: bool) -> Route | None:
         image: TopicImage | None

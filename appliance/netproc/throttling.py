@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from appliance.base.clock import Clock
-from appliance.handlers import k00_produce, k01_fetch
+from appliance.handlers import fetch_answer, k00_produce
 from appliance.handlers.exchange import Exchange, Piece
 from appliance.netproc import throttle_field
 from appliance.netproc.connection import Connection
@@ -160,7 +160,7 @@ def _telling(x: Exchange, pieces: list[Piece], pause_ms: int) -> list[Piece]:
     if not pieces:
         return pieces
     if x.handler.key == _FETCH_KEY:
-        return [k01_fetch.throttled(x, pause_ms)]
+        return [fetch_answer.throttled(x, pause_ms)]
     if x.handler.key == _PRODUCE_KEY and isinstance(pieces[0], bytes):
         return [throttle_field.tell(_PRODUCE_KEY, x.version, pieces[0], pause_ms), *pieces[1:]]
     return [throttle_field.tell(x.handler.key, x.version, _joined(pieces), pause_ms)]

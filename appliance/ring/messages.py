@@ -37,10 +37,12 @@ READ: Final = 2
 e: max bytes, f: bytes that must be there before a parked read is answered, flags: READ_WAIT parks
 the read until there is something to answer; READ_COMMITTED stops at the last stable offset;
 READ_GONE: the file that was named last for this offset could not be opened, so look whether it is
-there; READ_REPLICA: another replica reads up to the log end, and has what lies below a; c: leader
-epoch of the last record that it has (-1: not told), d: its log start offset, g: its broker epoch
-(-1: not told), h: its node id. The first batch is always returned whole, however big. Answered by
-FOUND."""
+there; ANY_REPLICA: a follower answers, too; READ_NEAREST: the nodes c, d, g and h (-1: no more)
+stand nearer to the consumer, which may read from them instead; READ_REPLICA: another replica reads
+up to the log end, and has what lies below a; c: leader epoch of the last record that it has (-1:
+not told), d: its log start offset, g: its broker epoch (-1: not told), h: its node id, i: a parked
+read is answered, too, when the high watermark is that or higher (0: that is no reason). The first
+batch is always returned whole, however big. Answered by FOUND."""
 
 CANCEL: Final = 3
 """Forget the parked reads whose token >> 32 equals this token >> 32. Not answered."""
@@ -48,7 +50,8 @@ CANCEL: Final = 3
 LIST_OFFSET: Final = 4
 """Offset for a timestamp. a: timestamp in ms or -1 latest, -2 earliest, -3 max timestamp, -4
 earliest local, -5 latest tiered, b: current leader epoch (-1: none), flags: READ_COMMITTED.
-READ_REPLICA: another replica asks, for which the latest one is the log end. Answered by LISTED."""
+READ_REPLICA: another replica asks, for which the latest one is the log end; ANY_REPLICA: a follower
+answers, too. Answered by LISTED."""
 
 EPOCH_END: Final = 5
 """End offset of a leader epoch (OffsetForLeaderEpoch, KIP-101/279). a: epoch asked for,
@@ -96,6 +99,8 @@ READ_WAIT: Final = 1
 READ_COMMITTED: Final = 2
 READ_GONE: Final = 4
 READ_REPLICA: Final = 8
+ANY_REPLICA: Final = 16
+READ_NEAREST: Final = 32
 
 MARK_COMMIT: Final = 1
 
@@ -115,7 +120,7 @@ FOUND: Final = 34
 position in the segment file, e: length in bytes (0: nothing there), f: length of the first batch,
 h: current leader epoch, i: layout of the segments for which d and g hold, j: 1 when what a replica
 has is not what lies here: then d is an epoch that both may have, and g where that ends here
-(KIP-595)."""
+(KIP-595). To a consumer: node id + 1 of the replica to read from, 0: this one (KIP-392)."""
 
 ABORTED: Final = 39
 """Goes before the FOUND of a READ_COMMITTED read, as often as it takes: aborted transactions that
@@ -207,6 +212,7 @@ _FLAGS: Final = frozenset(
     (
         *("TRANSACTIONAL", "ADDS", "TRUSTED", "MARK_COMMIT"),
         *("READ_WAIT", "READ_COMMITTED", "READ_GONE", "READ_REPLICA"),
+        *("ANY_REPLICA", "READ_NEAREST"),
     )
 )
 NAMES: Final = {

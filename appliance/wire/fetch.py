@@ -15,6 +15,7 @@ from appliance.wire.varint import SMALL, STRING_MAX, read_uvarint, skip_tagged_f
 
 LOWEST = 4
 HIGHEST = 18
+FIRST_RACK = 11
 FIRST_FLEXIBLE = 12
 FIRST_TOPIC_ID = 13
 FIRST_REPLICA_STATE = 15
@@ -57,7 +58,7 @@ class FetchPartition(NamedTuple):
 
 class FetchRequest(NamedTuple):
     """replica_id: node id of another replica, below 0: a consumer. replica_epoch: its broker epoch
-    (KIP-903), -1: not told."""
+    (KIP-903), -1: not told. rack: where a consumer stands (KIP-392), empty: not told."""
 
     replica_id: int
     replica_epoch: int
@@ -69,11 +70,13 @@ class FetchRequest(NamedTuple):
     session_epoch: int
     partitions: list[FetchPartition]
     forgotten: list[tuple[bytes, int]]
+    rack: bytes = b""
 
 
 class PartitionData(NamedTuple):
     """The answer for one partition; `length` bytes of records are sent from a file by whoever
-    sends. aborted: the aborted transactions in them (`wire/aborted.py`), None: not to be told."""
+    sends. aborted: the aborted transactions in them (`wire/aborted.py`), None: not to be told.
+    nearest: node id of the replica to read from instead (version 11: KIP-392), -1: none."""
 
     topic: bytes
     partition: int
@@ -83,6 +86,7 @@ class PartitionData(NamedTuple):
     log_start_offset: int
     length: int
     aborted: bytes | None = b""
+    nearest: int = -1
 
 
 _named: Final = partial(tuple.__new__, FetchPartition)  # in C, not by a function of Python
@@ -135,8 +139,9 @@ def _parse_fixed(memory: memoryview, p: int, end: int, version: int) -> FetchReq
             for _ in range(count):
                 forgotten.append((topic, _I32(memory, p)[0]))
                 p += 4
-    if version >= 11:
-        _, p = _name(memory, p, end)
+    rack = b""
+    if version >= FIRST_RACK:
+        rack, p = _name(memory, p, end)
     if p != end:
         raise _not_at_its_end(p, end)
     return FetchRequest(
@@ -150,6 +155,7 @@ def _parse_fixed(memory: memoryview, p: int, end: int, version: int) -> FetchReq
         session_epoch,
         partitions,
         forgotten,
+        rack,
     )
 
 
@@ -176,12 +182,14 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Fetch
         p = _forgotten_flexible(body, p, end, version, forgotten)
     else:
         p += 1
-    size, p = body[p], p + 1  # of the rack id, not used: there is one host
+    rack = b""
+    size, p = body[p], p + 1
     if size > _ONE_BYTE:
         size, p = read_uvarint(body, p - 1, end)
     if size > STRING_MAX + 1:
         raise MalformedRequest(f"rack id of {size - 1} bytes, at most {STRING_MAX} are taken")
     if size > 1:
+        rack = bytes(body[p : p + size - 1])
         p += size - 1
     if body[p]:
         replica_id, replica_epoch, p = _read_tags(body, p, end, version, replica_id)
@@ -200,6 +208,7 @@ def _parse_flexible(memory: memoryview, p: int, end: int, version: int) -> Fetch
         session_epoch,
         partitions,
         forgotten,
+        rack,
     )
 
 
@@ -307,7 +316,7 @@ _P4 = Struct(
     ">ihqqii"
 )  # partition, error, high watermark, last stable offset, aborted (0, or -1: null), records length
 _P5 = Struct(">ihqqqii")  # … with the log start offset
-_P11 = Struct(">ihqqqiii")  # … with the preferred read replica (-1)
+_P11 = Struct(">ihqqqiii")  # … with the preferred read replica
 _P12 = Struct(">ihqqqbi")  # compact: aborted is one byte, then preferred read replica
 _P_BEGIN = Struct(">ihqq")  # partition, error, high watermark, last stable offset
 _DIVERGING = Struct(">BBBiqB")  # one tag, number 0, its size, epoch, end offset, no tags in it
@@ -343,15 +352,15 @@ def topic_head(version: int, topic: bytes, partition_count: int) -> bytes:
 
 def partition_head(version: int, data: PartitionData) -> bytes:
     """One partition's fields up to and with the length of its records; the records follow."""
-    _, partition, code, high_watermark, stable, start, length, transactions = data
+    _, partition, code, high_watermark, stable, start, length, transactions, nearest = data
     if transactions:
         return _head_with_aborted(version, data, transactions)
     aborted = -1 if transactions is None else 0
     if version >= FIRST_FLEXIBLE:
-        head = _P12.pack(partition, code, high_watermark, stable, start, aborted + 1, -1)
+        head = _P12.pack(partition, code, high_watermark, stable, start, aborted + 1, nearest)
         return head + (SMALL[length + 1] if length < _ONE_BYTE else uvarint(length + 1))
-    if version >= 11:
-        return _P11.pack(partition, code, high_watermark, stable, start, aborted, -1, length)
+    if version >= FIRST_RACK:
+        return _P11.pack(partition, code, high_watermark, stable, start, aborted, nearest, length)
     if version >= 5:
         return _P5.pack(partition, code, high_watermark, stable, start, aborted, length)
     return _P4.pack(partition, code, high_watermark, stable, aborted, length)
@@ -359,14 +368,15 @@ def partition_head(version: int, data: PartitionData) -> bytes:
 
 def _head_with_aborted(version: int, data: PartitionData, transactions: bytes) -> bytes:
     """Every layout again, in parts: the aborted transactions stand in the middle."""
-    _, partition, code, high_watermark, stable, start, length, _ = data
+    assert data.nearest < 0, "beside that there are no records"
+    _, partition, code, high_watermark, stable, start, length, _, _ = data
     head = _P_BEGIN.pack(partition, code, high_watermark, stable)
     if version >= 5:
         head += start.to_bytes(8, "big", signed=True)
     if version >= FIRST_FLEXIBLE:
         return head + compact_array(transactions) + _NO_REPLICA + uvarint(length + 1)
     head += array(transactions)
-    return head + (_NO_REPLICA if version >= 11 else b"") + length.to_bytes(4, "big")
+    return head + (_NO_REPLICA if version >= FIRST_RACK else b"") + length.to_bytes(4, "big")
 
 
 def diverging(epoch: int, end_offset: int) -> bytes:

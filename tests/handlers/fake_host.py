@@ -78,6 +78,7 @@ class FakeHost(Host):
         self.fetch_max_bytes = 57671680
         self.cluster_id = "a-cluster"
         self.node_id = 1
+        self.rack = None
         self.processes = SimpleNamespace(leader=(1, 5))
         self.now_ns = 0
         self.rows = {}  # handle → (high watermark, last stable, log start)
@@ -85,6 +86,8 @@ class FakeHost(Host):
         self.offline = set()  # handles
         self.aborted_to = 0
         self.heard = []  # of other replicas
+        self.waits_for = []  # which high watermark other replicas are to hear of
+        self.offered = []  # (index, nodes that are nearer)
         self.asked = []  # (index, op, flags, a, b, e, f)
         self.cancelled = 0
         self.scheduled = []
@@ -166,8 +169,8 @@ class FakeHost(Host):
             return None
         return Route(partition, 0, "flights", b"f" * 16, partition, 5)
 
-    def replica(self, topic, partition):
-        return self.route(topic, partition, by_id=False)
+    def replica(self, topic, partition, by_id):
+        return self.route(topic, partition, by_id)
 
     def publish(self):
         """The rows as the test has them now: those that changed in a new version."""
@@ -197,7 +200,16 @@ class FakeHost(Host):
     def ask_as_replica(self, x, index, route, flags, partition, replica, limits):
         x.pending[index] = route.home
         self.asked.append((index, READ, flags, partition.fetch_offset, *limits))
-        self.heard.append((index, replica, partition.last_fetched_epoch, partition.log_start))
+        node, epoch, visible = replica
+        told = (node, epoch), partition.last_fetched_epoch, partition.log_start
+        self.heard.append((index, *told))
+        self.waits_for.append(visible)
+
+    def ask_nearest(self, x, index, route, flags, partition, nodes, limits):
+        x.pending[index] = route.home
+        epoch = partition.current_leader_epoch
+        self.asked.append((index, READ, flags, partition.fetch_offset, epoch, *limits))
+        self.offered.append((index, nodes))
 
     def cancel(self, x):
         self.cancelled += bool(x.pending)

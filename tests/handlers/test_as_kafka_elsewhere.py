@@ -7,10 +7,12 @@ import pytest
 from kafka_elsewhere import PATH, RACKS, questions
 from three_brokers import Cluster
 
+from appliance.base import errors
 from appliance.handlers import registry
 from appliance.handlers.exchange import Exchange
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.ring.messages import ANSWERED, Message
+from appliance.ioproc.failing import ANSWERS
+from appliance.ring.messages import ANSWERED, ANY_REPLICA, Message
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import response
 from appliance.wire.messages import encode_response
@@ -61,6 +63,7 @@ class Recorded(Cluster):
         x = Exchange(1, HANDLERS[key], version, 7, rights("test"), 0, len(body), None)
         self.publish()
         x.handler.begin(self, x)
+        self.hear_home(x)
         for index, _ in self.sent:
             x.pending.pop(index)
             empty = {"throttle_time": 0, "error_code": 0, LISTED[key]: ()}
@@ -70,6 +73,16 @@ class Recorded(Cluster):
         self.sent.clear()
         assert not self.asked and not x.pending
         return common(decode(key, version, self.body))
+
+    def hear_home(self, x):
+        """Of a partition that it follows its home knows the epoch, too."""
+        for index, op, flags, _, epoch, *_ in self.asked:
+            assert flags & ANY_REPLICA and epoch > self.phase["epoch"]
+            x.pending.pop(index)
+            code = errors.UNKNOWN_LEADER_EPOCH
+            told = Message(ANSWERS[op], code + 1, 0, 0, *[-1] * 4, *[0] * 6)
+            x.handler.complete(self, x, index, told, b"")
+        self.asked.clear()
 
 
 def _broker(number, port, phase):

@@ -19,7 +19,6 @@ from three_brokers import (
 from appliance.base import errors
 from appliance.handlers import registry
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.ring import partition_table as columns
 from appliance.wire import kraft_records as kraft
 
 NOT_LEADER = errors.NOT_LEADER_OR_FOLLOWER
@@ -82,13 +81,13 @@ def asked_of(*partitions, epoch=-1):
 @pytest.mark.parametrize("version", [12, 15, 16, 18])
 def test_a_fetch_from_another_node_is_answered_at_once_with_who_leads(version):
     host = Cluster()
-    host.start(HANDLERS[1], version, asked_of(FOLLOWED, ELSEWHERE, BY_NOBODY))
+    host.start(HANDLERS[1], version, asked_of(ELSEWHERE, BY_NOBODY))
     (topic,) = host.answer.responses
-    assert [int(row.error_code) for row in topic.partitions] == [NOT_LEADER] * 3
-    told = [(2, EPOCH), (3, EPOCH), (-1, EPOCH)] if version >= 16 else [(-1, -1)] * 3
+    assert [int(row.error_code) for row in topic.partitions] == [NOT_LEADER] * 2
+    told = [(3, EPOCH), (-1, EPOCH)] if version >= 16 else [(-1, -1)] * 2
     assert leaders(topic.partitions) == told
     if version >= 16:
-        assert [one[0] for one in endpoints(host)] == [2, 3]
+        assert [one[0] for one in endpoints(host)] == [3]
 
 
 @pytest.mark.parametrize(
@@ -102,11 +101,9 @@ def test_a_fetch_from_another_node_is_answered_at_once_with_who_leads(version):
 )
 def test_epochs_come_first_where_there_is_a_replica(partition, epoch, code):
     host = Cluster()
-    host.start(HANDLERS[1], 16, asked_of(partition, epoch=epoch))
+    host.start(HANDLERS[1], 9, asked_of(partition, epoch=epoch))
     (row,) = host.answer.responses[0].partitions
     assert row.error_code == code
-    if code != errors.UNKNOWN_LEADER_EPOCH:
-        assert leaders([row]) == [({FOLLOWED: 2, ELSEWHERE: 3}[partition], EPOCH)]
     asked = {"partition_index": partition, "current_leader_epoch": epoch, "timestamp": -1}
     topics = [{"name": "flights", "partitions": [asked]}]
     host.start(HANDLERS[2], 7, {"replica_id": -1, "isolation_level": 0, "topics": topics})
@@ -125,7 +122,9 @@ def test_a_session_goes_on_elsewhere_when_leadership_moves():
     host.start(handler, 17, fetch((LED_HERE, 5), max_wait=0, session=(0, 0)))
     number = host.answer.session_id
     host.apply(
-        kraft.PartitionChangeRecord(partition_id=LED_HERE, topic_id=TOPIC_ID, leader=3, isr=(3,))
+        kraft.PartitionChangeRecord(
+            partition_id=LED_HERE, topic_id=TOPIC_ID, leader=3, isr=(3,), replicas=(2, 3)
+        )
     )
     host.routing += 1
     values = fetch(session=(number, 1)) | {"topics": [], "forgotten_topics_data": []}
@@ -226,26 +225,3 @@ def test_without_a_leader_there_is_no_coordinator_to_ask():
     assert not host.nodes_asked
     host.wake(x, *x.pending)
     assert host.told() == {LED_HERE: (errors.NOT_ENOUGH_REPLICAS, -1)}
-
-
-@pytest.mark.parametrize(("timestamp", "offset"), [(-1, 90), (-2, 7)])
-def test_who_looks_how_far_replicas_are_is_told_it_by_a_follower(timestamp, offset):
-    host = Cluster()
-    row = [0] * columns.COLUMNS
-    row[columns.STATUS], row[columns.LOG_START], row[columns.LOG_END] = columns.FOLLOWING, 7, 90
-    host.partitions.read_row = lambda handle: row
-    asked = {"partition_index": FOLLOWED, "current_leader_epoch": -1, "timestamp": timestamp}
-    topics = [{"name": "flights", "partitions": [asked]}]
-    values = {"replica_id": -2, "isolation_level": 0, "topics": topics}
-    host.start(HANDLERS[2], 7, values)
-    (told,) = host.answer.topics[0].partitions
-    assert (told.error_code, told.offset, told.leader_epoch) == (errors.NONE, offset, EPOCH)
-    host.start(HANDLERS[2], 7, values | {"replica_id": -1})
-    assert host.answer.topics[0].partitions[0].error_code == NOT_LEADER
-    asked["current_leader_epoch"] = EPOCH - 1
-    host.start(HANDLERS[2], 7, values)
-    assert host.answer.topics[0].partitions[0].error_code == errors.FENCED_LEADER_EPOCH
-    asked |= {"current_leader_epoch": -1, "partition_index": ELSEWHERE}
-    host.start(HANDLERS[2], 7, values)
-    assert host.answer.topics[0].partitions[0].error_code == NOT_LEADER
-    assert not host.asked

@@ -9,7 +9,7 @@ from appliance.authorization.rights import Authorizer
 from appliance.base import errors
 from appliance.handlers import k01_fetch, k02_list_offsets, k21_delete_records
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.ring.messages import READ_COMMITTED, READ_REPLICA, READ_WAIT
+from appliance.ring.messages import ANY_REPLICA, READ_COMMITTED, READ_REPLICA, READ_WAIT
 from appliance.ring.partition_table import BYTES_OUT, TO_FOLLOWERS
 
 NODE = 2
@@ -106,6 +106,26 @@ def test_it_waits_for_the_log_to_grow_and_takes_all_that_did(handler, host):
     assert lengths(host) == {0: 30, 1: 0, 2: 40}
 
 
+def test_where_consumers_read_from_it_it_waits_for_the_high_watermark_too(handler, host):
+    host.rack = b""
+    host.start(handler, 17, pull((0, 10), session=(0, 0)))
+    assert host.waits_for == [0], "it has not been told any"
+    host.rows[0] = (7, 7, 0)
+    host.publish()
+    x = host.start(handler, 17, pull((0, 10), session=(0, 0)))
+    host.complete(x, 0, **found(0, high_watermark=7))
+    ((row,),) = [topic.partitions for topic in host.answer.responses]
+    assert row.high_watermark == 7, "that answers it"
+    host.start(handler, 17, pull(session=(host.answer.session_id, 1)))
+    assert host.waits_for[-1] == 8
+
+
+def test_elsewhere_a_high_watermark_does_not_wake_it(handler, host):
+    host.start(handler, 17, pull((0, 10), session=(0, 0)))
+    host.start(handler, 17, pull((0, 10)))
+    assert host.waits_for == [0, 0]
+
+
 def test_max_wait_ends_it_with_what_is_known_by_then(handler, host):
     x = host.start(handler, 17, pull((0, 10)))
     host.rows[0] = (10, 10, 0)
@@ -198,7 +218,8 @@ def list_latest(replica, isolation=1):
 
 
 @pytest.mark.parametrize(
-    ("replica", "flags"), [(-1, READ_COMMITTED), (-2, READ_REPLICA), (2, READ_REPLICA)]
+    ("replica", "flags"),
+    [(-1, READ_COMMITTED), (-2, READ_REPLICA | ANY_REPLICA), (2, READ_REPLICA)],
 )
 def test_for_who_is_no_consumer_the_latest_is_the_log_end(host, replica, flags):
     host.start(k02_list_offsets.HANDLER, 7, list_latest(replica))

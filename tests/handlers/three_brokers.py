@@ -78,8 +78,8 @@ class Cluster(FakeHost):
             return None
         return Route(partition, 0, image.name, image.topic_id, partition, EPOCH)
 
-    def replica(self, topic, partition):
-        image = self._image(topic, by_id=False)
+    def replica(self, topic, partition, by_id):
+        image = self._image(topic, by_id)
         if image is None or not 0 <= partition < len(image.partitions):
             return None
         if self.node_id not in image.partitions[partition].replicas:

@@ -1,0 +1,107 @@
+"""The answer to a Fetch, made from the rows of its partitions: all of them, or in a session
+the news.
+
+Called by `k01_fetch.py`, which found the rows; nobody is asked here.
+"""
+
+from appliance.base import errors
+from appliance.handlers.exchange import Exchange, Host, Piece
+from appliance.handlers.fetch_sessions import Session, must_tell
+from appliance.handlers.fetch_state import FetchState, Found, Row
+from appliance.handlers.leaders import Leaders
+from appliance.ring.partition_table import (
+    BYTES_OUT,
+    FETCHES,
+    ROW_MASK,
+    SERVED_COLUMNS,
+    TO_FOLLOWERS,
+)
+from appliance.wire import fetch
+from appliance.wire.fetch import PartitionData
+
+
+def finish(host: Host, x: Exchange, rows: list[Row]) -> None:
+    """Answer with these; what was served is counted, and what a session's client knows is noted."""
+    state: FetchState = x.state
+    version = x.version
+    served, replica = host.served, state.request.replica_id >= 0
+    for index, _, file in rows:
+        route = state.asked[index].route
+        if route is not None and file is not None:
+            at = TO_FOLLOWERS if replica else (route.handle & ROW_MASK) * SERVED_COLUMNS
+            served[at + FETCHES] += 1
+            served[at + BYTES_OUT] += file.length
+    told, session_id = rows, 0
+    if state.session is not None:
+        told, session_id = _told(state, state.session, rows), state.session.session_id
+    topics = 0
+    previous = None
+    for _, data, _ in told:
+        topics += data.topic != previous
+        previous = data.topic
+    pieces: list[Piece] = []
+    no_tags = fetch.tail(version)  # what ends a partition, a topic, and the body
+    out = [fetch.top(version, 0, errors.NONE, session_id, topics)]
+    leaders = Leaders(host, x, known=replica) if state.failed else None
+    at = 0
+    while at < len(told):
+        topic = told[at][1].topic
+        end = at
+        while end < len(told) and told[end][1].topic == topic:
+            end += 1
+        out.append(fetch.topic_head(version, topic, end - at))
+        for index, data, records in told[at:end]:
+            out.append(fetch.partition_head(version, data))
+            if data.error:
+                host.failed(x, data.error)
+            if records is not None:
+                pieces.append(b"".join(out))
+                pieces.append(records)
+                out = []
+            out.append(no_tags if leaders is None else _tags(state.found[index], data, leaders))
+        out.append(no_tags)
+        at = end
+    out.append(no_tags if leaders is None else leaders.endpoints(no_tags))
+    tail = b"".join(out)
+    if tail:
+        pieces.append(tail)
+    host.finish(x, pieces)
+
+
+def _tags(found: Found, data: PartitionData, leaders: Leaders) -> bytes:
+    """What ends a partition in an answer with something in it that must be told at once. Where logs
+    part only who names an epoch is told, so from version 12 on."""
+    if found.diverging is not None:
+        return fetch.diverging(*found.diverging)
+    return leaders.of_fetch(data)
+
+
+def _told(state: FetchState, session: Session, rows: list[Row]) -> list[Row]:
+    """The rows that go into the response of a session: all of a full one, only the news of an
+    incremental one."""
+    told = []
+    for row in rows:
+        index, data, _ = row
+        asked = state.asked[index]
+        marks = (data.high_watermark, data.log_start_offset)
+        news = must_tell(session, asked, data.error, data.length, marks)
+        found = state.found[index]
+        asked.settled = found.settled
+        if news or found.diverging or found.nearest >= 0 or not state.incremental:
+            told.append(row)
+    return told
+
+
+def throttled(x: Exchange, throttle_ms: int) -> bytes:
+    """The answer to a client over its quota, instead of the one that was ready: nothing, and for
+    how long. What its session was told of goes with the records of a later answer."""
+    state: FetchState | None = x.state
+    session = state.session if state is not None else None
+    session_id = session.session_id if session is not None else 0
+    top = fetch.top(x.version, throttle_ms, errors.NONE, session_id, 0)
+    return top + fetch.tail(x.version)
+
+
+def whole_error(version: int, code: int) -> list[Piece]:
+    """The answer to a request that is refused as a whole."""
+    return [fetch.top(version, 0, code, 0, 0) + fetch.tail(version)]
