@@ -26,6 +26,7 @@ _HINTS: Final = {
     "UNKNOWN_TOPIC_OR_PARTITION": "penstock topic list shows the topics that there are",
     "OFFSET_OUT_OF_RANGE": "penstock topic describe shows first and next offset of each partition",
     "INVALID_CONFIG": "penstock config describe KEY explains a setting",
+    "INVALID_REPLICATION_FACTOR": "penstock cluster status shows the nodes that there are",
     "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
 }
 _AGAIN: Final = "try again, or give it longer with --timeout SECONDS"

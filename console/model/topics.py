@@ -28,11 +28,13 @@ Outcomes = dict[str, Failure | None]
 
 @dataclass(slots=True, frozen=True)
 class Listed:
-    """A topic by its metadata alone. replicas: of each partition."""
+    """A topic by its metadata alone. replicas: of each partition. under_replicated: how many
+    partitions have a replica that is not in sync."""
 
     name: str
     partitions: tuple[int, ...]
     replicas: int
+    under_replicated: int = 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,6 +107,7 @@ def listed(link: Link) -> dict[str, Listed]:
             name,
             tuple(sorted(topic.partitions)),
             max((len(one.replicas) for one in topic.partitions.values()), default=0),
+            sum(len(one.isrs) < len(one.replicas) for one in topic.partitions.values()),
         )
         for name, topic in sorted(metadata.topics.items())
     }

@@ -58,6 +58,62 @@ def test_every_node_tells_how_far_its_replicas_are(nodes, run, link):
     assert has[1] == has[2] == has[0], "bytes too"
 
 
+def replicas_of(run, topic):
+    (found,) = rows(run("topic", "describe", topic, "-o", "json"))
+    return [one["replicas"] for one in found["partitions"]]
+
+
+def test_a_topic_gets_more_replicas_and_fewer(nodes, run):
+    nodes.create("r", assignment=[[1], [2]], factor=1)
+    run("produce", "r", stdin="x\n" * 100)
+    planned = rows(run("topic", "replicas", "set", "r", "3", "--dry-run", "-o", "json"))
+    assert [one["before"] for one in planned] == ["1", "2"]
+    assert replicas_of(run, "r") == [[1], [2]], "nothing was done"
+    made = rows(run("topic", "replicas", "set", "r", "3", "--yes", "--wait", "-o", "json"))
+    assert [one["status"] for one in made] == ["done", "done"]
+    assert [sorted(one) for one in replicas_of(run, "r")] == [[1, 2, 3]] * 2
+    assert [one[0] for one in replicas_of(run, "r")] == [1, 2], "who leads stays"
+    nodes.wait(lambda: nodes.whole("r", 2), "all are in sync")
+    planned = rows(run("topic", "replicas", "set", "r", "2", "--dry-run", "-o", "json"))
+    assert {len(one["after"].split(",")) for one in planned} == {2}
+    run("topic", "replicas", "set", "r", "0:1,2", "1:3,1", "--yes", "--wait")
+    assert replicas_of(run, "r") == [[1, 2], [3, 1]]
+    assert rows(run("topic", "replicas", "set", "r", "1:3,1", "-o", "json")) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "said"),
+    [
+        ("4", 1, "to have 4 replicas, and of the nodes 3 can have one: 1, 2, 3"),
+        ("0:1,9", 2, "there is no node 9"),
+        ("7:1", 2, "has no partition 7"),
+        ("0:1,1", 2, "named twice"),
+        ("many", 2, "'many' is neither a number of replicas nor"),
+    ],
+)
+def test_what_replicas_cannot_be(run, wanted, code, said):
+    assert said in run("topic", "replicas", "set", TOPIC, wanted, "--yes", code=code).stderr
+
+
+def test_a_topic_with_more_replicas_than_nodes_is_refused_with_a_remedy(run):
+    done = run("topic", "create", "too-many", "-r", "4", code=1)
+    assert "only 3 broker(s) are registered" in done.stderr
+    assert "cluster status" in done.stderr
+
+
+def moves_to_a_dead_node_wait_and_are_taken_back(run):
+    before = replicas_of(run, "r")
+    done = run("topic", "replicas", "set", "r", "0:1,2,3", "--yes")
+    assert "Node 3 does not run" in done.stderr
+    (move,) = rows(run("topic", "replicas", "status", "-o", "json"))
+    assert (move["topic"], move["partition"], move["adding"]) == ("r", 0, [3])
+    assert move["copied"] == 0 and move["bytes"] > 0
+    (told,) = rows(run("topic", "replicas", "cancel", "r", "-o", "json"))
+    assert (told["partition"], told["status"]) == ("r:0", "taken back")
+    assert [set(one) for one in replicas_of(run, "r")] == [set(one) for one in before]
+    assert rows(run("topic", "replicas", "status", "-o", "json")) == []
+
+
 def test_a_dead_node_is_told_with_what_it_is_missing_from(nodes, run):
     nodes.kill(3)
     nodes.wait(lambda: 3 not in nodes.brokers(), "it is fenced")
@@ -67,6 +123,9 @@ def test_a_dead_node_is_told_with_what_it_is_missing_from(nodes, run):
     mine = [one for one in found["behind"] if one["topic"] == TOPIC]
     assert [[each["why"] for each in one["missing"]] for one in mine] == [["fenced"]] * 3
     assert "node 3 is fenced" in run("cluster", "status", code=1).stdout
+    assert "node 3 is fenced" in run("topic", "describe", TOPIC).stdout
+    assert rows(run("topic", "list", TOPIC, "-o", "json"))[0]["under_replicated"] == 3
+    moves_to_a_dead_node_wait_and_are_taken_back(run)
     produce(run, 50)
     nodes.start(3)
     nodes.wait(lambda: nodes.whole(TOPIC, 3), "it has caught up")

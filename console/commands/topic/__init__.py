@@ -14,6 +14,7 @@ command = LazyGroup(
         "config": ("config", "Get, set and unset settings of a topic."),
         "alter-config": ("config:alter", "Set and unset settings in one go."),
         "add-partitions": ("add_partitions", "Give a topic more partitions."),
+        "replicas": ("replicas", "Say on which nodes its replicas are."),
         "trim": ("trim", "Delete the oldest records of a topic."),
         "produce": (".produce", "Write records (also: penstock produce)."),
         "consume": (".consume", "Read records (also: penstock consume)."),

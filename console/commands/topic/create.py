@@ -19,7 +19,7 @@ PARTITIONS = click.IntRange(1, topics.PARTITIONS_MOST)
 @click.option("-p", "--partitions", type=PARTITIONS, metavar="N", help="How many.")
 @click.option(
     "-r", "--replicas", "--replication-factor", "replicas", type=click.IntRange(1), metavar="N",
-    help="Copies of each partition; 1 on an appliance alone.",
+    help="Copies of each partition, on as many nodes; 1 on an appliance alone.",
 )  # fmt: skip
 @click.option(
     "-c", "--config", "--topic-config", "configs", metavar="KEY=VALUE", multiple=True,

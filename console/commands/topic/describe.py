@@ -5,11 +5,16 @@ import click
 from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import configs, topics
+from console.model import configs, nodes, replicas, topics
+from console.model import partitions as partitions_of
 from console.model.failure import OK
 from console.model.link import Link
+from console.model.replicas import Place
 from console.show.output import Row, emit, plain, rows_of, table
+from console.show.replicas import told
 
+_WHEN_TOLD = ("problem", "elr", "missing")
+"""Columns of a table only when they say something."""
 _SETTING = ("key", "value", "source", "read_only", "sensitive")
 
 
@@ -32,6 +37,9 @@ def command(
 ) -> int:
     """Show topics: summary and partitions unless told otherwise.
 
+    Of a replica that is not in sync it tells why: its node is fenced, its folder failed, or how far
+    it is behind.
+
     \b
     penstock topic describe orders
     penstock topic describe orders -c
@@ -42,6 +50,8 @@ def command(
     show_partitions = partitions or everything or not asked
     show_summary = summary or everything or not asked
     rows = rows_of(topics.described(link, list(dict.fromkeys(names))))
+    if show_partitions:
+        _add_missing(link, rows)
     for row in rows:
         if show_settings:
             row["configs"] = _settings(link, row["name"])
@@ -59,6 +69,27 @@ def command(
     return OK
 
 
+def _add_missing(link: Link, topics_told: list[Row]) -> None:
+    """To each partition: who else may lead without a loss, and who is not in sync, and why; None
+    over TLS or SASL."""
+    found: dict[Place, partitions_of.Partition] = {}
+    sick: dict[Place, replicas.Behind] = {}
+    known: dict[int, nodes.Node] = {}
+    if link.is_plain:
+        names = [topic["name"] for topic in topics_told]
+        found = {one.place: one for one in partitions_of.partitions(link, names)}
+        if missing := [one for one in found.values() if one.missing]:
+            known = nodes.look(link).all
+            behind = replicas.behind(link, missing, known)
+            sick = {(one.topic, one.partition): one for one in behind}
+    for topic in topics_told:
+        for row in topic["partitions"]:
+            place = topic["name"], row["partition"]
+            row["elr"] = list(found[place].elr) if place in found else None
+            why = sick[place].missing if place in sick else ()
+            row["missing"] = [told(one, known.get(one.node)) for one in why] if found else None
+
+
 def _settings(link: Link, name: str) -> list[Row]:
     found = rows_of(configs.settings(link, configs.Target(configs.TOPIC, name)))
     return [{column: row[column] for column in _SETTING} for row in found]
@@ -71,8 +102,10 @@ def _print(topic: Row, show_summary: bool, output: str) -> None:
                 print(f"{key.replace('_', ' '):<16}{plain(value)}")
         print()
     if topic.get("partitions"):
-        sick = any(one["problem"] for one in topic["partitions"])
-        columns = [name for name in topic["partitions"][0] if sick or name != "problem"]
+        telling = {name for name in _WHEN_TOLD if any(one[name] for one in topic["partitions"])}
+        columns = [
+            name for name in topic["partitions"][0] if name in telling or name not in _WHEN_TOLD
+        ]
         table(columns, topic["partitions"])
         print()
     if topic.get("configs"):

@@ -9,7 +9,7 @@ from console.model import topics
 from console.model.failure import OK, usage
 from console.model.link import Link
 from console.model.offsets import Lost
-from console.show.output import Row, emit, rows_of, say
+from console.show.output import Row, emit, rows_of, say, telling
 
 
 @click.command("list")
@@ -42,9 +42,15 @@ def command(
         return OK
     chosen = topics.choose(topics.listed(link), names, regex, internal=internal)
     rows: list[Row] = [
-        {"name": one.name, "partitions": len(one.partitions), "replicas": one.replicas}
+        {
+            "name": one.name,
+            "partitions": len(one.partitions),
+            "replicas": one.replicas,
+            "under_replicated": one.under_replicated,
+        }
         for one in chosen.values()
     ]
+    narrow = telling(rows)
     if output == "wide":
         lost: Lost = {}
         records = topics.records(link, chosen.values(), lost)
@@ -53,5 +59,6 @@ def command(
             say(
                 f"{name} partition {number} is not counted; penstock topic describe {name} says why"
             )
-    emit(rows, output, empty="no topic is called so" if names or regex else "there is no topic yet")
+    empty = "no topic is called so" if names or regex else "there is no topic yet"
+    emit(rows, output, narrow=narrow, empty=empty)
     return OK
