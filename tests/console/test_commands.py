@@ -88,7 +88,7 @@ def test_a_dry_run_changes_nothing(run, topic):
     run("topic", "add-partitions", topic, "--to", "9", "--dry-run")
     run("topic", "config", "set", topic, "retention.ms=1", "--dry-run")
     assert run("topic", "list", "-r", topic, "-o", "csv").stdout.splitlines()[1:] == [
-        f"{topic},3,1"
+        f"{topic},3,1,0"
     ]
     assert rows(run("topic", "config", "get", topic, "--changed", "-o", "json")) == []
 
@@ -206,7 +206,7 @@ def test_every_form_of_output(run, topic):
     lines = run("topic", "list", "-o", "jsonl").stdout.splitlines()
     assert topic in [json.loads(line)["name"] for line in lines]
     table = list(csv.DictReader(run("topic", "list", "-o", "csv").stdout.splitlines()))
-    assert {"name": topic, "partitions": "3", "replicas": "1"} in table
+    assert {"name": topic, "partitions": "3", "replicas": "1", "under_replicated": "0"} in table
 
 
 def test_nobody_there_is_code_3_and_says_what_to_do(run):

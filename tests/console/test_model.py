@@ -16,7 +16,7 @@ from console.model import (
     groups,
     lag,
     names,
-    plain_request,
+    partitions,
     quotas,
     reading,
     topics,
@@ -69,7 +69,7 @@ def test_the_model_loads_neither_terminal_nor_client():
 def test_every_topic_is_told_by_pages(link, topic, monkeypatch):
     whole = cluster.Topics(Veiled(link.bootstrap, {}, 30)).look()
     assert whole[topic] == cluster.Seen(topic, 2, 1, 0)
-    monkeypatch.setattr(cluster, "_PAGE", 3)  # a topic may go on in the next one
+    monkeypatch.setattr(partitions, "_PAGE", 3)  # a topic may go on in the next one
     breaths = []
     paged = cluster.Topics(link, lambda: breaths.append(1))
     assert paged.look() == whole and list(paged.look()) == sorted(whole)
@@ -83,7 +83,7 @@ def test_a_broker_that_knows_no_pages_is_asked_for_all_at_once(link, topic, monk
         asked.append(request)
         raise Failure("closed the connection")
 
-    monkeypatch.setattr(plain_request, "ask", refuse)
+    monkeypatch.setattr(partitions, "ask", refuse)
     seen = cluster.Topics(link)
     assert topic in seen.look() and topic in seen.look()
     assert len(asked) == 1, "it is not asked for them again"
@@ -92,7 +92,7 @@ def test_a_broker_that_knows_no_pages_is_asked_for_all_at_once(link, topic, monk
 def test_pages_that_do_not_end_are_not_read_for_ever(link, topic, monkeypatch):
     place = SimpleNamespace(topic_name=topic, partition_index=1)
     page = SimpleNamespace(topics=[], next_cursor=place)
-    monkeypatch.setattr(plain_request, "ask", lambda *request: page)
+    monkeypatch.setattr(partitions, "ask", lambda *request: page)
     assert topic in cluster.Topics(link).look()
 
 
