@@ -1,13 +1,13 @@
 """The broker's configuration as loaded: immutable, every value with the place it came from."""
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
 from appliance.config.broker_settings import BROKER
-from appliance.config.listeners import Endpoint, Voter, parse_endpoint, parse_voter
+from appliance.config.listeners import Endpoint, Voter, in_url, parse_endpoint, parse_voter
 from appliance.config.setting import INT_MAX, Setting, Value
 
 DEFAULT: Final = "default"
@@ -184,6 +184,19 @@ class BrokerConfig:
             if endpoint.name == name:
                 return endpoint.host, endpoint.port
         return None
+
+    def telling(self, host: Callable[[], str]) -> "BrokerConfig":
+        """This configuration with what others are told of each listener. host(): what this host is
+        called, where no other name is said. Of several nodes all have to tell the same of one, or
+        clients would connect to it anew with each answer; who is alone tells what was reached."""
+        key = "advertised.listeners"
+        told = {one.name: one for one in (parse_endpoint(key, text) for text in self.list(key))}
+        if self.several:
+            told = {one.name: one for one in self.endpoints()} | told
+        texts = [f"{name}://{in_url(one.host or host())}:{one.port}" for name, one in told.items()]
+        if not texts:
+            return self
+        return BrokerConfig({**self._entries, key: Entry(tuple(texts), ",".join(texts), DEFAULT)})
 
     def protocols(self) -> dict[str, str]:
         """Listener's name → the protocol that it stands for; PLAINTEXT for a controllers' one of

@@ -1,4 +1,4 @@
-"""Whether the settings of a node that has others beside it fit together.
+"""Whether the settings of a node that may have others beside it fit together.
 
 What is wrong is raised as ConfigError, what is only unwise is given back to be said. Called by
 `load.py`, once for each key that a person would look at.
@@ -108,6 +108,35 @@ def _own_listener(config: BrokerConfig, found: Sequence[Voter]) -> Said:
             f" for this node at {mine.host}: if that is not this address,"
             f" {listener.name}://:{mine.port} takes them in"
         )
+
+
+def advertised(config: BrokerConfig) -> Said:
+    """advertised.listeners: whether clients, and the other nodes, can connect to what they are
+    told."""
+    told = {one.name: one for one in (parse_endpoint(_TOLD, text) for text in config.list(_TOLD))}
+    for one in told.values():
+        if one.host in EVERYWHERE[1:] or not one.port:
+            raise ConfigError(
+                f"{_TOLD}: nobody can connect to {one.host}:{one.port}: name a host, or none for"
+                " this host's own name, and the port that is reached"
+            )
+    if not config.several:
+        return
+    far = [one.host for one in config.voters() if one.host.lower() not in LOOPBACK]
+    for one in config.endpoints():
+        if one.name not in told and (one.host in EVERYWHERE[1:] or not one.port):
+            raise ConfigError(
+                f"listeners: the other nodes, and clients that they tell of this one, cannot"
+                f" connect to {one.host}:{one.port}: leave the host out, which tells them this"
+                f" host's own name, or say what they reach by {_TOLD}={one.name}://HOST:PORT"
+            )
+        at = told.get(one.name, one)
+        if far and at.host.lower() in LOOPBACK:
+            yield (
+                f"{_TOLD}: the other nodes, and clients that they tell of this one, look for it at"
+                f" {at.host}:{at.port}, which is another host to each; set"
+                f" {_TOLD}={one.name}://HOST:{at.port}"
+            )
 
 
 def copies(config: BrokerConfig) -> Said:

@@ -34,6 +34,11 @@ def parse_endpoint(key: str, text: str) -> Endpoint:
     return Endpoint((match[1] or "PLAINTEXT").upper(), match[2] or match[3] or "", int(match[4]))
 
 
+def in_url(host: str) -> str:
+    """A host as it stands before a port: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 class Voter(NamedTuple):
     """A controller of a static quorum, and where its controller listener is reached."""
 

@@ -168,11 +168,6 @@ def _metrics(config: BrokerConfig) -> Said:
     yield from ()
 
 
-def _advertised(config: BrokerConfig) -> Said:
-    config.advertised(0)
-    yield from ()
-
-
 _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "process.roles": roles.check,
     "inter.broker.listener.name": roles.check_inter_broker,
@@ -181,7 +176,7 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "log.dirs": _folders,
     "authorizer.class.name": _authorizer,
     "max.connections.per.ip.overrides": _addresses,
-    "advertised.listeners": _advertised,
+    "advertised.listeners": cluster_checks.advertised,
     "penstock.metrics.listener": _metrics,
     "default.replication.factor": cluster_checks.copies,
     "min.insync.replicas": cluster_checks.in_sync,

@@ -9,6 +9,7 @@ silently take topics with it, so it is refused. Called by `open_log`.
 import errno
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Final
 
 from appliance.base.disk import Disk, read_file
 from appliance.base.errors import StorageFailed
@@ -19,8 +20,25 @@ from appliance.wire.batch_header import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGI
 _MAGIC_AT = 16
 
 
+ALONE: Final = (
+    "restore the folder from a copy, or see what can be saved:"
+    " penstock metadata repair DATA-FOLDER --dry-run"
+)
+OF_SEVERAL: Final = (
+    "the other voters have all of it: while they run,"
+    " penstock metadata repair DATA-FOLDER sets it aside here, and the next start fetches it"
+)
+"""What can be done about damage."""
+
+
 def refuse_damage(
-    disk: Disk, folder: str, bases: Sequence[int], *, durable: int, clean: bool
+    disk: Disk,
+    folder: str,
+    bases: Sequence[int],
+    *,
+    durable: int,
+    clean: bool,
+    remedy: str = ALONE,
 ) -> None:
     """bases: segments, in order. durable: a snapshot has what is below this offset. clean: the
     last shutdown was orderly.
@@ -38,8 +56,7 @@ def refuse_damage(
                 path,
                 errno.EBADMSG,
                 f"damaged at byte {position}: {problem}. It was whole once and cutting it off here"
-                " would lose topics; restore the folder from a copy, or see what can be saved:"
-                " penstock metadata repair DATA-FOLDER --dry-run",
+                f" would lose topics; {remedy}",
             )
 
 

@@ -10,7 +10,7 @@ Called by `main.py`.
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from appliance.base.disk import Disk, read_file
@@ -73,7 +73,7 @@ class Leading:
         self.incarnation = Incarnation(
             controller_id=new_uuid(random),
             broker_id=seat.run_id,
-            endpoints=_endpoints(seat.config),
+            endpoints=_endpoints(seat.config, seat.ports),
             rack=rack if isinstance(rack, str) else None,
             records_may_be_missing=not seat.clean and seat.generation == 1,
         )
@@ -142,9 +142,9 @@ class Leading:
             raise
 
 
-def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:
-    """What the registration says of our listeners; clients are told what their own socket
-    reached."""
+def _endpoints(config: BrokerConfig, ports: Sequence[int]) -> tuple[Endpoint, ...]:
+    """What the registration says of our listeners; clients of who is alone are told what their own
+    socket reached."""
     protocols = config.protocols()
     found = []
     for number, one in enumerate(config.endpoints()):
@@ -154,7 +154,7 @@ def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:
             Endpoint(
                 name=one.name,
                 host=host or "localhost",
-                port=port,
+                port=port or (ports[number] if number < len(ports) else 0),
                 security_protocol=_SECURITY_PROTOCOLS.get(protocol, 0),
             )
         )

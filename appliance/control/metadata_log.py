@@ -16,7 +16,7 @@ from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import TopicId
 from appliance.config.log_config import NEVER, LogConfig
 from appliance.control import repair
-from appliance.control.damage import refuse_damage
+from appliance.control.damage import ALONE, OF_SEVERAL, refuse_damage
 from appliance.logstore.flush import FlushJob
 from appliance.logstore.log import Log
 from appliance.logstore.recovery import write_metadata
@@ -212,11 +212,14 @@ def open_log(
         _make_folder(disk, data_dir, folder, durable)
     recovered = ""
     try:
-        refuse_damage(disk, folder, bases, durable=durable, clean=clean)
+        remedy = ALONE if alone else OF_SEVERAL
+        refuse_damage(disk, folder, bases, durable=durable, clean=clean, remedy=remedy)
     except StorageFailed as damage:
-        saved = repair.plan(disk, data_dir)
-        if not saved.lossless or not alone:
+        if not alone:
             raise  # others agreed on other offsets than those of a repaired log
+        saved = repair.plan(disk, data_dir)
+        if not saved.lossless:
+            raise
         old = repair.carry_out(disk, data_dir, saved, now_ms)
         recovered = f"{damage}; all of it was in a snapshot, the old files are in {old}"
         durable = saved.end + 1

@@ -205,11 +205,7 @@ def carry_out(disk: Disk, data_dir: str, made: Plan, now_ms: int) -> str:
     epoch = max(made.epoch, _epoch_on_disk(disk, folder)) + 1
     end = made.end + 1  # nobody takes what follows for what was there
     made.image.epoch, made.image.applied_offset = epoch, end - 1
-    if disk.exists(new):
-        for name in disk.listdir(new):
-            disk.unlink(f"{new}/{name}")
-    else:
-        disk.mkdir(new)
+    _empty(disk, new)
     snapshot = SnapshotId(end, epoch)
     pieces = checkpoint.write(
         made.image, snapshot, made.quorum, now_ms=now_ms, last_log_timestamp=now_ms
@@ -217,6 +213,39 @@ def carry_out(disk: Disk, data_dir: str, made: Plan, now_ms: int) -> str:
     topic_id = read_topic_id(disk, folder) if disk.exists(folder) else None
     write_metadata(disk, new, topic_id or bytes(15) + b"\x01")
     write_file(disk, f"{new}/{snapshot.file_name}", b"".join(pieces))
+    return _take_its_place(disk, data_dir, now_ms)
+
+
+def others_vote(disk: Disk, data_dir: str, node_id: int, made: Plan) -> bool:
+    """Whether this is the log of one of several voters, which agreed on its offsets: a plan is none
+    for it. Raises ConfigError, StorageFailed."""
+    named = {voter for voter, _ in made.quorum.voters(node_id)}
+    return len(quorum_state.voters(disk, f"{data_dir}/{LOG_FOLDER}") or named) > 1
+
+
+def set_aside(disk: Disk, data_dir: str, now_ms: int) -> str:
+    """Put a log without a record in the place of that of one of several voters, which fetches all
+    of it from who leads: the name that the old one has now. What this node voted it goes on
+    knowing, or it could vote twice in an epoch. Cut off it is as `carry_out`. Raises
+    StorageFailed."""
+    folder, new = f"{data_dir}/{LOG_FOLDER}", f"{data_dir}/{REPAIRED}"
+    _empty(disk, new)
+    voted = read_file(disk, f"{folder}/{quorum_state.NAME}")
+    write_file(disk, f"{new}/{quorum_state.NAME}", bytes(voted))
+    return _take_its_place(disk, data_dir, now_ms)
+
+
+def _empty(disk: Disk, folder: str) -> None:
+    """A folder with nothing in it, which may be left of an earlier try."""
+    if disk.exists(folder):
+        for name in disk.listdir(folder):
+            disk.unlink(f"{folder}/{name}")
+    else:
+        disk.mkdir(folder)
+
+
+def _take_its_place(disk: Disk, data_dir: str, now_ms: int) -> str:
+    folder = f"{data_dir}/{LOG_FOLDER}"
     disk.sync_dir(data_dir)
     old = f"{folder}.{now_ms:032x}-stray"  # which Apache Kafka leaves alone, too
     if disk.exists(folder):

@@ -15,20 +15,35 @@ from appliance.metadata.changes import Change, PartitionAdded, PartitionChanged,
 from appliance.metadata.image import MetadataImage
 from appliance.ring.partition_table import NO_HANDLE, ROW_MASK, PartitionTable
 
+MOST = "penstock.partitions.max"
+"""The setting that says how many rows there are."""
+
 
 class PartitionRows:
-    """handles: (topic id, partition) → row, as of the last commit. applied: the offset below which
-    every other process has replayed the metadata at this moment."""
+    """handles: (topic id, partition) → row, as of the last commit. lacking: those with a replica
+    here for which there was none, because another node, with a larger table, decided on them; this
+    node serves them as little as if it were down. applied: the offset below which every other
+    process has replayed the metadata at this moment. lacks: is told how many those are when there
+    are more of them."""
 
-    __slots__ = ("_applied", "_idle", "_node_id", "_reached", "_retired", "_table", "handles")
+    __slots__ = ("_applied", "_idle", "_lacks", "_node_id", "_reached", "_retired", "_table",
+                 "handles", "lacking")  # fmt: skip
 
-    def __init__(self, table: PartitionTable, node_id: int, applied: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        table: PartitionTable,
+        node_id: int,
+        applied: Callable[[], int],
+        lacks: Callable[[int], None],
+    ) -> None:
+        self._lacks = lacks
         self._table = table
         self._node_id = node_id
         self._applied = applied
         self._reached = 0
         self._retired: deque[tuple[int, int]] = deque()  # (end of the removal's metadata, row)
         self._idle: deque[int] = deque()  # rows that nobody knows of any more
+        self.lacking: set[tuple[bytes, int]] = set()
         self.handles: dict[tuple[bytes, int], int] = {
             (row.topic_id, row.partition): row.handle for row in table.live_rows()
         }
@@ -72,7 +87,7 @@ class PartitionRows:
             raise ConfigError(
                 f"the partition table has {self._table.rows} rows and"
                 f" {len(self.handles) + len(lacking)} partitions need one;"
-                " restart the appliance with a larger penstock.partitions.max"
+                f" restart the appliance with a larger {MOST}"
             )
         for topic_id, index in lacking:
             self._add(topic_id, index)
@@ -82,6 +97,7 @@ class PartitionRows:
         if isinstance(change, PartitionAdded | PartitionChanged):
             self._follow((change.topic_id, change.index), image, committed)
         elif isinstance(change, TopicRemoved):
+            self.lacking -= {(change.topic_id, index) for index in range(change.partitions)}
             for index in range(change.partitions):
                 if (change.topic_id, index) in self.handles:
                     self._retire((change.topic_id, index), committed)
@@ -92,7 +108,9 @@ class PartitionRows:
             return  # it was removed behind this change, which takes the row
         if self._node_id in topic.partitions[key[1]].replicas:
             self._add(*key)
-        elif key in self.handles:
+            return
+        self.lacking.discard(key)
+        if key in self.handles:
             self._retire(key, committed)
 
     def _retire(self, key: tuple[bytes, int], offset: int) -> None:
@@ -116,5 +134,10 @@ class PartitionRows:
             handle = self._table.reuse(self._idle.popleft(), identity, index)
         else:
             handle = self._table.add(identity, index)
-        assert handle != NO_HANDLE, "a partition was made durable without a row for it"
+        if handle == NO_HANDLE:
+            if (topic_id, index) not in self.lacking:
+                self.lacking.add((topic_id, index))
+                self._lacks(len(self.lacking))
+            return
+        self.lacking.discard((topic_id, index))
         self.handles[topic_id, index] = handle

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from appliance.base.clock import Clock
@@ -22,7 +23,7 @@ from appliance.control.format import (
 )
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import ALONE, MetadataQuorum, Vote, open_quorum
-from appliance.control.rows import PartitionRows
+from appliance.control.rows import MOST, PartitionRows
 from appliance.control.snapshots import Limits
 from appliance.controller.features import SUPPORTED
 from appliance.metadata.follower import Follower, MetadataUnreadable
@@ -102,7 +103,12 @@ def _start(
     _check_features(image, data_dir)
     if image.skipped:
         log.event(WARNING, "metadata-records-unknown", records=image.skipped)
-    rows = PartitionRows(seat.partitions, identity.node_id, lambda: _applied(seat.processes))
+    rows = PartitionRows(
+        seat.partitions,
+        identity.node_id,
+        lambda: _applied(seat.processes),
+        partial(_say_lacking, log),
+    )
     rows.reconcile(image, quorum.committed, _others_go_on(seat.processes, clock))
     return Started(quorum, identity, rows, dirs, disk, clock, random)
 
@@ -120,6 +126,16 @@ def _vote(
             fetch_timeout=config.int("controller.quorum.fetch.timeout.ms"),
             election_backoff=config.int("controller.quorum.election.backoff.max.ms"),
         ),
+    )
+
+
+def _say_lacking(log: Log, partitions: int) -> None:
+    log.event_seldom(
+        ERROR,
+        "partition-table-full",
+        partitions=partitions,
+        cause="replicas were placed here for which there is no row: they are not served",
+        action=f"restart this node with a larger {MOST}, or move replicas away",
     )
 
 

@@ -1,6 +1,7 @@
 """What Metadata, DescribeCluster and DescribeTopicPartitions say of brokers, topics and
 partitions."""
 
+from collections.abc import Collection
 from typing import Final
 
 from appliance.authorization.needs import DESCRIBE_CLUSTER
@@ -48,11 +49,11 @@ class View:
                 self._known[node_id] = broker
                 self._told.append((broker, where))
 
-    def brokers(self, *, with_fenced: bool = False) -> list[Values]:
-        """The living ones; with_fenced: all."""
+    def brokers(self, *, with_fenced: bool = False, besides: Collection[int] = ()) -> list[Values]:
+        """The living ones, and these; with_fenced: all."""
         rows = []
         for broker, where in self._told:
-            if with_fenced or not broker.fenced:
+            if with_fenced or not broker.fenced or broker.broker_id in besides:
                 values = {
                     "node_id": where.node_id,
                     "broker_id": where.node_id,

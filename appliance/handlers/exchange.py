@@ -136,6 +136,7 @@ class Host(ABC):
     node_id: int
     rack: bytes | None  # where this node stands, None: consumers read from leaders alone
     processes: ProcessTable  # who lives, and who leads the metadata log
+    left: dict[int, int]  # brokers that were fenced here → until when (ns) clients are told of them
     fetch_max_bytes: int  # of records in one answer
     log_dirs: tuple[str, ...]  # absolute paths of the log folders
     now_ns: int  # monotonic, read once per turn

@@ -4,7 +4,7 @@
 topics may be asked for by id. 13: a code for the whole answer. A topic that is created because
 somebody asks for it is answered when it exists, so that clients need no second round.
 
-Brokers are told as `nodes.py` says, and those that are fenced not at all.
+Brokers are told as `nodes.py` says, and of those that are fenced only who was not a moment ago.
 """
 
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def _finish(host: Host, x: Exchange) -> None:
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     values = {
         "throttle_time": 0,
-        "brokers": view.brokers(),
+        "brokers": view.brokers(besides=nodes.just_left(host) if host.left else ()),
         "cluster_id": host.cluster_id,
         "controller_id": nodes.controller(host),
         "topics": topics,

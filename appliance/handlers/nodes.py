@@ -11,12 +11,21 @@ from appliance.metadata.parts import BrokerImage
 from appliance.wire.leaders import Endpoint
 
 NOBODY = -1
+STILL_TOLD_NS = 5_000_000_000
+"""A broker that is gone is told for so long, as one that leads nothing. librdkafka gives up at once
+one that is not, with what it has for it, new leaders too, and then looks for those anew a second
+later."""
 
 
 def living(host: Host, x: Exchange, node_id: int) -> Endpoint | None:
     """Where this broker is; None when it is not registered, fenced, or not to be told of."""
     broker = host.image.brokers.get(node_id)
     return None if broker is None or broker.fenced else endpoint(host, x, broker)
+
+
+def just_left(host: Host) -> set[int]:
+    """The brokers that were fenced a moment ago."""
+    return {node_id for node_id, until_ns in host.left.items() if host.now_ns < until_ns}
 
 
 def controller(host: Host) -> int:

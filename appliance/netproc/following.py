@@ -7,7 +7,14 @@ is replayed requests stay where they lie, and answers of control untold. Request
 go on with the image they began with, and answers leave.
 """
 
-from appliance.metadata.changes import Change, ConfigChanged, QuotaChanged, TopicRemoved
+from appliance.handlers.nodes import STILL_TOLD_NS
+from appliance.metadata.changes import (
+    BrokerChanged,
+    Change,
+    ConfigChanged,
+    QuotaChanged,
+    TopicRemoved,
+)
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Floor
@@ -33,6 +40,7 @@ class Following:
         self._host = host
         self._throttling = throttling
         self._floor = floor
+        self._living = self._unfenced()
         floor.applied = follower.applied
         self._set_limits()
 
@@ -63,7 +71,20 @@ class Following:
             topics_removed(list(self._floor.habits()), removed)
         if any(isinstance(change, ConfigChanged | QuotaChanged) for change in changes):
             self._set_limits()
+        if any(isinstance(change, BrokerChanged) for change in changes):
+            self._note_who_left()
         self._seat.processes.set_applied(self._seat.me, applied)
+
+    def _note_who_left(self) -> None:
+        before, self._living = self._living, self._unfenced()
+        left = self._host.left
+        for node_id in self._living:
+            left.pop(node_id, None)
+        for node_id in before - self._living:
+            left[node_id] = self._host.now_ns + STILL_TOLD_NS
+
+    def _unfenced(self) -> set[int]:
+        return {one.broker_id for one in self._follower.image.brokers.values() if not one.fenced}
 
     def _set_limits(self) -> None:
         """What may be changed while we run: quotas, and how many connections there may be."""

@@ -45,6 +45,7 @@ class NetprocHost(Host):
         self.node_id = seat.config.int("node.id")
         self.rack = rack_of(seat.config)
         self.processes = seat.processes
+        self.left: dict[int, int] = {}
         self.log_dirs = seat.log_dirs
         self.image = follower.image
         self.now_ns = floor.now_ns

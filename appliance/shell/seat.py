@@ -71,6 +71,8 @@ class Seat:
     """The log folders besides `data_dir`, in the order of the settings."""
     listeners: Sequence[socket.socket] = ()
     """A netproc's own listening sockets, one per configured listener, non-blocking."""
+    ports: Sequence[int] = ()
+    """Of every configured listener, the one that it has."""
     authorizer: Authorizer = field(default_factory=AllowAll)
     """Who may do what: asked by whoever decides a request."""
     spin_us: int = 0

@@ -326,6 +326,7 @@ class Supervisor:
             netprocs=layout.netprocs,
             ring_slots=layout.ring_slots,
             listeners=self._listeners.of[peer.index] if peer.kind == NETPROC else (),
+            ports=[port for _, port in self._listeners.addresses],
             spin_us=layout.spin_us,
             quotas=memory.quotas,
             counters=memory.counters,

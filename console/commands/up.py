@@ -5,6 +5,7 @@ Everything the children use is imported here, before the first fork, so that the
 
 import importlib
 import os
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ import click
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
-from appliance.config.listeners import parse_endpoint
+from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
 from appliance.config.load import load
 from appliance.shell.log import INFO, Log
 from console import BEGAN_S
@@ -196,14 +197,14 @@ def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]
         raise usage(str(problem)) from None
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    return broker
+    return broker.telling(socket.getfqdn)
 
 
 def _warn_of_unknown_names(broker: BrokerConfig) -> None:
     """Clients are sent to what advertised.listeners names. It is looked up by another process,
     because the answer may take long and threads must not be there when children are forked."""
     told = [parse_endpoint("advertised.listeners", t) for t in broker.list("advertised.listeners")]
-    for host in sorted({one.host for one in told if one.host}):
+    for host in sorted({one.host for one in told} - {"", *LOOPBACK}):
         import subprocess
 
         look_up = "import socket, sys; socket.getaddrinfo(sys.argv[1], None)"
@@ -256,12 +257,10 @@ def _listeners(texts: tuple[str, ...], broker: BrokerConfig) -> dict[str, str]:
 
 
 def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return f"{in_url(host)}:{port}"
 
 
 def _has_ipv6_loopback() -> bool:
-    import socket
-
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
             probe.bind(("::1", 0))

@@ -358,6 +358,10 @@ def test_voters_that_cannot_be_are_refused(settings, words):
         ({"controller.quorum.voters": f"{VOTERS},4@d:1"}, "4 voters go on without 1 of them"),
         ({"controller.quorum.voters": "1@localhost:9093,2@b:1,3@c:1"}, "localhost is another host"),
         ({"listeners": "PLAINTEXT://:9092,CONTROLLER://localhost:9093"}, "on localhost alone"),
+        (
+            {"listeners": "PLAINTEXT://localhost:9092,CONTROLLER://:9093"},
+            "look for it at localhost:9092, which is another host to each",
+        ),
         ({"default.replication.factor": "1"}, "kept by one node only"),
         ({"min.insync.replicas": "1"}, "that only one node has"),
         ({"min.insync.replicas": "3"}, "none may be away"),
@@ -373,3 +377,39 @@ def test_a_translated_port_of_the_controllers_listener_is_advertised():
     settings = SEVERAL | {"listeners": "PLAINTEXT://:9092,CONTROLLER://:19093"}
     _, warnings = load(None, settings | {"advertised.listeners": "CONTROLLER://one.host:9093"})
     assert not warnings
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "told"),
+    [
+        ("PLAINTEXT://:9092", "", "PLAINTEXT://host.here:9092"),
+        ("PLAINTEXT://a.host:9092", "", "PLAINTEXT://a.host:9092"),
+        ("PLAINTEXT://[2001:db8::2]:9092", "", "PLAINTEXT://[2001:db8::2]:9092"),
+        ("PLAINTEXT://0.0.0.0:0", "PLAINTEXT://:19092", "PLAINTEXT://host.here:19092"),
+    ],
+)
+def test_several_nodes_tell_the_same_of_one_wherever_they_were_reached(listeners, advertised, told):
+    settings = SEVERAL | {"listeners": f"{listeners},CONTROLLER://:9093"}
+    config, warnings = load(
+        None, settings | ({"advertised.listeners": advertised} if advertised else {})
+    )
+    assert not warnings
+    assert config.telling(lambda: "host.here").list("advertised.listeners") == (told,)
+
+
+def test_who_is_alone_tells_what_was_reached_unless_it_is_told_otherwise():
+    config, _ = load(None, {"listeners": "PLAINTEXT://:9092"})
+    assert config.telling(lambda: "host.here") is config
+    config, _ = load(None, {"advertised.listeners": "PLAINTEXT://:1,OTHER://o:2"})
+    assert config.telling(lambda: "here").advertised(0) == ("here", 1)
+
+
+@pytest.mark.parametrize("at", ["0.0.0.0:9092", "[::]:9092", "h:0"])
+def test_nobody_is_told_to_connect_where_nobody_can(at):
+    with pytest.raises(ConfigError, match="nobody can connect to"):
+        load(None, {"advertised.listeners": f"PLAINTEXT://{at}"})
+    several = SEVERAL | {"listeners": f"PLAINTEXT://{at},CONTROLLER://:9093"}
+    with pytest.raises(ConfigError, match=r"advertised\.listeners=PLAINTEXT://HOST:PORT"):
+        load(None, several)
+    assert not load(None, several | {"advertised.listeners": "PLAINTEXT://h:1"})[1]
+    assert not load(None, {"listeners": f"PLAINTEXT://{at}"})[1]  # alone

@@ -1,5 +1,6 @@
 """A damaged metadata log: what a start mends by itself, what it refuses, what a repair saves."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -9,11 +10,12 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.ids import TopicId
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
-from appliance.control import repair
+from appliance.control import quorum_state, repair
 from appliance.control.format import check_metadata_is_there, check_metadata_is_whole
-from appliance.control.metadata_log import whole
+from appliance.control.metadata_log import open_log, whole
 from appliance.logstore.log import Log
 from appliance.metadata import files
+from appliance.quorum.messages import Known
 from appliance.wire import kraft_records as kraft
 
 DISK = OsDisk()
@@ -172,3 +174,22 @@ def test_wherever_one_byte_is_wrong_no_topic_is_lost_unsaid(tmp_path, seed):
         repair.carry_out(DISK, str(tmp_path), made, 1000)
         found = names(opened(tmp_path, clean=True))
     assert found == [f"t{n}" for n in range(5)]
+
+
+def test_the_log_of_one_of_several_voters_is_set_aside_and_nothing_is_cut_off(tmp_path):
+    places = ended(tmp_path)
+    folder = segment(tmp_path).parent
+    known = Known(7, leader=2, voted=2)
+    quorum_state.write(DISK, str(folder), known, dynamic=False, voters=(1, 2, 3))
+    flip(segment(tmp_path), places[1] + 9)  # a snapshot has it, which others know nothing of
+    before = segment(tmp_path).read_bytes()
+    with pytest.raises(StorageFailed, match="the other voters have all of it"):
+        open_log(DISK, str(tmp_path), 1 << 20, 1000, clean=True, alone=False)
+    assert segment(tmp_path).read_bytes() == before
+    made = repair.plan(DISK, str(tmp_path), node_id=1)
+    assert repair.others_vote(DISK, str(tmp_path), 1, made)
+    old = repair.set_aside(DISK, str(tmp_path), 1000)
+    assert (Path(old) / f"{0:020d}.log").read_bytes() == before
+    log = open_log(DISK, str(tmp_path), 1 << 20, 1000, clean=True, alone=False)
+    assert (log.end_offset, log.newest_snapshot) == (0, (0, 0))
+    assert quorum_state.read(DISK, str(folder)) == known

@@ -18,8 +18,9 @@ class World:
     def __init__(self):
         needed = PartitionTable.bytes_needed(ROWS)
         self.table = PartitionTable(memoryview(bytearray(needed)), ROWS)
+        self.said = []  # how many lack a row
         self.image, self.end, self.applied = MetadataImage(), 0, 0
-        self.rows = PartitionRows(self.table, HERE, lambda: self.applied)
+        self.rows = PartitionRows(self.table, HERE, lambda: self.applied, self.said.append)
         self.handles = Handles(self.table)
         self.commit(kraft.TopicRecord(name="t", topic_id=TOPIC))
 
@@ -95,6 +96,23 @@ def test_a_start_gives_rows_to_what_has_a_replica_here_and_takes_the_others(worl
         world.end,
         kraft.PartitionChangeRecord(partition_id=1, topic_id=TOPIC, replicas=(2,), isr=(2,)),
     )
-    successor = PartitionRows(world.table, HERE, lambda: world.applied)
+    successor = PartitionRows(world.table, HERE, lambda: world.applied, world.said.append)
     successor.reconcile(world.image, world.end + 1, lambda: False)
     assert {index for _, index in successor.handles} == {2}
+
+
+def test_replicas_for_which_there_is_no_row_wait_for_one(world):
+    for index in range(ROWS + 2):
+        world.made(index, 2, 1)
+    assert set(world.rows.handles) == {(TOPIC, index) for index in range(ROWS)}
+    assert world.rows.lacking == {(TOPIC, ROWS), (TOPIC, ROWS + 1)}
+    assert world.said == [1, 2]
+    world.moved(0, 2)
+    world.applied = world.end
+    assert ROWS in world.moved(ROWS, 2, 1), "its next change finds the row that was given back"
+    assert world.rows.lacking == {(TOPIC, ROWS + 1)}
+    world.moved(ROWS + 1, 2, 3)
+    assert not world.rows.lacking
+    world.made(ROWS + 2, 1)
+    world.commit(kraft.RemoveTopicRecord(topic_id=TOPIC))
+    assert not world.rows.lacking

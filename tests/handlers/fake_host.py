@@ -80,6 +80,7 @@ class FakeHost(Host):
         self.node_id = 1
         self.rack = None
         self.processes = SimpleNamespace(leader=(1, 5))
+        self.left = {}
         self.now_ns = 0
         self.rows = {}  # handle → (high watermark, last stable, log start)
         self.log_ends = {}  # handle → log end, where that is not the high watermark

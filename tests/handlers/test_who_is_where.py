@@ -90,6 +90,18 @@ def test_a_fenced_broker_is_not_told_and_its_replicas_are_offline():
     assert host.answer.controller_id == 1, "a living one"
 
 
+def test_a_broker_that_was_fenced_a_moment_ago_is_told_and_leads_nothing():
+    host = Cluster(brokers=[broker(1), broker(2, fenced=True), broker(3)])
+    host.left[2] = host.now_ns + 1
+    rows = told(host, 12)
+    assert [row[0] for row in brokers(host)] == [1, 2, 3]
+    assert rows[LED_HERE].offline_replicas == (2,)
+    assert host.answer.controller_id != 2
+    host.now_ns += 1
+    told(host, 12)
+    assert [row[0] for row in brokers(host)] == [1, 3]
+
+
 def test_the_oldest_version_leaves_out_who_does_not_live():
     host = Cluster(brokers=[broker(1), broker(2, fenced=True), broker(3)])
     rows = told(host, 0)

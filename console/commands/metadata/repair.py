@@ -35,7 +35,8 @@ def command(folders: tuple[str, ...], dry_run: bool, yes: bool, output: str) -> 
     FOLDER is the data folder; when there are several (log.dirs), name all of them, the first one
     first. Topics that neither a snapshot nor the log knows are taken from their partitions'
     folders, with the default settings. The damaged files are kept beside, under another name.
-    Exit code 4 with --dry-run when something is lost.
+    Of one of several voters nothing is made anew: its log is set aside, and fetched from the
+    others. Exit code 4 with --dry-run when something is lost.
 
     \b
     penstock metadata repair penstock-data --dry-run
@@ -56,6 +57,8 @@ def command(folders: tuple[str, ...], dry_run: bool, yes: bool, output: str) -> 
         repair.finish(disk, data_dir)
         made = repair.plan(disk, data_dir, others, identity.node_id)
         sound = made.lossless and whole(disk, data_dir)
+        if not sound and repair.others_vote(disk, data_dir, identity.node_id, made):
+            return _set_aside(disk, data_dir, output, dry_run=dry_run, yes=yes)
         row = _row(made)
         if sound or dry_run:
             emit(
@@ -80,6 +83,21 @@ def command(folders: tuple[str, ...], dry_run: bool, yes: bool, output: str) -> 
         output,
         name="result",
     )
+    return OK
+
+
+def _set_aside(disk: OsDisk, data_dir: str, output: str, *, dry_run: bool, yes: bool) -> int:
+    """What else is agreed the other voters know, and cutting it off here could undo it there."""
+    say(
+        "damaged, and the other voters have all of it: the log is set aside, and the next start"
+        " fetches it from them. All of them have to run until this node is level again"
+    )
+    result = "would be set aside"
+    if not dry_run:
+        confirm(f"The metadata log of {data_dir} is set aside", yes=yes)
+        old = repair.set_aside(disk, data_dir, time.time_ns() // 1_000_000)
+        result = f"set aside, the old files are in {os.path.basename(old)}"
+    emit([{"result": result}], output, name="result")
     return OK
 
 
