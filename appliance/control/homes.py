@@ -19,9 +19,16 @@ from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.controller.decision import Record, Situation
 from appliance.controller.placement import assign_directory
 from appliance.controller.producer_ids import ProducerIds
-from appliance.metadata.log_dirs import LogDirs
+from appliance.metadata.log_dirs import LOST, LogDirs
 from appliance.replication.isr_change import decode
-from appliance.ring.messages import ASSIGN, ISR_CHANGE, ISR_REFUSED, PRODUCER_IDS, Message
+from appliance.ring.messages import (
+    ASSIGN,
+    FOLDER_FAILED,
+    ISR_CHANGE,
+    ISR_REFUSED,
+    PRODUCER_IDS,
+    Message,
+)
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.ring import RingWriter
 
@@ -62,7 +69,9 @@ class Homes:
             if message.op == ISR_CHANGE:
                 node.propose(Proposal(ioproc, message.handle, decode(message.payload)))
             elif message.op == ASSIGN:
-                self._assign(message, None if here else node)
+                self._assign(message, None if node.alone else node)
+            elif message.op == FOLDER_FAILED:
+                self._folder_failed(message.a, node)
             elif message.op != PRODUCER_IDS:
                 continue
             elif here:
@@ -84,9 +93,9 @@ class Homes:
         """A partition has moved, or nearly so: write down the folder that it is in, or let the
         controller do so. An I/O process asks again when it does not see it."""
         found = self._partitions.holder(message.handle)
-        if found is None or not 0 <= message.a < len(self._dirs.ids):
+        if found is None or not -1 <= message.a < len(self._dirs.ids):
             return
-        directory_id = self._dirs.ids[message.a]
+        directory_id = LOST if message.a < 0 else self._dirs.ids[message.a]
         topic = self._quorum.image.topics_by_id.get(found.topic_id)
         if topic is None or directory_id is None:
             return
@@ -99,6 +108,12 @@ class Homes:
         if new:
             with suppress(*_HERE):
                 self._append(new)
+
+    def _folder_failed(self, number: int, node: Node) -> None:
+        """Raises CannotServe as `Node.failed`."""
+        directory_id = self._dirs.ids[number]
+        if directory_id is not None:
+            node.failed(directory_id, self._dirs.paths[number])
 
     # What another controller said -----------------------------------------------------------------
 

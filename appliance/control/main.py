@@ -26,6 +26,7 @@ from appliance.control.asked import read
 from appliance.control.broker.addresses import Addresses
 from appliance.control.broker.birth import Birth
 from appliance.control.broker.channel import Values
+from appliance.control.broker.crew import Crew
 from appliance.control.broker.node import Node
 from appliance.control.broker.own import OWN, OwnAnswers
 from appliance.control.contexts import Contexts
@@ -179,6 +180,7 @@ class Control:
         incarnation, image = self._leading.incarnation, self._quorum.images.committed
         birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
         self._node = Node(seat.config, birth, addresses.controller, self._own, self._homes, log)
+        self._crew = Crew(seat.processes, seat.ioprocs, seat.config, self._room.full, log)
         self._patience_ms = seat.config.int("request.timeout.ms")
 
     def open_for_business(self) -> None:
@@ -339,11 +341,7 @@ class Control:
         that. When (ms) to come again at the latest."""
         quorum, now_ms = self._quorum, self._now_ms()
         processes = self._seat.processes
-        epoch = self._node.lifecycle.epoch
-        ready = all(
-            processes.state(one) == READY and processes.applied(one) > epoch
-            for one in (Peer(IOPROC, index) for index in range(self._seat.ioprocs))
-        )
+        ready = self._crew.look(now_ms, self._node, quorum.images.committed)
         if processes.leaving:
             self._node.leave()
         due_ms = self._node.turn(now_ms, quorum.committed, quorum.images.committed, ready)
@@ -351,7 +349,7 @@ class Control:
         if self._node.member != processes.member:
             processes.set_member(self._node.member)
             os.eventfd_write(self._seat.supervisor_doorbell, 1)
-        return min(due_ms, self._fencing.turn(now_ms))
+        return min(due_ms, self._crew.due_ms, self._fencing.turn(now_ms))
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // 1_000_000

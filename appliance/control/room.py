@@ -33,6 +33,7 @@ class Room:
         self._disk = disk
         self._log = log
         self._paths = dict(dirs.online())
+        self._ids = {n: one for n, one in enumerate(dirs.ids) if one is not None}
         self._guards = {n: SpaceGuard(keep_bytes, KEEP_FREE_PERCENT) for n in self._paths}
         self._whole: dict[int, bool] = {}
         self._refused: set[int] = set()
@@ -62,6 +63,10 @@ class Room:
         except StorageFailed as failure:
             self._refused.add(number)
             self._log.event(WARNING, "no-reserve", folder=path, cause=failure)
+
+    def full(self) -> list[bytes]:
+        """The ids of those that take no new partitions."""
+        return [self._ids[number] for number, guard in self._guards.items() if guard.low]
 
     def lacking(self) -> str:
         """Why no partition can be made, or ""; the first folder holds the metadata, too."""

@@ -27,6 +27,7 @@ from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.partition_change import UNCLEAN, PartitionChange
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import BrokerImage, PartitionImage, TopicImage
+from appliance.metadata.record_versions import CORDONED
 from appliance.wire import kraft_records as kraft
 
 Found = Iterable[tuple[TopicImage, PartitionImage]]
@@ -230,12 +231,14 @@ def _folders(situation: Situation, broker: BrokerImage, asked: Heartbeat) -> lis
                 broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=left
             )
         )
-    if asked.cordoned is not None and set(asked.cordoned) != set(broker.cordoned_log_dirs or ()):
+    cordoned = broker.cordoned_log_dirs or ()
+    told = cordoned if asked.cordoned is None else asked.cordoned
+    if set(told) != set(cordoned) and situation.image.metadata_version >= CORDONED:
         records.append(
             kraft.BrokerRegistrationChangeRecord(
                 broker_id=broker.broker_id,
                 broker_epoch=broker.epoch,
-                cordoned_log_dirs=tuple(asked.cordoned),
+                cordoned_log_dirs=tuple(told),
             )
         )
     return records

@@ -2,14 +2,19 @@
 version 0; KIP-858)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from appliance.base import errors
 from appliance.controller.broker_states import check_broker_epoch, elect
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import Electorate
-from appliance.controller.partition_change import PartitionChange
+from appliance.controller.partition_change import (
+    LEADER_UNCHANGED,
+    NO_LEADER,
+    PartitionChange,
+)
 from appliance.metadata.image import MetadataImage
+from appliance.metadata.log_dirs import LOST
 from appliance.metadata.parts import PartitionImage, TopicImage
 
 
@@ -26,13 +31,16 @@ def assign_replicas(
     situation: Situation, broker_id: int, broker_epoch: int, assigned: Sequence[Assigned]
 ) -> tuple[list[Record], list[int]]:
     """Records, and an error code for each replica, in the order of the request. What is in a folder
-    that is offline is in sync no more. Raises PeerError(STALE_BROKER_EPOCH)."""
+    that is offline is in sync no more, and not eligible where it is said to be LOST: nobody knows
+    what it will have when it is back (KIP-966 says so of brokers). What is back may lead where
+    nobody does. Raises PeerError(STALE_BROKER_EPOCH)."""
     image = situation.image
     broker = check_broker_epoch(image, broker_id, broker_epoch)
     electorate = Electorate(situation)
     records: list[Record] = []
     codes: list[int] = []
     offline: dict[tuple[bytes, int], tuple[TopicImage, PartitionImage]] = {}
+    lost: dict[tuple[bytes, int], tuple[TopicImage, PartitionImage]] = {}
     for one in assigned:
         code, found = _find(image, broker_id, one)
         codes.append(code)
@@ -43,11 +51,19 @@ def assign_replicas(
         record = change.record()
         if record is not None:
             records.append(record)
-        if broker.log_dirs and one.directory_id not in broker.log_dirs:
+        if one.directory_id == LOST:
+            lost[one.topic_id, one.index] = found
+        elif broker.log_dirs and one.directory_id not in broker.log_dirs:
             offline[one.topic_id, one.index] = found
-    if offline:
+        elif found[1].leader == NO_LEADER and record and record.leader == LEADER_UNCHANGED:
+            assert record.directories is not None, "nothing else can have changed"
+            back = replace(found[1], directories=record.directories)
+            records += elect(electorate, [(found[0], back)])
+    if offline or lost:
         gone = Electorate(situation, without=broker_id)
         records += elect(gone, offline.values(), without=broker_id)
+        doubted = broker_id if gone.elr else NO_LEADER
+        records += elect(gone, lost.values(), without=broker_id, lost=doubted)
     return records, codes
 
 

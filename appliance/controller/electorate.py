@@ -11,15 +11,14 @@ from appliance.config.broker import BrokerConfig
 from appliance.controller.decision import Situation
 from appliance.metadata.effective import broker_config
 from appliance.metadata.image import TOPIC, MetadataImage
-from appliance.metadata.log_dirs import is_assigned
+from appliance.metadata.log_dirs import LOST, is_assigned
 from appliance.metadata.parts import PartitionImage, TopicImage
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 MIGRATING: Final = bytes(16)
 UNASSIGNED: Final = bytes(15) + b"\1"
-LOST: Final = bytes(15) + b"\2"
-"""Ids of folders that are words (KIP-858): the broker names no folders; it has not chosen one yet;
-one that is not there any more."""
+"""Ids of folders that are words (KIP-858): the broker names no folders; it has not chosen one
+yet."""
 
 _MIN_ISR: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"

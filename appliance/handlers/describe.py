@@ -15,7 +15,7 @@ from appliance.handlers import nodes
 from appliance.handlers.exchange import Exchange, Host
 from appliance.handlers.gather import Values
 from appliance.metadata.image import BrokerImage, PartitionImage, TopicImage
-from appliance.metadata.log_dirs import is_assigned
+from appliance.metadata.log_dirs import LOST, is_assigned
 from appliance.wire.leaders import Endpoint
 
 NOT_ASKED_FOR = -2147483648  # authorized operations that nobody asked for
@@ -88,7 +88,9 @@ class View:
             broker = known.get(node_id)
             lives = broker is not None and not broker.fenced
             if broker is not None and broker.log_dirs and at < len(folders):
-                lives = lives and (folders[at] in broker.log_dirs or not is_assigned(folders[at]))
+                where = folders[at]
+                is_there = where in broker.log_dirs or (where != LOST and not is_assigned(where))
+                lives = lives and is_there
             if not lives:
                 offline.append(node_id)
         return {

@@ -5,7 +5,7 @@ Called once by `main.py`, before anything is open.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from appliance.authorization.rights import Callers
@@ -39,8 +39,10 @@ from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.moving import Moves
+from appliance.ioproc.observing import Observer
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.probing import Probing
 from appliance.ioproc.producer_ids import ProducerIds
 from appliance.ioproc.pulling.env import Env
 from appliance.ioproc.pulling.parting import Parting
@@ -54,6 +56,7 @@ from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import Syncing
 from appliance.ioproc.trash import Trash
 from appliance.ioproc.trims import Trims
+from appliance.ioproc.whereabouts import Whereabouts
 from appliance.ioproc.workers import Workers
 from appliance.metadata.effective import broker_config
 from appliance.metadata.endpoints import inter_broker
@@ -61,7 +64,7 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
 from appliance.peers.brokers import Brokers
 from appliance.peers.link import Watcher
-from appliance.ring.messages import ASSIGN, PRODUCER_IDS
+from appliance.ring.messages import ASSIGN, FOLDER_FAILED, PRODUCER_IDS
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, WARNING, Log
@@ -144,12 +147,13 @@ class Assembly:
             workers.group_writes,
             lambda: os.urandom(16),
         )
-        core, hosts = self._core(trims, journals)
+        probing = self._probing()
+        core, hosts, whereabouts = self._core(trims, journals, probing)
         ground = Ground(self._disk, self._dirs, core, self._events)
         housekeeping = Housekeeping(seat.config, ground, workers.chores, trims)
         moves = self._moves(ground, housekeeping)
         left = self._left_open(core)
-        home = self._home(ground, housekeeping, moves, left)
+        home = self._home(ground, housekeeping, moves, left, whereabouts)
         cleaning = self._cleaning(ground, housekeeping)
         following = Following(seat, self._follower, home, hosts, clock.wall_ms)
         behind = Behind(
@@ -160,8 +164,11 @@ class Assembly:
             lambda: (shard for host in hosts for shard in host.shards()),
         )
         replicas = core.questions.replicas
-        chores = Chores(home, following, housekeeping, moves, cleaning, behind, left, replicas)
-        pulling = self._pulling(ground, housekeeping, moves)
+        chores = Chores(
+            home, following, housekeeping, moves, cleaning, behind, left, replicas, whereabouts,
+            probing,
+        )  # fmt: skip
+        pulling = self._pulling(ground, housekeeping, moves, cleaning)
         endings = self._endings
         arrivals = Arrivals(core, home.fetch, moves.begin, endings, left)
         askers = core.served.siblings
@@ -171,7 +178,9 @@ class Assembly:
             moves, cleaning, chores, journals, self._ids, pulling, self._brokers, self._report,
         )  # fmt: skip
 
-    def _core(self, trims: Trims, journals: Journals) -> tuple[Core, tuple[CoordinatorHost, ...]]:
+    def _core(
+        self, trims: Trims, journals: Journals, probing: Probing
+    ) -> tuple[Core, tuple[CoordinatorHost, ...], Whereabouts]:
         seat, links = self._seat, self._links
         keep = seat.config.int("penstock.disk.free.min.bytes")
         served = Served(
@@ -188,8 +197,21 @@ class Assembly:
         cluster = ThroughControl(seat.config, self._follower, links)
         questions = Questions(served, appends, failures, trims.add, Replicas(served, cluster))
         coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
-        core = Core(served, appends, questions, failures, [self._leaders], coordinators)
-        return core, tuple(coordinators.values())
+        whereabouts = Whereabouts(self._node_id, served, lambda: self._follower.image, self._assign)
+        observers: list[Observer] = [self._leaders, whereabouts, probing]
+        core = Core(served, appends, questions, failures, observers, coordinators)
+        return core, tuple(coordinators.values()), whereabouts
+
+    def _probing(self) -> Probing:
+        return Probing(
+            self._disk,
+            self._dirs.paths,
+            self._seat.index,
+            self._workers.probes,
+            lambda number: self._dirs.is_told_offline(number, self._registered_folders()),
+            lambda number: self._links.writer(CONTROL, 0).push(FOLDER_FAILED, 0, 0, 0, number),
+            self._events,
+        )
 
     def _host(self, kind: Kind, appends: Appends, failures: Failures) -> CoordinatorHost:
         return CoordinatorHost(
@@ -220,7 +242,12 @@ class Assembly:
         )
 
     def _home(
-        self, ground: Ground, housekeeping: Housekeeping, moves: Moves, left: LeftOpen
+        self,
+        ground: Ground,
+        housekeeping: Housekeeping,
+        moves: Moves,
+        left: LeftOpen,
+        whereabouts: Whereabouts,
     ) -> Home:
         seat, workers = self._seat, self._workers
         online = [path for _, path in self._dirs.online()]
@@ -230,7 +257,8 @@ class Assembly:
         leaving = Leaving(ground, housekeeping, trash, workers.leaving, moves.give_up)
         returning = Returning(ground, trash, workers.returning)
         follower, back = self._follower, left.came_back
-        return Home(seat, ground, follower, housekeeping, opener, leaving, returning, back)
+        look = whereabouts.look
+        return Home(seat, ground, follower, housekeeping, opener, leaving, returning, back, look)
 
     def _cleaning(self, ground: Ground, housekeeping: Housekeeping) -> Cleaning:
         config = self._seat.config
@@ -243,7 +271,9 @@ class Assembly:
             self._seat.ioprocs,
         )
 
-    def _pulling(self, ground: Ground, housekeeping: Housekeeping, moves: Moves) -> Pulling:
+    def _pulling(
+        self, ground: Ground, housekeeping: Housekeeping, moves: Moves, cleaning: Cleaning
+    ) -> Pulling:
         core, follower = ground.core, self._follower
         env = Env(
             self._seat.config,
@@ -254,7 +284,7 @@ class Assembly:
             self._clock,
             self._events,
         )
-        parting = Parting(ground, housekeeping, moves, env.parted)
+        parting = Parting(ground, housekeeping, moves, cleaning, env.parted)
         served = core.partitions
         return Pulling(self._leaders, env, parting, lambda p: served.get(p.handle) is p)
 
@@ -274,6 +304,10 @@ class Assembly:
     def _assign(self, handle: int, number: int) -> None:
         """Asked again when it was lost: the ring may be full, or control about to come back."""
         self._links.writer(CONTROL, 0).push(ASSIGN, 0, handle, 0, number, 0)
+
+    def _registered_folders(self) -> Sequence[bytes]:
+        broker = self._follower.image.brokers.get(self._node_id)
+        return () if broker is None else broker.log_dirs
 
     def _ask_ids(self) -> bool:
         return self._links.writer(CONTROL, 0).push(PRODUCER_IDS, 0, 0, 0)

@@ -14,7 +14,9 @@ from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.moving import Moves
+from appliance.ioproc.probing import Probing
 from appliance.ioproc.replicas import Replicas
+from appliance.ioproc.whereabouts import Whereabouts
 
 BUSY_MS: Final = 1
 """While something is under way on a thread."""
@@ -32,7 +34,9 @@ class Chores:
         "_housekeeping",
         "_left",
         "_moves",
+        "_probing",
         "_replicas",
+        "_whereabouts",
         "due_ns",
     )
 
@@ -46,6 +50,8 @@ class Chores:
         behind: Behind,
         left: LeftOpen,
         replicas: Replicas,
+        whereabouts: Whereabouts,
+        probing: Probing,
     ) -> None:
         self._home = home
         self._following = following
@@ -55,6 +61,8 @@ class Chores:
         self._behind = behind
         self._left = left
         self._replicas = replicas
+        self._whereabouts = whereabouts
+        self._probing = probing
         self.due_ns = 0
 
     def go_on(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
@@ -65,6 +73,8 @@ class Chores:
             self._left.turn(now_ms)
         if now_ms >= self._replicas.due_ms:
             self._replicas.tick(now_ms)
+        self._whereabouts.tick(now_ms)
+        self._probing.tick(now_ms)
         self._following.tell_gone(now_ms)
         housekeeping = self._housekeeping
         housekeeping.trims.go_on()

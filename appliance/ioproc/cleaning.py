@@ -59,6 +59,7 @@ class Job:
     end: int = 0
     bytes_written: int = 0
     answer: dict[str, Any] = field(default_factory=dict)
+    unwanted: bool = False
 
     @property
     def base(self) -> int:
@@ -202,6 +203,25 @@ class Cleaning:
         """Whether what the job does is still about the log that the partition has."""
         return self._serves(job.partition) and job.partition.log is job.log
 
+    # Logs that go back ----------------------------------------------------------------------------
+
+    def cancel(self, partition: Partition) -> None:
+        """Its log is to go back: the cleaning of it ends soon, without having been."""
+        job = self._job
+        if job is not None and job.partition is partition and not job.unwanted:
+            job.unwanted = True
+            self._link.kill()
+
+    def lower(self, partition: Partition, end: int) -> None:
+        """Its log is about to end at `end`: what it gets behind that was never cleaned. Raises
+        StorageFailed."""
+        course = self._course(partition)
+        if course.cleaned_to > end:
+            path, key = self._dirs.paths[partition.directory], (partition.topic, partition.index)
+            checkpoints.merge(self._disk, path, checkpoints.CLEANER, {key: max(end, 0)})
+            course.cleaned_to = max(end, 0)
+            self._core.served.rows.cleaned(partition, course.cleaned_to, course.failures)
+
     # On the thread --------------------------------------------------------------------------------
 
     def _end(self) -> None:
@@ -241,6 +261,10 @@ class Cleaning:
             return
         if step == "discard":
             self._let_go(job, done.failure)
+        elif job.unwanted:
+            backoff = self._config().int("log.cleaner.backoff.ms")  # it has to go back first
+            self._course(job.partition).again_ns = now_ns + max(backoff, 1) * 1_000_000
+            self._give_up(job, None, now_ns)
         elif done.failure is not None or not self._holds(job):
             self._give_up(job, done.failure, now_ns)
         elif step == "note":

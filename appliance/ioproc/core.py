@@ -203,7 +203,9 @@ class Core:
         self, partition: Partition, leader_epoch: int, role: Role = ALONE, now_ms: int = 0
     ) -> None:
         """This node leads the partition, in this epoch; the same epoch again: who is in sync is
-        another."""
+        another. One that failed stays offline, whoever leads it."""
+        if partition.broken is not None:
+            return
         goes_on = partition.leads and partition.leader_epoch == leader_epoch
         try:
             partition.lead(leader_epoch, role, now_ms)
@@ -218,7 +220,10 @@ class Core:
             self._in_role(partition)
 
     def follow(self, partition: Partition, leader_epoch: int, role: Role = ELSEWHERE) -> None:
-        """Another node leads the partition: who asks or waits here is told to look for it."""
+        """Another node leads the partition: who asks or waits here is told to look for it. One that
+        failed stays offline."""
+        if partition.broken is not None:
+            return
         goes_on = not partition.leads and partition.leader_epoch == leader_epoch
         partition.follow(leader_epoch, role)
         self.questions.new_epoch(partition)

@@ -8,6 +8,7 @@ what the metadata says of an earlier life its log may be shorter than the epoch 
 Called by the shell: `opening` step by step at the start, then `apply` for what changes.
 """
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -71,8 +72,11 @@ class Home:
         leaving: Leaving,
         returning: Returning,
         came_back: Callable[[Partition], None],
+        look: Callable[[int, bytes, int], None],
     ) -> None:
-        """came_back: told of each partition that was in the trash, when it is served again."""
+        """came_back: told of each partition that was in the trash, when it is served again.
+        look: at each that cannot be opened, and that the metadata say something new of: row, topic
+        id, partition."""
         self._me = seat.index
         self._ioprocs = seat.ioprocs
         self._config: BrokerConfig = seat.config
@@ -85,6 +89,7 @@ class Home:
         self._trash = leaving.trash
         self._returning = returning
         self._came_back = came_back
+        self._look = look
         self._now_ms = 0  # at the last look
         self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
         self._without_room: dict[int, tuple[bytes, int]] = {}  # could not be opened on a full disk
@@ -123,6 +128,7 @@ class Home:
                     raise
                 self._events.event(ERROR, "log-dir-failed", folder=path, cause=failure)
         self._say_strays()
+        self._leave_folders()
 
     def _clean_up(self, number: int, parent: str, now_ms: int) -> None:
         """Move away what belongs to nobody, remove what was deleted for good."""
@@ -234,8 +240,8 @@ class Home:
         found = topic.partitions[index]
         if self._node_id not in found.replicas:
             return
+        key = (topic.topic_id, index)
         try:
-            key = (topic.topic_id, index)
             self.leaving.make_way((topic.name, index), key, (now_ns, now_ms))
             known = self._follower.image.topics_by_id
             self._waiting.update(self._returning.make_way((topic.name, index), key, known))
@@ -258,6 +264,7 @@ class Home:
         except StorageFailed as failure:
             if handle not in self._without_room:  # or it was said before
                 self._core.served.refuse_row(handle)
+                self._look(handle, *key)
                 self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
             if isinstance(failure, DiskFull):
                 self._without_room[handle] = (topic.topic_id, index)
@@ -374,6 +381,7 @@ class Home:
             if here:
                 self._added(change)
         else:
+            self._look(handle, change.topic_id, change.index)
             role = self._role(found)
             if role.leads:
                 self._core.lead(partition, found.leader_epoch, role, self._core.served.now_ms)
@@ -395,9 +403,12 @@ class Home:
         return role
 
     def _registered(self, broker_id: int, before: int) -> None:
-        """Perhaps this life of the appliance: now it leads what the metadata says."""
+        """Perhaps this life of the appliance: now it leads what the metadata says, and what lies in
+        a folder that is said to be offline is."""
         self._core.brokers_changed()
         image = self._follower.image
+        if broker_id == self._node_id:
+            self._leave_folders()
         for partition in list(self._core.partitions.values()) if broker_id == self._node_id else ():
             if not partition.leads and partition.broken is None:
                 found = image.partition(partition.topic, partition.index)
@@ -405,6 +416,22 @@ class Home:
                     name, topic_id = partition.topic, partition.topic_id
                     change = PartitionChanged(name, topic_id, partition.index)
                     self._new_epoch(image, change, before)
+
+    def _leave_folders(self) -> None:
+        """Some of them may be told to be offline, until the next start of the appliance."""
+        broker = self._follower.image.brokers.get(self._node_id)
+        if broker is None or broker.incarnation_id != self._run_id or not broker.log_dirs:
+            return
+        gone = {
+            number: path
+            for number, path in self._dirs.online()
+            if self._dirs.is_told_offline(number, broker.log_dirs)
+        }
+        for partition in list(self._core.partitions.values()) if gone else ():
+            if partition.directory in gone and partition.broken is None:
+                path = gone[partition.directory]
+                failure = StorageFailed(path, errno.EIO, "the log folder is offline")
+                self._core.fail(partition, failure)
 
     def _open_of(self, changes: list[Change]) -> dict[bytes, list[Partition]]:
         """What is open of the topics that were removed."""

@@ -22,8 +22,8 @@ PARKED_READS: Final = 1 << 16
 class Served:
     """partitions: by row. askers: by index of the netproc. siblings: the I/O processes whose
     coordinators end transactions here, this one among them, by index. spaces: by number of the log
-    folder. stirred: there is something for the chores, whatever the clock says. now_ms: the time of
-    this turn."""
+    folder. starved: rows of followers that found no room. stirred: there is something for the
+    chores, whatever the clock says. now_ms: the time of this turn."""
 
     __slots__ = (
         "askers",
@@ -34,6 +34,7 @@ class Served:
         "rows",
         "siblings",
         "spaces",
+        "starved",
         "stirred",
         "syncing",
     )
@@ -44,6 +45,7 @@ class Served:
         self.spaces = spaces
         self.partitions: dict[int, Partition] = {}
         self.refused: dict[int, None] = {}
+        self.starved: dict[int, None] = {}
         self.askers: dict[int, Asker] = {}
         self.siblings: dict[int, Asker] = {}
         self.purgatory = Purgatory(PARKED_READS)

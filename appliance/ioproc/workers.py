@@ -10,7 +10,7 @@ from appliance.shell.flusher import Flusher
 class Workers:
     """syncs: of logs. group_writes: of journals. opener: all logs at the start. trims: log starts.
     leaving, returning: deleted partitions, into the trash and out of it. copies: moves. cleaner:
-    compaction. chores: checkpoints and removals."""
+    compaction. chores: checkpoints and removals. probes: of log folders."""
 
     __slots__ = (
         "chores",
@@ -19,6 +19,7 @@ class Workers:
         "group_writes",
         "leaving",
         "opener",
+        "probes",
         "returning",
         "syncs",
         "trims",
@@ -34,6 +35,7 @@ class Workers:
         self.copies = Flusher(1)
         self.cleaner = Flusher(1)
         self.chores = Flusher(1)
+        self.probes = Flusher(1)
 
     def durable(self) -> tuple[Flusher, ...]:
         """Those whose results clients wait for: each turn takes them."""
@@ -41,7 +43,8 @@ class Workers:
 
     def at_leisure(self) -> tuple[Flusher, ...]:
         """All whose results the chores take; nobody waits for those of `chores`."""
-        return self.copies, self.cleaner, self.leaving, self.returning, self.trims, self.opener
+        both = self.opener, self.probes
+        return self.copies, self.cleaner, self.leaving, self.returning, self.trims, *both
 
     def everyone(self) -> tuple[Flusher, ...]:
         """All whose results somebody takes as soon as they are there."""

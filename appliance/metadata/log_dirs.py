@@ -21,6 +21,8 @@ from appliance.metadata.identity import (
 from appliance.metadata.parts import PartitionImage
 
 UNASSIGNED: Final = bytes(16)
+LOST: Final = bytes(15) + b"\2"
+"""Stands for a folder (KIP-858): the replica is in one that is not there any more."""
 _RESERVED: Final = bytes(15)  # ids that begin so are words: unassigned, lost, on the way
 
 
@@ -43,6 +45,12 @@ class LogDirs:
     @property
     def all_online(self) -> bool:
         return None not in self.ids
+
+    def is_told_offline(self, number: int, registered: Sequence[bytes]) -> bool:
+        """Whether a folder is missing among those that this node is registered with; nobody says so
+        of the only one."""
+        known = self.ids[number]
+        return known is not None and known != UNASSIGNED and known not in registered
 
     def number(self, directory_id: bytes) -> int:
         """Which folder has this id, -1: none that is online."""

@@ -6,7 +6,8 @@ from typing import Final
 from appliance.wire import kraft_records as kraft
 
 _ELR: Final = 23  # 4.0-IV1: eligible leader replicas
-_CORDONED: Final = 30  # 4.3-IV0: cordoned log folders
+CORDONED: Final = 30
+"""4.3-IV0: cordoned log folders (KIP-1066)."""
 
 
 def encode(record: object, metadata_version: int) -> bytes:
@@ -15,7 +16,7 @@ def encode(record: object, metadata_version: int) -> bytes:
     if isinstance(record, kraft.PartitionRecord | kraft.PartitionChangeRecord):
         version = 2 if metadata_version >= _ELR else 1
     elif isinstance(record, kraft.RegisterBrokerRecord):
-        version = 4 if metadata_version >= _CORDONED else 3
+        version = 4 if metadata_version >= CORDONED else 3
     elif isinstance(record, kraft.BrokerRegistrationChangeRecord):
-        version = 3 if metadata_version >= _CORDONED else 2
+        version = 3 if metadata_version >= CORDONED else 2
     return kraft.encode(record, version)

@@ -151,7 +151,8 @@ MOVED: Final = 38
 # ioproc → control ---------------------------------------------------------------------------------
 
 ASSIGN: Final = 67
-"""The partition is about to lie in log folder a: control writes that down, which is the answer."""
+"""The partition is about to lie in log folder a (-1: it is lost): control sees to it that this is
+written down, which is the answer."""
 
 PRODUCER_IDS: Final = 68
 """A block of producer ids, for the transaction coordinators here. Answered by PRODUCER_ID_BLOCK."""
@@ -160,6 +161,10 @@ ISR_CHANGE: Final = 69
 """The leader of a partition proposes its in-sync replicas anew. handle: its row. Payload: as
 `replication/isr_change.py` says. What the metadata says then is the answer; when the controller
 says that this was not done and will not be, ISR_REFUSED is. Without either it comes again."""
+
+FOLDER_FAILED: Final = 70
+"""Log folder a takes no file any more: control tells the controller, and the metadata is the
+answer; or it ends, when that is the folder of the metadata."""
 
 # netproc → control --------------------------------------------------------------------------------
 
@@ -197,6 +202,7 @@ OPERATIONS: Final = frozenset(
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE, MARK),
         *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD, KNOWS, KNOWN),
         *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK, ISR_CHANGE, ISR_REFUSED),
+        FOLDER_FAILED,
         *(APPENDED, UNVERIFIED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
 )

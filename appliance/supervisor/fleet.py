@@ -180,10 +180,11 @@ class Fleet:
     def _may_rest(self, child: Child, others: list[Child]) -> bool:
         """Whether the others go on without it for a while: without control only changes of the
         metadata have to wait, without an I/O process its partitions, among them coordinators that
-        nobody else can be. The place of a network process is taken by the others for good."""
+        nobody else can be. The place of a network process is taken by the others for good. In a
+        cluster nobody hears of a node without control, which leads what others lead by now."""
         if child.peer.kind == IOPROC:
             return bool(others)
-        return child.peer.kind == CONTROL
+        return child.peer.kind == CONTROL and not self._table.member
 
     def _discarded(self, child: Child, now: int) -> bool:
         """Whether every living peer has let go of the dead child's rings; late ones are killed."""

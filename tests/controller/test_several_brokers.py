@@ -23,6 +23,7 @@ from appliance.controller.reassignments import alter_reassignments, reassignment
 from appliance.controller.striping import Place, Stripes
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.controller.undelete import UNDELETE, undelete
+from appliance.metadata.log_dirs import LOST
 from appliance.metadata.trash import Trash, bury
 from appliance.wire import kraft_records as kraft
 
@@ -404,6 +405,48 @@ def test_a_broker_says_where_its_replicas_are():
     assert assign(1, other, of_u) == [errors.NOT_LEADER_OR_FOLLOWER]
     assert assign(1, other) == [0], "it is offline"
     assert cluster.shape() == (2, [2], [])
+
+
+def test_a_replica_that_is_lost_is_in_doubt_until_it_has_caught_up():
+    """Others lead at once. It is not eligible: what it has when it is back, nobody knows."""
+    cluster = Brokers(2)
+    cluster.create("t", [1, 2], min_insync_replicas="2")
+    topic_id = cluster.image.topics_by_name["t"].topic_id
+
+    def assign(broker, directory):
+        asked = [Assigned(directory, topic_id, 0)]
+        records, codes = assign_replicas(cluster.situation, broker, cluster.epochs[broker], asked)
+        cluster.replay(records)
+        assert codes == [0]
+
+    assign(1, LOST)
+    assert cluster.shape() == (2, [2], [])
+    assert cluster.partition().directories == (LOST, folder(2))
+    assign(2, LOST)
+    assert cluster.shape() == (-1, [], [])
+    assign(1, folder(1))
+    assert cluster.shape() == (-1, [], []), "the other one led last"
+    assign(2, folder(2))
+    assert cluster.shape() == (2, [2], [])
+    assert cluster.partition().directories == (folder(1), folder(2))
+
+
+def test_a_folder_that_is_there_again_leads_what_nobody_leads():
+    cluster = Brokers(2, elr=False)
+    cluster.create("t", [1, 2])
+    topic_id = cluster.image.topics_by_name["t"].topic_id
+
+    def assign(broker, directory):
+        asked = [Assigned(directory, topic_id, 0)]
+        cluster.replay(assign_replicas(cluster.situation, broker, cluster.epochs[broker], asked)[0])
+
+    assign(2, LOST)
+    assign(1, LOST)
+    assert cluster.shape() == (-1, [1], [])
+    assign(2, folder(2))
+    assert cluster.shape() == (-1, [1], []), "it has not all"
+    assign(1, folder(1))
+    assert cluster.shape() == (1, [1], [])
 
 
 def test_eligible_replicas_begin_with_a_value_for_all_brokers():

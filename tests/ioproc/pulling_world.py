@@ -35,6 +35,16 @@ class NoMoves:
         pass
 
 
+class NoCleaner:
+    """Nothing is compacted."""
+
+    def cancel(self, partition):
+        pass
+
+    def lower(self, partition, end):
+        pass
+
+
 class Said:
     """What people would read."""
 
@@ -83,7 +93,7 @@ class Follower:
         self.keeping = Housekeeping(config, ground, self.chores, self.trims)
         clock, core, image = OsClock(), self.core, self.world.image
         self.env = Env(config, lambda: image, core, self.trims.add, self.poller, clock, self.said)
-        parting = Parting(ground, self.keeping, NoMoves(), self.env.parted)
+        parting = Parting(ground, self.keeping, NoMoves(), NoCleaner(), self.env.parted)
         serves = core.partitions
         self.pulling = Pulling(told, self.env, parting, lambda p: serves.get(p.handle) is p)
         self.clock = clock

@@ -28,7 +28,7 @@ class HereLink:
     def __init__(self):
         self._cleaner = Cleaner()
         self.fail = None
-        self.asked_to_clean = 0
+        self.asked_to_clean = self.kills = 0
 
     def ask(self, folder, question):
         if self.fail is not None:
@@ -41,7 +41,7 @@ class HereLink:
         return answer
 
     def kill(self):
-        pass
+        self.kills += 1
 
     def end(self):
         return ""
@@ -200,6 +200,58 @@ def test_a_partition_that_moves_meanwhile_keeps_its_segments(world):
     names = world.disk.listdir(partition.log.path)
     assert not [name for name in names if name.endswith((".swap", ".cleaned"))]
     assert not partition.log.cleaning
+
+
+def test_a_log_that_goes_back_is_cleaned_again_from_there(world):
+    """What it gets instead of its end was never cleaned, here and after the next start."""
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    world.run()
+    end = partition.log.active_base
+    world.cleaning.lower(partition, end + 1)
+    assert world.table.get(partition.handle, CLEANED_TO) == end
+    world.cleaning.lower(partition, 10)
+    assert world.table.get(partition.handle, CLEANED_TO) == 10
+    written = checkpoints.read(world.disk, world.folder, checkpoints.CLEANER)
+    assert written == {("t", 0): 10}
+
+
+def test_nobody_waits_long_for_a_cleaning(world):
+    """A log that is to go back does not wait for it: the cleaner's process is killed, and the log
+    is as it was, sound, and cleaned when it is time again."""
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    before = [segment.base for segment in partition.log.segments]
+    world.tick(1)
+    assert partition.log.cleaning
+    world.cleaning.cancel(partition)
+    world.cleaning.cancel(partition)
+    assert world.link.kills == 1
+    world.work.run_all()
+    world.tick()
+    assert not partition.log.cleaning
+    assert [segment.base for segment in partition.log.segments] == before
+    assert world.events.said == []
+    world.tick()
+    assert not partition.log.cleaning, "not again at once: it goes back now"
+    world.run()
+    assert world.table.get(partition.handle, CLEANED_TO) == partition.log.active_base
+
+
+def test_what_was_decided_of_a_cleaning_that_is_cancelled_is_taken_back(world):
+    partition = world.add("t", **COMPACT)
+    world.fill(partition)
+    world.tick(1)
+    while not world.link.asked_to_clean:
+        world.work.run_all()
+        world.tick()
+    world.cleaning.cancel(partition)
+    while partition.log.cleaning:
+        world.work.run_all()
+        world.tick()
+    left = [name for name in world.disk.listdir(partition.log.path) if name.endswith(".swap")]
+    assert left == []
+    assert world.latest(partition)
 
 
 def test_no_segment_is_dropped_while_it_is_cleaned(world):

@@ -110,7 +110,8 @@ class Life:
         self.returning = Returning(ground, trash, Chores())
         self.back = []  # what was in the trash
         parts = self.follower, self.keeping, opener, leaving, self.returning, self.back.append
-        self.home = Home(seat, ground, *parts)
+        self.looked = []  # at what changed
+        self.home = Home(seat, ground, *parts, lambda *what: self.looked.append(what))
         self.world.arrivals = Arrivals(core, self.home.fetch, stays, self.world.endings)
         self.home.open_all(0, NOW_MS)
 

@@ -80,7 +80,7 @@ class Machine:
         returning = Returning(ground, trash, Chores())
         self.back = []
         parts = self.follower, keeping, opener, leaving, returning, self.back.append
-        self.home = Home(seat, ground, *parts)
+        self.home = Home(seat, ground, *parts, lambda *what: None)
         self.home.open_all(self.now_ns, self.now_ms)
 
     def apply(self, record):

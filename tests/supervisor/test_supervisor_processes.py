@@ -295,6 +295,17 @@ def test_without_one_that_nobody_replaces_the_others_serve_and_it_is_tried_again
     assert code == 0
 
 
+def test_a_member_of_a_cluster_ends_without_control(start, tmp_path):
+    """It would go on leading what others lead by now."""
+    (tmp_path / "member").write_text("stays")
+    appliance = start(ioprocs=2, crash_limit=3)
+    (tmp_path / "crash-control").touch()
+    appliance.kill("control")
+    code, log = appliance.end()
+    assert code == 1
+    assert "RuntimeError: poisoned control" in log[-1]
+
+
 @pytest.mark.parametrize("name", ["control", "netproc-0", "ioproc-0"])
 def test_appliance_that_cannot_go_on_ends_with_the_cause_as_last_line(start, tmp_path, name):
     (tmp_path / f"crash-{name}").touch()

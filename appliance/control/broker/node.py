@@ -7,11 +7,11 @@ itself when it leads (`control/leading.py`) and hears nobody else: then nothing 
 Called by `main.py`: `turn_to` when somebody else leads the metadata log, `turn` in every turn.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from appliance.base import errors
-from appliance.base.errors import PeerError
+from appliance.base.errors import CannotServe, PeerError
 from appliance.config.broker import BrokerConfig
 from appliance.control.broker.birth import Birth
 from appliance.control.broker.channel import Channel, Connect, Own, Values
@@ -64,8 +64,9 @@ class Node:
     """alone: it is the only voter. lifecycle: its life as a broker. forwarding: requests of its
     clients that another node decides."""
 
-    __slots__ = ("_again_ms", "_birth", "_ears", "_folders", "_ids_ms", "_is_broker",
-                 "_is_controller", "_isrs", "_life", "_log", "_node_id", "_now_ms", "_registering",
+    __slots__ = ("_again_ms", "_birth", "_cordoned", "_ears", "_folders", "_ids_ms", "_is_broker",
+                 "_is_controller", "_isrs", "_life", "_log", "_node_id", "_now_ms", "_offline",
+                 "_registering", "_said",
                  "_work", "alone", "forwarding", "lifecycle")  # fmt: skip
 
     def __init__(
@@ -94,6 +95,20 @@ class Node:
         self._log = log
         self._now_ms = self._again_ms = self._ids_ms = 0
         self._registering = False
+        self._cordoned: tuple[bytes, ...] = ()
+        self._offline: tuple[bytes, ...] = ()
+        nothing: tuple[bytes, ...] = ()
+        self._said = nothing, nothing  # by the last heartbeat
+
+    @property
+    def state(self) -> State:
+        """Of its life as a broker."""
+        return self.lifecycle.state
+
+    @property
+    def epoch(self) -> int:
+        """Of its registration, UNKNOWN before that."""
+        return self.lifecycle.epoch
 
     @property
     def controller(self) -> int:
@@ -160,6 +175,18 @@ class Node:
         """The partition lies in this folder now."""
         self._folders.put((topic_id, partition), folder)
 
+    def cordon(self, folders: Sequence[bytes]) -> None:
+        """These folders take nothing new now (KIP-1066)."""
+        self._cordoned = tuple(folders)
+
+    def failed(self, folder: bytes, path: str) -> None:
+        """This folder is offline, until the next start (KIP-858). Raises CannotServe for the one of
+        the metadata: then others are better off without this node."""
+        if folder == self._birth.identity.directory_id:
+            raise CannotServe(f"the log folder {path} has failed, and the metadata log is in it")
+        if folder not in self._offline:
+            self._offline += (folder,)
+
     def want_ids(self, ioproc: int) -> None:
         """A block of producer ids, of another node that is the controller."""
         self._ids_ms = self._now_ms + _AGAIN_MS
@@ -195,15 +222,20 @@ class Node:
         lifecycle.tick(now_ms)
         if not self._life.known:
             return
+        if self._said != (self._offline, self._cordoned):
+            lifecycle.hurry(now_ms)
         ask = lifecycle.ask(now_ms, offset, ready)
         if ask is None:
             return
         if isinstance(ask, Register):
             self._life.ask(REGISTER_BROKER, self._registration(), self._registered, _TIMEOUT_MS)
             return
+        self._said = self._offline, self._cordoned
         values = {
             "broker_id": self._node_id,
             "broker_epoch": ask.epoch,
+            "offline_log_dirs": self._offline,
+            "cordoned_log_dirs": self._cordoned,
             "current_metadata_offset": ask.offset,
             "want_fence": ask.want_fence,
             "want_shut_down": ask.want_shut_down,
@@ -220,7 +252,7 @@ class Node:
             "features": _FEATURES,
             "rack": birth.incarnation.rack,
             "is_migrating_zk_broker": False,
-            "log_dirs": birth.log_dirs,
+            "log_dirs": [one for one in birth.log_dirs if one not in self._offline],
             "previous_broker_epoch": birth.previous_epoch,
         }
 

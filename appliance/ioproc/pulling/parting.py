@@ -7,7 +7,7 @@ cleaning and no copy of the log is under way while it goes back, and the checkpo
 before it that it may be as short as it is then (docs/decisions/0023).
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.ground import Ground
@@ -27,6 +27,14 @@ class Cut(NamedTuple):
     start: int = -1
 
 
+class Cleaner(Protocol):
+    """`cleaning.Cleaning`, which nobody waits for long."""
+
+    def cancel(self, partition: Partition) -> None: ...
+
+    def lower(self, partition: Partition, end: int) -> None: ...
+
+
 class Parting:
     """parted: whose logs are to go back, each until it has."""
 
@@ -35,11 +43,13 @@ class Parting:
         ground: Ground,
         housekeeping: Housekeeping,
         moves: Moves,
+        cleaner: Cleaner,
         parted: dict[Partition, Cut],
     ) -> None:
         self._disk, self._dirs, self._core, self._events = ground
         self._housekeeping = housekeeping
         self._moves = moves
+        self._cleaner = cleaner
         self._parted = parted
 
     def go_on(self, now_ns: int, now_ms: int) -> int:
@@ -69,6 +79,8 @@ class Parting:
         )
 
     def _is_free(self, partition: Partition, now_ms: int) -> bool:
+        if partition.log.cleaning:
+            self._cleaner.cancel(partition)
         if partition.syncing or partition.log.cleaning:
             return False
         if self._housekeeping.writing:  # it may be about to say what holds no more
@@ -104,6 +116,7 @@ class Parting:
         """An opening may find that the log ends there: it is cut short from now on. Raises
         StorageFailed."""
         log = partition.log
+        self._cleaner.lower(partition, end)
         inside = end >= log.log_start_offset
         before = [segment.base for segment in log.segments if segment.base < end]
         point = before[-1] if before and inside else 0

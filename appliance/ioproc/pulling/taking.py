@@ -37,6 +37,7 @@ class Taking:
         when they cannot be taken, for want of room too; a failed file has failed the partition."""
         served = self._served
         if partition.space.low:
+            served.starved[partition.handle] = None
             raise PeerError(0, "the disk is nearly full")
         try:
             taken = take(partition, data[:PIECE], now_ms)
@@ -44,6 +45,7 @@ class Taking:
                 taken = take(partition, data[: read_header(data).size], now_ms)
         except DiskFull as failure:
             partition.space.exhausted()
+            served.starved[partition.handle] = None
             served.stirred = True
             raise PeerError(0, str(failure)) from failure
         except StorageFailed as failure:
