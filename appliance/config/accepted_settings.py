@@ -19,7 +19,7 @@ from appliance.config.setting import (
 
 _NO_TIERS: Final = "nothing is tiered here"
 _NO_CALLBACK: Final = "quotas are decided by the appliance itself"
-_NOTHING_MOVES: Final = "one folder, no replicas: nothing is moved"
+_BUCKET: Final = "limits of copying and replication hold from one fifth of a second to the next"
 _ONE: Final = "this appliance is a cluster of one"
 _EXACT: Final = "what is due is done at once"
 _NO_TWO_PHASES: Final = "two-phase commit (KIP-939) is not served"
@@ -60,12 +60,12 @@ _TIERED = (
 
 _QUOTAS = (
     Setting("client.quota.callback.class", CLASS, None, "What decides on quotas.", inert=_NO_CALLBACK),
-    Setting("replication.quota.window.num", INT, 11, "Windows in which replication is measured.", low=1, inert=_NOTHING_MOVES),
-    Setting("replication.quota.window.size.seconds", INT, 1, "Length of a window in which replication is measured, in s.", low=1, inert=_NOTHING_MOVES),
-    Setting("alter.log.dirs.replication.quota.window.num", INT, 11, "Windows in which moves between folders are measured.", low=1, inert=_NOTHING_MOVES),
-    Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, "Length of a window in which moves between folders are measured, in s.", low=1, inert=_NOTHING_MOVES),
-    Setting("leader.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a leader sends, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NOTHING_MOVES),
-    Setting("follower.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a follower reads, in bytes per second.", low=0, mode=CLUSTER_WIDE, inert=_NOTHING_MOVES),
+    Setting("replication.quota.window.num", INT, 11, "Windows in which replication is measured.", low=1, inert=_BUCKET),
+    Setting("replication.quota.window.size.seconds", INT, 1, "Length of a window in which replication is measured, in s.", low=1, inert=_BUCKET),
+    Setting("alter.log.dirs.replication.quota.window.num", INT, 11, "Windows in which moves between folders are measured.", low=1, inert=_BUCKET),
+    Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, "Length of a window in which moves between folders are measured, in s.", low=1, inert=_BUCKET),
+    Setting("leader.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a node sends to replicas that are not in sync, of those in leader.replication.throttled.replicas, in bytes per second.", low=0, mode=CLUSTER_WIDE),
+    Setting("follower.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a node fetches for replicas that are not in sync, of those in follower.replication.throttled.replicas, in bytes per second.", low=0, mode=CLUSTER_WIDE),
     Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, "Limit of moves between folders, in bytes per second, for each I/O process.", low=0, mode=CLUSTER_WIDE),
 )  # fmt: skip
 

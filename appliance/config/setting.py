@@ -7,6 +7,7 @@ the range and the remedy. Everything that loads, alters or describes settings go
 
 from dataclasses import dataclass
 from math import isfinite
+from re import fullmatch
 from typing import Final
 
 from appliance.base.errors import ConfigError
@@ -52,7 +53,8 @@ class Setting:
 
     mode: READ_ONLY, PER_BROKER or CLUSTER_WIDE (may also be set per broker). synonyms: other keys
     that set the same thing, weaker ones later, each with what its value is multiplied by. inert:
-    why the setting is accepted and has no effect.
+    why the setting is accepted and has no effect. pattern: of each value of a list, as a regular
+    expression.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Setting:
     mode: str = READ_ONLY
     synonyms: tuple[tuple[str, int], ...] = ()
     inert: str = ""
+    pattern: str = ""
 
     @property
     def sensitive(self) -> bool:
@@ -87,6 +90,10 @@ class Setting:
                 if item not in self.choices:
                     known = ", ".join(self.choices)
                     raise self._wrong(item, f"String must be one of: {known}")
+        elif self.pattern and isinstance(value, tuple):
+            for item in value:
+                if not fullmatch(self.pattern, item):
+                    raise self._wrong(text, f"{item} is none of these", f": {self.doc}")
         return value
 
     def _convert(self, text: str) -> Value:

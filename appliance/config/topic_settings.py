@@ -15,7 +15,7 @@ from appliance.config.setting import (
 )
 
 _NO_TIERS: Final = "nothing is tiered here"
-_ONE_COPY: Final = "replication between appliances is not served yet"
+_REPLICAS: Final = r"\*|[0-9]+:[0-9]+"
 
 _ROWS: Final[tuple[tuple[Setting, str], ...]] = (
     (Setting("cleanup.policy", LIST, ("delete",), "What happens to old segments: delete them by age and size, compact them by key, or both; empty keeps them for ever.", choices=("compact", "delete")), "log.cleanup.policy"),
@@ -28,8 +28,8 @@ _ROWS: Final[tuple[tuple[Setting, str], ...]] = (
     (Setting("flush.messages", LONG, LONG_MAX, "Sync to the disk after so many records; 1 syncs each batch before it is answered.", low=1), "log.flush.interval.messages"),
     (Setting("flush.ms", LONG, LONG_MAX, "Sync to the disk after so many ms.", low=0), "log.flush.interval.ms"),
     (Setting("flush.policy", STRING, "auto", "Penstock's own. When a node has a record, for acks=all and for readers: group, after an fdatasync that may cover many requests; os, after the write to the page cache, as Apache Kafka does; auto, as group where min.insync.replicas or the partition's replicas are one, else as os, since other nodes have it then.", choices=("auto", "group", "os")), "log.flush.policy"),
-    (Setting("follower.replication.throttled.replicas", LIST, (), "Replicas whose replication traffic is throttled on the follower's side.", inert=_ONE_COPY), ""),
-    (Setting("leader.replication.throttled.replicas", LIST, (), "Replicas whose replication traffic is throttled on the leader's side.", inert=_ONE_COPY), ""),
+    (Setting("follower.replication.throttled.replicas", LIST, (), "Replicas that are throttled while they catch up, as PARTITION:NODE of the follower, or * for all.", pattern=_REPLICAS), ""),
+    (Setting("leader.replication.throttled.replicas", LIST, (), "Replicas that are throttled while others catch up with them, as PARTITION:NODE of the leader, or * for all.", pattern=_REPLICAS), ""),
     (Setting("index.interval.bytes", INT, 4096, "Bytes of log between two entries of the offset index.", low=0), "log.index.interval.bytes"),
     (Setting("local.retention.bytes", LONG, -2, "Size of the local log before tiered segments go; -2 follows retention.bytes.", low=-2, inert=_NO_TIERS), "log.local.retention.bytes"),
     (Setting("local.retention.ms", LONG, -2, "Age of local segments before tiered ones go; -2 follows retention.ms.", low=-2, inert=_NO_TIERS), "log.local.retention.ms"),

@@ -54,6 +54,7 @@ from appliance.ioproc.rows import Rows
 from appliance.ioproc.served import Served
 from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import Syncing
+from appliance.ioproc.throttling import Throttling
 from appliance.ioproc.trash import Trash
 from appliance.ioproc.trims import Trims
 from appliance.ioproc.whereabouts import Whereabouts
@@ -120,6 +121,7 @@ class Assembly:
         alone = len(seat.log_dirs) == 1  # then nobody asks for ids
         self._dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
+        self._throttling = Throttling(seat.config, seat.index, seat.ioprocs)
         self._ids = ProducerIds(self._ask_ids)
         self._writers = {index: links.writer(NETPROC, index) for index in range(seat.netprocs)}
         self._own = Loopback()
@@ -155,7 +157,8 @@ class Assembly:
         left = self._left_open(core)
         home = self._home(ground, housekeeping, moves, left, whereabouts)
         cleaning = self._cleaning(ground, housekeeping)
-        following = Following(seat, self._follower, home, hosts, clock.wall_ms)
+        throttling = self._throttling
+        following = Following(seat, self._follower, home, hosts, throttling, clock.wall_ms)
         behind = Behind(
             seat.lags,
             seat.index,
@@ -195,7 +198,8 @@ class Assembly:
         failures = Failures(served, self._report)
         appends = Appends(served, failures)
         cluster = ThroughControl(seat.config, self._follower, links)
-        questions = Questions(served, appends, failures, trims.add, Replicas(served, cluster))
+        replicas = Replicas(served, cluster, self._throttling.leader)
+        questions = Questions(served, appends, failures, trims.add, replicas)
         coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
         whereabouts = Whereabouts(self._node_id, served, lambda: self._follower.image, self._assign)
         observers: list[Observer] = [self._leaders, whereabouts, probing]
@@ -280,6 +284,7 @@ class Assembly:
             lambda: follower.image,
             core,
             housekeeping.trims.add,
+            self._throttling.follower,
             self._watcher,
             self._clock,
             self._events,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.home import Home
+from appliance.ioproc.throttling import Throttling
 from appliance.metadata.changes import TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
@@ -27,6 +28,7 @@ class Following:
         "_me",
         "_processes",
         "_said",
+        "_throttling",
         "_wall_ms",
         "applied",
         "committed",
@@ -38,6 +40,7 @@ class Following:
         follower: Follower,
         home: Home,
         hosts: tuple[CoordinatorHost, ...],
+        throttling: Throttling,
         wall_ms: Callable[[], int],
     ) -> None:
         self._me = seat.me
@@ -45,6 +48,7 @@ class Following:
         self._follower = follower
         self._home = home
         self._hosts = hosts
+        self._throttling = throttling
         self._wall_ms = wall_ms
         self._said = 0  # in the process table
         self.committed = seat.processes.word(METADATA_OFFSET)
@@ -63,6 +67,7 @@ class Following:
         for host in self._hosts:
             host.follow(self._follower.image)
         self._home.apply(changes, before)
+        self._throttling.follow(self._follower.image, changes)
         for change in changes:
             if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
                 self._deleted(change.name, change.topic_id, now_ms)
@@ -74,6 +79,7 @@ class Following:
         self._follower.catch_up(self.committed[0])
         self.applied = self._follower.applied
         self.say_applied()
+        self._throttling.look(self._follower.image)
         for host in self._hosts:
             host.follow(self._follower.image)
 

@@ -18,7 +18,7 @@ class Parking(Protocol):
 @dataclass(slots=True)
 class ParkedRead:
     """One READ that waits. min_bytes: what must be there before it is answered. visible: or this
-    high watermark, 0: no matter."""
+    high watermark, 0: no matter. replica: the node that reads, -1: a consumer."""
 
     key: int  # peer << 64 | token
     partition: Parking
@@ -30,6 +30,7 @@ class ParkedRead:
     max_bytes: int
     min_bytes: int
     visible: int = 0
+    replica: int = -1
 
 
 _NONE: Final[dict[int, ParkedRead]] = {}

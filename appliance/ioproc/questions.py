@@ -47,6 +47,9 @@ anything."""
 _OF_THE_END: Final = frozenset((LIST_OFFSET, DELETE_RECORDS))
 """What asks where the log ends waits until what was acknowledged before can be seen."""
 
+_LENGTH: Final = 12
+"""Where a completion has `e`."""
+
 Checkpoint = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
 """(partition, whom to tell what became of it): begins to make its log start offset durable."""
 
@@ -121,22 +124,18 @@ class Questions:
             asker.out.append(answer)
 
     def _answer(self, asker: Asker, partition: Partition, message: Message) -> Completion | None:
-        op, flags, _, token, a, b, _, _, _, _, visible, _, e, f, _ = message
+        op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
         if op == READ:
             if flags & READ_REPLICA:
-                refused = self.replicas.heard(partition, message)
-                if refused is not None:
-                    return refused
-                if 0 < visible <= partition.progress.high_watermark:
-                    flags &= ~READ_WAIT
-            elif flags & READ_NEAREST:
+                return self._answer_replica(asker, partition, message)
+            if flags & READ_NEAREST:
                 nearest = self.replicas.nearest(partition, message)
                 if nearest is not None:
                     return nearest
             answer = reading.find(partition, token, flags, a, b, e, f)
             if answer is None:
                 key = asker.index << 64 | token
-                read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f, visible)
+                read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f)
                 if not self._served.purgatory.park(read):
                     answer = reading.find(partition, token, flags & ~READ_WAIT, a, b, e, f)
                 elif partition.unseen and partition.leads:
@@ -145,6 +144,34 @@ class Questions:
                 self._go_with(asker, partition, a, answer)
             return answer
         return self._answer_other(asker, partition, message)
+
+    def _answer_replica(
+        self, asker: Asker, partition: Partition, message: Message
+    ) -> Completion | None:
+        refused = self.replicas.heard(partition, message)
+        if refused is not None:
+            return refused
+        _, flags, _, token, a, b, _, _, _, node, visible, _, e, f, _ = message
+        key = asker.index << 64 | token
+        read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f, visible, node)
+        answer = self._for_replica(partition, read, flags)
+        if answer is None and not self._served.purgatory.park(read):
+            return self._for_replica(partition, read, flags & ~READ_WAIT)
+        if answer is None and partition.unseen:
+            self._served.syncing.want(partition)
+        return answer
+
+    def _for_replica(self, partition: Partition, read: ParkedRead, flags: int) -> Completion | None:
+        """What it reads; who must not have it now waits, or is given nothing."""
+        if 0 < read.visible <= partition.progress.high_watermark:
+            flags &= ~READ_WAIT
+        offset, epoch, most, least = read.offset, read.epoch, read.max_bytes, read.min_bytes
+        answer = reading.find(partition, read.token, flags, offset, epoch, most, least)
+        if answer is None or not answer[_LENGTH]:
+            return answer
+        if self.replicas.passes(partition, read.replica, answer[_LENGTH]):
+            return answer
+        return None if flags & READ_WAIT else (*answer[:_LENGTH], 0, 0)
 
     def _answer_other(
         self, asker: Asker, partition: Partition, message: Message
@@ -221,23 +248,22 @@ class Questions:
     def wake(self, partition: Partition, risen: bool) -> None:
         """Answer the parked reads that have enough now. risen: the high watermark is another; else
         the log has perhaps grown, which other replicas wait for."""
-        visible = partition.progress.high_watermark
         for read in list(partition.parked.values()):
             if not (risen or read.flags & READ_REPLICA):
                 continue
-            flags = read.flags
-            if 0 < read.visible <= visible:
-                flags &= ~READ_WAIT
             try:
-                answer = reading.find(
-                    partition,
-                    read.token,
-                    flags,
-                    read.offset,
-                    read.epoch,
-                    read.max_bytes,
-                    read.min_bytes,
-                )
+                if read.flags & READ_REPLICA:
+                    answer = self._for_replica(partition, read, read.flags)
+                else:
+                    answer = reading.find(
+                        partition,
+                        read.token,
+                        read.flags,
+                        read.offset,
+                        read.epoch,
+                        read.max_bytes,
+                        read.min_bytes,
+                    )
                 if answer is not None and read.flags & READ_COMMITTED:
                     asker = self._served.askers[read.peer]
                     self._go_with(asker, partition, read.offset, answer)

@@ -21,6 +21,7 @@ from appliance.ioproc.asker import Asker, Completion, refusal
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.served import Served
 from appliance.replication.isr_change import IsrChange
+from appliance.replication.throttle import Throttle
 from appliance.ring.messages import DELETED, FOUND, Message
 
 NEVER_MS: Final = 1 << 62
@@ -62,11 +63,14 @@ class Replicas:
     """led: partitions of which other nodes have replicas. due_ms: when `tick` has something to
     do."""
 
-    __slots__ = ("_cluster", "_served", "due_ms", "led")
+    __slots__ = ("_cluster", "_held_back", "_served", "_throttle", "due_ms", "led")
 
-    def __init__(self, served: Served, cluster: Cluster) -> None:
+    def __init__(self, served: Served, cluster: Cluster, throttle: Throttle) -> None:
+        """throttle: of what is sent to replicas that are not in sync."""
         self._served = served
         self._cluster = cluster
+        self._throttle = throttle
+        self._held_back: dict[Partition, None] = {}
         self.led: dict[Partition, Led] = {}
         self.due_ms = NEVER_MS
 
@@ -136,6 +140,23 @@ class Replicas:
         self._note(partition, replica, offset, known >= 0 and broker_epoch in (-1, known))
         return None
 
+    def passes(self, partition: Partition, replica: int, size: int) -> bool:
+        """Whether so much may be sent to a replica now; one that must wait is looked at again when
+        it may. Who is in sync, or about to be, is waited for by producers and never throttled."""
+        throttle, progress = self._throttle, partition.progress
+        if not throttle.on or (partition.topic_id, partition.index) not in throttle.keys:
+            return True
+        if replica in progress.in_sync or replica in progress.near:
+            return True
+        now_ms = self._served.now_ms
+        wait_ms = throttle.wait_ms(now_ms)
+        if wait_ms:
+            self._held_back[partition] = None
+            self.due_ms = min(self.due_ms, now_ms + wait_ms)
+            return False
+        throttle.spend(size, now_ms)
+        return True
+
     def nearest(self, partition: Partition, message: Message) -> Completion | None:
         """A consumer that stands nearer to c, d, g and h: whom it should read from instead. Of
         those in sync which have what it asks for, the one that is farthest, as Apache Kafka
@@ -198,7 +219,22 @@ class Replicas:
                 self._consider(partition, led, now_ms)
                 if led.proposed_ms:
                     rest_ms = min(rest_ms, AGAIN_MS)
-        self.due_ms = now_ms + rest_ms
+        self.due_ms = now_ms + min(rest_ms, self._let_go(now_ms))
+
+    def _let_go(self, now_ms: int) -> int:
+        """Look again at replicas that were held back, when there is room; in how many ms there
+        is."""
+        if not self._held_back:
+            return NEVER_MS
+        throttle = self._throttle
+        wait_ms = throttle.wait_ms(now_ms) if throttle.on else 0
+        if wait_ms:
+            return wait_ms
+        for partition in self._held_back:
+            if partition in self.led:
+                self._served.rows.changed[partition] = None  # which wakes them
+        self._held_back.clear()
+        return NEVER_MS
 
     def _consider(self, partition: Partition, led: Led, now_ms: int) -> None:
         """Propose the ISR as it should be, if it is another."""

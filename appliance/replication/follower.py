@@ -154,6 +154,11 @@ class Fetcher:
         self._pauses[key] = now_ms + pause
         self._changed[key] = None
 
+    def pause(self, key: Key, until_ms: int) -> None:
+        """The partition is not to be asked for before then, though nothing is wrong with it."""
+        self._pauses[key] = max(until_ms, self._pauses.get(key, 0))
+        self._changed[key] = None
+
     # The conversation -----------------------------------------------------------------------------
 
     def due_ms(self) -> int:

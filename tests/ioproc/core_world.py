@@ -28,6 +28,7 @@ from appliance.ioproc.syncing import VISIBLE_MS, Syncing
 from appliance.logstore.log import Log
 from appliance.metadata.image import BrokerImage, MetadataImage
 from appliance.replication.role import ALONE
+from appliance.replication.throttle import Throttle
 from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
@@ -192,7 +193,8 @@ class World:
             alone(),
         )
         self.cluster = NoCluster()
-        replicas = Replicas(self.served, self.cluster)
+        self.throttle = Throttle()
+        replicas = Replicas(self.served, self.cluster, self.throttle)
         self.questions = Questions(self.served, appends, failures, self.checkpoint, replicas)
         self.observers = []
         for index, writer in siblings.items():

@@ -19,6 +19,7 @@ from appliance.ioproc.trims import Trims
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.parts import BrokerImage, Endpoint
 from appliance.replication.role import Role
+from appliance.replication.throttle import Throttle
 from appliance.wire.batch_header import read_header
 
 ME, OTHER = 1, 2
@@ -92,7 +93,11 @@ class Follower:
         ground = Ground(self.world.disk, dirs, self.core, self.said)
         self.keeping = Housekeeping(config, ground, self.chores, self.trims)
         clock, core, image = OsClock(), self.core, self.world.image
-        self.env = Env(config, lambda: image, core, self.trims.add, self.poller, clock, self.said)
+        self.throttle = Throttle()
+        self.env = Env(
+            config, lambda: image, core, self.trims.add, self.throttle, self.poller, clock,
+            self.said,
+        )  # fmt: skip
         parting = Parting(ground, self.keeping, NoMoves(), NoCleaner(), self.env.parted)
         serves = core.partitions
         self.pulling = Pulling(told, self.env, parting, lambda p: serves.get(p.handle) is p)

@@ -269,6 +269,21 @@ def test_who_is_refused_is_asked_for_again_and_the_others_go_on(leader, follower
     follower.until(level(led, partition))
 
 
+def test_who_is_throttled_waits_and_the_others_go_on(leader, follower):
+    led, other = leader.add("t"), leader.add("u")
+    partition, second = follower.add(led), follower.add(other)
+    follower.throttle.set(1.0, [(led.topic_id, led.index)])
+    for each in (led, other):
+        write(each.log, batch(b"x" * 500), epoch=0)
+    follower.until(lambda: level(led, partition)() and level(other, second)())
+    asked = len(led.fetched)
+    for number in range(3):
+        for each in (led, other):
+            write(each.log, batch(b"%d" % number), epoch=0)
+        follower.until(level(other, second))
+    assert partition.progress.log_end == 1 and len(led.fetched) <= asked + 1
+
+
 def test_another_leader_is_fetched_from_and_the_one_before_no_more(tmp_path, poller, leader):
     second = MadeUp(poller)
     follower = Follower(tmp_path, leader, second)

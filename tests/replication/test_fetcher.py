@@ -246,3 +246,19 @@ def test_whatever_happens_the_leader_s_session_is_what_the_follower_believes():
 )
 def test_where_logs_part(diverging, mine, log_end, to):
     assert parts_at(diverging, mine, log_end) == to
+
+
+def test_who_pauses_leaves_the_session_and_comes_back_by_itself():
+    fetcher = opened(P, Q)
+    fetcher.pause(P, 700)
+    asked = fetcher.ask(100)
+    assert (asked.partitions, asked.forgotten, asked.wait_ms) == ([], [P], 600)
+    assert not fetcher.newcomers, "nobody is given up a question for"
+    answer(fetcher, Told(Q, 0))
+    fetcher.at(P, at(12))
+    assert fetcher.ask(699).partitions == []
+    answer(fetcher)
+    assert fetcher.due_ms() == 700
+    assert fetcher.ask(700).partitions == [(P, at(12))]
+    answer(fetcher, Told(P, errors.KAFKA_STORAGE_ERROR), now=700)
+    assert fetcher.due_ms() < 800, "it has not failed before"

@@ -14,6 +14,7 @@ from appliance.ioproc.pulling.parting import Cut
 from appliance.ioproc.pulling.taking import LogStart, Taking
 from appliance.metadata.image import MetadataImage
 from appliance.peers.link import Link, Watcher
+from appliance.replication.throttle import Throttle
 from appliance.shell.log import WARNING, Log
 from appliance.wire.fetch_follower import Limits
 
@@ -39,11 +40,13 @@ class Env:
         image: Callable[[], MetadataImage],
         core: Core,
         checkpoint: LogStart,
+        throttle: Throttle,
         watcher: Watcher,
         clock: Clock,
         events: Log,
     ) -> None:
-        """checkpoint: makes a log start durable. watcher: the loop."""
+        """checkpoint: makes a log start durable. throttle: of what is fetched. watcher: the
+        loop."""
         self.node_id = config.int("node.id")
         self.limits = Limits(
             config.int("replica.fetch.wait.max.ms"),
@@ -54,6 +57,7 @@ class Env:
         self.pause_ms = config.int("replica.fetch.backoff.ms")
         self.timeout_ms = config.int("replica.socket.timeout.ms")
         self.taking = Taking(core, checkpoint)
+        self.throttle = throttle
         self.parted: dict[Partition, Cut] = {}
         self.until_ns = 0
         self._listener = config.get("inter.broker.listener.name")

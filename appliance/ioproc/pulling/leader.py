@@ -40,6 +40,8 @@ PATIENCE_MS: Final = 50
 HURRY_MS: Final = 20
 """A question that has waited for so long at the leader is given up for partitions that came since:
 who has just been elected waits for its followers."""
+AGAIN_MS: Final = 1000
+"""Who is throttled is looked at after so long at the latest: the limit may be another."""
 _LIST_OFFSETS: Final = 2
 _EARLIEST: Final = -2
 
@@ -153,6 +155,8 @@ class Leader:
         if replica != self._replica:
             self._replica = replica
             self._fetcher.renew()
+        if self._env.throttle.on:
+            self._hold_back(now_ms)
         question = self._fetcher.ask(now_ms)
         if question is None:
             return
@@ -164,6 +168,14 @@ class Leader:
         encode = partial(_encode, self._env.limits, replica, question)
         versions = fetch_follower.VERSIONS
         link.ask_raw(1, versions[-1], encode, self._hear, self._env.timeout_ms, lowest=versions[0])
+
+    def _hold_back(self, now_ms: int) -> None:
+        """Who is throttled is fetched again when it may be; the others at once."""
+        throttle = self._env.throttle
+        wait_ms = min(throttle.wait_ms(now_ms), AGAIN_MS)
+        for key in self.partitions if wait_ms else ():
+            if key in throttle.keys:
+                self._fetcher.pause(key, now_ms + wait_ms)
 
     def _ask_starts(self) -> None:
         """Where the leader's logs start, for those that lie outside."""
@@ -279,6 +291,9 @@ class Leader:
             if self._at < len(answer.records):
                 return False
         self._env.taking.ends(partition, answer)
+        throttle = self._env.throttle
+        if throttle.on and key in throttle.keys:
+            throttle.spend(len(answer.records), now_ns // 1_000_000)
         if answer.records:
             self.settle(key, partition)
         else:

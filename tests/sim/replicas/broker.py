@@ -29,6 +29,7 @@ from appliance.ioproc.replicas import Replicas
 from appliance.metadata.changes import PartitionAdded, PartitionChanged
 from appliance.metadata.image import MetadataImage
 from appliance.replication.role import role_of
+from appliance.replication.throttle import Throttle
 
 BEAT_MS = 12
 AGAIN_MS = 4
@@ -125,7 +126,7 @@ class Broker(Node):
         self.incarnation = bytes([self.number]) + next(self.incarnations).to_bytes(15, "big")
         self.image = MetadataImage()
         self.image.applied_offset = -1
-        self.led = Replicas(Served(self), Elsewhere(self))
+        self.led = Replicas(Served(self), Elsewhere(self), Throttle())
         self.replicas = {key: self.replica(self, key, log) for key, log in self.logs.items()}
         self.apply(self.has)
         self.beat()

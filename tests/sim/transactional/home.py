@@ -36,6 +36,7 @@ from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import Syncing
 from appliance.logstore.files import LOG, TXN_INDEX
 from appliance.metadata.log_dirs import LogDirs
+from appliance.replication.throttle import Throttle
 from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
 from tests.alone import alone
 
@@ -133,7 +134,7 @@ class Home(Process):
             appends,
             failures,
             lambda partition, told: told(None),
-            Replicas(served, NoCluster()),
+            Replicas(served, NoCluster(), Throttle()),
         )
         self.hosts = {
             kind.TOPIC.name: self.coordinators(kind, appends, failures, to_net)
