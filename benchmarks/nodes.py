@@ -93,8 +93,9 @@ def properties(place: Place, nodes: tuple[Place, ...]) -> dict[str, str]:
     }
 
 
-def kafka_command(folder: Path, settings: dict[str, str], heap: str) -> list[str]:
-    """Format the folder if it is new; the command that starts Apache Kafka in it."""
+def kafka_command(folder: Path, settings: dict[str, str], heap: str, *flags: str) -> list[str]:
+    """Format the folder if it is new; the command that starts Apache Kafka in it. flags: of the
+    format step."""
     shared = "share.coordinator.state.topic"
     lines = {
         **settings,
@@ -102,7 +103,7 @@ def kafka_command(folder: Path, settings: dict[str, str], heap: str) -> list[str
         f"{shared}.replication.factor": settings["transaction.state.log.replication.factor"],
         f"{shared}.min.isr": settings["transaction.state.log.min.isr"],
     }
-    return kafka.java("kafka.Kafka", kafka.formatted(folder, lines), heap=heap)
+    return kafka.java("kafka.Kafka", kafka.formatted(folder, lines, *flags), heap=heap)
 
 
 def appliance_command(folder: Path, settings: dict[str, str]) -> list[str]:

@@ -3,7 +3,7 @@
 A feature is listed only when everything it promises works: clients act on a finalized level.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +43,16 @@ class FeatureUpdate:
     name: str
     level: int
     upgrade_type: int = UPGRADE
+
+
+def unsupported(finalized: Mapping[str, int]) -> str:
+    """Those of a cluster's levels that this appliance does not serve, as NAME=LEVEL."""
+    beyond = {
+        name: level
+        for name, level in sorted(finalized.items())
+        if not SUPPORTED.get(name, (0, 0))[0] <= level <= SUPPORTED.get(name, (0, 0))[1]
+    }
+    return ",".join(f"{name}={level}" for name, level in beyond.items())
 
 
 def update_features(

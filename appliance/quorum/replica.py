@@ -207,6 +207,8 @@ class Replica:
         elif self.role in (Role.PROSPECTIVE, Role.CANDIDATE) and peer in self.voters:
             self._answers.setdefault(peer, False)
             self._count(now_ms)
+        elif self.role is Role.UNATTACHED and not self.votes:
+            self._seek_soon(now_ms)
 
     def resign(self, now_ms: int) -> None:
         """Lead no more, and say who should: who has most of the log first."""
@@ -236,10 +238,13 @@ class Replica:
         if self.role is Role.FOLLOWER:
             self.leader = NOBODY
             self._move(Role.UNATTACHED, now_ms)
-        else:
-            self._wait(now_ms)
         voter = self.voters[self._chance(len(self.voters) - 1)]
         self._out.append((voter, self._fetch()))
+        self.deadline = now_ms + self._times.fetch_timeout
+
+    def _seek_soon(self, now_ms: int) -> None:
+        """Who was asked does not know who leads, or is not there."""
+        self.deadline = min(self.deadline, now_ms + 1 + self._chance(2 * self._times.lost))
 
     # Elections ------------------------------------------------------------------------------------
 
@@ -400,7 +405,7 @@ class Replica:
         elif self.role is Role.LEADER:
             ms = times.fetch_timeout // 2
         elif not self.votes:
-            ms = times.lost + self._chance(times.lost)  # until it asks somebody else who leads
+            ms = 1 + self._chance(times.lost)  # until it asks who leads
         else:
             ms = times.election_timeout + self._chance(times.election_timeout)
         self.deadline = now_ms + ms
@@ -460,6 +465,8 @@ class Replica:
         when the answer is nothing to go by. Truncated or not, `take_over` follows."""
         leads = answer.leader if answer.leads else NOBODY
         self._hear(leads, answer.epoch, answer.leader, now_ms)
+        if not self.votes and self.leader == NOBODY:
+            self._seek_soon(now_ms)
         if self.role is not Role.FOLLOWER or answer.epoch != self.epoch:
             return -1
         if not answer.leads:

@@ -45,6 +45,7 @@ class Node(Broker):
     that starts it elsewhere than beside us."""
 
     within = ()
+    format = ()  # flags of Apache Kafka's format step
 
     def __init__(self, folder, place, places, settings, is_kafka=KAFKA):
         super().__init__(folder / f"node-{place.number}", settings)
@@ -63,7 +64,7 @@ class Node(Broker):
             return [*self.within, *nodes.appliance_command(self.data, settings)]
         if reason := kafka.unavailable():
             pytest.skip(reason)
-        return [*self.within, *nodes.kafka_command(self.data, settings, "512m")]
+        return [*self.within, *nodes.kafka_command(self.data, settings, "512m", *self.format)]
 
     @property
     def runs(self):

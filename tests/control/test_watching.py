@@ -99,6 +99,21 @@ def test_a_new_controller_learns_of_who_is_not_there(world):
     assert world.links[2].asked, "another start of it"
 
 
+def test_who_has_never_been_there_is_not_gone(world):
+    """Apache Kafka's brokers are unfenced before they take connections."""
+    world.follow()
+    world.follow(broker(2))
+    link = world.links[2]
+    link.answer(REFUSED)
+    world.watching.turn()
+    assert world.gone == [] and link.asked
+    link.answer(SimpleNamespace())
+    link.connected = False
+    world.watching.turn()
+    link.answer(REFUSED)
+    assert world.gone == [2]
+
+
 def test_who_is_heard_of_although_nobody_can_connect_is_not_told_to_be_gone_again(world):
     world.follow(broker(2))
     world.links[2].answer(REFUSED)

@@ -256,13 +256,18 @@ def test_an_observer_whose_leader_is_gone_asks_one_voter_after_the_other():
     one.tick(60)
     assert (one.role, one.leader) == (Role.UNATTACHED, NOBODY)
     ((asked, _),) = one.take()[1]
-    assert asked == C and one.deadline == 160
+    assert asked == C
+    assert one.deadline == 60 + Times().fetch_timeout, "who is slow is not asked again meanwhile"
     assert one.fetched(Fetched(4, NOBODY), 100) == -1  # it does not know either
-    one.tick(160)
+    assert one.deadline == 201
+    one.tick(201)
     assert len(one.take()[1]) == 1
-    assert one.fetched(Fetched(5, B), 170) == -1
+    one.lost(C, 210)
+    assert one.deadline == 311
+    one.tick(311)
+    assert one.fetched(Fetched(5, B), 320) == -1
     assert (one.role, one.leader, one.epoch) == (Role.FOLLOWER, B, 5)
-    assert [who for who, _ in one.take()[1]] == [B]
+    assert [who for who, _ in one.take()[1]] == [C, B]
 
 
 def test_what_an_older_leader_left_is_agreed_with_the_first_record_of_this_one():

@@ -32,7 +32,7 @@ from appliance.control.broker.reports import (
     new_isrs,
     not_done,
 )
-from appliance.controller.features import SUPPORTED
+from appliance.controller.features import SUPPORTED, unsupported
 from appliance.metadata.changes import BrokerChanged, Change
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import Endpoint
@@ -64,10 +64,10 @@ class Node:
     """alone: it is the only voter. lifecycle: its life as a broker. forwarding: requests of its
     clients that another node decides."""
 
-    __slots__ = ("_again_ms", "_birth", "_cordoned", "_ears", "_folders", "_ids_ms", "_is_broker",
-                 "_is_controller", "_isrs", "_life", "_log", "_node_id", "_now_ms", "_offline",
-                 "_registering", "_said",
-                 "_work", "alone", "forwarding", "lifecycle")  # fmt: skip
+    __slots__ = ("_again_ms", "_birth", "_cordoned", "_ears", "_finalized", "_folders", "_ids_ms",
+                 "_is_broker", "_is_controller", "_isrs", "_life", "_log", "_node_id", "_now_ms",
+                 "_offline", "_registering", "_said", "_work", "alone", "forwarding",
+                 "lifecycle")  # fmt: skip
 
     def __init__(
         self,
@@ -94,6 +94,7 @@ class Node:
         self._folders = Report[bytes](ASSIGN_REPLICAS, node_id, self._work, folders)
         self._log = log
         self._now_ms = self._again_ms = self._ids_ms = 0
+        self._finalized: Mapping[str, int] = {}
         self._registering = False
         self._cordoned: tuple[bytes, ...] = ()
         self._offline: tuple[bytes, ...] = ()
@@ -153,7 +154,7 @@ class Node:
         """Say what is due, send, receive; when (ms) to come again at the latest. committed:
         exclusive end of the metadata that is, and `image` shows. ready: every I/O process serves,
         and has read as much."""
-        self._now_ms = now_ms
+        self._now_ms, self._finalized = now_ms, image.features
         due_ms = self.forwarding.turn(now_ms)
         if self._is_controller and not self.alone:
             self._register_controller(now_ms, image)
@@ -278,7 +279,10 @@ class Node:
         if code in _NOBODY_THERE:
             self.lifecycle.failed(self._now_ms)
         else:
-            self._log.event_seldom(WARNING, "broker-refused", request=request, error=code)
+            why = {"request": request, "error": code}
+            if code == errors.UNSUPPORTED_VERSION and (beyond := unsupported(self._finalized)):
+                why["unsupported"] = beyond
+            self._log.event_seldom(WARNING, "broker-refused", **why)
             self.lifecycle.refused(code, self._now_ms)
 
     def _register_controller(self, now_ms: int, image: MetadataImage) -> None:

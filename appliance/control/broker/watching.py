@@ -2,8 +2,10 @@
 
 A connection that is closed and then refused says that nobody listens there any more, which the
 death of a single process of an appliance does not: its supervisor holds the listening sockets. That
-is evidence, told once for each broker epoch; a silent broker is a matter of time. Called by
-`node.py`.
+is evidence, told once for each broker epoch; a silent broker is a matter of time. Who became
+unfenced while we watch must have been there first: Apache Kafka's brokers listen only then.
+
+Called by `fencing.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,10 +40,12 @@ class Watched(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Watch:
-    """asking: it is to answer. there: it did, by the present connection. told: that it is gone."""
+    """served: it was in use before we began, or has answered. asking: it is to answer. there: it
+    did, by the present connection. told: that it is gone."""
 
     link: Watched
     epoch: int
+    served: bool
     asking: bool = False
     there: bool = False
     told: bool = False
@@ -51,7 +55,7 @@ class Watching:
     """connect: a connection to a broker, None where it has no address for us. gone: is told the id
     of who is not there any more."""
 
-    __slots__ = ("_connect", "_gone", "_node_id", "_told", "_watches")
+    __slots__ = ("_connect", "_gone", "_node_id", "_told", "_watches", "_watching")
 
     def __init__(
         self,
@@ -62,6 +66,7 @@ class Watching:
         self._node_id = node_id
         self._connect = connect
         self._gone = gone
+        self._watching = False
         self._watches: dict[int, _Watch] = {}
         self._told: dict[int, int] = {}  # broker → its epoch, of who was told to be gone
 
@@ -69,6 +74,7 @@ class Watching:
         """Watch nobody any more, and know nothing."""
         self.follow({})
         self._told.clear()
+        self._watching = False
 
     def follow(self, brokers: Mapping[int, BrokerImage]) -> None:
         """Watch those of them that are unfenced, and nobody else."""
@@ -87,7 +93,9 @@ class Watching:
                 link = self._connect(broker)
                 if link is not None:
                     told = self._told.get(broker_id) == broker.epoch
-                    self._watches[broker_id] = _Watch(link, broker.epoch, told=told)
+                    served = not self._watching
+                    self._watches[broker_id] = _Watch(link, broker.epoch, served, told=told)
+        self._watching = True
 
     def turn(self) -> int:
         """Look at each; in how many ms to come again at the latest."""
@@ -105,8 +113,8 @@ class Watching:
     def _heard(self, broker_id: int, watch: _Watch, answer: Any) -> None:
         watch.asking = False
         if not isinstance(answer, PeerError):
-            watch.there = True
-        elif answer.code == NETWORK_EXCEPTION and not watch.told:
+            watch.there = watch.served = True
+        elif answer.code == NETWORK_EXCEPTION and watch.served and not watch.told:
             watch.told = True
             self._told[broker_id] = watch.epoch
             self._gone(broker_id)
