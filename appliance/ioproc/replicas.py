@@ -63,7 +63,10 @@ class Replicas:
     """led: partitions of which other nodes have replicas. due_ms: when `tick` has something to
     do."""
 
-    __slots__ = ("_cluster", "_held_back", "_served", "_throttle", "due_ms", "led")
+    __slots__ = (
+        *("_all_due_ms", "_cluster", "_held_back", "_new", "_served", "_throttle"),
+        *("due_ms", "led"),
+    )
 
     def __init__(self, served: Served, cluster: Cluster, throttle: Throttle) -> None:
         """throttle: of what is sent to replicas that are not in sync."""
@@ -72,6 +75,8 @@ class Replicas:
         self._throttle = throttle
         self._held_back: dict[Partition, None] = {}
         self.led: dict[Partition, Led] = {}
+        self._new: dict[Partition, Led] = {}  # whose role is another since the last look
+        self._all_due_ms = NEVER_MS  # when each is to be looked at
         self.due_ms = NEVER_MS
 
     # Partitions -----------------------------------------------------------------------------------
@@ -95,6 +100,7 @@ class Replicas:
             self.led[partition] = led
         self._follow(partition, led)
         self._trim(partition, led)
+        self._new[partition] = led
         self.due_ms = 0
 
     def follows(self, partition: Partition) -> None:
@@ -103,6 +109,7 @@ class Replicas:
 
     def closed(self, partition: Partition) -> None:
         """It is not led here, or served no more."""
+        self._new.pop(partition, None)
         led = self.led.pop(partition, None)
         if led is not None:
             for _, told in led.trims:
@@ -202,10 +209,14 @@ class Replicas:
     # Who is in sync -------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
-        """Look who is late, and propose again what was not heard."""
+        """Look who is late, and propose again what was not heard. While roles change one after the
+        other those alone are looked at, or many would be looked at again and again."""
         lag_ms = self._cluster.lag_ms()
-        rest_ms = max(1, lag_ms // 2) if self.led else NEVER_MS
-        for partition, led in self.led.items():
+        looked = self._new
+        self._new = {}
+        if now_ms >= self._all_due_ms:
+            looked, self._all_due_ms = self.led, NEVER_MS
+        for partition, led in looked.items():
             progress = partition.progress
             if progress.near:
                 gone = [one for one in progress.near if not self._eligible(partition, one)]
@@ -214,12 +225,17 @@ class Replicas:
             if led.trims:
                 self._trim(partition, led)
             if led.proposed_ms and now_ms - led.proposed_ms < AGAIN_MS:
-                rest_ms = min(rest_ms, AGAIN_MS)
+                self._again(now_ms)
             else:
                 self._consider(partition, led, now_ms)
-                if led.proposed_ms:
-                    rest_ms = min(rest_ms, AGAIN_MS)
-        self.due_ms = now_ms + min(rest_ms, self._let_go(now_ms))
+        if self.led:
+            self._all_due_ms = min(self._all_due_ms, now_ms + max(1, lag_ms // 2))
+        self.due_ms = min(self._all_due_ms, now_ms + self._let_go(now_ms))
+
+    def _again(self, now_ms: int) -> None:
+        """Somebody is to be looked at after a while."""
+        self._all_due_ms = min(self._all_due_ms, now_ms + AGAIN_MS)
+        self.due_ms = min(self.due_ms, self._all_due_ms)
 
     def _let_go(self, now_ms: int) -> int:
         """Look again at replicas that were held back, when there is room; in how many ms there
@@ -257,11 +273,10 @@ class Replicas:
         members |= {one: progress.followers[one].broker_epoch for one in wanted}
         epochs = partition.leader_epoch, role.partition_epoch
         change = IsrChange(partition.topic_id, partition.index, *epochs, members)
+        self._again(now_ms)
         if not self._cluster.propose(partition, change):
-            self.due_ms = min(self.due_ms, now_ms + AGAIN_MS)
             return
         led.proposed_ms = now_ms
-        self.due_ms = min(self.due_ms, now_ms + AGAIN_MS)
         more = [one for one in wanted if one not in role.isr and one not in led.joining]
         if more:
             led.joining += tuple(more)
@@ -289,7 +304,7 @@ class Replicas:
     def brokers_changed(self) -> None:
         """Others may be shut out, or come in."""
         if self.led:
-            self.due_ms = 0
+            self.due_ms = self._all_due_ms = 0
 
     def control_died(self) -> None:
         """What it was told is lost."""

@@ -587,3 +587,28 @@ def test_a_deletion_that_waits_is_told_when_another_leads(world):
     world.core.follow(p, 1, ELSEWHERE)
     (answer,) = world.turn()
     assert (answer.token, answer.flags) == (1, errors.NOT_LEADER_OR_FOLLOWER)
+
+
+# Very many partitions -------------------------------------------------------------------------
+
+
+def test_roles_that_change_one_after_the_other_are_looked_at_once_each(world, monkeypatch):
+    """Or the start of a node with thousands of partitions is spent on looking at all of them."""
+    replicas, looked = world.questions.replicas, []
+    consider = type(replicas)._consider
+
+    def counted(self, partition, led, now_ms):
+        looked.append(partition)
+        consider(self, partition, led, now_ms)
+
+    monkeypatch.setattr(type(replicas), "_consider", counted)
+    led = []
+    for _ in range(20):
+        led.append(world.add(role=leads(), **D3))
+        replicas.tick(world.now_ms)
+    assert len(looked) <= 2 * len(led)
+    world.cluster.epochs[3] = -1
+    replicas.brokers_changed()
+    looked.clear()
+    replicas.tick(world.now_ms)
+    assert sorted(p.handle for p in looked) == sorted(p.handle for p in led)
