@@ -13,7 +13,9 @@ OFFSETS, STATE = "__consumer_offsets", "__transaction_state"
 SIX = {
     "offsets.topic.num.partitions": "6",
     "transaction.state.log.num.partitions": "6",
+    "group.initial.rebalance.delay.ms": "0",
 }
+QUICK = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 20}
 FETCH_LIMIT_S = 60
 
 
@@ -47,7 +49,7 @@ def leaders(nodes, topic):
 def producer(nodes, name):
     made = Producer({
         "bootstrap.servers": nodes.bootstrap, "transactional.id": name,
-        "transaction.timeout.ms": 60_000,
+        "transaction.timeout.ms": 60_000, **QUICK,
     })  # fmt: skip
     made.init_transactions(FETCH_LIMIT_S)
     return made
@@ -57,6 +59,7 @@ def consumer(nodes, group):
     return Consumer({
         "bootstrap.servers": nodes.bootstrap, "group.id": group, "enable.auto.commit": False,
         "auto.offset.reset": "earliest", "isolation.level": "read_committed",
+        "fetch.wait.max.ms": 100, **QUICK,
     })  # fmt: skip
 
 

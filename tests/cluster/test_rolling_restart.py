@@ -1,0 +1,78 @@
+"""Each node of a cluster ends in order and comes back, one after the other, while stock clients
+work, transactions among them: nothing is lost, doubled or out of order.
+
+Where the repository has its commits the nodes that end are of an earlier version, so that both
+versions are one cluster meanwhile.
+"""
+
+import contextlib
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from benchmarks import kafka
+from tests.broker_process import KAFKA
+from tests.cluster.nodes import Nodes
+from tests.cluster.test_nodes_die import PARTITIONS, ClusterLoad, comes_back, ends
+from tests.cluster.verifiable import Verifiable
+from tests.transactions.bank import Bank
+from tests.transactions.writers import Confluent
+
+pytestmark = pytest.mark.timeout(600)
+ROOT = Path(__file__).parents[2]
+BEFORE = "bd92743"
+"""The first version whose nodes were a cluster."""
+TELLERS = (Confluent,)
+TOPICS = {"rolling": PARTITIONS, "bank": Bank.partitions(TELLERS), "verified": 2}
+
+
+def of_before(folder):
+    """Its sources, None where there is no such commit."""
+    archive = folder / "before.tar"
+    command = ["git", "-C", ROOT, "archive", "-o", archive, BEFORE]
+    with contextlib.suppress(FileNotFoundError):
+        if subprocess.run(command, check=False, capture_output=True).returncode == 0:
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder / "before", filter="data")
+            return folder / "before"
+    return None
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    made = Nodes(tmp_path)
+    tree = None if KAFKA else of_before(tmp_path)
+    for node in made.all.values() if tree else ():
+        node.within = ("env", "-C", str(tree), "PENSTOCK_SEVERAL=1")
+    with made:
+        for topic, partitions in TOPICS.items():
+            made.create(topic, partitions)
+        yield made
+
+
+def test_each_node_in_turn(nodes, tmp_path):
+    with contextlib.ExitStack() as stack:
+        load = stack.enter_context(ClusterLoad(nodes, "rolling"))
+        bank = stack.enter_context(Bank(nodes.bootstrap, "bank", TELLERS))
+        clients = [load, bank]
+        if not kafka.unavailable():
+            clients.append(stack.enter_context(Verifiable(nodes.bootstrap, "verified", tmp_path)))
+        for number in nodes.all:
+            for client in clients:
+                client.go_on()
+            assert nodes.stop(number) in (0, 143)  # a JVM says so
+            nodes[number].within = ()
+            load.go_on()
+            comes_back(nodes, load, number)
+        for client in clients:
+            client.go_on()
+        ends(nodes, load)
+        for client in clients[1:]:
+            client.finish()
+        outcomes = bank.check()
+        assert outcomes["committed"] and outcomes["aborted"], outcomes
+    for topic, partitions in TOPICS.items():
+        nodes.wait(lambda name=topic, n=partitions: nodes.level(name, n), f"{topic} is level")
+        nodes.compare_replicas(topic, partitions)
