@@ -5,8 +5,9 @@ remedy, and into an exit code. Commands and their libraries are imported when th
 that `penstock --help` and `penstock up` load only what they need.
 """
 
+import sys
 import time
-from typing import Final, NoReturn
+from typing import Final, NoReturn, cast
 
 BEGAN_S: Final = time.monotonic() - time.process_time()
 """About when this process began, on the monotonic clock: what the interpreter took is in it."""
@@ -14,6 +15,8 @@ BEGAN_S: Final = time.monotonic() - time.process_time()
 
 def main() -> NoReturn:
     """Run the command line of this process and exit with its code (`console/exits.py`)."""
+    # kio tells hypothesis of its types wherever that is installed: a third of a start.
+    cast("dict[str, object]", sys.modules).setdefault("hypothesis", None)
     from console.root import run
 
     run()

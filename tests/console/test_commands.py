@@ -283,6 +283,20 @@ def test_help_has_examples_and_loads_no_client(run):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_no_command_loads_what_only_tests_of_kio_need():
+    """Wherever hypothesis is installed kio would load it: a third of an appliance's start."""
+    code = (
+        "import atexit, sys\n"
+        "def at_end():\n"
+        "    import appliance.wire.messages\n"
+        "    print('hypothesis.strategies' in sys.modules)\n"
+        "atexit.register(at_end); sys.argv[1:] = ['--help']\n"
+        "from console import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.endswith("False\n"), done
+
+
 def test_version(run):
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     told = rows(run("version", "-o", "json"))[0]
