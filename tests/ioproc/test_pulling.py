@@ -13,6 +13,8 @@ from sim.disk import PowerCut, SimDisk
 from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.ioproc import checkpoints
+from appliance.ioproc.pulling.leader import HURRY_MS, Leader
+from appliance.replication.follower import Position
 from appliance.ring import partition_table as columns
 from appliance.wire import markers
 
@@ -334,6 +336,23 @@ def test_newcomers_do_not_wait_for_a_question_that_waits(leader, follower):
     leader.resume()
     follower.until(level(other, second))
     assert partition.progress.log_end == 0
+
+
+def test_who_follows_many_gives_a_question_up_later(follower):
+    """A new session tells the leader of each of them: thousands that come one after the other
+    would be told again and again."""
+
+    def given_up_ms(count):
+        made = Leader(OTHER, follower.env)
+        for number in range(count):
+            made._fetcher.at((bytes(16), number), Position(0, 0, 0, 0))
+        assert made._fetcher.ask(0) is not None
+        made._waits = True
+        made._fetcher.at((bytes(16), count), Position(0, 0, 0, 0))
+        return next(now_ms for now_ms in range(10_000) if not made._hurry(now_ms))
+
+    assert given_up_ms(1) == HURRY_MS
+    assert given_up_ms(3000) > 5 * HURRY_MS
 
 
 def test_damaged_records_are_not_taken(leader, follower):

@@ -42,6 +42,8 @@ HURRY_MS: Final = 20
 who has just been elected waits for its followers."""
 AGAIN_MS: Final = 1000
 """Who is throttled is looked at after so long at the latest: the limit may be another."""
+_HURRY_EACH: Final = 20
+"""So many partitions of the session are another ms: a new session tells the leader all of them."""
 _LIST_OFFSETS: Final = 2
 _EARLIEST: Final = -2
 
@@ -131,7 +133,7 @@ class Leader:
     def _hurry(self, now_ms: int) -> int:
         if not self._fetcher.newcomers or not self._waits:
             return NEVER
-        rest_ms = self._asked_ms + HURRY_MS - now_ms
+        rest_ms = self._asked_ms + HURRY_MS + len(self._fetcher) // _HURRY_EACH - now_ms
         if rest_ms > 0:
             return rest_ms
         self._hurried = True
