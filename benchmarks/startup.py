@@ -30,9 +30,10 @@ STEPS = ("ready line", "first answer", "first acknowledged record")
 
 def byte_compile(tree: Path = ROOT) -> None:
     """Leave our byte code beside its sources, as pip does when it installs it. Without that, and
-    with PYTHONDONTWRITEBYTECODE set, each start would translate every module anew."""
+    with PYTHONDONTWRITEBYTECODE set, each start would translate every module anew. What cannot be
+    translated is left to who imports it."""
     packages = [tree / name for name in PACKAGES if (tree / name).is_dir()]
-    subprocess.run([sys.executable, "-m", "compileall", "-q", *packages], check=True)
+    subprocess.run([sys.executable, "-m", "compileall", "-qq", *packages], check=False)
 
 
 def appliance_command(data: Path, port: int) -> list[str]:
