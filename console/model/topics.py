@@ -22,6 +22,8 @@ PARTITIONS_MOST: Final = 100_000
 """How many partitions a topic may be asked to have: librdkafka's limit."""
 _UNDELETE: Final = "penstock.undelete"
 _DELETED: Final = "penstock:deleted"
+_LEADERLESS: Final = ("LEADER_NOT_AVAILABLE", "_NOENT")
+"""Said by a broker, and by librdkafka when it finds no leader of any of several partitions."""
 
 Outcomes = dict[str, Failure | None]
 
@@ -191,6 +193,8 @@ def _problem(failure: Failure | None) -> str | None:
         return None
     if failure.name == "KAFKA_STORAGE_ERROR":
         return "offline: storage error; the appliance's log names the file (partition-offline)"
+    if failure.name in _LEADERLESS:
+        return "nobody leads it"
     return f"{failure.name}: {failure.message}"
 
 

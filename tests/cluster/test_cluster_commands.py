@@ -1,12 +1,16 @@
 """What `penstock` says of three nodes: which live, which replicas are missing, and why."""
 
+import json
+import shutil
+from subprocess import PIPE
+
 import pytest
 
 from console.model import partitions, replicas
 from console.model.link import Link
 from console.model.nodes import look
 from tests.cluster.nodes import Nodes
-from tests.console_process import rows, typing
+from tests.console_process import rows, started, typing
 
 TOPIC = "t"
 
@@ -115,8 +119,9 @@ def moves_to_a_dead_node_wait_and_are_taken_back(run):
 
 
 def test_a_dead_node_is_told_with_what_it_is_missing_from(nodes, run):
+    nodes.create("only-there", assignment=[[3]], factor=1)
     nodes.kill(3)
-    nodes.wait(lambda: 3 not in nodes.brokers(), "it is fenced")
+    nodes.wait(lambda: all(3 not in nodes.brokers(one) for one in (1, 2)), "it is fenced")
     done = run("cluster", "status", "-o", "json", code=1)
     (found,) = rows(done)
     assert found["degraded"][0] == "node 3 is fenced" and not found["whole"]
@@ -127,6 +132,40 @@ def test_a_dead_node_is_told_with_what_it_is_missing_from(nodes, run):
     assert rows(run("topic", "list", TOPIC, "-o", "json"))[0]["under_replicated"] == 3
     moves_to_a_dead_node_wait_and_are_taken_back(run)
     produce(run, 50)
+
+
+def test_an_empty_node_takes_the_place_of_a_lost_one(nodes, run):
+    done = run("cluster", "replace", "3", code=1)
+    assert "only node 3 has all records of only-there:0" in done.stderr
+    done = run("topic", "describe", "only-there")
+    assert "node 3 is fenced" in done.stdout and "nobody leads it" in done.stdout
+    done = run("topic", "delete", "only-there", "--yes")
+    assert "only-there partition 0 is not counted" in done.stderr
+    done = run("cluster", "replace", "3", "--check", "-o", "json")
+    assert rows(done)[0]["status"] == "can be replaced"
+    assert f"node.id=3, at 127.0.0.1:{nodes[3].port}" in done.stderr
+    shutil.rmtree(nodes[3].data)
     nodes.start(3)
-    nodes.wait(lambda: nodes.whole(TOPIC, 3), "it has caught up")
+    (told,) = rows(run("cluster", "replace", "3", "-o", "json"))
+    assert told["status"] == "whole" and told["in_sync"] == told["partitions"] > 3
+    assert nodes.whole(TOPIC, 3)
     run("cluster", "status")
+    nodes.compare_replicas(TOPIC, 3)
+
+
+def test_a_node_leaves_for_good(nodes, run, link):
+    assert "--fewer-replicas" in run("cluster", "leave", "3", "--yes", code=1).stderr
+    leave = ("cluster", "leave", "3", "--fewer-replicas", "--yes", "-o", "json")
+    with started(nodes.bootstrap, *leave, stdout=PIPE, stderr=PIPE, text=True) as leaving:
+        for line in leaving.stderr:
+            if "stop it now" in line:
+                break
+        else:
+            pytest.fail(f"it ended: {leaving.stdout.read()}")
+        assert all(3 not in one for one in replicas_of(run, TOPIC))
+        assert nodes.stop(3) == 0
+        out, err = leaving.communicate(timeout=60)
+    assert leaving.returncode == 0, err
+    assert json.loads(out)[0]["status"] == "gone"
+    assert "controller.quorum.voters" in err
+    assert sorted(look(link).brokers) == [1, 2]

@@ -12,6 +12,7 @@ from console.flags.output import formatted
 from console.model import topics
 from console.model.failure import OK, usage
 from console.model.link import Link
+from console.model.offsets import Lost
 from console.show.outcomes import told
 from console.show.output import Row, emit, say
 
@@ -51,7 +52,10 @@ def command(
     if not if_exists:
         outcomes = {name: topics.missing(name) for name in names if name not in found}
     if found:
-        records = topics.records(link, found.values())
+        lost: Lost = {}  # a topic that nobody leads can be deleted all the same
+        records = topics.records(link, found.values(), lost)
+        for name, number in lost:
+            say(f"{name} partition {number} is not counted: nobody leads it")
         if dry_run:
             plan: list[Row] = [
                 {"name": name, "partitions": len(one.partitions), "records": records[name]}

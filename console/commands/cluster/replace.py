@@ -1,0 +1,82 @@
+"""`penstock cluster replace`."""
+
+import sys
+import time
+from typing import Final
+
+import click
+
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.model import leaving, nodes
+from console.model.failure import OK
+from console.model.leaving import Refill
+from console.model.link import Link
+from console.show.figures import in_bytes, some
+from console.show.output import Row, emit, say
+
+_EVERY_S: Final = 0.5
+
+
+@click.command("replace")
+@click.argument("node", type=click.IntRange(0), metavar="OLD")
+@click.option("--check", is_flag=True, help="Only say whether and how; wait for nothing.")
+@formatted
+@connected
+def command(link: Link, node: int, check: bool, output: str) -> int:
+    """Put an empty node in the place of one whose folder is lost: it gets the same id.
+
+    Says whether that loses nothing, and what is to be started; then shows how far the new node is
+    until all of its replicas are in sync. A node that is only dead keeps its folder: start it.
+
+    \b
+    penstock cluster replace 2 --check
+    penstock cluster replace 2
+    """
+    old = leaving.replaceable(link, node)
+    found = leaving.refilled(link, node)
+    if not old.lives:
+        say(
+            f"start an empty folder where it was, with its settings (node.id={node}, at"
+            f" {old.address}):\n  penstock up --data NEW --cluster-id"
+            f" {nodes.look(link).cluster_id} --config FILE"
+        )
+    if not check:
+        found = _follow(link, node, found)
+    status = "whole" if found.finished else "catching up" if found.runs else "can be replaced"
+    row: Row = {
+        "node": node, "status": status, "partitions": found.partitions, "in_sync": found.whole,
+    }  # fmt: skip
+    emit([row], output, name="node")
+    return OK
+
+
+def _follow(link: Link, node: int, found: Refill) -> Refill:
+    said = ""
+    while not found.finished:
+        text = _told(found, node)
+        if text != said:
+            _say(text)
+            said = text
+        time.sleep(_EVERY_S)
+        found = leaving.refilled(link, node)
+    if sys.stderr.isatty() and said:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    return found
+
+
+def _say(text: str) -> None:
+    """On a terminal each takes the place of the one before."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+    else:
+        say(text)
+
+
+def _told(found: Refill, node: int) -> str:
+    if not found.runs:
+        return f"waits for node {node}"
+    text = f"{found.whole} of {some(found.partitions, 'replica')} in sync"
+    if found.records:
+        text += f", {some(found.records, 'record')}, {in_bytes(found.bytes)} behind"
+    return text
