@@ -19,6 +19,7 @@ from appliance.replication.throttle import Key, Throttle
 
 UNLIMITED: Final = (1 << 63) - 1
 _ALL: Final = "*"
+_NAMED: Final = "replication.throttled"  # in the keys of all these settings
 
 Indexes = Collection[int] | None
 """Of the partitions of a topic, None: all of them."""
@@ -43,9 +44,11 @@ class Throttling:
     def follow(self, image: MetadataImage, changes: list[Change]) -> None:
         """The metadata changed so."""
         for change in changes:
-            if isinstance(change, ConfigChanged) or (
-                self._limited and isinstance(change, PartitionChanged | TopicRemoved)
-            ):
+            if isinstance(change, ConfigChanged):
+                found = _NAMED in change.key
+            else:
+                found = self._limited and isinstance(change, PartitionChanged | TopicRemoved)
+            if found:
                 self.look(image)
                 return
 

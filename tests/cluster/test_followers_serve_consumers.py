@@ -48,7 +48,7 @@ def topic(nodes, request):
 def produce(nodes, topic, *values):
     rows = [{"index": 0, "records": batch(*values)}]
     data = [{"name": topic, "partition_data": rows}]
-    request = {"transactional_id": None, "acks": -1, "timeout": 10_000, "topic_data": data}
+    request = {"transactional_id": None, "acks": -1, "timeout": 30_000, "topic_data": data}
     (told,) = nodes.ask(PRODUCE, 9, request, LEADER)["responses"]
     assert told["partition_responses"][0]["error_code"].upper() == "NONE"
 

@@ -113,7 +113,11 @@ def test_it_is_looked_at_when_it_may_be_another_answer(metadata):
     both.follow(metadata.image, [isr])
     assert both.leader.keys == {(T, 1)}
     metadata.set(BROKER, str(ME), "leader.replication.throttled.rate", None)
-    both.follow(metadata.image, [ConfigChanged(BROKER, str(ME), "")])
+    both.follow(metadata.image, [ConfigChanged(BROKER, str(ME), "log.retention.ms")])
+    assert both.leader.on, "that is none of these settings"
+    both.follow(
+        metadata.image, [ConfigChanged(BROKER, str(ME), "leader.replication.throttled.rate")]
+    )
     assert not both.leader.on
 
 
