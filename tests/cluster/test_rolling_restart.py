@@ -24,6 +24,8 @@ pytestmark = pytest.mark.timeout(600)
 ROOT = Path(__file__).parents[2]
 BEFORE = "bd92743"
 """The first version whose nodes were a cluster."""
+SOME = 10
+"""Records, or transactions, that go through before and after each step."""
 TELLERS = (Confluent,)
 TOPICS = {"rolling": PARTITIONS, "bank": Bank.partitions(TELLERS), "verified": 2}
 
@@ -61,13 +63,13 @@ def test_each_node_in_turn(nodes, tmp_path):
             clients.append(stack.enter_context(Verifiable(nodes.bootstrap, "verified", tmp_path)))
         for number in nodes.all:
             for client in clients:
-                client.go_on()
+                client.go_on(SOME)
             assert nodes.stop(number) in (0, 143)  # a JVM says so
             nodes[number].within = ()
-            load.go_on()
+            load.go_on(SOME)
             comes_back(nodes, load, number)
         for client in clients:
-            client.go_on()
+            client.go_on(SOME)
         ends(nodes, load)
         for client in clients[1:]:
             client.finish()
