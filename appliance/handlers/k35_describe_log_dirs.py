@@ -50,9 +50,10 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
 
 def _directory(context: AdminContext, number: int, found: dict[str, list[Values]]) -> Values:
     path, directory_id = context.dirs.paths[number], context.dirs.ids[number]
-    volume = None if directory_id is None else context.volume(path)
-    total, usable = volume or _UNKNOWN_VOLUME
     broker = context.situation.image.brokers.get(context.situation.node_id)
+    failed = bool(broker and broker.log_dirs and directory_id not in broker.log_dirs)  # KIP-858
+    volume = None if directory_id is None or failed else context.volume(path)
+    total, usable = volume or _UNKNOWN_VOLUME
     topics = [{"name": name, "partitions": rows} for name, rows in found.items()]
     return {
         "error_code": errors.NONE if volume is not None else errors.KAFKA_STORAGE_ERROR,

@@ -45,7 +45,7 @@ from appliance.netproc.transport import ENDED, READ, WRITE, Transport
 from appliance.ring.arena import Arena
 from appliance.ring.client_table import ClientRows
 from appliance.ring.counters import AnswerCounts
-from appliance.shell.log import NOTICE, Log
+from appliance.shell.log import ERROR, NOTICE, Log
 from appliance.shell.loop import Loop
 
 MOST_IN_FLIGHT: Final = 128
@@ -308,6 +308,12 @@ class Connection:
         name = self.client_id
         who = {} if name is None else {"client": name.decode(errors="replace")[:_NAME]}
         self._floor.log.event_from(NOTICE, event, self.address, **who, why=why)
+
+    def blame(self, cause: str) -> None:
+        """A bug of ours that this peer has found: said as one, and the peer loses its connection,
+        as after a request that nobody understands."""
+        self._floor.log.event_seldom(ERROR, "bug", peer=self.address, cause=cause)
+        self.close()
 
     def close(self) -> None:
         """Hang up; what is pending is dropped when its completions come."""

@@ -4,6 +4,7 @@ Here a request becomes an exchange of its connection; what the connection knows 
 with it from this one place.
 """
 
+import traceback
 from typing import Final
 
 from appliance.authorization.rights import Authorizer, Rights
@@ -81,6 +82,9 @@ class Intake(Reception):
                 self._exchanges.end(x)
             self._refuse(connection, f"{handler.name} v{version}: {problem}")
             return
+        except Exception as bug:  # one request must not end the process, with all connections
+            self._blame(connection, x, bug)
+            return
         if x.pending:
             slab = connection.framing.slab
             if handler.keeps_body and slab is not None:
@@ -130,6 +134,16 @@ class Intake(Reception):
             self._host.finish(x, [body])
             return
         self._refuse(connection, f"API key {key} version {version} is not served")
+
+    def _blame(self, connection: Connection, x: Exchange, bug: Exception) -> None:
+        """Its handler could not begin. Raises the bug when something was asked already: what comes
+        of that nobody would know."""
+        if x.pending:
+            raise bug
+        if x.number != NO_NUMBER:
+            self._exchanges.end(x)
+        cause = "".join(traceback.format_exception(bug))
+        connection.blame(f"{x.handler.name} v{x.version}: {cause}")
 
     def _refuse(self, connection: Connection, why: str) -> None:
         connection.complain("refused-request", why)

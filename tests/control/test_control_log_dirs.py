@@ -7,6 +7,7 @@ from appliance.base.errors import KAFKA_STORAGE_ERROR, CannotServe
 from appliance.ring.messages import ASSIGN, Message
 from appliance.ring.partition_table import OFFLINE, STATUS
 from appliance.ring.process_table import IOPROC, Peer
+from appliance.wire.kraft_records import BrokerRegistrationChangeRecord
 
 
 @pytest.fixture
@@ -49,6 +50,19 @@ def test_a_partition_whose_files_failed_is_named_and_takes_no_folder_with_it(tmp
     assert [p.partition_index for t in folder.topics for p in t.partitions] == [0]
     assert (failed.log_dir, int(failed.error_code)) == (f"{tmp_path}/a-1", KAFKA_STORAGE_ERROR)
     assert [p.partition_index for t in failed.topics for p in t.partitions] == [1]
+
+
+def test_a_folder_that_is_told_to_be_offline_says_so(two_folders):
+    """It failed while the appliance ran: until the next start."""
+    one = two_folders
+    broker = one.followed().image.brokers[1]
+    change = BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=broker.epoch, log_dirs=(one.control._dirs.ids[0],)
+    )
+    one.control._append([change])
+    one.turn()
+    data, more = one.ask(35, 4, topics=None).results
+    assert (int(data.error_code), int(more.error_code)) == (0, KAFKA_STORAGE_ERROR)
 
 
 def test_where_a_partition_has_moved_to_is_written_down(two_folders):

@@ -11,7 +11,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from loop_disk import run
+
+from tests.faults.loop_disk import run
 
 SIZE = "256m"
 ROOM = "400m"

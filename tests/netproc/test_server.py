@@ -1,6 +1,7 @@
 """Requests in flight at one network process: each is answered once, to the one who asked."""
 
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -31,6 +32,34 @@ def produce_body(value=b"v", topic="flights"):
 
 def produce(client):
     client.send_body(0, 9, produce_body())
+
+
+@pytest.mark.interpreted("replaces a handler")
+@pytest.mark.parametrize("numbered", [False, True])
+def test_a_bug_costs_the_connection_that_found_it(tmp_path, numbered):
+    """Not the process, with everybody else's: a client that asks again would end the next one, and
+    in the end the appliance."""
+    world = World(tmp_path)
+    served = world.server.connections._reception._handlers[0]
+
+    def begin(host, x):
+        if numbered:
+            x.deadline_ns = host.now_ns + 10**9
+            host.schedule(x)
+        raise KeyError("a bug")
+
+    served[3] = replace(served[3], begin=begin)
+    other, client = world.client(), world.client()
+    client.send_body(3, 0, b"\0\0\0\0")
+    world.turn()
+    assert client.sock.recv(1) == b""
+    assert other.ask(18, 0).error_code == 0
+    with open(f"/proc/self/fd/{world.fd}") as said:
+        said.seek(0)
+        (line,) = [line for line in said if " bug " in line]
+    assert "Metadata v0" in line and "a bug" in line
+    world.end()
+    world.close()
 
 
 def test_a_refused_version_takes_no_answer_from_another_connection(world):

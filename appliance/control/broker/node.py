@@ -64,9 +64,9 @@ class Node:
     """alone: it is the only voter. lifecycle: its life as a broker. forwarding: requests of its
     clients that another node decides."""
 
-    __slots__ = ("_again_ms", "_birth", "_cordoned", "_ears", "_finalized", "_folders", "_ids_ms",
-                 "_is_broker", "_is_controller", "_isrs", "_life", "_log", "_node_id", "_now_ms",
-                 "_offline", "_registering", "_said", "_work", "alone", "forwarding",
+    __slots__ = ("_again_ms", "_birth", "_cordoned", "_cordons", "_ears", "_finalized", "_folders",
+                 "_ids_ms", "_is_broker", "_is_controller", "_isrs", "_life", "_log", "_node_id",
+                 "_now_ms", "_offline", "_registering", "_said", "_work", "alone", "forwarding",
                  "lifecycle")  # fmt: skip
 
     def __init__(
@@ -97,6 +97,7 @@ class Node:
         self._finalized: Mapping[str, int] = {}
         self._registering = False
         self._cordoned: tuple[bytes, ...] = ()
+        self._cordons = False  # or did: a controller that knows nothing of that hears nothing
         self._offline: tuple[bytes, ...] = ()
         nothing: tuple[bytes, ...] = ()
         self._said = nothing, nothing  # by the last heartbeat
@@ -179,6 +180,7 @@ class Node:
     def cordon(self, folders: Sequence[bytes]) -> None:
         """These folders take nothing new now (KIP-1066)."""
         self._cordoned = tuple(folders)
+        self._cordons = self._cordons or bool(folders)
 
     def failed(self, folder: bytes, path: str) -> None:
         """This folder is offline, until the next start (KIP-858). Raises CannotServe for the one of
@@ -236,7 +238,7 @@ class Node:
             "broker_id": self._node_id,
             "broker_epoch": ask.epoch,
             "offline_log_dirs": self._offline,
-            "cordoned_log_dirs": self._cordoned,
+            "cordoned_log_dirs": self._cordoned if self._cordons else None,
             "current_metadata_offset": ask.offset,
             "want_fence": ask.want_fence,
             "want_shut_down": ask.want_shut_down,
