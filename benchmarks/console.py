@@ -25,7 +25,8 @@ from appliance.observer.snapshot import take
 from appliance.observer.traffic import Traffic
 from appliance.ring import partition_table as columns
 from appliance.ring.tables import Shape, Tables
-from console.model import quotas
+from benchmarks import nodes
+from console.model import quotas, topics
 from console.model.groups import Listed
 from console.model.link import Link
 from console.model.local import Local
@@ -73,6 +74,7 @@ def main():
             chosen.folder.mkdir(parents=True, exist_ok=True)
             with _Traffic(appliance.bootstrap):
                 asyncio.run(_pictures(appliance.bootstrap, chosen.folder, chosen.seconds))
+            _nodes(Path(home) / "nodes", chosen.folder)
 
 
 def _link(bootstrap):
@@ -301,13 +303,54 @@ def _moved(text):
     return f'x="{x:g}"{y} textLength="{length:g}"{rest}>'
 
 
+def _photograph(app, path):
+    picture = app.export_screenshot(title="penstock console", simplify=True)
+    path.write_text(_LED.sub(_moved, picture))
+    print(path)
+
+
+def _nodes(home, folder):
+    """Three nodes, one of which is away while a topic is written to."""
+    cluster = nodes.Cluster("penstock", "D1", home)
+    try:
+        cluster.start()
+        link = Link(cluster.bootstrap, {}, 30.0)
+        for name in ("flights", "orders.eu"):
+            topics.create(link, [name], partitions=3, replicas=3, settings={}, dry_run=False)
+        topics.create(link, ["audit"], partitions=1, replicas=1, settings={}, dry_run=False)
+        _fill(cluster.bootstrap, ("flights", "orders.eu", "audit"))
+        asyncio.run(_pictured(cluster, folder))
+    finally:
+        cluster.close()
+
+
+def _fill(bootstrap, names):
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+    for n in range(60_000):
+        producer.produce(names[n % len(names)], random.randbytes(500), str(n))
+        producer.poll(0)
+    producer.flush()
+
+
+async def _pictured(cluster, folder):
+    app = ConsoleApp(_link(cluster.bootstrap), Place("nodes"))
+    async with app.run_test(size=SIZE) as pilot:
+        seen = app.world.nodes
+        await _until(pilot, lambda: seen.shown.value and seen.shown.value.health.whole)
+        cluster.kill(max(cluster.nodes))
+        await _until(pilot, lambda: seen.shown.value.missing)
+        await _until(pilot, lambda: seen.shown.value.health.under_replicated)
+        await pilot.pause(5.0)
+        _photograph(app, folder / "nodes.svg")
+
+
 async def _pictures(bootstrap, folder, seconds):
     app = ConsoleApp(_link(bootstrap), changing=Link(bootstrap, {}, 30.0))
 
     def photograph(name):
-        picture = app.export_screenshot(title="penstock console", simplify=True)
-        (folder / f"{name}.svg").write_text(_LED.sub(_moved, picture))
-        print(folder / f"{name}.svg")
+        _photograph(app, folder / f"{name}.svg")
 
     async with app.run_test(size=SIZE) as pilot:
         world = app.world

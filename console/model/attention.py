@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from console.model.cluster import Seen
+from console.model.cluster_watch import ClusterSeen
 from console.model.disk import LogFolder
 from console.model.expiry import LOST, Risk, cut, told
 from console.model.failure import Failure
@@ -24,12 +25,14 @@ _MOST: Final = 500  # characters of a cause
 _GB: Final = 10**9
 _ROOM: Final = "make room on it, or keep less: retention.ms, retention.bytes"
 _STORAGE: Final = "KAFKA_STORAGE_ERROR"
+_NODES: Final = "nodes"
 
 
 @dataclass(slots=True, frozen=True)
 class Notice:
     """level: BAD, something does not work; WARN, it may soon not. remedy: what to do, a sentence or
-    a command. place: what there is to look at: topics, groups, clients, log; "" for nothing."""
+    a command. place: what there is to look at: topics, groups, clients, log, nodes; "" for
+    nothing."""
 
     level: str
     what: str
@@ -46,14 +49,18 @@ def attention(
     jobs: Sequence[Status] = (),
     forecasts: Mapping[int, Forecast] | None = None,
     transactions: Sequence[Open] = (),
+    nodes: ClusterSeen | None = None,
 ) -> list[Notice]:
     """lost: why the broker does not answer. facts: of an appliance of this host; topics: of any
     other. risks: what is about to be deleted before a group has read it. jobs: those that should
-    run and do not. forecasts: of folders, by their number. transactions: those that are open."""
+    run and do not. forecasts: of folders, by their number. transactions: those that are open.
+    nodes: of a cluster."""
     found = []
     if lost is not None:
         found.append(Notice(BAD, lost.message, lost.hint))
-    found += _offline(facts, topics)
+    found += of_cluster(nodes)
+    if nodes is None or not nodes.several or facts is not None:
+        found += _offline(facts, topics)
     found += [notice for one in folders for notice in _folder(one)]
     found += _jobs(jobs)
     for number, forecast in (forecasts or {}).items():
@@ -68,6 +75,40 @@ def attention(
     found += _unread(risks)
     found += _transactions(transactions)
     return sorted(found, key=lambda one: one.level != BAD)
+
+
+def of_cluster(seen: ClusterSeen | None) -> list[Notice]:
+    """What is wrong with nodes and replicas, worst first; nothing of a broker alone."""
+    if seen is None or not seen.several:
+        return []
+    found, health = [], seen.health
+    if seen.nodes.quorum.leader is None:
+        what = f"nobody leads the metadata: no majority{_of_voters(seen)}"
+        found.append(Notice(BAD, what, "bring controllers back; what is led is served", _NODES))
+    if health is not None and health.offline:
+        what = f"{_partitions(health.offline)} without a leader: not written, not read"
+        found.append(Notice(BAD, what, "bring back a node that has them", _NODES))
+    if health is not None and health.under_min_isr:
+        what = f"{_partitions(health.under_min_isr)} under min.insync.replicas: acks=all is refused"
+        found.append(Notice(BAD, what, "bring back the nodes that are missing", _NODES))
+    if seen.missing:
+        named = ", ".join(str(one.id) for one in seen.missing[:_NAMED])
+        more = f" and {len(seen.missing) - _NAMED} more" if seen.missing[_NAMED:] else ""
+        several = "s" if len(seen.missing) > 1 else ""
+        what = f"node{several} {named}{more} missing"
+        found.append(Notice(WARN, what, "start it, or see why it is away", _NODES))
+    if health is not None and health.under_replicated:
+        what = f"{_partitions(health.under_replicated)} under-replicated"
+        found.append(Notice(WARN, what, "which, why, and how far they are", _NODES))
+    return found
+
+
+def _of_voters(seen: ClusterSeen) -> str:
+    return f" of the voters {', '.join(map(str, seen.voters))}" if seen.voters else ""
+
+
+def _partitions(count: int) -> str:
+    return f"{count:,} partition{'s' if count > 1 else ''}"
 
 
 def _unread(risks: Sequence[Risk]) -> list[Notice]:

@@ -33,10 +33,10 @@ def look(link: Link) -> Cluster:
     """Raises Failure."""
     answer = link.wait(link.admin().describe_cluster(request_timeout=link.timeout_s))
     controller = answer.controller
+    brokers = {node.id: f"{node.host}:{node.port}" for node in answer.nodes}
+    link.knows(brokers.values())
     return Cluster(
-        answer.cluster_id or "",
-        controller.id if controller is not None else None,
-        {node.id: f"{node.host}:{node.port}" for node in answer.nodes},
+        answer.cluster_id or "", controller.id if controller is not None else None, brokers
     )
 
 

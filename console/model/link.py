@@ -5,7 +5,7 @@ the answer comes at once and not after a client's patience.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
@@ -38,6 +38,7 @@ class Link:
         self.read_only = read_only
         self.properties = {"bootstrap.servers": bootstrap} | properties
         self.bootstrap = self.properties["bootstrap.servers"]
+        self._told: tuple[str, ...] = ()
         self.timeout_s = timeout_s
         self._admin: AdminClient | None = None
         self._found = False
@@ -48,11 +49,37 @@ class Link:
         """Whether the broker is spoken to without TLS and SASL."""
         return self.properties.get("security.protocol", "plaintext").lower() == "plaintext"
 
+    @property
+    def living(self) -> str:
+        """Who is to be asked, HOST:PORT with commas between: those that were named, and when none
+        of them is there the brokers that they told of. Whoever watches goes on with another
+        node."""
+        from penstock.reach import unreachable
+
+        lost = bool(self._told) and bool(unreachable(self.bootstrap))
+        return ",".join((self.bootstrap, *self._told)) if lost else self.bootstrap
+
+    def knows(self, addresses: Iterable[str]) -> None:
+        """The brokers of the cluster, as one of them told."""
+        named = {one.strip() for one in self.bootstrap.split(",")}
+        self._told = tuple(one for one in addresses if one not in named)
+
+    def reach(self) -> None:
+        """One of those that may be asked accepts a connection, or Failure (UNREACHABLE), which
+        names who was."""
+        from penstock.reach import unreachable
+
+        try:
+            reach(self.bootstrap)
+        except Failure:
+            if not self._told or unreachable(",".join(self._told)):
+                raise
+
     def admin(self) -> "AdminClient":
         """Always the same one: its requests end with it. Raises Failure when no broker can be
         reached, at each call: who watches sees an outage at once."""
         if self._admin is not None:
-            reach(self.bootstrap)
+            self.reach()
             return self._admin
         from confluent_kafka.admin import AdminClient
 
@@ -99,13 +126,14 @@ class Link:
         if not self._found:
             self._find()
         quiet = {"log_level": 0, "client.id": "penstock"}
-        return quiet | {k.replace("_", "."): v for k, v in settings.items()} | self.properties
+        given = {k.replace("_", "."): v for k, v in settings.items()} | self.properties
+        return quiet | given | {"bootstrap.servers": self.living}
 
     def _find(self) -> None:
         """Raises Failure when clients would not find the broker."""
         from penstock.reach import misplaced
 
-        reach(self.bootstrap)
+        self.reach()
         if self.is_plain and (problem := misplaced(self.bootstrap)):
             raise Failure(
                 problem,
@@ -120,7 +148,7 @@ class Link:
         """The failure of a client, with the reason where it only says that it heard nothing."""
         if failure.code == UNREACHABLE:
             try:
-                reach(self.bootstrap)
+                self.reach()
             except Failure as why:
                 return why
         failure.where = failure.where or self.bootstrap

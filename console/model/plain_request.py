@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from appliance.base.errors import MalformedRequest
 from console.model.failure import UNREACHABLE, Failure
-from console.model.link import Link, reach
+from console.model.link import Link
 
 _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = 1
@@ -33,7 +33,7 @@ def ask(
     reads = key in _READS or values.get("validate_only") is True
     link.allow(f"API key {key}", reads=reads)
     if server is None:
-        server = _first(link.bootstrap)
+        server = _first(link)
     body = encode_request(build(request_type(key, version), values))
     try:
         with socket.create_connection(address_of(server), link.timeout_s) as peer:
@@ -46,12 +46,12 @@ def ask(
         raise _no_broker(server, f"did not answer as a broker does: {problem}") from None
 
 
-def _first(bootstrap: str) -> str:
+def _first(link: Link) -> str:
     """The first of the servers that is there. Raises Failure when none is."""
     from penstock.reach import unreachable
 
-    reach(bootstrap)
-    servers = [one.strip() for one in bootstrap.split(",")]
+    link.reach()
+    servers = [one.strip() for one in link.living.split(",")]
     return next((one for one in servers[:-1] if not unreachable(one)), servers[-1])
 
 

@@ -18,6 +18,7 @@ from console.screens.places import (
     JOBS,
     LISTS,
     LOG,
+    NODES,
     OVERVIEW,
     QUOTA,
     QUOTAS,
@@ -46,10 +47,12 @@ PAST: Final = "on the overview"
 IN_RECORDS: Final = "in records"
 IN_RECORD: Final = "in a record"
 IN_LOG: Final = "in the log"
+ALL_NODES: Final = "in Nodes"
 KINDS: Final = {
     ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_GROUPS: GROUPS, ONE_GROUP: GROUP,
     ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA, A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
     ALL_TXNS: TXNS, IN_RECORDS: RECORDS, IN_RECORD: RECORD, IN_LOG: LOG,
+    ALL_NODES: NODES,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
 _ALSO: Final = {A_JOB: (JOB,), IN_RECORDS: (TAIL,)}
@@ -83,6 +86,7 @@ _SEEN: Final = {
     CLIENTS: "Who is connected, how fast, and who has to wait.",
     TXNS: "Open transactions, and what they hold back.",
     LOG: "What happens in the appliance, and what the console did.",
+    NODES: "Nodes, who leads the metadata, replicas that are missing or on their way.",
 }
 _SHOWN: Final = {
     "enter": "Enter", "escape": "Esc", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home",
@@ -165,6 +169,10 @@ ACTIONS: Final = (
            ONE_TOPIC, tier=Tier.PLAN),
     Action("add_partitions", ("+",), "Add partitions", "More of them, and what that does to keys.",
            ONE_TOPIC, tier=Tier.PLAN),
+    Action("replicas", ("N",), "Replicas", "On more or fewer nodes, or on others; it copies first.",
+           ONE_TOPIC, tier=Tier.PLAN),
+    Action("cancel", ("C",), "Cancel", "Take back what moves of the topic under the cursor.",
+           ALL_NODES, footer=True, tier=Tier.PLAN),
     Action("trim", ("X",), "Trim", "Delete the oldest records; the topic's name is typed.",
            ONE_TOPIC, tier=Tier.NAME),
     Action("undelete", ("U",), "Undelete", "Bring the topic under the cursor back.", IN_TRASH,
@@ -260,7 +268,8 @@ VERBS: Final = {
     "p": "writes a record", "x": "writes a file", "V": "decodes it another way",
     "A": "decodes it by a schema", "l": "leaves only what is bad", "c": "leaves only what was set",
     "z": "shows more of the past", "S": "starts or stops it", "R": "restarts it",
-    "F": "lets it forget", "M": "puts a member out",
+    "F": "lets it forget", "M": "puts a member out", "N": "says on which nodes it is",
+    "C": "takes back what is on its way",
 }  # fmt: skip
 """Key of a view → what it does, whatever view that is."""
 

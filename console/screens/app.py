@@ -19,6 +19,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
+from console.model.attention import of_cluster
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.local import NOT_LOCAL
@@ -35,6 +36,7 @@ from console.screens.jobs import JobsView
 from console.screens.journal import Journal
 from console.screens.keys import Keys
 from console.screens.log import LogView
+from console.screens.nodes import NodesView
 from console.screens.overview import OverviewView
 from console.screens.palette import Everything
 from console.screens.places import HOME, LISTS, LOG, History, NoPlace, Place
@@ -77,6 +79,7 @@ _VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.JOB: JobView,
     places.PREVIEW: PreviewView,
     places.CLIENTS: ClientsView,
+    places.NODES: NodesView,
     places.TXNS: TxnsView,
     places.RECORDS: RecordsView,
     places.TAIL: RecordsView,
@@ -94,7 +97,7 @@ class Tab(Words):
 
     def on_mount(self) -> None:
         """Its name and its key."""
-        self.say(f" {self._number} {self.kind.capitalize()} ")
+        self.say(f" {self._number} {self.kind.capitalize()}")
 
     def on_click(self) -> None:
         """There."""
@@ -248,10 +251,19 @@ class ConsoleApp(App[None]):
         if _is_not_local(failure):
             failure = None
         trouble = self._ground.query_one("#trouble", Words)
-        trouble.set_class(failure is not None and self.here != HOME, "there")
+        words = ""
         if failure is not None:
-            trouble.say(f"! {failure.message}" + (f"  → {failure.hint}" if failure.hint else ""))
+            words = f"! {failure.message}" + (f"  → {failure.hint}" if failure.hint else "")
+        elif self.here.kind not in (places.OVERVIEW, places.NODES):
+            words = self._wrong_in_cluster()
+        trouble.set_class(bool(words) and self.here != HOME, "there")
+        trouble.say(words)
         self._ground.query_one("#line", Words).say(f"$ {self._line()}")
+
+    def _wrong_in_cluster(self) -> str:
+        """In one line, wherever somebody is."""
+        found = [one.what for one in of_cluster(self.world.nodes.shown.value)]
+        return f"! {'; '.join(found)}  → {LISTS.index(places.NODES) + 1}" if found else ""
 
     def _age(self, now: float) -> None:
         shown = self.world.main(self.here).shown

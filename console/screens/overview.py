@@ -152,8 +152,9 @@ class OverviewView(View):
         sick = jobs.sick if jobs is not None else ()
         forecasts = past.forecasts if past is not None else {}
         found = attention(
-            lost, facts, folders, seen, risks, sick, forecasts, world.open_transactions
-        )
+            lost, facts, folders, seen, risks, sick, forecasts, world.open_transactions,
+            world.nodes.shown.value,
+        )  # fmt: skip
         if not found and self._is_asked:
             words.say(f"asking {world.link.bootstrap} …")
             return
@@ -189,7 +190,9 @@ class OverviewView(View):
         partitions = sum(one.partitions for one in facts.topics.values())
         up = age(time.time() - facts.started_ms / 1000)
         topics = some(len(facts.topics), "topic")
-        return f"  {topics}, {some(partitions, 'partition')}, up for {up}"
+        seen = self.world.nodes.shown.value
+        nodes = f"{some(len(seen.nodes.all), 'node')}, " if seen and seen.several else ""
+        return f"  {nodes}{topics}, {some(partitions, 'partition')}, up for {up}"
 
     def _disks(self) -> None:
         words, past = self.query_one("#disks", Words), self._past

@@ -19,6 +19,7 @@ PREVIEW: Final = "preview"
 CLIENTS: Final = "clients"
 TXNS: Final = "txns"
 LOG: Final = "log"
+NODES: Final = "nodes"
 TRASH: Final = "deleted"
 
 RECORDS: Final = "records"
@@ -26,7 +27,7 @@ TAIL: Final = "tail"
 RECORD: Final = "record"
 """Of a name `TOPIC PARTITION:OFFSET`; of the other two the name is a topic's."""
 
-LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, TXNS, LOG)
+LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, TXNS, LOG, NODES)
 """In the order of their tabs and of the keys 1, 2, …"""
 _OF_TOPIC: Final = (RECORDS, TAIL)
 _ABOVE: Final = {

@@ -6,6 +6,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from console.model.configs import Setting
+from console.model.copies import Copy, Placed
 from console.model.topics import Partition
 from console.screens import record_forms, topic_forms
 from console.screens.actions import ONE_TOPIC, bindings
@@ -25,6 +26,15 @@ _PARTITIONS: Final = (
     Column("LEADER", 6, right=True),
     Column("REPLICAS", 14, from_width=_WIDE),
     Column("IN SYNC", 14, from_width=_WIDE),
+    Column("ELR", 10, from_width=130),
+    Column("", 0),
+)
+_COPIES: Final = (
+    Column("NODE", 9, right=True),
+    Column("REPLICA", 14),
+    Column("END", 14, right=True),
+    Column("BEHIND", 9, right=True),
+    Column("BYTES", 9, right=True),
     Column("", 0),
 )
 _SETTINGS: Final = (
@@ -36,11 +46,13 @@ _SETTINGS: Final = (
 
 
 class TopicView(View):
-    """Two tables, Tab goes from one to the other; below, what the setting under the cursor does."""
+    """Tables, Tab goes from one to the other: the partitions, in a cluster the replicas of the one
+    under the cursor, the settings; below, what the setting under the cursor does."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(ONE_TOPIC)
     DEFAULT_CSS = """
     TopicView #partitions { height: 2fr; }
+    TopicView #copies { height: 5; border-top: solid $foreground 20%; }
     TopicView #settings { height: 3fr; border-top: solid $foreground 20%; }
     TopicView #about { height: 3; color: $text-muted; }
     """
@@ -48,6 +60,7 @@ class TopicView(View):
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
         yield Rows(_PARTITIONS, name="partitions", opens=False)
+        yield Rows(_COPIES, name="copies", opens=False)
         yield Rows(_SETTINGS, name="settings")
         yield Words(name="about")
 
@@ -77,6 +90,11 @@ class TopicView(View):
         if (seen := self._seen()) is not None:
             count = seen.topic.partition_count
             self.propose(topic_forms.add_partitions(self.place.name, count))
+
+    def action_replicas(self) -> None:
+        """On how many nodes, or on which."""
+        if (seen := self._seen()) is not None:
+            self.propose(topic_forms.replicas(self.place.name, seen.topic.replicas))
 
     def action_edit(self) -> None:
         """The setting under the cursor."""
@@ -114,13 +132,17 @@ class TopicView(View):
         if seen is None:
             self.query_one("#partitions", Rows).show([], lambda key: (key,), empty=self.waiting())
             self.query_one("#settings", Rows).show([], lambda key: (key,))
+            self.query_one("#copies", Rows).display = False
             return
         assert isinstance(seen, TopicSeen)
         self._summary(seen)
         parts = {str(one.partition): one for one in seen.topic.partitions}
         self.query_one("#partitions", Rows).show(
-            list(parts), lambda key: _partition(parts[key]), lambda key, n: _by(parts[key], n)
+            list(parts),
+            lambda key: _partition(parts[key], seen.placed.get(int(key))),
+            lambda key, n: _by(parts[key], n),
         )
+        self._copies(seen)
         own = {one.key: one for one in seen.settings if one.source == _OWN}
         rest = {} if self._only_own else {one.key: one for one in seen.settings}
         found = own | rest  # what was set here comes first
@@ -130,8 +152,17 @@ class TopicView(View):
         )  # fmt: skip
         self._about(found)
 
+    def _copies(self, seen: TopicSeen) -> None:
+        rows, key = self.query_one("#copies", Rows), self.query_one("#partitions", Rows).key
+        here = seen.placed.get(int(key)) if key is not None else None
+        found = {str(one.node): one for one in here.copies} if here is not None else {}
+        rows.display = bool(seen.placed)
+        rows.show(
+            list(found), lambda key: _copy(found[key]), lambda key, n: _copy_by(found[key], n)
+        )
+
     def on_rows_moved(self, event: Rows.Moved) -> None:
-        """Another setting is under the cursor."""
+        """Another setting or partition is under the cursor."""
         event.stop()
         self.paint()
 
@@ -160,15 +191,44 @@ class TopicView(View):
         about.say((one.key, "bold"), f"  {one.type}{default}\n", topic_forms.meaning(one))
 
 
-def _partition(one: Partition) -> tuple[Cell, ...]:
+def _copy(one: Copy) -> tuple[Cell, ...]:
+    state, style = (
+        ("leads", "good")
+        if one.leads
+        else ("in sync", "good")
+        if one.in_sync
+        else ("folder offline", "bad")
+        if one.offline and one.lives
+        else ("node missing", "bad")
+        if not one.lives
+        else ("catching up", "warn")
+    )
+    return (
+        str(one.node), (state, style), NOT_KNOWN if one.end is None else str(one.end),
+        (short(one.behind), "warn" if one.behind and not one.in_sync else ""),
+        in_bytes(one.bytes), ("eligible leader", "dim") if one.eligible else "",
+    )  # fmt: skip
+
+
+def _copy_by(one: Copy, column: int) -> int:
+    """Numbers that are not known come last."""
+    values = (-one.node, one.in_sync, one.end, one.behind, one.bytes, one.eligible)
+    value = values[column]
+    return -1 if value is None else int(value)
+
+
+def _partition(one: Partition, placed: Placed | None) -> tuple[Cell, ...]:
     known = [NOT_KNOWN if value is None else str(value) for value in (one.start, one.end)]
+    lacks = len(one.isr) < len(one.replicas)
+    elr = placed.partition.elr if placed is not None else ()
     return (
         str(one.partition),
         *known,
         short(one.records),
         str(one.leader) if one.leader is not None else ("none", "bad"),
         ",".join(map(str, one.replicas)),
-        ",".join(map(str, one.isr)),
+        (",".join(map(str, one.isr)), "warn" if lacks else ""),
+        ",".join(map(str, elr)),
         (one.problem, "bad") if one.problem else "",
     )
 
@@ -176,7 +236,10 @@ def _partition(one: Partition) -> tuple[Cell, ...]:
 def _by(one: Partition, column: int) -> int:
     """Numbers that are not known come last."""
     leader = -1 if one.leader is None else one.leader
-    values = (one.partition, one.start, one.end, one.records, leader, *(0, 0), bool(one.problem))
+    values = (
+        one.partition, one.start, one.end, one.records, leader, len(one.replicas), len(one.isr), 0,
+        bool(one.problem),
+    )  # fmt: skip
     value = values[column]
     return -1 if value is None else int(value)
 

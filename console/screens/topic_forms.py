@@ -4,7 +4,7 @@ import re
 from functools import partial
 from typing import Final
 
-from console.model import topic_changes
+from console.model import replica_changes, topic_changes
 from console.model.change import Proposal, Tier
 from console.model.configs import Setting
 from console.model.failure import usage
@@ -81,6 +81,25 @@ def add_partitions(name: str, now: int) -> Form:
         ),
         propose,
         about=f"It has {now}. They can become more, never fewer.",
+    )  # fmt: skip
+
+
+def replicas(name: str, now: int) -> Form:
+    """More or fewer replicas for a topic whose partitions have `now`, or other ones."""
+
+    def propose(values: Values) -> Proposal:
+        asked = replica_changes.parse(values["replicas"].split())
+        plan = partial(replica_changes.setting, topic=name, asked=asked)
+        return Proposal(f"Set replicas of {name}", Tier.PLAN, plan)
+
+    return Form(
+        f"Replicas of {name}",
+        (
+            Field("replicas", "How many, or where", hint=f"{now} now", check=needed,
+                  about="3, or the nodes of partitions, who is to lead first: 0:1,2,3 1:2,3,1"),
+        ),
+        propose,
+        about="New replicas copy all records first; only then those go that are to go.",
     )  # fmt: skip
 
 

@@ -5,12 +5,15 @@ is. Nothing here knows a widget.
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from console.model import cluster, configs, disk, job_watch, quotas, topics
 from console.model.cluster import Cluster, Seen
+from console.model.cluster_watch import ClusterSeen, Disks, disks
+from console.model.cluster_watch import Watch as ClusterWatch
+from console.model.copies import Placed, placed
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choice, Choices, usual
 from console.model.decoding.registry import Registry
@@ -35,6 +38,7 @@ from console.screens.places import (
     JOB,
     JOBS,
     LOG,
+    NODES,
     OVERVIEW,
     PREVIEW,
     QUOTA,
@@ -64,10 +68,12 @@ def _folders(link: Link) -> list[disk.LogFolder]:
 
 @dataclass(slots=True, frozen=True)
 class TopicSeen:
-    """One topic as its own view shows it."""
+    """One topic as its own view shows it. placed: its replicas, by the number of a partition, where
+    there are several nodes."""
 
     topic: topics.Topic
     settings: list[configs.Setting]
+    placed: Mapping[int, Placed] = field(default_factory=dict)
 
 
 class World:
@@ -85,6 +91,10 @@ class World:
         self._watch = GroupWatch(link, lambda: self.data_dir)
         command = self._command
         self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)
+        self.nodes = self._cluster_wide()
+        self.disks: Source[dict[int, Disks]] = Source(
+            "disks of nodes", "", self._asking(self._disks), every_s=10, retry_s=5
+        )
         self.facts: Source[Facts] = Source(
             "counters", self._reading("penstock stats"), self._asking(lambda _: local.look()),
             every_s=1, retry_s=2,
@@ -114,11 +124,7 @@ class World:
         self.oldest: Source[dict[str, int]] = Source(
             "oldest records", "", self._asking(self._oldest), every_s=15, retry_s=15
         )
-        txns = TransactionWatch(link)
-        self.transactions: Source[tuple[Open, ...]] = Source(
-            "transactions", command("penstock txn list --open -o wide"),
-            self._asking(lambda _: self._transactions(txns)), every_s=3, retry_s=5,
-        )  # fmt: skip
+        self.transactions = self._opened()
         memory, feeds = Memory(), Feeds()
         self.past: Source[Remembered] = self._local("history", "", memory.look)
         self.events: Source[EventsSeen] = self._local(
@@ -150,7 +156,7 @@ class World:
 
     def asked(self, here: Place) -> list[Source[Any]]:
         """The sources that are asked while somebody is there."""
-        found: list[Source[Any]] = [self.cluster, self.facts]
+        found: list[Source[Any]] = [self.cluster, self.facts, *self._of_nodes(here)]
         if here.kind == OVERVIEW:
             found += self._overview()
         if here.kind in (OVERVIEW, GROUPS):
@@ -175,6 +181,14 @@ class World:
         if here.kind in self._asks and (here.kind not in (JOB, PREVIEW) or knows_jobs):
             found.append(self.detail(here))
         return found
+
+    def _of_nodes(self, here: Place) -> list[Source[Any]]:
+        """What is wrong in a cluster is said wherever somebody is. Who wants TLS is not asked."""
+        seen = self.nodes.shown.value
+        if here.kind == NODES:
+            return [self.nodes, self.disks] if seen is not None else [self.nodes]
+        says = here.kind == OVERVIEW or (seen is not None and seen.several)
+        return [self.nodes] if says and self.link.is_plain else []
 
     def _overview(self) -> list[Source[Any]]:
         found: list[Source[Any]] = [self.folders]
@@ -218,6 +232,8 @@ class World:
             return self.events
         if here.kind in (OVERVIEW, TOPICS):
             return self.topics if self.is_foreign else self.facts
+        if here.kind == NODES:
+            return self.nodes
         return self.facts if here.kind == CLIENTS else self.cluster
 
     def detail(self, here: Place) -> Source[Any]:
@@ -299,6 +315,22 @@ class World:
             self._asking(lambda _: asked.look()), every_s=5,
         )  # fmt: skip
 
+    def _cluster_wide(self) -> Source[ClusterSeen]:
+        """Nodes, the quorum, and the replicas of all partitions."""
+        watch = ClusterWatch(self.link, self.hush.breathe)
+        return Source(
+            "nodes", self._command("penstock cluster status"),
+            self._asking(lambda _: watch.look(time.monotonic())), every_s=3, retry_s=2,
+        )  # fmt: skip
+
+    def _opened(self) -> Source[tuple[Open, ...]]:
+        """The transactions that are open."""
+        watch = TransactionWatch(self.link)
+        return Source(
+            "transactions", self._command("penstock txn list --open -o wide"),
+            self._asking(lambda _: self._transactions(watch)), every_s=3, retry_s=5,
+        )  # fmt: skip
+
     def _reading(self, words: str) -> Callable[[], str]:
         return lambda: lines.reading(words, self.data_dir)
 
@@ -328,9 +360,17 @@ class World:
         folders = disk.log_folders(link, used=False)
         return oldest_ms([one.path for one in folders if not one.problem], wanted)
 
+    def _disks(self, link: Link) -> dict[int, Disks]:
+        seen = self.nodes.shown.value
+        return disks(link, seen.nodes.brokers) if seen is not None else {}
+
     def _topic(self, name: str) -> TopicSeen:
         (found,) = topics.described(self.link, [name])
-        return TopicSeen(found, configs.settings(self.link, configs.Target(configs.TOPIC, name)))
+        settings = configs.settings(self.link, configs.Target(configs.TOPIC, name))
+        seen = self.nodes.shown.value
+        if seen is None or not seen.several:
+            return TopicSeen(found, settings)
+        return TopicSeen(found, settings, placed(self.link, name, seen.nodes.all))
 
     def _group(self, name: str) -> GroupSeen:
         return self._watch.one(name)

@@ -1,9 +1,12 @@
 """What a small shop's appliance says at one fixed moment: the same pictures every time."""
 
+from dataclasses import replace
+
 from appliance.history.samples import Whole
 from appliance.quotas.limits import PRODUCE, entity_text
 from console.model.clients import Connection
 from console.model.cluster import Cluster
+from console.model.cluster_watch import Disks
 from console.model.configs import Setting
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choices
@@ -33,6 +36,7 @@ from console.model.tail import Line
 from console.model.topics import Deleted, Partition, Topic
 from console.screens.world import TopicSeen
 from console.show.output import plain
+from tests.console import calm_cluster
 
 NOW_S = 1_790_000_000.0
 NOW_MS = int(NOW_S * 1000)
@@ -210,6 +214,8 @@ def answers():
     minutes = past(60)
     return {
         "cluster": Cluster("u8dH3vKpQyW1nZc0sT7xBg", 1, {1: "127.0.0.1:9092"}),
+        "nodes": calm_cluster.alone(),
+        "disks": {1: Disks(7_400_000_000, 6 * 10**11, ())},
         "facts": facts(),
         "past": Remembered(
             NOW_S, past(1), minutes, {"Produce": series(1.9), "Fetch": series(1.2)},
@@ -240,3 +246,20 @@ def answers():
         ),
         "record": record(),
     }  # fmt: skip
+
+
+def in_a_cluster(app):
+    """From now on it is one of three nodes."""
+    several = calm_cluster.cluster()
+    addresses = {one.id: one.address for one in several.nodes.brokers.values() if one.lives}
+    partitions = [
+        replace(one, leader=2, replicas=[1, 2, 3], isr=[2] if one.partition == 0 else [2, 1])
+        for one in topic().topic.partitions
+    ]
+    placed = calm_cluster.placed()
+    seen = replace(topic(), topic=replace(topic().topic, partitions=partitions), placed=placed)
+    app.world.cluster.ask = lambda: replace(answers()["cluster"], controller=2, brokers=addresses)
+    app.world.nodes.ask = lambda: several
+    app.world.disks.ask = calm_cluster.disks
+    app.world._topic = lambda name: seen
+    app.world.want()

@@ -11,7 +11,9 @@ from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
 from appliance.ring.event_ring import LONGEST_TEXT
 from console.model.change import Change, Fact, Proposal, Tier
 from console.model.clients import Connection
+from console.model.cluster_watch import ClusterSeen, Count, Disks, Pace
 from console.model.configs import Setting
+from console.model.copies import Copy, Placed
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choices
 from console.model.disk import LogFolder
@@ -28,7 +30,9 @@ from console.model.job_watch import Sample as JobSample
 from console.model.jobs import Broke, Status
 from console.model.lag import Position
 from console.model.local import Facts, Sample
+from console.model.nodes import BROKER, VOTER, Node, Nodes, Quorum
 from console.model.open_transactions import HANGING, Held, Open
+from console.model.partitions import Partition as PlacedPartition
 from console.model.quota_rules import Client
 from console.model.quotas import Seen, Usage
 from console.model.reading import Record
@@ -36,6 +40,7 @@ from console.model.records.leaf import leaf
 from console.model.records.one import Batch
 from console.model.records.one import Whole as WholeRecord
 from console.model.remembered import Remembered
+from console.model.replicas import BEHIND, Behind, Health, Missing
 from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.tail import Line
@@ -153,6 +158,31 @@ def happened():
     yield made("last", 0, "error", "ioproc-0", "bug", {"cause": "\n".join(HOSTILE[:14])})
 
 
+def cluster():
+    """Nodes that are called so."""
+    nodes = {
+        n: Node(n, name, name, (name, BROKER, VOTER), name, 1e30, MOST, 1e30)
+        for n, name in enumerate(HOSTILE)
+    }
+    behind = tuple(
+        Behind(name, n, -1, (n,) * 40, (), (Missing(n, name, MOST, MOST), Missing(9, BEHIND, n, n)))
+        for name in HOSTILE
+        for n in NUMBERS
+    )
+    paces = {(name, n, 9): Pace(1e30, 1e30) for name in HOSTILE for n in NUMBERS}
+    quorum = Quorum(0, MOST, MOST, tuple(nodes), (MOST,))
+    return ClusterSeen(
+        Nodes(HOSTILE[0], quorum, nodes), True, tuple(nodes), Health(*[MOST] * 5, behind),
+        dict.fromkeys(nodes, Count(MOST, MOST, MOST)), paces,
+    )  # fmt: skip
+
+
+def placed():
+    parts = PlacedPartition("[/red]", 0, MOST, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+    copies = tuple(Copy(n, False, False, True, True, True, n, n, n) for n in NUMBERS)
+    return {0: Placed(parts, copies)}
+
+
 def whole_record():
     headers = [(name, name.encode(errors="surrogateescape")) for name in HOSTILE]
     record = Record("[/red]", MOST, MOST, MOST, headers[2][1], headers[7][1], headers)
@@ -209,7 +239,11 @@ def answers():
             Deleted(one, one, one, MOST, MOST, MOST, f"{n}{one}") for n, one in enumerate(HOSTILE)
         ],
         "events": EventsSeen(tuple(happened()), MOST, True),
-        "topic": TopicSeen(Topic("[/red]", "[/]", True, MOST, MOST, MOST, partitions), setting),
+        "topic": TopicSeen(
+            Topic("[/red]", "[/]", True, MOST, MOST, MOST, partitions), setting, placed()
+        ),
+        "nodes": cluster(),
+        "disks": {n: Disks(MOST, None, HOSTILE) for n in range(len(HOSTILE))},
         "record": leaf(whole_record(), Decoders(Choices(None, "")), plain),
         "group": GroupSeen(
             Group("[/red]", "\x1b[2J", "[/]", "[b", MOST, members),
@@ -226,7 +260,7 @@ def told(answer):
     def prepare(app):
         world = app.world
         for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past", "trash",
-                     "transactions"):  # fmt: skip
+                     "transactions", "nodes", "disks"):  # fmt: skip
             getattr(world, name).ask = lambda name=name: answer[name]
         world.events.ask = lambda: answer["events"]
         world._topic = lambda name: answer["topic"]
@@ -246,7 +280,7 @@ PLACES = (
     Place("clients"), Place("txns"), Place("quotas"),
     Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
     Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),
-    Place("deleted"),
+    Place("deleted"), Place("nodes"),
 )  # fmt: skip
 
 

@@ -28,8 +28,9 @@ PLACES = (
     Place("group", "reports"), Place("quotas"), Place("jobs"), Place("job", "revenue"),
     Place("clients"), Place("txns"), Place("deleted"), Place("log"),
     Place("quota", Client("", "loader").text), Place("record", "orders 0:89990"),
-    Place("preview", "revenue"), Place("records", "orders"),
+    Place("preview", "revenue"), Place("records", "orders"), Place("nodes"),
 )  # fmt: skip
+IN_A_CLUSTER = (Place("nodes"), Place("overview"), Place("topic", "orders"), Place("groups"))
 LEAST = 2.4
 """Contrast of the faintest words, which are hints; 1 is invisible."""
 AGE = re.compile(r"[●○◌] +\S+ \S+ *$")
@@ -83,22 +84,28 @@ def test_every_place_looks_as_it_did(shop, still, size):
         def drawn():
             return looked(seat.lines(), shop.bootstrap)
 
-        for place in PLACES:
+        async def look(place, named):
             await app.go(place)
             await seat.until(
                 lambda place=place: app.world.main(place).shown.value is not None, str(place)
             )
             await seat.until(lambda: app.world.facts.shown.value is not None)
             await seat.settled()
-            path = PICTURES / f"{place.kind}-{size[0]}x{size[1]}.txt"
+            path = PICTURES / f"{named}-{size[0]}x{size[1]}.txt"
             if os.environ.get("NEW_PICTURES"):
                 path.write_text(await seat.still_picture(drawn))
-                continue
+                return
             kept = path.read_text()
             try:
                 await seat.until(lambda kept=kept: drawn() == kept)
             except AssertionError:
                 wrong.append(f"{path.name} is now\n{drawn()}")
+
+        for place in PLACES:
+            await look(place, place.kind)
+        calm_world.in_a_cluster(app)
+        for place in IN_A_CLUSTER:
+            await look(place, f"{place.kind}-in-a-cluster")
 
     sit(shop.bootstrap, act, size=size, prepare=prepared)
     assert not wrong, "\n".join(wrong)
@@ -111,7 +118,9 @@ def test_every_word_can_be_read_in_both_themes(shop, still, theme):
     async def act(seat):
         app = seat.app
         app.theme = theme
-        for place in PLACES:
+        for n, place in enumerate((*PLACES, *IN_A_CLUSTER)):
+            if n == len(PLACES):
+                calm_world.in_a_cluster(app)
             await app.go(place)
             await seat.until(
                 lambda place=place: app.world.main(place).shown.value is not None, str(place)
