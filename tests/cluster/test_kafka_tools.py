@@ -109,6 +109,18 @@ def test_a_setting_of_one_broker_and_of_all(nodes, tool):
     tool(f"{alter} --entity-default --delete-config log.retention.ms")
 
 
+def throttles(nodes, topic):
+    """Its replicas that are throttled, by setting; lists in order."""
+    resource = {"resource_type": 2, "resource_name": topic, "configuration_keys": None}
+    asked = {"resources": [resource], "include_synonyms": False, "include_documentation": False}
+    (told,) = nodes.ask(32, 4, asked)["results"]
+    return {
+        one["name"]: ",".join(sorted(one["value"].split(",")))
+        for one in told["configs"]
+        if "throttled.replicas" in one["name"]
+    }
+
+
 def test_replicas_move(nodes, tool, plan):
     before, after = [[1, 2], [2, 1]], [[3, 2], [1, 3]]
     nodes.create("moves", assignment=before)
@@ -119,8 +131,13 @@ def test_replicas_move(nodes, tool, plan):
     assert all(len(set(row["replicas"]) & ALL) == 2 for row in proposed["partitions"])
 
     given = f"--reassignment-json-file {plan(partitions=moving('moves', *after))}"
-    said = tool(f"{MOVE} --execute {given}")
+    said = tool(f"{MOVE} --execute --throttle 50000000 {given}")
+    assert "The inter-broker throttle limit was set to 50000000 B/s" in said
     assert "Successfully started partition reassignments for moves-0,moves-1" in said
+    assert throttles(nodes, "moves") == {
+        "follower.replication.throttled.replicas": "0:3,1:3",
+        "leader.replication.throttled.replicas": "0:1,0:2,1:1,1:2",
+    }
     done = [f"Reassignment of partition moves-{n} is completed." for n in range(2)]
 
     def verified():
@@ -128,6 +145,7 @@ def test_replicas_move(nodes, tool, plan):
         return all(one in said for one in done)
 
     nodes.wait(verified, "they have moved")
+    assert set(throttles(nodes, "moves").values()) == {""}, "verifying took the throttles back"
     assert [nodes.partition("moves", n).replicas for n in range(2)] == after
     assert "No partition reassignments found." in tool(f"{MOVE} --list")
 
