@@ -11,7 +11,6 @@ import pytest
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import Nodes
 from tests.cluster.test_nodes_die import ClusterLoad, ends
-from tests.faults.failing_disk import FailingDisk
 from tests.faults.loop_disk import LoopDisk
 from tests.faults.small_disk import SmallDisk
 
@@ -43,16 +42,24 @@ ORDER = [[VICTIM, 1, 2], [VICTIM, 2, 1], [1, VICTIM, 2]]
 
 
 def test_a_folder_that_fails_is_led_elsewhere_until_the_next_start(tmp_path):
-    with FailingDisk(tmp_path) as disk, cluster(tmp_path, disk.mount / "logs") as nodes:
+    with LoopDisk(tmp_path) as disk, cluster(tmp_path, disk.mount / "logs") as nodes:
         nodes.create("load", assignment=ORDER)
         with ClusterLoad(nodes, "load") as load:
             load.go_on()
-            disk.fail()
+            there = [path.name for path in (disk.mount / "logs").glob("load-*")]
+            assert there, "some of it is in that folder"
+            disk.cut()  # every write fails from now on
             nodes.wait(lambda: "log-dir-failed" in nodes[VICTIM].output(), "the folder has failed")
+
+            def gone():
+                found = nodes.partitions("load", 1)
+                return all(VICTIM not in found[int(name[5:])].isr for name in there)
+
+            nodes.wait(gone, "its partitions are led elsewhere")
             load.go_on()
             assert nodes[VICTIM].runs
-            disk.mend()
             nodes.stop(VICTIM)
+            disk.back()
             nodes.start(VICTIM)
             load.wait_served()
             ends(nodes, load)
@@ -61,7 +68,7 @@ def test_a_folder_that_fails_is_led_elsewhere_until_the_next_start(tmp_path):
 
 @at_night
 def test_a_node_without_its_metadata_folder_ends_and_others_lead(tmp_path):
-    with FailingDisk(tmp_path) as disk:
+    with LoopDisk(tmp_path) as disk:
         nodes = cluster(tmp_path)
         victim = nodes[VICTIM]
         victim.data = disk.mount / "data"
@@ -69,11 +76,11 @@ def test_a_node_without_its_metadata_folder_ends_and_others_lead(tmp_path):
             nodes.create("load", assignment=ORDER)
             with ClusterLoad(nodes, "load") as load:
                 load.go_on()
-                disk.fail()
+                disk.cut()
                 nodes.wait(lambda: led_elsewhere(nodes, "load"), "others lead")
                 load.go_on()
                 nodes.wait(lambda: not victim.runs, "it has ended")
-                disk.mend()
+                disk.back()
                 nodes.start(VICTIM)
                 load.wait_served()
                 ends(nodes, load)

@@ -11,8 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from tests.faults.loop_disk import run
+from loop_disk import run
 
 SIZE = "256m"
 ROOM = "400m"
