@@ -4,19 +4,21 @@ must be so before, as plans.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from console.model import partitions, placing, replicas
 from console.model.change import Change
 from console.model.failure import Failure
 from console.model.link import Link
-from console.model.nodes import VOTER, Node, Nodes, look
+from console.model.nodes import VOTER, Node, Nodes, look, quorum_told
 from console.model.partitions import Partition
 from console.model.plain_request import ask
 from console.model.refusals import check
 from console.model.replica_changes import NOTHING, change
 
-_UNREGISTER = (64, 0)
-_LOOK = "penstock cluster status shows the nodes that there are"
+_UNREGISTER: Final = (64, 0)
+_REMOVE_VOTER: Final = (81, 0)
+_LOOK: Final = "penstock cluster status shows the nodes that there are"
 
 
 def leaving(link: Link, number: int, *, fewer: bool) -> Change:
@@ -41,6 +43,21 @@ def leaving(link: Link, number: int, *, fewer: bool) -> Change:
     says = (f"{less} of these partitions have one replica less then.",) if less else ()
     words = ("cluster", "leave", str(number), *(("--fewer-replicas",) if fewer else ()))
     return change(link, wanted, chosen=chosen, brokers=found.brokers, words=words, says=says)
+
+
+def take_vote(link: Link, number: int) -> None:
+    """Of a node that is one of dynamic voters (KIP-853), while it still runs: of two voters both
+    have to agree to it. Nothing happens to others. Raises Failure."""
+    told = quorum_told(link)
+    for one in told.current_voters if told is not None else ():
+        if int(one.replica_id) == number and one.replica_directory_id is not None:
+            values = {
+                "cluster_id": None,
+                "voter_id": number,
+                "voter_directory_id": one.replica_directory_id.bytes,
+            }
+            answer = ask(link, *_REMOVE_VOTER, values)
+            check(int(answer.error_code), answer.error_message, f"the vote of node {number}")
 
 
 def unregister(link: Link, number: int) -> None:

@@ -84,7 +84,7 @@ def look(link: Link) -> Nodes:
          "include_fenced_brokers": True},
     )  # fmt: skip
     check(int(told.error_code), told.error_message, "the cluster")
-    found = _quorum(link)
+    found = quorum_told(link)
     brokers = {int(one.broker_id): one for one in told.brokers}
     states = {} if found is None else _states(found)
     voters = () if found is None else tuple(int(one.replica_id) for one in found.current_voters)
@@ -107,8 +107,9 @@ def look(link: Link) -> Nodes:
     )
 
 
-def _quorum(link: Link) -> Any:
-    """Partition 0 of the metadata log as its leader tells it; None while nobody leads."""
+def quorum_told(link: Link) -> Any:
+    """The metadata log as its leader tells it (a partition of DescribeQuorum v2); None while nobody
+    leads. Raises Failure."""
     topic = {"topic_name": _METADATA, "partitions": [{"partition_index": 0}]}
     try:
         answer = ask(link, *_QUORUM, {"topics": [topic]})

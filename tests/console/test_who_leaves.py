@@ -1,8 +1,13 @@
 """When an empty node may take the place of a lost one, and what keeps a node from leaving; decided
 without a broker."""
 
+from types import SimpleNamespace
+from uuid import UUID
+
 import pytest
 
+from appliance.wire.build import build
+from appliance.wire.messages import request_type
 from console.model import leaving
 from console.model.failure import Failure
 from console.model.nodes import FENCED, RUNNING, Node, Nodes, Quorum
@@ -72,6 +77,30 @@ def test_who_leaves_gives_its_replicas_away_or_has_none(cluster):
     assert "--fewer-replicas" in few.value.hint
     plan = leaving.leaving(None, 3, fewer=True)
     assert plan.says == ("1 of these partitions have one replica less then.",)
+
+
+@pytest.mark.parametrize("directory", [None, UUID(int=7)])
+def test_a_dynamic_voter_loses_its_vote(monkeypatch, directory):
+    asked = []
+
+    def ask(_, *request):
+        asked.append(request)
+        return SimpleNamespace(error_code=0, error_message=None)
+
+    voters = [
+        SimpleNamespace(replica_id=1, replica_directory_id=UUID(int=1)),
+        SimpleNamespace(replica_id=3, replica_directory_id=directory),
+    ]
+    told = SimpleNamespace(current_voters=voters)
+    monkeypatch.setattr(leaving, "quorum_told", lambda _: told)
+    monkeypatch.setattr(leaving, "ask", ask)
+    leaving.take_vote(None, 3)
+    if directory is None:
+        assert not asked
+        return
+    values = {"cluster_id": None, "voter_id": 3, "voter_directory_id": directory.bytes}
+    assert asked == [(81, 0, values)]
+    build(request_type(81, 0), values)
 
 
 def test_who_runs_is_not_forgotten(cluster):

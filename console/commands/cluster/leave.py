@@ -33,9 +33,9 @@ _SHOWN = 20
 def command(link: Link, node: int, fewer: bool, yes: bool, dry_run: bool, output: str) -> int:
     """Take a node out for good: others get its replicas, and the cluster forgets it.
 
-    Replicas move while everything is served, those that it leads too. Then the node has to be
-    stopped; this is waited for, because one that runs would register again. Ctrl-C ends nothing
-    but the looking: the same command goes on where it was.
+    Replicas move while everything is served, those that it leads too; a dynamic voter votes no more
+    then. Then the node has to be stopped, which is waited for: one that runs would register again.
+    Ctrl-C ends nothing but the looking: the same command goes on where it was.
 
     \b
     penstock cluster leave 3 --dry-run
@@ -55,6 +55,7 @@ def command(link: Link, node: int, fewer: bool, yes: bool, dry_run: bool, output
         change.apply(link)
         follow(link, {str(row[0]).rpartition(":")[0] for row in change.rows})
         change = _plan(link, node, fewer)
+    leaving.take_vote(link, node)
     _stopped(link, node)
     leaving.unregister(link, node)
     if vote := leaving.still_votes(nodes.look(link), node):
