@@ -262,4 +262,5 @@ def in_a_cluster(app):
     app.world.nodes.ask = lambda: several
     app.world.disks.ask = calm_cluster.disks
     app.world._topic = lambda name: seen
+    app.world._details.clear()  # which asked as it was before
     app.world.want()
