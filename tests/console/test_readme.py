@@ -2,22 +2,33 @@
 first command makes."""
 
 import os
+import random
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-QUICK_START = README[README.index("## Quick start") : README.index("## What an acknowledgement")]
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+QUICK_START = README[README.index("## Quick start") : README.index("## A cluster")]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", QUICK_START, re.MULTILINE | re.DOTALL)
 UP, COMMANDS, KCAT, JOB_ADD, JOB_SERVE = (text for kind, text in BLOCKS if kind == "sh")
 CLIENT, IN_TESTS = (text for kind, text in BLOCKS if kind == "python")
 ADDRESS = "localhost:9092"
+CLUSTER = re.findall(
+    r"^```sh\n(.*?)^```$", (ROOT / "docs" / "cluster.md").read_text(), re.MULTILINE | re.DOTALL
+)
+CLIENTS, CONTROLLERS = "919", "929"
+"""Where the ports of a cluster begin; the number of the node is behind."""
+ENDS_WITH_THE_SHELL = "trap 'kill -9 $(jobs -p) 2> /dev/null || true' EXIT\n"
+DEGRADED = "penstock cluster status "
+"""As it is typed while a node is away: it says so by its exit code, too."""
 
 
 class Home:
@@ -41,13 +52,32 @@ class Home:
         return done.stdout
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
+def folder_with_venv(tmp_path_factory):
     there = Path(sys.prefix)
     if not ((there / "bin" / "activate").exists() and (there / "bin" / "penstock").exists()):
         pytest.skip("this interpreter is not in an environment with the command in it")
     folder = tmp_path_factory.mktemp("home")
     (folder / ".venv").symlink_to(there)
+    return folder
+
+
+def free_tens(count):
+    """Beginnings of ports of which those that end with 1 to 3 are free."""
+    found = []
+    for tens in random.Random(os.getpid()).sample(range(1100, 3200), 200):
+        with suppress(OSError), ExitStack() as doors:
+            for number in (1, 2, 3):
+                door = socket.create_server(("127.0.0.1", 10 * tens + number))
+                doors.enter_context(door)
+            found.append(str(tens))
+        if len(found) == count:
+            return found
+    raise AssertionError("no free ports")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = folder_with_venv(tmp_path_factory)
     with socket.create_server(("127.0.0.1", 0)) as door:
         address = f"127.0.0.1:{door.getsockname()[1]}"
     home = Home(folder, address)
@@ -83,6 +113,26 @@ def test_kcat_works_as_it_stands(home):
     assert home.shell(KCAT).splitlines() == [f"{n} {n + 1}" for n in range(5)]
 
 
+@pytest.mark.skipif(shutil.which("kcat") is None, reason="there is no kcat here")
+def test_a_cluster_works_as_it_stands(tmp_path_factory):
+    assert all(f"```sh\n{block}```" in README for block in CLUSTER[:2])
+    begins, dies, comes_back = CLUSTER
+    assert DEGRADED in dies
+    back = comes_back.replace("status\n", "status || true\n")  # it may not have caught up
+    text = begins + dies.replace(DEGRADED, f"! {DEGRADED}") + back
+    ports = dict(zip((CLIENTS, CONTROLLERS), free_tens(2), strict=True))
+    text = re.sub("|".join(ports), lambda found: ports[found[0]], text)
+    ends = "kill %1 %3 %4\nwait\n"
+    home = Home(folder_with_venv(tmp_path_factory), ADDRESS)
+    told = home.shell(f". .venv/bin/activate\n{ENDS_WITH_THE_SHELL}{text}{ends}")
+    assert "\n2000\n" in told, "nothing is lost and nothing is there twice"
+    assert "cluster 5vYzdPV3Q2CyhuZhaGNz4g: 3 nodes, node 2 is fenced" in told
+    *_, last = re.findall(r"^ +2 .*$", told, re.MULTILINE)
+    assert "running" in last
+    for number in (1, 2, 3):
+        assert "ended clean=yes" in (home.folder / f"node{number}.log").read_text()
+
+
 def test_the_python_client_works_as_it_stands_with_more_than_a_queue_holds(home):
     assert "200_000" in CLIENT
     python = home.folder / ".venv" / "bin" / "python"
@@ -112,5 +162,5 @@ def test_tests_get_an_appliance_as_it_stands(tmp_path):
 
 
 def test_no_line_installs_what_no_index_has():
-    docs = [README, *(p.read_text() for p in (Path(__file__).parents[2] / "docs").glob("*.md"))]
+    docs = [README, *(p.read_text() for p in (ROOT / "docs").glob("*.md"))]
     assert not [text for text in docs if re.search(r"pip install [^\n]*penstock\[", text)]
