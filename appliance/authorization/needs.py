@@ -95,6 +95,9 @@ WHOLE: Final[dict[int, Need]] = {
     70: ACT_AS_BROKER,
     73: ACT_AS_BROKER,
     74: DESCRIBE_CLUSTER_CONFIGS,
+    80: ALTER_CLUSTER,
+    81: ALTER_CLUSTER,
+    82: ACT_AS_BROKER,
 }
 """API key → what a request needs as a whole, on the cluster or on the one group that it names. What
 each topic or group of a list needs, the handler asks for where it walks the list."""

@@ -20,7 +20,6 @@ from appliance.config.setting import (
 _NO_TIERS: Final = "nothing is tiered here"
 _NO_CALLBACK: Final = "quotas are decided by the appliance itself"
 _BUCKET: Final = "limits of copying and replication hold from one fifth of a second to the next"
-_ONE: Final = "this appliance is a cluster of one"
 _EXACT: Final = "what is due is done at once"
 _NO_TWO_PHASES: Final = "two-phase commit (KIP-939) is not served"
 SELECTORS: Final = (
@@ -71,7 +70,7 @@ _QUOTAS = (
 
 _QUORUM = (
     Setting("controller.quorum.append.linger.ms", INT, 25, "How long the leader gathers records, in ms.", low=0, inert="records are synced as soon as the disk is free"),
-    Setting("controller.quorum.auto.join.enable", BOOLEAN, False, "Whether a new controller joins the quorum by itself.", inert=_ONE),
+    Setting("controller.quorum.auto.join.enable", BOOLEAN, False, "Whether a new controller lets itself be added to the voters, once it has the metadata."),
     Setting("controller.quorum.election.backoff.max.ms", INT, 1000, "Longest wait before another election, in ms.", low=1),
     Setting("controller.quorum.fetch.max.bytes", INT, 1_048_576, "Largest read of the metadata log between controllers, in bytes; a larger batch is sent whole.", low=1),
     Setting("controller.quorum.fetch.snapshot.max.bytes", INT, 1_048_576, "Largest part of a snapshot between controllers, in bytes.", low=1, inert="parts are of a size of our own"),

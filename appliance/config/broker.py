@@ -20,6 +20,7 @@ _KEPT_BY: Final = {
     "transaction.state.log.min.isr": 2,
 }
 """Kafka's defaults for what every client relies on, as far as there are as many nodes."""
+_HERE: Final = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(slots=True, frozen=True)
@@ -131,9 +132,10 @@ class BrokerConfig:
 
     def opened(self) -> builtins.list[Endpoint]:
         """Every listener that is opened: those of clients and brokers first, so that the number of
-        one is its place in `endpoints`; behind them the controllers', where there are several."""
-        controllers = [one for one in self.all_listeners() if self.is_controllers(one.name)]
-        return self.endpoints() + (controllers if self.several else [])
+        one is its place in `endpoints`; behind them the controllers'."""
+        return self.endpoints() + [
+            one for one in self.all_listeners() if self.is_controllers(one.name)
+        ]
 
     def is_controllers(self, listener: str) -> builtins.bool:
         """Whether only controllers are served by a listener of this name."""
@@ -144,6 +146,11 @@ class BrokerConfig:
         Raises ConfigError."""
         key = "controller.quorum.voters"
         return tuple(parse_voter(key, text) for text in self.list(key))
+
+    def seeds(self) -> builtins.list[Endpoint]:
+        """Where a node that knows no voters asks for them. Raises ConfigError."""
+        key = "controller.quorum.bootstrap.servers"
+        return [parse_endpoint(key, text) for text in self.list(key)]
 
     @property
     def is_broker(self) -> builtins.bool:
@@ -165,9 +172,20 @@ class BrokerConfig:
 
     @property
     def several(self) -> builtins.bool:
-        """Whether there may be other nodes: others vote, too, or one node cannot be all."""
+        """Whether there may be other nodes: several vote, or they can reach this one's controller
+        listener, or be asked for; or one node cannot be all."""
         both = self.is_broker and self.is_controller
-        return not both or len(self.list("controller.quorum.voters")) > 1
+        opens = any(self.is_controllers(one.name) for one in self.all_listeners())
+        listed = len(self.list("controller.quorum.voters"))
+        return not both or listed > 1 or opens or bool(self.seeds())
+
+    @property
+    def joins(self) -> builtins.bool:
+        """Whether a new node becomes one of a cluster that others have: it asks somebody else than
+        itself for the voters. Raises ConfigError."""
+        mine = [one for one in self.all_listeners() if self.is_controllers(one.name)]
+        here = {(host, one.port) for one in mine for host in (*_HERE, one.host)}
+        return any((one.host, one.port) not in here for one in self.seeds())
 
     def endpoint(self, name: str) -> Endpoint | None:
         """HOST:PORT of a setting that is one, None where it is not set. Raises ConfigError."""

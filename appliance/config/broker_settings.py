@@ -26,7 +26,6 @@ from appliance.config.setting import (
 )
 from appliance.config.topic_settings import BROKER_TOPIC_DEFAULTS
 
-_ONE: Final = "this appliance is a cluster of one"
 _PROCESSES: Final = "processes are counted by penstock.net.processes and penstock.io.processes"
 _NO_GROUPS: Final = "share groups are not served yet"
 _CLEANERS: Final = "each I/O process compacts one log at a time"
@@ -37,9 +36,9 @@ _IDENTITY = (
     Setting("broker.id", INT, -1, "The old name of node.id.", low=-1, inert="set node.id"),
     Setting("broker.rack", STRING, None, "Where this node stands; clients may prefer a near one."),
     Setting("process.roles", LIST, ("broker", "controller"), "What this node is: broker (partitions, clients), controller (votes for and may lead the metadata log), or both.", choices=("broker", "controller")),
-    Setting("controller.listener.names", LIST, ("CONTROLLER",), "Listeners of the controller, opened where controller.quorum.voters names several; only controllers' requests are served there."),
+    Setting("controller.listener.names", LIST, ("CONTROLLER",), "Listeners of the controller, where other nodes of the cluster reach it; only controllers' requests are served there."),
     Setting("controller.quorum.voters", LIST, (), "The controllers of a static quorum: ID@HOST:PORT of each node's controller listener; none, or this node alone: a cluster of one."),
-    Setting("controller.quorum.bootstrap.servers", LIST, (), "Where to find the controllers.", inert=_ONE),
+    Setting("controller.quorum.bootstrap.servers", LIST, (), "Where a new node asks for the controllers of its cluster: HOST:PORT of the controller listeners of some of them."),
     Setting("controller.quorum.election.timeout.ms", INT, 1000, "Wait for votes, at least, in ms; up to twice as long.", low=1),
     Setting("controller.quorum.fetch.timeout.ms", INT, 2000, "A leader of the metadata log that does not answer for so long is replaced, in ms.", low=1),
     Setting("metadata.log.dir", STRING, None, "Where the metadata log lies.", inert="it lies in the data folder"),

@@ -22,7 +22,7 @@ def _check_single(config: BrokerConfig) -> None:
     """A node that is not all of a cluster."""
     role = "broker" if config.is_broker else "controller"
     names, ids = config.list("controller.listener.names"), [one.node_id for one in config.voters()]
-    if not ids:
+    if not ids and not config.seeds():
         raise ConfigError(
             f"process.roles={role}: controller.quorum.voters must name the controllers, for example"
             " 1@localhost:9093"

@@ -13,6 +13,7 @@ from appliance.controller.decision import Situation
 from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIds
 from appliance.handlers.admin import AdminContext, Quorum
+from appliance.handlers.electing import Electing
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.quotas.meters import Usage
 from appliance.shell.seat import Seat
@@ -20,10 +21,10 @@ from appliance.shell.seat import Seat
 
 class Contexts:
     """usage: of quotas. heartbeats: those of the moment, None while this node does not lead.
-    described: the quorum at a wall clock time in ms."""
+    described: the quorum at a wall clock time in ms. electing: who votes, at a monotonic one."""
 
-    __slots__ = ("_described", "_heartbeats", "_producer_ids", "_room", "_seat", "_started",
-                 "_trash", "_usage")  # fmt: skip
+    __slots__ = ("_described", "_electing", "_heartbeats", "_producer_ids", "_room", "_seat",
+                 "_started", "_trash", "_usage")  # fmt: skip
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Contexts:
         usage: Callable[[], list[Usage]],
         heartbeats: Callable[[], Heartbeats | None],
         described: Callable[[int], Quorum],
+        electing: Callable[[int], Electing | None],
     ) -> None:
         self._seat = seat
         self._started = started
@@ -44,6 +46,7 @@ class Contexts:
         self._usage = usage
         self._heartbeats = heartbeats
         self._described = described
+        self._electing = electing
 
     def situation(self) -> Situation:
         """For one decision of the controller."""
@@ -56,6 +59,7 @@ class Contexts:
             new_id=lambda: new_uuid(started.random),
             free_rows=0,
             directories=self._directories(),
+            kraft_version=started.quorum.kraft_version,
         )
 
     def context(self) -> AdminContext:
@@ -88,6 +92,8 @@ class Contexts:
         context.monotonic_ms = started.clock.monotonic_ns() // 1_000_000
         context.heartbeats = self._heartbeats()
         context.quorum = self._described(context.now_ms)
+        context.electing = self._electing(context.monotonic_ms)
+        context.situation.kraft_version = started.quorum.kraft_version
 
     def _directories(self) -> tuple[bytes, ...]:
         """Ids of the folders that take new partitions: those that are there."""

@@ -9,6 +9,7 @@ from appliance.control.broker.channel import Values
 from appliance.control.contexts import Contexts
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.mutations import Mutations
+from appliance.control.probing import Probing
 from appliance.control.requests import Elsewhere, Requests
 from appliance.control.waiting import Decision
 from appliance.controller.decision import NO_LIMIT
@@ -43,7 +44,7 @@ class Deciding:
 
     def decide(
         self, netproc: int, message: Message, topic: bytes, context: AdminContext, controller: int
-    ) -> Decision | Elsewhere:
+    ) -> Decision | Elsewhere | Probing:
         """A FORWARD, or an ENSURE_TOPIC of this topic. context: with the rights of who asks.
         controller: the active one, or NOBODY."""
         leads, alone = self._quorum.leadership.leads, self._quorum.alone
@@ -73,4 +74,6 @@ class Deciding:
         context.rights = OURSELVES
         body = encode_request(build(request_type(key, version), values))
         leads = self._quorum.leadership.leads
-        return self._requests.decided(key, version, body, context, leads=leads)
+        decision = self._requests.decided(key, version, body, context, leads=leads)
+        assert isinstance(decision, Decision), "who is there already needs not be asked"
+        return decision

@@ -11,9 +11,8 @@ is on the disk.
 
 import os
 import select
-from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from appliance.authorization.rights import Callers, Rights
 from appliance.base.clock import OsClock
@@ -23,7 +22,7 @@ from appliance.base.reserve import ReservedDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_wire
 from appliance.control.asked import read
-from appliance.control.broker.addresses import Addresses
+from appliance.control.broker.addresses import Addresses, own_controllers
 from appliance.control.broker.birth import Birth
 from appliance.control.broker.channel import Values
 from appliance.control.broker.crew import Crew
@@ -36,27 +35,31 @@ from appliance.control.homes import Homes
 from appliance.control.keeping import Keeper
 from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
+from appliance.control.probing import Prober, Probing
 from appliance.control.quorum_driver import QuorumDriver
-from appliance.control.requests import USUAL, Elsewhere, Requests
+from appliance.control.requests import Elsewhere, Requests
 from appliance.control.room import Room
 from appliance.control.snapshots import Unwritten
 from appliance.control.startup import Started, first_time, start
+from appliance.control.telling import report, tell
+from appliance.control.threads import Threads
 from appliance.control.topic_trash import TopicTrash
-from appliance.control.waiting import LOST, UNDONE, WaitingAnswers
+from appliance.control.voter_duties import VoterDuties
+from appliance.control.waiting import LOST, UNDONE, Decision, WaitingAnswers
 from appliance.controller.decision import Record
 from appliance.controller.producer_ids import ProducerIds
 from appliance.controller.registration import Incarnation
+from appliance.handlers.electing import Probed
 from appliance.metadata import effective
-from appliance.metadata.changes import BrokerChanged, Change, TopicAdded, TopicRemoved
+from appliance.metadata.changes import BrokerChanged, Change
 from appliance.peers.conversation import Done as Told
 from appliance.peers.link import Watcher
-from appliance.ring import partition_table as columns
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
 from appliance.shell.answers import Answers
-from appliance.shell.flusher import Done, Flusher, Tag
+from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
-from appliance.shell.log import ERROR, NOTICE, WARNING, Log
+from appliance.shell.log import ERROR, NOTICE, Log
 from appliance.shell.loop import STOP, Loop
 from appliance.shell.seat import Seat
 from appliance.wire import kraft_records as kraft
@@ -66,19 +69,6 @@ _SNAPSHOT: Final = 1
 _NOTE: Final = 2
 DRAIN_STAGE: Final = 3
 """The stage of the orderly end in which control stops (`ProcessTable.drain`)."""
-
-
-class Threads(Protocol):
-    """Runs jobs that block: `Flusher`, or a test that decides when they end. take: those that
-    ended since. hush: somebody looks."""
-
-    def submit(self, tag: Tag, job: Callable[[], None]) -> None:
-        """Run `job` somewhere else."""
-        ...
-
-    def take(self) -> list[Done]: ...
-
-    def hush(self) -> None: ...
 
 
 class Control:
@@ -113,14 +103,18 @@ class Control:
         self._room = Room(self._disk, started.dirs, keep, log)
         self._requests = Requests(
             self._append,
-            self._report,
+            partial(report, log),
             self._blocked_ms,
             lambda: self._room.told(0),
             seat.errors,
             lambda *who: self._deciding.become(*who),
         )
+        own = own_controllers(seat.config, self._identity.node_id)
         self._driver = QuorumDriver(
-            self._quorum, self._identity, seat.config, self._disk, self._clock, log, self
+            self._quorum, self._identity, seat.config, self._disk, self._clock, log, self, own
+        )
+        self._duties = VoterDuties(
+            self._quorum, self._driver, self._identity.cluster_id, own, seat.config
         )
         self._published = False  # what is committed, by this process
         self._threads = threads
@@ -147,6 +141,7 @@ class Control:
             self._mutations.usage,
             lambda: self._fencing.heartbeats,
             self._driver.described,
+            lambda now_ms: self._duties.electing(now_ms, self._prober.busy),
         )
         self._callers = Callers(seat.authorizer)
         self._deciding = Deciding(
@@ -165,9 +160,11 @@ class Control:
             self._append,
             self._contexts.situation,
         )
-        addresses = Addresses(seat.config, node_id, watcher, self._clock)
+        addresses = Addresses(seat.config, node_id, watcher, self._clock, self._driver.places)
         if watcher is not None:
             self._driver.connect(addresses.voter)
+        patience_ms = seat.config.int("controller.quorum.request.timeout.ms")
+        self._prober = Prober(addresses.voter, self._probed, patience_ms)
         self._fencing = Fencing(
             node_id,
             seat.config.int("broker.session.timeout.ms"),
@@ -213,7 +210,9 @@ class Control:
 
     def lost(self) -> None:
         """Another node leads, or nobody: what is not committed was never decided here, and whoever
-        waits for it hears so."""
+        waits for it hears so. What is, that this node votes no more, is answered first."""
+        self._show(self._quorum.advance())
+        self._release()
         self._leading.resign()
         self._fencing.resign()
         self._refuse(LOST)
@@ -256,6 +255,7 @@ class Control:
                 self._waiting.forget(peer.index)
                 self._node.forwarding.forget(peer.index)
                 self._driver.served.forget(peer.index)
+                self._prober.forget(peer.index)
             elif peer.kind == IOPROC:
                 self._homes.forget(peer.index)
 
@@ -283,9 +283,22 @@ class Control:
                     peer.index, message.token, decision.question, decision.refuse, until_ms
                 )
                 context = self._contexts.context()  # that one is kept, for a refusal
+            elif isinstance(decision, Probing):
+                self._prober.ask(peer.index, message.token, decision)
             else:
-                self._waiting.put(peer.index, message.token, decision, self._quorum.seen)
+                self._answer(peer.index, message.token, decision)
                 self._contexts.refresh(context)
+
+    def _answer(self, netproc: int, token: int, decision: Decision) -> None:
+        """When all that it was decided over is committed, or at once."""
+        if decision.at_once:
+            self._say(netproc, token, decision.code, decision.body)
+        else:
+            self._waiting.put(netproc, token, decision, self._quorum.seen)
+
+    def _probed(self, netproc: int, token: int, what: Probing, said: Probed) -> None:
+        """Who is to vote was asked."""
+        self._answer(netproc, token, what.go_on(self._contexts.context(), said))
 
     def _serve_voter(self, netproc: int, message: Message, rights: Rights) -> None:
         key, version = message.b >> 16, message.b & 0xFFFF
@@ -312,19 +325,17 @@ class Control:
         if drain := self._seat.processes.drain:
             driver.leave()
         driver.tick(now_ns // 1_000_000)
+        self._duties.turn(now_ns // 1_000_000, now_ms)
         self._leading.again(now_ns, now_ms)
         due_ms = self._cluster()
         self._take(now_ms)
         while self._begin(now_ms):
             self._take(now_ms)  # it may have been quick
-        wait_ms = driver.flush(now_ns // 1_000_000)
+        wait_ms = min(driver.flush(now_ns // 1_000_000), self._prober.turn())
         self._seat.processes.add_commits(*driver.commits.take())
         if quorum.behind or (driver.level and not self._published):
             self._show(quorum.advance())
-        for netproc, token, code, body in self._waiting.release(quorum.committed):
-            self._say(netproc, token, code, body)
-        for netproc, token, code, body in self._node.forwarding.release(quorum.committed):
-            self._say(netproc, token, code, body)
+        self._release()
         full = [answers for answers in self._answers.values() if not answers.push()]
         said = self._homes.release(quorum.committed)
         self._links.flush()
@@ -335,6 +346,12 @@ class Control:
         if quorum.behind or (quorum.log.unsynced and not self._syncing):
             return 0
         return 1 if full or not said else max(0, min(wait_ms, due_ms - self._now_ms()))
+
+    def _release(self) -> None:
+        """What waits for what is committed."""
+        for waiting in (self._waiting, self._node.forwarding):
+            for answer in waiting.release(self._quorum.committed):
+                self._say(*answer)
 
     def _cluster(self) -> int:
         """This node among others: what it asks of the active controller, and whom it fences as
@@ -423,10 +440,12 @@ class Control:
     def _append(self, records: list[Record]) -> None:
         """Raises DiskFull and NotController: none of it is there then."""
         self._leading.check()
+        if not (records := self._quorum.elected_by(records, self._clock.wall_ms())):
+            return
         image, now_ms = self._quorum.image, self._clock.wall_ms()
         note = 0
         if any(isinstance(one, kraft.TopicRecord | kraft.RemoveTopicRecord) for one in records):
-            note = self._trash.before(records, image, self._settings(), self._size, now_ms)
+            note = self._trash.before(records, image, self._settings(), self._rows.size, now_ms)
         self._quorum.append(records, now_ms, behind=note)
 
     def _settings(self) -> BrokerConfig:
@@ -436,20 +455,13 @@ class Control:
     def _blocked_ms(self, name: str) -> int:
         return self._trash.blocked_ms(name, self._settings, self._clock.wall_ms())
 
-    def _size(self, topic_id: bytes, index: int) -> tuple[int, int]:
-        handle = self._rows.handles.get((topic_id, index))
-        if handle is None:
-            return 0, 0
-        row = self._seat.partitions.read_row(handle)
-        return row[columns.SIZE_BYTES], row[columns.LOG_END] - row[columns.LOG_START]
-
     def _show(self, changes: list[Change]) -> None:
         """These changes are committed: rows first, then the offset."""
         committed, image = self._quorum.committed, self._quorum.images.committed
         for change in changes:
             self._rows.apply(change, image, committed)
             if self._published or self._quorum.alone:  # of what was agreed before nobody is told
-                self._tell(change)
+                tell(self._log, change, self._trash)
         self._mutations.follow(changes, image)
         self._node.changed(changes, image)
         if any(isinstance(change, BrokerChanged) for change in changes):
@@ -462,20 +474,6 @@ class Control:
         table.publish_metadata(committed)
         table.set_applied(self._seat.me, committed)
         self._links.wake_sleepers()
-
-    def _tell(self, change: Change) -> None:
-        if isinstance(change, TopicAdded):
-            back = change.topic_id in self._trash.view.topics
-            event = "topic-undeleted" if back else "topic-created"
-            self._log.event_kept(NOTICE, event, topic=change.name)
-        elif isinstance(change, TopicRemoved):
-            self._log.event_kept(NOTICE, "topic-deleted", topic=change.name)
-
-    def _report(self, event: str, fields: Mapping[str, object]) -> None:
-        if event in USUAL:
-            self._log.note(NOTICE, event, **fields)
-        else:
-            self._log.event_seldom(ERROR if event == "bug" else WARNING, event, **fields)
 
 
 def run(seat: Seat) -> int:

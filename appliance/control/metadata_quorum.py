@@ -22,15 +22,17 @@ from appliance.control.images import Images
 from appliance.control.leadership import Leadership, NotController
 from appliance.control.metadata_log import MetadataLog, batch_of
 from appliance.control.snapshots import Limits, Snapshots, Unwritten
+from appliance.control.voter_records import for_snapshot, heard, of_snapshot, records
 from appliance.logstore.flush import FlushJob
 from appliance.metadata.changes import Change
-from appliance.metadata.checkpoint import VoterSet, control_record
+from appliance.metadata.checkpoint import control_record
 from appliance.metadata.follower import Follower, decode_record
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.record_versions import encode
 from appliance.quorum.messages import NOBODY, Known
 from appliance.quorum.replica import Replica
 from appliance.quorum.times import Times
+from appliance.quorum.voters import ANY, STATIC, Electorate, History, Voter
 from appliance.wire import control_records as control
 from appliance.wire import kraft_records as kraft
 from appliance.wire.batch import (
@@ -55,27 +57,30 @@ class Held(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """How a node takes part in its quorum. voters: their ids, none: this node alone. published:
-    where the metadata ends that other processes of this node already act upon. chance: a number
-    from 0 to what it is given. now_ms: of a clock that never goes back, which is that of the
-    replica."""
+    """How a node takes part in its quorum. voters: of the settings, none: this node alone, or those
+    that the `seeds` (`Replica`) tell of; what the log says counts more. published: where the
+    metadata ends that other processes of this node already act upon. chance: a number from 0 to
+    what it is given. now_ms: of a clock that never goes back, which is that of the replica.
+    directory: id of this node's folder."""
 
-    voters: tuple[int, ...] = ()
+    voters: tuple[Voter, ...] = ()
     published: int = 0
     chance: Callable[[int], int] = lambda most: most // 2
     now_ms: int = 0
     times: Times = Times()
+    directory: bytes = ANY
+    seeds: tuple[int, ...] = ()
 
 
 ALONE: Final = Vote()
 
 
 class MetadataQuorum:
-    """log, replica, images, snapshots: the parts. leadership: what the replica knows. voters: as
-    the log names them."""
+    """log, replica, images, snapshots: the parts. leadership: what the replica knows. electing: who
+    votes, as the log says it."""
 
-    __slots__ = ("_disk", "_held", "_node_id", "images", "leadership", "log", "replica",
-                 "snapshots", "voters")  # fmt: skip
+    __slots__ = ("_disk", "_held", "_node_id", "electing", "images", "leadership", "log",
+                 "replica", "snapshots")  # fmt: skip
 
     def __init__(
         self,
@@ -85,6 +90,7 @@ class MetadataQuorum:
         follower: Follower,
         limits: Limits,
         replica: Replica,
+        electing: History,
     ) -> None:
         """follower: which has replayed what is known to be agreed."""
         assert follower.applied == replica.high_watermark <= log.durable == log.end_offset
@@ -96,7 +102,7 @@ class MetadataQuorum:
         self.leadership = Leadership(replica)
         self.images = Images(follower.image)
         self.snapshots = Snapshots(disk, log, limits, follower.bytes_replayed)
-        self.voters: VoterSet = follower.quorum
+        self.electing = electing
 
     @property
     def active(self) -> bool:
@@ -129,7 +135,17 @@ class MetadataQuorum:
     @property
     def alone(self) -> bool:
         """Whether this node is the only one that votes."""
-        return self.replica.voters == (self._node_id,)
+        return self.replica.alone
+
+    @property
+    def kraft_version(self) -> int:
+        """The finalized one, at the end of the log."""
+        return self.electing.latest.kraft_version
+
+    def reached(self) -> dict[int, tuple[str, int]]:
+        """(host, port) of the controller listener of each voter, by its id."""
+        voters = self.electing.latest.voters
+        return {one.node_id: one.endpoints[0][1:] for one in voters if one.endpoints}
 
     # Electing -------------------------------------------------------------------------------------
 
@@ -141,7 +157,7 @@ class MetadataQuorum:
                 self._disk,
                 self.log.folder,
                 known,
-                dynamic=self.voters.kraft_version > 0,
+                dynamic=self.electing.oldest.kraft_version > STATIC or not self.replica.voters,
                 voters=self.replica.voters,
             )
         except DiskFull:
@@ -168,23 +184,68 @@ class MetadataQuorum:
         replica, images = self.replica, self.images
         assert replica.leads and not self.active
         self._over_the_log()
-        change = control.LeaderChangeMessage(
-            version=0,
-            leader_id=self._node_id,
-            voters=tuple(control.Voter(voter_id=one) for one in replica.voters),
-            granting_voters=tuple(control.Voter(voter_id=one) for one in replica.granted),
-        )
-        record = control_record(now_ms, change)
+        first: list[control.ControlRecord] = [
+            control.LeaderChangeMessage(
+                version=0,  # Kafka's own readers know no other one
+                leader_id=self._node_id,
+                voters=tuple(control.Voter(voter_id=one) for one in replica.voters),
+                granting_voters=tuple(control.Voter(voter_id=one) for one in replica.granted),
+            )
+        ]
+        if self.kraft_version > STATIC and self.log.end_offset == 0:
+            first += records(self.electing.latest)  # as formatting left them beside the log
         try:
-            batch = batch_of([record], replica.epoch, is_control=True)
-            base = self.log.append(batch, replica.epoch, now_ms)
+            self.say(first, now_ms)
         except DiskFull:
             images.drop()
             raise
-        images.decide(base, base + 1, (), epoch=replica.epoch, size=len(batch))
         if self.image.pending is not None:
             reason = "Aborting a metadata transaction of a leader before."
             self.append([kraft.AbortTransactionRecord(reason=reason)], now_ms)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether `say` may name other voters: nothing is under way that it could cross."""
+        return self.active and self.replica.may_change and not self._held
+
+    def elect(self, electorate: Electorate, now_ms: int) -> None:
+        """These vote from now on. Raises as `say`."""
+        assert self.may_change, "one change at a time"
+        version, named = records(electorate)
+        upgrade = electorate.kraft_version != self.kraft_version
+        self.say([version, named] if upgrade else [named], now_ms)
+
+    def elected_by(self, decided: list[object], now_ms: int) -> list[object]:
+        """Those of a decision's records that do not say who votes; those that do hold from now on.
+        Raises as `say`."""
+        for one in decided:
+            if isinstance(one, Electorate):
+                self.elect(one, now_ms)
+        return [one for one in decided if not isinstance(one, Electorate)]
+
+    def say(self, messages: Sequence[control.ControlRecord], now_ms: int) -> None:
+        """Append control records; what they say of voters holds at once. Raises StorageFailed;
+        after DiskFull nothing of it is there."""
+        assert self.active and not self._held, "control records come in their order"
+        epoch = self.replica.epoch
+        values = [control_record(now_ms, one) for one in messages]
+        batch = batch_of(values, epoch, is_control=True)
+        base = self.log.append(batch, epoch, now_ms)
+        self.images.decide(base, base + len(messages), (), epoch=epoch, size=len(batch))
+        self._heed(messages)
+
+    def _heed(self, messages: Sequence[control.ControlRecord]) -> None:
+        """The log ends with these."""
+        before, end = self.electing.latest, self.log.end_offset
+        said = heard(before, messages)
+        if said == before:
+            return
+        self.electing.say(end, said)
+        self._elects()
+
+    def _elects(self) -> None:
+        said = self.electing
+        self.replica.elects(said.latest.keys, said.end, said.oldest.keys)
 
     def _over_the_log(self) -> None:
         """Begin to decide anew, over everything that stands in the log."""
@@ -211,6 +272,8 @@ class MetadataQuorum:
         assert not self.leadership.leads, "a leader's log is what is agreed"
         assert offset >= self.committed, "what is committed stays"
         self.log.truncate(offset, now_ms)
+        if self.electing.truncate(offset):
+            self._elects()
 
     def follow(self, records: bytes, epoch: int, now_ms: int) -> None:
         """The batches that the leader of `epoch` has behind the end of this log, appended as they
@@ -231,6 +294,8 @@ class MetadataQuorum:
             ):
                 raise PeerError(CORRUPT_MESSAGE, f"the batch at {header.base_offset} is broken")
             self.log.append(batch, header.leader_epoch, now_ms)
+            if header.is_control:
+                self._heed(_control(batch))
             at += header.size
 
     # Deciding -------------------------------------------------------------------------------------
@@ -293,6 +358,10 @@ class MetadataQuorum:
         end = min(self.replica.high_watermark, self.log.durable)
         changes, size = self.images.commit(end) if self.active else self._replay(end)
         self.snapshots.bytes_committed += size
+        before = self.electing.oldest.kraft_version
+        self.electing.agreed(self.committed)
+        if self.electing.oldest.kraft_version != before:
+            self.remember(self.replica.known)  # the file names voters no more
         return changes
 
     def _replay(self, end: int) -> tuple[list[Change], int]:
@@ -301,11 +370,8 @@ class MetadataQuorum:
         changes: list[Change] = []
         count = size = 0
         for header, batch in self.log.read(self.committed, end):
-            for record in iter_records(batch):
-                if header.is_control:
-                    self.voters.apply(control.decode(record.key, record.value))
-                else:
-                    changes += image.apply(record.offset, decode_record(record.value or b""))
+            for record in () if header.is_control else iter_records(batch):
+                changes += image.apply(record.offset, decode_record(record.value or b""))
                 count += 1
             image.epoch, image.applied_offset = header.leader_epoch, header.last_offset
             size += header.size
@@ -322,7 +388,8 @@ class MetadataQuorum:
 
     def begin_snapshot(self, now_ms: int) -> Unwritten:
         """A snapshot of what is committed."""
-        return self.snapshots.begin(self.images.committed, self.voters, now_ms)
+        voters = for_snapshot(self.electing.at(self.committed))
+        return self.snapshots.begin(self.images.committed, voters, now_ms)
 
     def snapshot(self, now_ms: int) -> list[str]:
         """All of it here and now. Raises StorageFailed."""
@@ -350,13 +417,39 @@ def open_quorum(
     """Over a log that was just opened. What is known to be agreed is replayed into the follower's
     image: all of an only voter's log, of others what a snapshot has or this node has acted upon.
     Raises MetadataUnreadable, StorageFailed."""
-    voters = vote.voters or (node_id,)
-    follower.load(log.end_offset if voters == (node_id,) else vote.published)
+    # Who voted by a log that is lost is not alone because nothing names the others.
+    others = vote.seeds or quorum_state.dynamic(disk, log.folder)
+    static = Electorate(STATIC, vote.voters or (() if others else (Voter(node_id),)))
+    ends = {True: log.end_offset, False: vote.published}
+    guess = len(static.voters) == 1
+    follower.load(ends[guess])
+    electing = _history(log, follower, static)
+    alone = electing.latest.keys in ({node_id: ANY}, {node_id: vote.directory})
+    if ends[alone] != ends[guess]:
+        follower.load(ends[alone])
+        electing = _history(log, follower, static)
     known = quorum_state.read(disk, log.folder)
     epoch = max(log.last_epoch, follower.image.epoch)
     if epoch > known.epoch:  # the file is older, or another node's
         known = Known(epoch, NOBODY, NOBODY)
     replica = Replica(
-        node_id, voters, known, log, vote.chance, vote.now_ms, vote.times, follower.applied
-    )
-    return MetadataQuorum(disk, node_id, log, follower, limits, replica)
+        node_id, electing.latest.keys, known, log, vote.chance, vote.now_ms, vote.times,
+        follower.applied, vote.directory, vote.seeds,
+    )  # fmt: skip
+    quorum = MetadataQuorum(disk, node_id, log, follower, limits, replica, electing)
+    quorum._elects()
+    return quorum
+
+
+def _history(log: MetadataLog, follower: Follower, static: Electorate) -> History:
+    """Who votes: as the follower has replayed it, and what the rest of the log says."""
+    history = History(of_snapshot(follower.quorum, static))
+    for header, batch in log.read(follower.applied, log.end_offset):
+        if header.is_control:
+            history.say(header.last_offset + 1, heard(history.latest, _control(batch)))
+    return history
+
+
+def _control(batch: memoryview) -> list[control.ControlRecord]:
+    """The messages of a control batch."""
+    return [control.decode(record.key, record.value) for record in iter_records(batch)]

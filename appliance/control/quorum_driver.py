@@ -5,17 +5,15 @@ voters; what they say goes to it; and control is told when this node begins to l
        ▲                                            │                    │
        └───────── answers, closed connections ◀─────┘ ◀──────────────────┘
 
-A voter has two links to each other one: a fetch that waits would hold back the votes behind it. Who
-is so far behind that the leader's log has not all of it any more fetches a snapshot, and this
+Who is so far behind that the leader's log has not all of it any more fetches a snapshot, and this
 process begins again with that. Called by `main.py`: in each turn `tick` first and `flush` last,
 `served.serve` for each request of another node (`quorum_served.py`).
 
 Invariant: nothing is said to anybody before quorum-state has what it follows from.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from appliance.base.clock import Clock
 from appliance.base.disk import Disk
@@ -25,18 +23,19 @@ from appliance.base.errors import (
     PeerError,
 )
 from appliance.config.broker import BrokerConfig
-from appliance.config.listeners import Voter
 from appliance.control import quorum_wire as wire
 from appliance.control.commit_times import CommitTimes
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.quorum_served import Served
 from appliance.control.quorum_snapshots import BeginAgain, Download, install
+from appliance.control.quorum_ways import Connect, Everybody
 from appliance.handlers.admin import Quorum
 from appliance.handlers.admin import Replica as Described
 from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.identity import Identity
-from appliance.peers.conversation import NEVER, Body, Done
+from appliance.peers.conversation import NEVER
 from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Message, Voted
+from appliance.quorum.voters import Endpoint
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS
 
@@ -44,16 +43,6 @@ _MAX_WAIT_MS: Final = 500
 _NO_ROOM_MS: Final = 1_000
 _OBSERVER_MS: Final = 300_000
 """Who observes and has not fetched for so long is not told of any more, as by Kafka."""
-
-
-class Way(Protocol):
-    """What carries requests to another node: `peers.link.Link`."""
-
-    def ask(
-        self, api_key: int, version: int, message: Body, done: Done, timeout_ms: int, lowest: int
-    ) -> None: ...
-
-    def turn(self) -> int: ...
 
 
 class Roles(Protocol):
@@ -76,16 +65,10 @@ class Roles(Protocol):
         ...
 
 
-class _Ways(NamedTuple):
-    """The links to another voter."""
-
-    talk: Way
-    fetch: Way
-
-
 class QuorumDriver:
-    """level: this node has had all that was agreed, once since its start: what is committed here is
-    no older than what it served before. commits: how long they take."""
+    """others: the links to other nodes. level: this node has had all that was agreed, once since
+    its start: what is committed here is no older than what it served before. commits: how
+    long they take."""
 
     def __init__(
         self,
@@ -96,7 +79,9 @@ class QuorumDriver:
         clock: Clock,
         events: Log,
         roles: Roles,
+        endpoints: tuple[Endpoint, ...] = (),
     ) -> None:
+        """endpoints: where this node is reached as a controller."""
         self._quorum = quorum
         self._replica = quorum.replica
         self._identity = identity
@@ -104,12 +89,12 @@ class QuorumDriver:
         self._clock = clock
         self._events = events
         self._roles = roles
-        self._voters = config.voters() if config.several else ()
+        self._endpoints = endpoints
+        self.others = Everybody(identity.node_id, quorum.reached, seeds(config))
         self._request_ms = config.int("controller.quorum.request.timeout.ms")
         self._fetch_ms = config.int("controller.quorum.fetch.timeout.ms")
         self._backoff_ms = config.int("controller.quorum.retry.backoff.ms")
         self._max_bytes = config.int("controller.quorum.fetch.max.bytes")
-        self._ways: dict[int, _Ways] = {}
         self._download: Download | None = None
         self._number = 0  # of the newest fetch
         self._again_ms = NEVER  # when the leader is asked again, after a failure
@@ -117,17 +102,21 @@ class QuorumDriver:
         self._shown = (-1, -1)  # leader and epoch
         self._goal = 0  # committed up to there, it is level
         self._leaves = False
-        self.served = Served(quorum, identity, disk, clock, events, self.settle, roles.reply)
+        self.served = Served(
+            quorum, identity, disk, clock, events, self.settle, roles.reply,
+            self.places, self.others.learn,
+        )  # fmt: skip
         self.level = quorum.alone
         self.commits = CommitTimes()
 
-    def connect(self, link: Callable[[Voter, str], Way]) -> None:
-        """link: makes a link to a voter, with the client id that it is told."""
-        me = self._identity.node_id
-        for voter in self._voters:
-            if voter.node_id != me:
-                talk, fetch = link(voter, f"voter-{me}"), link(voter, f"voter-{me}-fetch")
-                self._ways[voter.node_id] = _Ways(talk, fetch)
+    def connect(self, link: Connect) -> None:
+        """From now on others can be asked."""
+        self.others.connect = link
+
+    def places(self) -> dict[int, tuple[str, int]]:
+        """(host, port) of the controllers' listener of each voter, by its id, and of who leads."""
+        mine = {self._identity.node_id: self._endpoints[0][1:]} if self._endpoints else {}
+        return self.others.places() | mine
 
     # Turns ----------------------------------------------------------------------------------------
 
@@ -151,9 +140,7 @@ class QuorumDriver:
         if not self.level:
             self.level = self._is_level()
         served_due = self.served.wake(now_ms)
-        wait = LONGEST_WAIT_MS
-        for ways in self._ways.values():
-            wait = min(wait, ways.talk.turn(), ways.fetch.turn())
+        wait = min(LONGEST_WAIT_MS, self.others.turn())
         due = min(self._again_ms, served_due)
         if not self._leaves:
             due = min(due, self._replica.deadline)
@@ -213,32 +200,32 @@ class QuorumDriver:
         def row(node_id: int, directory_id: bytes) -> Described:
             if node_id == replica.node_id:
                 return Described(node_id, directory_id, quorum.log.end_offset, wall_ms, wall_ms)
-            peer = replica.peers.get(node_id)
+            peer = replica.peers.get((node_id, directory_id))
             if peer is None or peer.held < 0:
                 return Described(node_id, directory_id, -1, -1, -1)
             level_ms = -1 if peer.level_ms < 0 else peer.level_ms + ahead_ms
             fetched_ms = peer.fetched_ms + ahead_ms
             return Described(node_id, directory_id, peer.held, fetched_ms, level_ms)
 
-        named = dict(quorum.voters.voters(replica.node_id))
         seen_ms = self._now_ms() - _OBSERVER_MS
+        voters = replica.voters.items()
         return Quorum(
             leadership.leader_id,
             leadership.epoch,
             leadership.high_watermark,
-            tuple(row(one, named.get(one, bytes(16))) for one in replica.voters),
+            tuple(row(*one) for one in voters),
             tuple(
-                row(one, bytes(16))
+                row(*one)
                 for one, peer in sorted(replica.peers.items())
-                if one not in replica.voters and peer.fetched_ms > seen_ms
+                if one not in voters and peer.fetched_ms > seen_ms
             ),
-            {one.node_id: (one.host, one.port) for one in self._voters},
+            quorum.reached(),
         )
 
     # Asking others --------------------------------------------------------------------------------
 
     def _send(self, target: int, what: Message) -> None:
-        ways = self._ways.get(target)
+        ways = self.others.to(target)
         if ways is None:
             return  # nobody whom we know how to reach: as a message that is lost
         patience_ms = min(_MAX_WAIT_MS, self._fetch_ms // 4)
@@ -247,7 +234,9 @@ class QuorumDriver:
             max_bytes=self._max_bytes,
             high_watermark=self._replica.high_watermark,
         )
-        key, values = wire.request(what, target, self._identity.cluster_id, limits)
+        voters = self._replica.voters
+        sender = wire.Sender(self._identity.cluster_id, voters, self._endpoints)
+        key, values = wire.request(what, target, sender, limits)
         link, done, timeout_ms = ways.talk, partial(self._heard, target, what), self._request_ms
         if isinstance(what, Fetch):
             self._number += 1
@@ -261,6 +250,7 @@ class QuorumDriver:
         try:
             if isinstance(answer, PeerError):
                 raise answer
+            self.others.learn(wire.places(answer))
             return wire.answered(what, answer)
         except PeerError as cause:
             if cause.code != NETWORK_EXCEPTION:
@@ -336,11 +326,11 @@ class QuorumDriver:
         assert download is not None
         self._number += 1
         self._again_ms = NEVER
-        values = wire.snapshot_asked(
-            self._identity.node_id, self._identity.cluster_id, download, self._max_bytes
-        )
+        limit, ways = self._max_bytes, self.others.to(target)
+        assert ways is not None, "it has just answered"
+        values = wire.snapshot_asked(self._replica, self._identity.cluster_id, download, limit)
         done = partial(self._part, target, self._number)
-        self._ways[target].fetch.ask(wire.SNAPSHOT, 1, values, done, self._fetch_ms, 0)
+        ways.fetch.ask(wire.SNAPSHOT, 1, values, done, self._fetch_ms, 0)
 
     def _part(self, target: int, number: int, answer: Any) -> None:
         """A part of it has come; whatever is wrong with it, the log is fetched again."""
@@ -375,3 +365,9 @@ class QuorumDriver:
             self._events.event_seldom(ERROR, "metadata-not-taken", node=target, cause=str(cause))
             return
         raise BeginAgain(f"the metadata of node {target} up to {download.snapshot[0]} was taken")
+
+
+def seeds(config: BrokerConfig) -> dict[int, tuple[str, int]]:
+    """(host, port) of those of whom others can be asked for, by the negative numbers that stand for
+    them, as in Apache Kafka."""
+    return {-2 - at: (one.host, one.port) for at, one in enumerate(config.seeds())}

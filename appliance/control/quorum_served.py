@@ -14,6 +14,7 @@ from appliance.base.clock import Clock
 from appliance.base.disk import Disk
 from appliance.base.errors import (
     INVALID_REQUEST,
+    INVALID_VOTER_KEY,
     NONE,
     POSITION_OUT_OF_RANGE,
     SNAPSHOT_NOT_FOUND,
@@ -28,6 +29,7 @@ from appliance.metadata.checkpoint import SnapshotId
 from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
 from appliance.quorum.messages import BeginEpoch, EndEpoch, Fetch, Fetched, Vote
+from appliance.quorum.voters import STATIC
 from appliance.shell.log import WARNING, Log
 from appliance.wire.build import response
 from appliance.wire.messages import decode_request, encode_response
@@ -48,7 +50,8 @@ class _Parked(NamedTuple):
 
 
 class Served:
-    """settle: what follows from what was heard is on the disk and done at return."""
+    """settle: what follows from what was heard is on the disk and done at return. places: where
+    controllers are reached; learn: hears of that."""
 
     def __init__(
         self,
@@ -59,6 +62,8 @@ class Served:
         events: Log,
         settle: Callable[[], None],
         reply: Reply,
+        places: Callable[[], wire.Places],
+        learn: Callable[[wire.Places], None],
     ) -> None:
         self._quorum = quorum
         self._replica = quorum.replica
@@ -68,6 +73,8 @@ class Served:
         self._events = events
         self.settle = settle
         self._answer = reply
+        self._places = places
+        self._learn = learn
         self._parked: list[_Parked] = []
 
     def forget(self, netproc: int) -> None:
@@ -92,6 +99,7 @@ class Served:
             self._events.event_seldom(WARNING, "malformed-request", api=key, cause=str(cause))
             self._answer(netproc, token, INVALID_REQUEST, b"")
             return
+        asked: wire.Asked | None = None
         try:
             if code := rights.refusal(needs.ACT_AS_BROKER):
                 raise PeerError(code, "it may not act as a node of the cluster")
@@ -102,16 +110,27 @@ class Served:
             if isinstance(asked.what, Fetch):
                 self._fetch(netproc, token, version, asked, asked.what)
                 return
-            wire.check_voter(asked, self._replica)
+            static = self._quorum.kraft_version == STATIC
+            wire.check_voter(asked, self._replica, static=static)
         except PeerError as cause:
             fields = {"peer": rights.caller.address, "cause": cause.message}
             self._events.event_seldom(WARNING, "voter-refused", **fields)
-            self._reply(netproc, token, key, version, wire.refusal(key, cause.code))
+            if asked is not None and cause.code == INVALID_VOTER_KEY:
+                values = wire.told(asked.what, self._leader, self._places(), code=cause.code)
+            else:
+                values = wire.refusal(key, cause.code)
+            self._reply(netproc, token, key, version, values)
             return
+        if isinstance(asked.what, BeginEpoch) and asked.place is not None:
+            self._learn({asked.what.leader: asked.place})
         granted = self._said(asked.what)
-        leadership = self._quorum.leadership
-        values = wire.told(asked.what, leadership.epoch, leadership.leader_id, granted)
+        values = wire.told(asked.what, self._leader, self._places(), granted)
         self._reply(netproc, token, key, version, values)
+
+    @property
+    def _leader(self) -> tuple[int, int]:
+        leadership = self._quorum.leadership
+        return leadership.leader_id, leadership.epoch
 
     def _said(self, what: Vote | BeginEpoch | EndEpoch | Fetch) -> bool:
         """Act upon it; whether a vote is granted."""
@@ -173,7 +192,7 @@ class Served:
         assert isinstance(what, Fetch)
         if answer.leads and answer.parts is None and answer.snapshot is None:
             data = self._read(what.end, asked.limits.max_bytes)
-        values = wire.records(answer, what, data)
+        values = wire.records(answer, what, data, self._places())
         self._reply(netproc, token, wire.FETCH, version, values)
 
     def _read(self, start: int, max_bytes: int) -> bytes:
@@ -193,9 +212,8 @@ class Served:
     def _part(self, request: Any) -> wire.Values:
         """A piece of a snapshot. Raises PeerError with the code of the whole answer."""
         asked = wire.read_snapshot(request, self._identity.cluster_id)
-        leadership = self._quorum.leadership
-        leader = leadership.leader_id, leadership.epoch
-        code = wire.not_leading(asked.epoch, leadership.epoch, leads=leadership.leads)
+        leader = self._leader
+        code = wire.not_leading(asked.epoch, leader[1], leads=self._quorum.leadership.leads)
         path = f"{self._quorum.log.folder}/{SnapshotId(*asked.snapshot).file_name}"
         if code == NONE and not self._disk.exists(path):
             code = SNAPSHOT_NOT_FOUND
@@ -212,5 +230,5 @@ class Served:
             data = file.pread(min(max(asked.max_bytes, 1), size - asked.position), asked.position)
         finally:
             file.close()
-        self._replica.hear_of(asked.replica, self._now_ms())
+        self._replica.hear_of(asked.replica, asked.directory, self._now_ms())
         return wire.snapshot_told(asked, leader, NONE, size, data)

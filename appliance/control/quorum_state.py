@@ -13,7 +13,8 @@ from typing import Any, Final
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import ConfigError
 from appliance.quorum.messages import Known
-from appliance.wire.uuids import format_uuid
+from appliance.quorum.voters import ANY
+from appliance.wire.uuids import format_uuid, parse_uuid
 
 NAME: Final = "quorum-state"
 _NUMBERS: Final = ("leaderEpoch", "leaderId", "votedId")
@@ -27,7 +28,8 @@ def read(disk: Disk, folder: str) -> Known:
         if not state:
             return Known()
         epoch, leader, voted = (int(state[name]) for name in _NUMBERS)
-        return Known(max(epoch, 0), leader, voted)
+        directory = parse_uuid(state.get("votedDirectoryId", format_uuid(ANY)))
+        return Known(max(epoch, 0), leader, voted, directory)
 
 
 def voters(disk: Disk, folder: str) -> frozenset[int]:
@@ -36,6 +38,13 @@ def voters(disk: Disk, folder: str) -> frozenset[int]:
     with _whole(f"{folder}/{NAME}"):
         named = _state(disk, folder).get("currentVoters") or ()
         return frozenset(int(one["voterId"]) for one in named)
+
+
+def dynamic(disk: Disk, folder: str) -> bool:
+    """Whether the log named the voters when it was written. Raises ConfigError when the file is not
+    readable."""
+    with _whole(f"{folder}/{NAME}"):
+        return int(_state(disk, folder).get("data_version", 0)) > 0
 
 
 def _state(disk: Disk, folder: str) -> dict[str, Any]:
@@ -59,13 +68,13 @@ def _whole(path: str) -> Iterator[None]:
 def write(disk: Disk, folder: str, known: Known, *, dynamic: bool, voters: Iterable[int]) -> None:
     """Durable at return. voters: named in the file unless they are `dynamic`."""
     state: dict[str, object]
-    epoch, leader, voted = known
+    epoch, leader, voted, directory = known
     if dynamic:
         state = {
             "leaderId": leader,
             "leaderEpoch": epoch,
             "votedId": voted,
-            "votedDirectoryId": format_uuid(bytes(16)),
+            "votedDirectoryId": format_uuid(directory),
             "data_version": 1,
         }
     else:

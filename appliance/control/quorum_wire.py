@@ -1,18 +1,19 @@
 """What replicas of the quorum say to one another, as Kafka's messages: Vote (52), BeginQuorumEpoch
 (53), EndQuorumEpoch (54), Fetch (1) of `__cluster_metadata`-0 and FetchSnapshot (59).
 
-Only what decides is in `quorum/messages.py`; here it gets the cluster's id, the topic and codes.
-Directory ids stay empty: the voters are static.
+Only what decides is in `quorum/messages.py`; here it gets the cluster's id, the topic, codes and
+where leaders are reached.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from appliance.base.errors import (
     FENCED_LEADER_EPOCH,
     INCONSISTENT_CLUSTER_ID,
-    INCONSISTENT_VOTER_SET,
     INVALID_REQUEST,
+    INVALID_VOTER_KEY,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -32,6 +33,7 @@ from appliance.quorum.messages import (
     Voted,
 )
 from appliance.quorum.replica import Replica
+from appliance.quorum.voters import ANY, Endpoint
 
 FETCH: Final = 1
 VOTE: Final = 52
@@ -54,6 +56,8 @@ _FIRST_TOPIC_ID: Final = 13
 _ALWAYS: Final = (1 << 63) - 1
 
 Values = dict[str, Any]
+Places = Mapping[int, tuple[str, int]]
+"""(host, port) of controllers by their ids."""
 
 
 class Limits(NamedTuple):
@@ -68,27 +72,36 @@ class Limits(NamedTuple):
 # As who asks --------------------------------------------------------------------------------------
 
 
-def request(what: Message, target: int, cluster_id: str, limits: Limits) -> tuple[int, Values]:
+class Sender(NamedTuple):
+    """Who asks. voters: id → directory id. endpoints: where it is reached as a controller."""
+
+    cluster_id: str
+    voters: Mapping[int, bytes]
+    endpoints: tuple[Endpoint, ...]
+
+
+def request(what: Message, target: int, sender: Sender, limits: Limits) -> tuple[int, Values]:
     """(API key, values) of what is said to the voter `target`."""
+    directory = sender.voters.get(target, ANY)
     match what:
         case Vote():
             row = {
                 "replica_epoch": what.epoch,
                 "replica_id": what.candidate,
-                "replica_directory_id": bytes(16),
-                "voter_directory_id": bytes(16),
+                "replica_directory_id": what.directory,
+                "voter_directory_id": directory,
                 "last_offset_epoch": what.last_epoch,
                 "last_offset": what.end,
                 "pre_vote": what.pre_vote,
             }
-            return VOTE, _asked(row, cluster_id, target)
+            return VOTE, _asked(row, sender, target)
         case BeginEpoch():
             row = {
                 "leader_id": what.leader,
                 "leader_epoch": what.epoch,
-                "voter_directory_id": bytes(16),
+                "voter_directory_id": directory,
             }
-            return BEGIN, _asked(row, cluster_id, target)
+            return BEGIN, _asked(row, sender, target)
         case EndEpoch():
             successors = what.successors
             row = {
@@ -96,22 +109,23 @@ def request(what: Message, target: int, cluster_id: str, limits: Limits) -> tupl
                 "leader_epoch": what.epoch,
                 "preferred_successors": list(successors),
                 "preferred_candidates": [
-                    {"candidate_id": one, "candidate_directory_id": bytes(16)} for one in successors
+                    {"candidate_id": one, "candidate_directory_id": sender.voters.get(one, ANY)}
+                    for one in successors
                 ],
             }
-            return END, _asked(row, cluster_id, target)
+            return END, _asked(row, sender, target)
         case Fetch():
-            return FETCH, _fetch(what, cluster_id, limits)
+            return FETCH, _fetch(what, sender.cluster_id, limits)
         case Voted() | Fetched():
             raise AssertionError(f"{type(what).__name__} is an answer")
 
 
-def _asked(row: Values, cluster_id: str, target: int) -> Values:
+def _asked(row: Values, sender: Sender, target: int) -> Values:
     return {
-        "cluster_id": cluster_id,
+        "cluster_id": sender.cluster_id,
         "voter_id": target,
         "topics": [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0, **row}]}],
-        "leader_endpoints": [],
+        "leader_endpoints": [one._asdict() for one in sender.endpoints],
     }
 
 
@@ -122,6 +136,7 @@ def _fetch(what: Fetch, cluster_id: str, limits: Limits) -> Values:
         "fetch_offset": what.end,
         "last_fetched_epoch": what.last_epoch,
         "partition_max_bytes": limits.max_bytes,
+        "replica_directory_id": what.directory,
         "high_watermark": limits.high_watermark,
     }
     return {
@@ -145,6 +160,12 @@ class Heard(NamedTuple):
     records: bytes = b""
 
 
+def places(answer: Any) -> dict[int, tuple[str, int]]:
+    """Where an answer says that controllers are reached."""
+    told = getattr(answer, "node_endpoints", ())
+    return {one.node_id: (one.host, one.port) for one in told if one.port > 0}
+
+
 def answered(asked: Message, answer: Any) -> Heard:
     """What a decoded answer says. Raises PeerError for one that tells of nothing but an error."""
     if answer.error_code != NONE:
@@ -152,6 +173,8 @@ def answered(asked: Message, answer: Any) -> Heard:
     if isinstance(asked, Fetch):
         return _fetched(asked, answer)
     row = _only(answer.topics)
+    if row.error_code == INVALID_VOTER_KEY:
+        raise PeerError(INVALID_VOTER_KEY, f"it answers {row.error_code.name}")
     if isinstance(asked, Vote):
         return Heard(Voted(row.leader_epoch, row.leader_id, row.vote_granted, asked.pre_vote))
     newer = row.leader_id >= 0 and row.leader_epoch > asked.epoch
@@ -190,12 +213,15 @@ def _only(topics: Any) -> Any:
 
 
 class Asked(NamedTuple):
-    """A request as it came: what decides, and what else its answer needs. voter: for whom it is, -1
-    for whoever reads it."""
+    """A request as it came: what decides, and what else its answer needs. voter, directory: for
+    whom it is, -1 and ANY for whoever reads it. place: where it says that its sender is
+    reached."""
 
     what: Vote | BeginEpoch | EndEpoch | Fetch
     limits: Limits
     voter: int
+    directory: bytes = ANY
+    place: tuple[str, int] | None = None
 
 
 def read(key: int, asked: Any, cluster_id: str) -> Asked:
@@ -216,17 +242,21 @@ def read(key: int, asked: Any, cluster_id: str) -> Asked:
     if not mine or number:
         code = UNKNOWN_TOPIC_OR_PARTITION if key == FETCH else INVALID_REQUEST
         raise PeerError(code, "it asks for something else than the metadata log")
-    voter = getattr(asked, "voter_id", -1)
+    voter, directory = getattr(asked, "voter_id", -1), uuid_of(row, "voter_directory_id")
     if key == VOTE:
         last, end, pre_vote = (
             row.last_offset_epoch,
             row.last_offset,
             getattr(row, "pre_vote", False),
         )
-        vote = Vote(row.replica_epoch, row.replica_id, last, end, pre_vote)
-        return Asked(vote, limits, voter)
+        sender = uuid_of(row, "replica_directory_id")
+        vote = Vote(row.replica_epoch, row.replica_id, last, end, pre_vote, sender)
+        return Asked(vote, limits, voter, directory)
     if key == BEGIN:
-        return Asked(BeginEpoch(row.leader_epoch, row.leader_id), limits, voter)
+        begin = BeginEpoch(row.leader_epoch, row.leader_id)
+        ends = getattr(asked, "leader_endpoints", ())
+        place = (ends[0].host, ends[0].port) if ends else None
+        return Asked(begin, limits, voter, directory, place)
     if key == END:
         successors = getattr(row, "preferred_successors", ()) or tuple(
             one.candidate_id for one in getattr(row, "preferred_candidates", ())
@@ -239,8 +269,20 @@ def read(key: int, asked: Any, cluster_id: str) -> Asked:
         max_bytes=min(asked.max_bytes, row.partition_max_bytes),
         high_watermark=getattr(row, "high_watermark", _ALWAYS),
     )
-    what = Fetch(row.current_leader_epoch, replica, row.fetch_offset, row.last_fetched_epoch)
+    what = Fetch(
+        row.current_leader_epoch,
+        replica,
+        row.fetch_offset,
+        row.last_fetched_epoch,
+        uuid_of(row, "replica_directory_id"),
+    )
     return Asked(what, limits, voter)
+
+
+def uuid_of(row: Any, name: str) -> bytes:
+    """16 bytes; ANY where an older version has none."""
+    found = getattr(row, name, None)
+    return ANY if found is None else bytes(found.bytes)
 
 
 def refusal(key: int, code: int) -> Values:
@@ -248,9 +290,18 @@ def refusal(key: int, code: int) -> Values:
     return {"error_code": code, "throttle_time": 0, "topics": [], "responses": []}
 
 
-def told(what: Message, epoch: int, leader: int, granted: bool = False) -> Values:
-    """The answer to a Vote, a BeginEpoch or an EndEpoch. epoch, leader: as they are known now."""
-    code = FENCED_LEADER_EPOCH if what.epoch < epoch else NONE
+def told(
+    what: Message,
+    leadership: tuple[int, int],
+    reached: Places,
+    granted: bool = False,
+    code: int = NONE,
+) -> Values:
+    """The answer to a Vote, a BeginEpoch or an EndEpoch. leadership: (leader, epoch) as they are
+    known now. reached: where controllers are."""
+    leader, epoch = leadership
+    if code == NONE and what.epoch < epoch:
+        code = FENCED_LEADER_EPOCH
     row = {
         "partition_index": 0,
         "error_code": code,
@@ -259,7 +310,15 @@ def told(what: Message, epoch: int, leader: int, granted: bool = False) -> Value
         "vote_granted": granted,
     }
     topics = [{"topic_name": METADATA_TOPIC, "partitions": [row]}]
-    return {"error_code": NONE, "topics": topics}
+    return {"error_code": NONE, "topics": topics, "node_endpoints": _nodes(leader, reached)}
+
+
+def _nodes(leader: int, reached: Places) -> list[Values]:
+    """Where the leader is reached, for who does not know it."""
+    if leader not in reached:
+        return []
+    host, port = reached[leader]
+    return [{"node_id": leader, "host": host, "port": port, "rack": None}]
 
 
 def not_leading(asked: int, epoch: int, *, leads: bool) -> int:
@@ -269,8 +328,8 @@ def not_leading(asked: int, epoch: int, *, leads: bool) -> int:
     return NONE if leads and asked == epoch else NOT_LEADER_OR_FOLLOWER
 
 
-def records(answer: Fetched, asked: Fetch, data: bytes) -> Values:
-    """The answer to a Fetch."""
+def records(answer: Fetched, asked: Fetch, data: bytes, reached: Places) -> Values:
+    """The answer to a Fetch. reached: where controllers are."""
     row: Values = {
         "partition_index": 0,
         "error_code": NONE,
@@ -288,17 +347,23 @@ def records(answer: Fetched, asked: Fetch, data: bytes) -> Values:
     elif answer.snapshot is not None:
         row["snapshot_id"] = _snapshot(answer.snapshot)
     topic = {"topic": METADATA_TOPIC, "topic_id": bytes(METADATA_TOPIC_ID), "partitions": [row]}
-    return {"throttle_time": 0, "error_code": NONE, "responses": [topic]}
+    return {
+        "throttle_time": 0,
+        "error_code": NONE,
+        "responses": [topic],
+        "node_endpoints": _nodes(answer.leader, reached),
+    }
 
 
-def check_voter(asked: Asked, replica: Replica) -> None:
-    """Only voters speak of votes and epochs, and to each other, and an epoch has one leader. Raises
+def check_voter(asked: Asked, replica: Replica, *, static: bool) -> None:
+    """A request is for this very voter, and an epoch has one leader. Where voters are `static`,
+    only they speak of votes and epochs; else whoever asks may know more of who votes. Raises
     PeerError."""
     what = asked.what
     sender = what.candidate if isinstance(what, Vote) else getattr(what, "leader", -1)
-    mine = replica.votes and asked.voter in (-1, replica.node_id)
-    if not mine or sender not in replica.voters:
-        raise PeerError(INCONSISTENT_VOTER_SET, f"node {sender} asks as a voter for {asked.voter}")
+    mine = asked.voter in (-1, replica.node_id) and asked.directory in (ANY, replica.directory)
+    if not mine or (static and not (replica.votes and sender in replica.voters)):
+        raise PeerError(INVALID_VOTER_KEY, f"node {sender} asks as a voter for {asked.voter}")
     known = replica.leader if what.epoch == replica.epoch else NOBODY
     if not isinstance(what, Vote) and known not in (NOBODY, sender):
         text = f"node {sender} speaks as the leader of epoch {what.epoch}, which is node {known}"
@@ -316,20 +381,22 @@ class SnapshotAsked(NamedTuple):
     max_bytes: int
     epoch: int
     replica: int
+    directory: bytes
 
 
-def snapshot_asked(node_id: int, cluster_id: str, download: Download, max_bytes: int) -> Values:
-    """The request for what comes next."""
+def snapshot_asked(replica: Replica, cluster_id: str, download: Download, limit: int) -> Values:
+    """The request for what comes next, of `limit` bytes at most."""
     row = {
         "partition": 0,
         "current_leader_epoch": download.epoch,
         "snapshot_id": _snapshot(download.snapshot),
         "position": download.position,
+        "replica_directory_id": replica.directory,
     }
     return {
         "cluster_id": cluster_id,
-        "replica_id": node_id,
-        "max_bytes": max_bytes,
+        "replica_id": replica.node_id,
+        "max_bytes": limit,
         "topics": [{"name": METADATA_TOPIC, "partitions": [row]}],
     }
 
@@ -361,7 +428,12 @@ def read_snapshot(asked: Any, cluster_id: str) -> SnapshotAsked:
     if min(snapshot) < 0:
         raise PeerError(INVALID_REQUEST, f"there is no snapshot {snapshot}")
     return SnapshotAsked(
-        snapshot, row.position, asked.max_bytes, row.current_leader_epoch, asked.replica_id
+        snapshot,
+        row.position,
+        asked.max_bytes,
+        row.current_leader_epoch,
+        asked.replica_id,
+        uuid_of(row, "replica_directory_id"),
     )
 
 

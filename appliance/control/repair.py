@@ -219,7 +219,8 @@ def carry_out(disk: Disk, data_dir: str, made: Plan, now_ms: int) -> str:
 def others_vote(disk: Disk, data_dir: str, node_id: int, made: Plan) -> bool:
     """Whether this is the log of one of several voters, which agreed on its offsets: a plan is none
     for it. Raises ConfigError, StorageFailed."""
-    named = {voter for voter, _ in made.quorum.voters(node_id)}
+    record = made.quorum.record
+    named = {node_id} if record is None else {one.voter_id for one in record.voters}
     return len(quorum_state.voters(disk, f"{data_dir}/{LOG_FOLDER}") or named) > 1
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from appliance.authorization import needs
 from appliance.authorization.operations import TEXTS
+from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.caller import Caller
 from appliance.base.errors import DiskFull, MalformedRequest, PeerError
@@ -28,12 +29,14 @@ from appliance.control.broker.forwarding import (
     creation_code,
 )
 from appliance.control.broker.forwarding import enveloped as in_envelope
+from appliance.control.probing import Probing
 from appliance.control.waiting import FULL, LOST, UNDONE, Decision
 from appliance.controller.decision import NO_LIMIT, Record
 from appliance.controller.registration import Incarnation, registration_records
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.handlers.admin import AdminContext, Answer, Api
 from appliance.handlers.admin_apis import APIS
+from appliance.handlers.electing import Probed
 from appliance.metadata.image_state import TOPIC
 from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
@@ -95,7 +98,7 @@ class Requests:
 
     def decided(
         self, key: int, version: int, body: bytes, context: AdminContext, *, leads: bool
-    ) -> Decision:
+    ) -> Decision | Probing:
         """Answer a request. A code other than NONE has no body: the netproc closes the connection.
         leads: whether this node is the controller; if not, nothing is appended."""
         if (key, version) == (ENVELOPE, 0):
@@ -108,9 +111,12 @@ class Requests:
             request = decode_request(key, version, body)
         except MalformedRequest as cause:
             return self._malformed(api.name, context, cause)
+        if leads and (where := _probe(api, request, context)) is not None:
+            go_on = partial(self._probed, key, version, body, context.rights)
+            return Probing(where[0], where[1:], go_on)
         try:
             if api.controllers and not leads:
-                answer = _told(api, request, errors.NOT_CONTROLLER, _NO_LEADER)
+                answer = _told(api, request, api.not_controller, _NO_LEADER)
             else:
                 answer = _decide(api, request, version, context)
             if context.situation.permit.pause_ms:
@@ -130,7 +136,23 @@ class Requests:
                 topics = _named(answer.records)
                 self._report(CHANGED, {"request": api.name, "topics": topics, **_who(context)})
         self._count(key, version, answer.values)
-        return Decision(errors.NONE, encoded, refuse)
+        return Decision(errors.NONE, encoded, refuse, answer.at_once)
+
+    def _probed(
+        self,
+        key: int,
+        version: int,
+        body: bytes,
+        rights: Rights,
+        context: AdminContext,
+        said: Probed,
+    ) -> Decision:
+        """The same request, once it is known what somebody said of itself."""
+        context.rights, context.probed = rights, said
+        leads = context.electing is not None
+        decision = self.decided(key, version, body, context, leads=leads)
+        assert isinstance(decision, Decision), "nobody is asked twice"
+        return decision
 
     def _malformed(self, name: str, context: AdminContext, cause: object) -> Decision:
         self._report("malformed-request", {"request": name, **_who(context), "cause": cause})
@@ -141,7 +163,7 @@ class Requests:
         self._report("bug", {**_who(context), "cause": why})
         return _final(errors.UNKNOWN_SERVER_ERROR)
 
-    def _enveloped(self, body: bytes, context: AdminContext, *, leads: bool) -> Decision:
+    def _enveloped(self, body: bytes, context: AdminContext, *, leads: bool) -> Decision | Probing:
         """Answer what a broker passes on from a client of its own: decided for that client."""
         try:
             request = decode_request(ENVELOPE, 0, body)
@@ -162,9 +184,11 @@ class Requests:
         if api is None or api.controllers:
             return enveloped.refused(errors.INVALID_REQUEST)
         self._become(context, caller, key, version)
-        return enveloped.answer(
-            enclosed, self.decided(key, version, enclosed.body, context, leads=True)
-        )
+        decision = self.decided(key, version, enclosed.body, context, leads=True)
+        if isinstance(decision, Decision):
+            return enveloped.answer(enclosed, decision)
+        inner = decision.go_on
+        return decision._replace(go_on=lambda *said: enveloped.answer(enclosed, inner(*said)))
 
     def elsewhere(
         self, key: int, version: int, body: bytes, context: AdminContext, *, known: bool
@@ -288,6 +312,15 @@ class Requests:
                 f" {declared.replication_factor}={wanted}: there are no more brokers"
             )
             self._report("fewer-replicas", {"topic": topic.name, "cause": cause})
+
+
+def _probe(api: Api, request: Any, context: AdminContext) -> tuple[int, str, int] | None:
+    """Who is to be asked before this is decided, for a caller who may want it at all."""
+    if api.probe is None or context.probed is not None:
+        return None
+    need = needs.WHOLE.get(api.key)
+    allowed = need is None or context.rights.refusal(need) == errors.NONE
+    return api.probe(request, context) if allowed else None
 
 
 def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answer:

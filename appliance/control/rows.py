@@ -13,6 +13,7 @@ from appliance.base.errors import ConfigError
 from appliance.base.ids import TopicId
 from appliance.metadata.changes import Change, PartitionAdded, PartitionChanged, TopicRemoved
 from appliance.metadata.image import MetadataImage
+from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import NO_HANDLE, ROW_MASK, PartitionTable
 
 MOST = "penstock.partitions.max"
@@ -53,6 +54,14 @@ class PartitionRows:
         """How many partitions still get a row. It falls only as rows are taken."""
         self._let_go()
         return self._table.rows - self._table.row_count + len(self._idle)
+
+    def size(self, topic_id: bytes, index: int) -> tuple[int, int]:
+        """(bytes, records) of a partition, nothing when it is not here."""
+        handle = self.handles.get((topic_id, index))
+        if handle is None:
+            return 0, 0
+        row = self._table.read_row(handle)
+        return row[columns.SIZE_BYTES], row[columns.LOG_END] - row[columns.LOG_START]
 
     def everyone_has(self, offset: int) -> bool:
         """Whether every other process has replayed the metadata below this offset.

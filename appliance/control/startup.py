@@ -22,7 +22,8 @@ from appliance.control.format import (
     open_or_format,
 )
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import ALONE, MetadataQuorum, Vote, open_quorum
+from appliance.control.metadata_quorum import MetadataQuorum, Vote, open_quorum
+from appliance.control.quorum_driver import seeds
 from appliance.control.rows import MOST, PartitionRows
 from appliance.control.snapshots import Limits
 from appliance.controller.features import SUPPORTED
@@ -31,6 +32,7 @@ from appliance.metadata.identity import Identity
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.log_dirs import LogDirs, read_log_dirs
 from appliance.quorum.times import Times
+from appliance.quorum.voters import Endpoint, Voter
 from appliance.ring.process_table import CONTROL, DOWN, ProcessTable
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.patience import WEDGED_S
@@ -80,8 +82,7 @@ def _start(
     config: BrokerConfig = seat.config
     now_ms = clock.wall_ms()
     data_dir = seat.data_dir
-    node_id, voters = config.int("node.id"), [one.node_id for one in config.voters()]
-    identity, fresh = open_or_format(disk, data_dir, node_id, random, now_ms, voters=voters)
+    identity, fresh = open_or_format(disk, data_dir, config, random, now_ms)
     if fresh:
         log.event(NOTICE, "formatted", folder=data_dir, cluster=identity.cluster_id)
     for path, cause in format_log_dirs(disk, seat.log_dirs, identity, random):
@@ -95,7 +96,7 @@ def _start(
     opened = open_log(disk, data_dir, limits.segment_bytes, now_ms, clean=clean, alone=alone)
     if opened.recovered:
         log.event(WARNING, "metadata-recovered", cause=opened.recovered)
-    vote = _vote(config, seat.processes.metadata_offset, random, clock) if config.several else ALONE
+    vote = _vote(config, identity, seat.processes.metadata_offset, random, clock)
     quorum = open_quorum(disk, identity.node_id, opened, follower, limits, vote)
     image = quorum.images.committed
     if quorum.alone:  # others have the metadata of this node, too
@@ -114,10 +115,18 @@ def _start(
 
 
 def _vote(
-    config: BrokerConfig, published: int, random: Callable[[int], bytes], clock: Clock
+    config: BrokerConfig,
+    identity: Identity,
+    published: int,
+    random: Callable[[int], bytes],
+    clock: Clock,
 ) -> Vote:
+    name = config.list("controller.listener.names")[0].strip().upper()
     return Vote(
-        voters=tuple(one.node_id for one in config.voters()),
+        voters=tuple(
+            Voter(one.node_id, endpoints=(Endpoint(name, one.host, one.port),))
+            for one in config.voters()
+        ),
         published=published,
         chance=lambda most: int.from_bytes(random(4)) % (most + 1),
         now_ms=clock.monotonic_ns() // 1_000_000,
@@ -126,6 +135,8 @@ def _vote(
             fetch_timeout=config.int("controller.quorum.fetch.timeout.ms"),
             election_backoff=config.int("controller.quorum.election.backoff.max.ms"),
         ),
+        directory=identity.directory_id,
+        seeds=tuple(seeds(config)) if config.joins else (),
     )
 
 

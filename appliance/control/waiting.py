@@ -23,11 +23,12 @@ UNDONE: Final = 2
 
 class Decision(NamedTuple):
     """What is answered once it is committed. refuse: what is answered when it will not be; LOST,
-    FULL or UNDONE says why."""
+    FULL or UNDONE says why. at_once: it does not wait."""
 
     code: int
     body: bytes
     refuse: Callable[[int], Answer]
+    at_once: bool = False
 
 
 class Waiting(NamedTuple):

@@ -47,7 +47,8 @@ class Situation:
     free_rows: how many more partitions fit into the shared partition table. directories: ids of
     this node's folders that take new partitions, when it has several. counts: how many partitions
     each of them has, what was decided in this turn included; None: to be counted. no_room: what to
-    tell who wants new partitions while the disks are nearly full.
+    tell who wants new partitions while the disks are nearly full. kraft_version: the finalized one,
+    which stands among the quorum's own records.
     """
 
     permit: Permit = field(default=NO_LIMIT, kw_only=True)
@@ -60,6 +61,7 @@ class Situation:
     directories: tuple[bytes, ...] = ()
     counts: dict[bytes, int] | None = None
     no_room: str = ""
+    kraft_version: int = 0
 
     def check_disk(self) -> None:
         """Asked before partitions are made. Raises PeerError while there is no room for them."""

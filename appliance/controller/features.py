@@ -14,10 +14,11 @@ from appliance.controller.eligible import settings_to_begin
 from appliance.metadata.image import METADATA_VERSION
 from appliance.wire import kraft_records as kraft
 
+KRAFT_VERSION: Final = "kraft.version"
 LATEST_METADATA_VERSION: Final = 30  # 4.3-IV0
 SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (17, LATEST_METADATA_VERSION),  # 3.7-IV2: partitions name their folders
-    "kraft.version": (0, 1),
+    KRAFT_VERSION: (0, 1),  # 1: voters come and go (KIP-853)
     "group.version": (0, 1),  # 1: the consumer protocol (KIP-848)
     "transaction.version": (0, 2),  # 2: epochs rise with each one (KIP-890)
     ELR_FEATURE: (0, 1),  # 1: who left the ISR below min.insync.replicas may lead (KIP-966)
@@ -64,7 +65,7 @@ def update_features(
     for update in {one.name: one for one in wanted}.values():  # of several the last one counts
         result = _check(situation, update)
         results.append((update.name, result))
-        if update.level != situation.image.features.get(update.name, 0):
+        if update.name != KRAFT_VERSION and update.level != level_of(situation, update.name):
             record = kraft.FeatureLevelRecord(name=update.name, feature_level=update.level)
             records.append(record)
             if update.name == ELR_FEATURE and update.level:
@@ -74,9 +75,16 @@ def update_features(
     return records, results
 
 
+def level_of(situation: Situation, name: str) -> int:
+    """The finalized level of a feature."""
+    if name == KRAFT_VERSION:
+        return situation.kraft_version
+    return situation.image.features.get(name, 0)
+
+
 def _check(situation: Situation, update: FeatureUpdate) -> Result:
     name, level = update.name, update.level
-    current = situation.image.features.get(name, 0)
+    current = level_of(situation, name)
     asked_for = update.upgrade_type in (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE)
     if name == METADATA_VERSION and asked_for and SUPPORTED[name][0] <= level < current:
         return _no_older_metadata(current, update)
@@ -121,8 +129,8 @@ def _what_is_wrong(situation: Situation, update: FeatureUpdate, current: int) ->
         )
     if level > current and update.upgrade_type != UPGRADE:
         return "Can't downgrade to a newer version."
-    if name == "kraft.version" and level != current:
-        return "It needs a quorum with dynamic voters, which is not served."
+    if name == KRAFT_VERSION and level < current:
+        return "The voters are those of the log, and stay so."
     if name == METADATA_VERSION and level == 0:
         return f"{node} only supports versions {low}-{high}"
     return ""

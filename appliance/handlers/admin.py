@@ -14,6 +14,7 @@ from appliance.base import errors
 from appliance.controller.decision import Record, Result, Situation
 from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIds
+from appliance.handlers.electing import Electing, Probed
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.trash import Buried, Trash
 from appliance.quotas.meters import Usage
@@ -61,7 +62,8 @@ class AdminContext:
     heartbeats: when brokers were heard of; None while this node does not lead the metadata log.
     cluster_id: this one's. monotonic_ms: now, by a clock that never goes back.
     dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
-    holds a folder, None when it does not answer.
+    holds a folder, None when it does not answer. electing: who votes, while this node leads the
+    quorum; probed: what who is to vote said.
     """
 
     rights: Rights = field(default=NOBODY, kw_only=True)
@@ -79,13 +81,17 @@ class AdminContext:
     heartbeats: Heartbeats | None = None
     cluster_id: str = ""
     monotonic_ms: int = 0
+    electing: Electing | None = None
+    probed: Probed | None = None
 
 
 class Answer(NamedTuple):
-    """The records an answer depends on, and the answer's fields."""
+    """The records an answer depends on, and the answer's fields. at_once: it is said when they are
+    in the log, agreed or not."""
 
     records: list[Record]
     values: Values
+    at_once: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -98,6 +104,7 @@ class Api:
     for the controller. not_controller: the code of an answer that needs a controller and has none.
     refused: the answer to a request of which the caller may have nothing (`needs.WHOLE`): its
     fields but for the throttle time, of the request and of `error_code` and `error_message`.
+    probe: who is to be asked before it is decided: node id, host and port, or None.
     """
 
     key: int
@@ -110,6 +117,7 @@ class Api:
     any_node: bool = False
     not_controller: int = errors.NOT_CONTROLLER
     refused: Callable[[Message, Values], Values] | None = None
+    probe: Callable[[Message, AdminContext], tuple[int, str, int] | None] | None = None
 
 
 def refusals(

@@ -30,6 +30,9 @@ _MODULES: Final = (
     "k70_controller_registration",
     "k73_assign_replicas_to_dirs",
     "k74_list_config_resources",
+    "k80_add_raft_voter",
+    "k81_remove_raft_voter",
+    "k82_update_raft_voter",
 )
 
 

@@ -131,6 +131,7 @@ class Host(ABC):
 
     memory: memoryview  # the receive arena
     image: MetadataImage
+    kraft_version: int
     config: BrokerConfig
     cluster_id: str
     node_id: int

@@ -72,9 +72,10 @@ def handler(ranges: Iterable[Range]) -> Handler:
 
 def _features(host: Host, version: int) -> dict[str, object]:
     image = host.image
+    levels = image.features | {"kraft.version": host.kraft_version}
     finalized = [
         {"name": name, "max_version_level": level, "min_version_level": level}
-        for name, level in sorted(image.features.items())
+        for name, level in sorted(levels.items())
         if level > 0 and name in SUPPORTED  # a folder of Apache Kafka may have finalized more
     ]
     supported = [

@@ -5,10 +5,14 @@ request are made or none.
 """
 
 from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.decision import Record, Result
 from appliance.controller.features import (
+    KRAFT_VERSION,
     SAFE_DOWNGRADE,
     UPGRADE,
     FeatureUpdate,
+    level_of,
     update_features,
 )
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
@@ -24,6 +28,11 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         wanted.append(FeatureUpdate(item.feature, item.max_version_level, kind))
     records, results = update_features(context.situation, wanted)
     wrong = next(((name, bad) for name, bad in results if bad.code != errors.NONE), None)
+    if wrong is None:
+        try:
+            records = [*_dynamic(context, wanted), *records]
+        except PeerError as error:
+            wrong = KRAFT_VERSION, Result(error.code, error.message)
     code, text = errors.NONE, None
     rows = []
     if wrong is not None:
@@ -40,6 +49,16 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         ]
     values = {"throttle_time": 0, "error_code": code, "error_message": text, "results": rows}
     return Answer([] if getattr(request, "validate_only", False) else records, values)
+
+
+def _dynamic(context: AdminContext, wanted: list[FeatureUpdate]) -> list[Record]:
+    """The same voters by the log, where that is asked for. Raises PeerError."""
+    levels = [one.level for one in wanted if one.name == KRAFT_VERSION]
+    if not levels or levels[-1] == level_of(context.situation, KRAFT_VERSION):
+        return []
+    if context.electing is None:  # who leads decides; the answer only shows its shape
+        return []
+    return [context.electing.dynamic_from(levels[-1])]
 
 
 def refused(request: Message, told: Values) -> Values:

@@ -89,6 +89,8 @@ FORWARDED = (
     forward.handler(57, "UpdateFeatures", 0, 2),
     forward.handler(64, "UnregisterBroker", 0, 0),
     forward.handler(74, "ListConfigResources", 0, 1),
+    forward.handler(80, "AddRaftVoter", 0, 1),
+    forward.handler(81, "RemoveRaftVoter", 0, 0),
 )
 
 CONTROLLERS = (
@@ -104,11 +106,12 @@ CONTROLLERS = (
     forward.handler(67, "AllocateProducerIds", 0, 0),
     forward.handler(70, "ControllerRegistration", 0, 0),
     forward.handler(73, "AssignReplicasToDirs", 0, 0),
+    forward.handler(82, "UpdateRaftVoter", 0, 0),
 )
 """What only controllers ask of each other, and brokers of their controller: served on no listener
 of clients. Fetch is that of the metadata log."""
 
-_BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 55, 57, 64)
+_BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 55, 57, 64, 80, 81)
 """Of FORWARDED: what Kafka's controllers serve, too."""
 
 

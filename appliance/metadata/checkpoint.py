@@ -68,12 +68,6 @@ class VoterSet:
         elif isinstance(message, control.VotersRecord):
             self.record = message
 
-    def voters(self, node_id: int) -> tuple[tuple[int, bytes], ...]:
-        """(node id, directory id) of each voter: `node_id` alone when they are static."""
-        if self.record is None:
-            return ((node_id, bytes(16)),)
-        return tuple((one.voter_id, one.voter_directory_id) for one in self.record.voters)
-
 
 def control_record(now_ms: int, message: control.ControlRecord) -> NewRecord:
     """A control message as a record of a batch."""

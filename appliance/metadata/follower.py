@@ -151,6 +151,7 @@ class Follower:
         committed may be 0: then only what a snapshot at the very beginning says is read."""
         before = self.image
         self.image = image = MetadataImage()
+        self.quorum = VoterSet()
         self._reached, self._segment, self._position, self.bytes_replayed = 0, -1, 0, 0
         newest = files.newest_snapshot(self._disk, self._dir)
         if newest is not None:

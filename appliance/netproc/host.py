@@ -48,6 +48,7 @@ class NetprocHost(Host):
         self.left: dict[int, int] = {}
         self.log_dirs = seat.log_dirs
         self.image = follower.image
+        self.kraft_version = follower.quorum.kraft_version
         self.now_ns = floor.now_ns
         self._floor = floor
         self._exchanges = exchanges
@@ -72,6 +73,7 @@ class NetprocHost(Host):
     def renew(self) -> None:
         """The metadata has changed."""
         self.image = self._follower.image
+        self.kraft_version = self._follower.quorum.kraft_version
         self.routing += 1
         self._routes.clear(self.image, self._follower.handles)
 

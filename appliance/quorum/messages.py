@@ -7,18 +7,21 @@ an answer to a fetch, the records.
 
 from typing import Final, NamedTuple
 
+from appliance.quorum.voters import ANY
+
 NOBODY: Final = -1
 
 
 class Vote(NamedTuple):
     """API 52. epoch: the one that `candidate` asks for; with `pre_vote` (KIP-996) the one that it
-    knows. last_epoch, end: of its log."""
+    knows. last_epoch, end: of its log. directory: id of the folder that has it."""
 
     epoch: int
     candidate: int
     last_epoch: int
     end: int
     pre_vote: bool
+    directory: bytes = ANY
 
 
 class Voted(NamedTuple):
@@ -47,12 +50,13 @@ class EndEpoch(NamedTuple):
 
 class Fetch(NamedTuple):
     """API 1, of the metadata log. end, last_epoch: where the log of `replica` ends, all of it on
-    its disk, and in which epoch."""
+    its disk, and in which epoch. directory: id of the folder that has it."""
 
     epoch: int
     replica: int
     end: int
     last_epoch: int
+    directory: bytes = ANY
 
 
 class Fetched(NamedTuple):
@@ -74,8 +78,9 @@ Message = Vote | Voted | BeginEpoch | EndEpoch | Fetch | Fetched
 
 class Known(NamedTuple):
     """What a replica must still know after its death: written and synced before anything that
-    follows from it is sent. voted: for whom, in `epoch`."""
+    follows from it is sent. voted, voted_directory: for whom, in `epoch`."""
 
     epoch: int = 0
     leader: int = NOBODY
     voted: int = NOBODY
+    voted_directory: bytes = ANY

@@ -13,15 +13,18 @@ to be written and sent waits in `take`. The driver's duties:
 - what `take` gives first (`Known`) is on the disk before the messages are sent;
 - a new leader's first record is appended at once, in its epoch (LeaderChangeMessage);
 - `durable` is told whenever more of the log is on the disk, `appended` is not needed;
+- `elects` is told at once whenever the end of the log names other voters, agreed or not;
 - a follower that took what was fetched, and synced it, calls `fetch` again.
+
+Voters change one at a time (KIP-853), so that majorities before and behind a change share one:
+when a record of the leader's own epoch and the change before are agreed (`may_change`). Whoever is
+asked votes, whether it knows itself for a voter or not: the others may have read further.
 
 Invariants: an epoch has one leader; the high watermark never goes back; a leader commits only what
 is behind the beginning of its own epoch (Raft §5.4.2); nobody cuts off what is committed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 from appliance.quorum.majority import held_by_majority, needed
 from appliance.quorum.messages import (
@@ -35,105 +38,51 @@ from appliance.quorum.messages import (
     Vote,
     Voted,
 )
+from appliance.quorum.peer import Peer, QuorumLog, key_of, parting
+from appliance.quorum.role import MOVES, Role
 from appliance.quorum.times import Times
-
-
-class Role(Enum):
-    """What a replica is in its epoch."""
-
-    UNATTACHED = "unattached"
-    PROSPECTIVE = "prospective"
-    CANDIDATE = "candidate"
-    LEADER = "leader"
-    FOLLOWER = "follower"
-    RESIGNED = "resigned"
-
-
-_MOVES: Final = {
-    Role.UNATTACHED: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),
-    Role.PROSPECTIVE: (Role.PROSPECTIVE, Role.UNATTACHED, Role.CANDIDATE, Role.FOLLOWER),
-    Role.CANDIDATE: (Role.UNATTACHED, Role.PROSPECTIVE, Role.LEADER, Role.FOLLOWER),
-    Role.LEADER: (Role.UNATTACHED, Role.RESIGNED, Role.FOLLOWER),
-    Role.FOLLOWER: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),
-    Role.RESIGNED: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),
-}
-
-
-class QuorumLog(Protocol):
-    """The log as a replica sees it."""
-
-    @property
-    def start_offset(self) -> int:
-        """Its first offset."""
-
-    @property
-    def end_offset(self) -> int:
-        """What the next record gets."""
-
-    @property
-    def last_epoch(self) -> int:
-        """Of its last record, 0 when there is none."""
-
-    @property
-    def newest_snapshot(self) -> tuple[int, int]:
-        """(end, epoch) of what a log that begins later than at 0 has a snapshot of."""
-
-    def end_of(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch` that it has, and the offset behind its last record
-        (KIP-279)."""
-
-
-class Peer:
-    """Another replica as its leader sees it. held: what it has on its disk, -1 when it never
-    fetched. fetched_ms: when it last did. level_ms: when it last had all that the leader had, -1:
-    never."""
-
-    __slots__ = ("_goal", "fetched_ms", "held", "level_ms")
-
-    def __init__(self, now_ms: int) -> None:
-        self.held = self.level_ms = -1
-        self.fetched_ms = now_ms
-        self._goal = -1  # where the leader's log ended at its last fetch
-
-    def has(self, end: int, leaders_end: int, now_ms: int) -> None:
-        """It fetches from `end` on, so it has what is below."""
-        if end >= leaders_end:
-            self.level_ms = now_ms
-        elif 0 <= self._goal <= end:
-            self.level_ms = max(self.level_ms, self.fetched_ms)
-        self.held, self._goal, self.fetched_ms = end, leaders_end, now_ms
+from appliance.quorum.voters import ANY
 
 
 class Replica:
     """Read the attributes, never write them.
 
-    voters: the ids of those who elect; who is not among them observes. leader: of `epoch`, NOBODY
-    when it is not known. high_watermark: what is below is agreed. peers: while it leads, who
-    fetches. deadline: when `tick` has something to do, in ms.
+    voters: those who elect, node id → directory id, by ascending ids; who is not among them
+    observes. leader: of `epoch`, NOBODY when it is not known. high_watermark: what is below is
+    agreed. peers: while it leads, who fetches, by (node id, directory id): ANY of those voters that
+    have none. deadline: when `tick` has something to do, in ms.
     """
 
     def __init__(
         self,
         node_id: int,
-        voters: Iterable[int],
+        voters: Mapping[int, bytes],
         known: Known,
         log: QuorumLog,
         chance: Callable[[int], int],
         now_ms: int,
         times: Times | None = None,
         agreed: int = 0,
+        directory: bytes = ANY,
+        seeds: Sequence[int] = (),
     ) -> None:
-        """known: from the disk. log: all of which is on the disk now. chance: a number from 0 to
-        what it is given. agreed: what is below is known to be."""
+        """voters: that the end of the log names. known: from the disk. log: all of which is on the
+        disk now. chance: a number from 0 to what it is given. agreed: what is below is known to be.
+        directory: id of this node's folder. seeds: whom it asks while it knows no voters."""
         self.node_id = node_id
-        self.voters = tuple(sorted(voters))
+        self.directory = directory
+        self.voters = dict(sorted(voters.items()))
         self.epoch = known.epoch
         self.leader = known.leader
         self.voted = known.voted
+        self.voted_directory = known.voted_directory
         self.high_watermark = max(log.start_offset, agreed)
-        self.peers: dict[int, Peer] = {}
+        self.peers: dict[tuple[int, bytes], Peer] = {}
         self.deadline = 0
         self._log = log
+        self._seeds = tuple(seeds)
+        self._elected_end = 0  # behind the record that names the voters
+        self._voted_before = False  # as far as is agreed for sure
         self._chance = chance
         self._times = times or Times()
         self._held = log.end_offset
@@ -154,18 +103,44 @@ class Replica:
             self.fetch()
         elif self.votes:  # a pre-vote disturbs nobody, and nobody may lead at all
             self.deadline = now_ms + chance(self._times.lost)
-        if self.voters == (node_id,):
+        if self.alone:
             self.deadline = now_ms  # there is nobody to wait for
 
     @property
     def votes(self) -> bool:
         """Whether it is one of those who elect."""
-        return self.node_id in self.voters
+        return self.voters.get(self.node_id) in (ANY, self.directory)
+
+    @property
+    def stands(self) -> bool:
+        """Whether it may have to lead; who votes no more, until that is agreed: perhaps it alone
+        has the change, and it refuses its vote to whoever has less (Raft §4.2.2)."""
+        return self.votes or (self._voted_before and self.high_watermark < self._elected_end)
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else elects."""
+        return len(self.voters) == 1 and self.votes
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the voters may change: no leader before has a change of its own under way."""
+        return self.begun and self.high_watermark >= self._elected_end
+
+    @property
+    def begun(self) -> bool:
+        """Whether it leads and a record of its epoch is agreed."""
+        return self.leads and self.high_watermark > self._began
 
     @property
     def leads(self) -> bool:
         """Whether it leads its epoch."""
         return self.role is Role.LEADER
+
+    @property
+    def known(self) -> Known:
+        """What it must know after its death."""
+        return Known(self.epoch, self.leader, self.voted, self.voted_directory)
 
     @property
     def granted(self) -> tuple[int, ...]:
@@ -174,7 +149,7 @@ class Replica:
 
     def take(self) -> tuple[Known | None, Sequence[tuple[int, Message]]]:
         """What is to be on the disk, or None, before these messages are sent: (to whom, what)."""
-        now = Known(self.epoch, self.leader, self.voted)
+        now = self.known
         known = None if now == self._written else now
         self._written = now
         if self._fetches and self.role is Role.FOLLOWER and self._held == self._log.end_offset:
@@ -191,7 +166,7 @@ class Replica:
             return
         if self.role is Role.LEADER:
             self._look_around(now_ms)
-        elif not self.votes:
+        elif not self.stands:
             self._seek(now_ms)
         elif self.role is Role.PROSPECTIVE and self._knows_leader:
             self._follow(now_ms)
@@ -214,37 +189,62 @@ class Replica:
         """Lead no more, and say who should: who has most of the log first."""
         if self.role is not Role.LEADER:
             return
-        voters = [one for one in self.voters if one in self.peers]
-        order = sorted(voters, key=lambda one: (-self.peers[one].held, one))
-        for peer in voters:
-            self._out.append((peer, EndEpoch(self.epoch, self.node_id, tuple(order))))
+        held = {one: peer.held for one, peer in self._electing()}
+        order = sorted(held, key=lambda one: (-held[one], one))
+        for one in held:
+            self._out.append((one, EndEpoch(self.epoch, self.node_id, tuple(order))))
         self._move(Role.RESIGNED, now_ms)
+
+    def _electing(self) -> list[tuple[int, Peer]]:
+        """The other voters, as this leader sees them."""
+        return [(one, self.peers[key]) for one, key in self._others() if key in self.peers]
+
+    def _others(self) -> list[tuple[int, tuple[int, bytes]]]:
+        return [(one, (one, key)) for one, key in self.voters.items() if one != self.node_id]
 
     def _look_around(self, now_ms: int) -> None:
         """Whether a majority still fetches; who does not may not know who leads."""
         since = now_ms - self._times.check_quorum
-        heard = sum(self.peers[one].fetched_ms > since for one in self.voters if one in self.peers)
-        if heard + self.votes < needed(len(self.voters)):
+        others = self._electing()
+        heard = sum(peer.fetched_ms > since for _, peer in others)
+        gone = not self.votes and min(self.high_watermark, self._held) >= self._elected_end
+        if gone or heard + self.votes < needed(len(self.voters)):
             self.resign(now_ms)
             return
         late = now_ms - self._times.fetch_timeout // 2
-        for voter in self.voters:
-            if voter in self.peers and self.peers[voter].fetched_ms <= late:
+        for voter, peer in others:
+            if peer.fetched_ms <= late:
                 self._out.append((voter, BeginEpoch(self.epoch, self.node_id)))
-        self.deadline = now_ms + self._times.fetch_timeout // 2
+        pause = self._times.fetch_timeout // 2 if self.votes else self._times.lost
+        self.deadline = now_ms + pause
 
     def _seek(self, now_ms: int) -> None:
         """An observer asks any voter who leads."""
         if self.role is Role.FOLLOWER:
             self.leader = NOBODY
             self._move(Role.UNATTACHED, now_ms)
-        voter = self.voters[self._chance(len(self.voters) - 1)]
-        self._out.append((voter, self._fetch()))
+        known = [one for one in self.voters if one != self.node_id] or self._seeds
+        if known:
+            self._out.append((known[self._chance(len(known) - 1)], self._fetch()))
         self.deadline = now_ms + self._times.fetch_timeout
 
     def _seek_soon(self, now_ms: int) -> None:
         """Who was asked does not know who leads, or is not there."""
         self.deadline = min(self.deadline, now_ms + 1 + self._chance(2 * self._times.lost))
+
+    # Voters ---------------------------------------------------------------------------------------
+
+    def elects(self, voters: Mapping[int, bytes], end: int, agreed: Mapping[int, bytes]) -> None:
+        """The log names these voters below its offset `end`, or does again, because it was cut
+        off. agreed: the last ones that are agreed for sure."""
+        assert end <= self._log.end_offset
+        self.voters, self._elected_end = dict(sorted(voters.items())), end
+        self._voted_before = agreed.get(self.node_id) in (ANY, self.directory)
+        if self.role is Role.LEADER:
+            for _, key in self._others():  # who is new has until the next look around at least
+                self.peers.setdefault(key, Peer(self.deadline))
+            self.deadline *= self.votes
+            self._commit()
 
     # Elections ------------------------------------------------------------------------------------
 
@@ -257,15 +257,16 @@ class Replica:
         """Stand for election, in an epoch that nobody had."""
         self.epoch += 1
         self.leader = NOBODY
-        self.voted = self.node_id
+        self.voted, self.voted_directory = self.node_id, self.directory
         self._voted_ms = now_ms
         self._move(Role.CANDIDATE, now_ms)
         self._ask(now_ms, pre_vote=False)
 
     def _ask(self, now_ms: int, *, pre_vote: bool) -> None:
         log = self._log
-        self._answers = {self.node_id: True}
-        vote = Vote(self.epoch, self.node_id, log.last_epoch, log.end_offset, pre_vote)
+        self._answers = {self.node_id: True} if self.votes else {}
+        ends = log.last_epoch, log.end_offset
+        vote = Vote(self.epoch, self.node_id, *ends, pre_vote, self.directory)
         self._out += [(one, vote) for one in self.voters if one != self.node_id]
         self._count(now_ms)
 
@@ -296,10 +297,10 @@ class Replica:
         if self.leader != NOBODY:
             return False
         if self.voted == NOBODY and self._is_level(ask):
-            self.voted = ask.candidate
+            self.voted, self.voted_directory = ask.candidate, ask.directory
             self._voted_ms = now_ms
             self._move(Role.UNATTACHED, now_ms)
-        return self.voted == ask.candidate
+        return self.voted == ask.candidate and self.voted_directory in (ANY, ask.directory)
 
     def voted_by(self, voter: int, answer: Voted, now_ms: int) -> None:
         """The answer to a vote that was asked for."""
@@ -312,6 +313,7 @@ class Replica:
     def _count(self, now_ms: int) -> None:
         yes = sum(self._answers.values())
         no = len(self._answers) - yes
+        assert self.stands, "observers are elected by nobody"
         if yes >= needed(len(self.voters)):
             if self.role is Role.PROSPECTIVE:
                 self._stand(now_ms)
@@ -334,9 +336,9 @@ class Replica:
         self._began = self._log.end_offset
         self._tries = 0
         assert self._began >= self.high_watermark, "who leads has all that is agreed"
-        self.peers = {one: Peer(now_ms) for one in self.voters if one != self.node_id}
+        self.peers = {key: Peer(now_ms) for _, key in self._others()}
         self._move(Role.LEADER, now_ms)
-        self._out += [(one, BeginEpoch(self.epoch, self.node_id)) for one in self.peers]
+        self._out += [(one, BeginEpoch(self.epoch, self.node_id)) for one, _ in self._others()]
 
     # Who leads ------------------------------------------------------------------------------------
 
@@ -386,11 +388,12 @@ class Replica:
 
     def _newer(self, epoch: int, now_ms: int) -> None:
         assert epoch > self.epoch
-        self.epoch, self.leader, self.voted = epoch, NOBODY, NOBODY
+        self.epoch, self.leader = epoch, NOBODY
+        self.voted, self.voted_directory = NOBODY, ANY
         self._move(Role.UNATTACHED, now_ms)
 
     def _move(self, role: Role, now_ms: int) -> None:
-        assert role in _MOVES[self.role], f"{self.role.name} → {role.name}"
+        assert role in MOVES[self.role], f"{self.role.name} → {role.name}"
         assert role is not Role.LEADER or self.leader == self.node_id
         if role is not Role.LEADER:
             self.peers = {}
@@ -404,7 +407,7 @@ class Replica:
             ms = times.fetch_timeout
         elif self.role is Role.LEADER:
             ms = times.fetch_timeout // 2
-        elif not self.votes:
+        elif not self.stands:
             ms = 1 + self._chance(times.lost)  # until it asks who leads
         else:
             ms = times.election_timeout + self._chance(times.election_timeout)
@@ -425,7 +428,8 @@ class Replica:
         self._fetches = True
 
     def _fetch(self) -> Fetch:
-        return Fetch(self.epoch, self.node_id, self._log.end_offset, self._log.last_epoch)
+        log = self._log
+        return Fetch(self.epoch, self.node_id, log.end_offset, log.last_epoch, self.directory)
 
     def fetched_by(self, ask: Fetch, now_ms: int) -> Fetched:
         """Somebody fetches: the answer, to which whoever carries it adds the records from
@@ -435,25 +439,21 @@ class Replica:
         if self.role is not Role.LEADER or ask.epoch != self.epoch:
             return Fetched(self.epoch, self._says_leader)
         log = self._log
-        parts = snapshot = None
-        if ask.end < log.start_offset:
-            snapshot = log.newest_snapshot
-        elif (ask.end, ask.last_epoch) != (log.start_offset, 0):
-            epoch, end = log.end_of(ask.last_epoch)
-            if epoch != ask.last_epoch or end < ask.end:
-                parts = epoch, end
+        parts, snapshot = parting(log, ask.end, ask.last_epoch)
         if ask.replica >= 0:  # or somebody who only looks
-            peer = self.peers.setdefault(ask.replica, Peer(now_ms))
+            key = key_of(self.voters, ask.replica, ask.directory)
+            peer = self.peers.setdefault(key, Peer(now_ms))
             if parts is None and snapshot is None:
                 peer.has(ask.end, log.end_offset, now_ms)
                 self._commit()
             peer.fetched_ms = now_ms
         return Fetched(self.epoch, self.node_id, True, self.high_watermark, parts, snapshot)
 
-    def hear_of(self, replica: int, now_ms: int) -> None:
+    def hear_of(self, replica: int, directory: bytes, now_ms: int) -> None:
         """It fetches a snapshot."""
-        if replica in self.peers:
-            self.peers[replica].fetched_ms = now_ms
+        peer = self.peers.get(key_of(self.voters, replica, directory))
+        if peer is not None:
+            peer.fetched_ms = now_ms
 
     def goes_on(self, now_ms: int) -> None:
         """The leader sends a snapshot."""
@@ -493,8 +493,7 @@ class Replica:
 
     def _commit(self) -> None:
         """What a majority has, once that has a record of this epoch."""
-        held = {one: peer.held for one, peer in self.peers.items()}
-        held[self.node_id] = self._held
-        agreed = held_by_majority([held.get(one, -1) for one in self.voters])
+        held = [peer.held for _, peer in self._electing()] + [self._held] * self.votes
+        agreed = held_by_majority(held + [-1] * (len(self.voters) - len(held)))
         if agreed > max(self._began, self.high_watermark):
             self.high_watermark = agreed

@@ -150,15 +150,7 @@ def _open(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> tupl
     disk = OsDisk()
     folder = folders[0]
     now_ms = time.time_ns() // 1_000_000
-    identity, fresh = open_or_format(
-        disk,
-        folder,
-        broker.int("node.id"),
-        os.urandom,
-        now_ms,
-        cluster_id,
-        [one.node_id for one in broker.voters()],
-    )
+    identity, fresh = open_or_format(disk, folder, broker, os.urandom, now_ms, cluster_id)
     check_metadata_is_there(disk, folder)
     format_log_dirs(disk, folders, identity, os.urandom)
     return ", ".join([f"{folder}{' (new)' if fresh else ''}", *folders[1:]]), identity.cluster_id

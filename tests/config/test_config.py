@@ -46,7 +46,7 @@ def test_a_stock_file_of_kafka_loads():
     assert config.advertised(0) == ("localhost", 9092)
     assert config.int("num.partitions") == 3
     assert config.int("log.retention.ms") == 48 * 3_600_000
-    assert any("controller" in warning for warning in warnings)
+    assert config.several and not config.joins, "others can come, and it begins by itself"
     assert not any("num.io.threads" in warning for warning in warnings), "8 is the default"
 
 
@@ -300,12 +300,21 @@ def test_roles_that_do_not_fit_are_refused_as_by_apache_kafka(settings, words):
         load(None, settings)
 
 
-def test_who_is_alone_opens_no_listener_for_controllers():
-    alone = {"controller.quorum.voters": "1@localhost:9093", "listeners": SEVERAL["listeners"]}
-    config, warnings = load(None, alone)
-    assert not config.several
-    assert [one.name for one in config.opened()] == ["PLAINTEXT"]
-    assert len(warnings) == 2
+def test_others_can_come_to_who_has_a_listener_for_controllers():
+    alone = {"controller.quorum.voters": "1@localhost:9093"}
+    assert not load(None, alone)[0].several
+    open_ = load(None, alone | {"listeners": SEVERAL["listeners"]})[0]
+    assert open_.several
+    assert [one.name for one in open_.opened()] == ["PLAINTEXT", "CONTROLLER"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "joins"),
+    [("", False), ("localhost:9093", False), ("localhost:9094", True), ("a:9093,b:9093", True)],
+)
+def test_who_asks_others_for_the_voters_joins_them(seeds, joins):
+    settings = {"controller.quorum.bootstrap.servers": seeds, "listeners": SEVERAL["listeners"]}
+    assert BrokerConfig.of(settings).joins == joins
 
 
 KEPT_BY = {

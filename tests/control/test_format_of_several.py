@@ -6,6 +6,7 @@ import pytest
 
 from appliance.base.errors import ConfigError
 from appliance.base.os_disk import OsDisk
+from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_state
 from appliance.control.format import open_or_format
 from appliance.quorum.messages import Known
@@ -14,7 +15,9 @@ CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 
 
 def opened(path, *voters, cluster_id="", node_id=1):
-    return open_or_format(OsDisk(), str(path), node_id, os.urandom, 1000, cluster_id, voters)
+    listed = {"controller.quorum.voters": ",".join(f"{one}@h:{one}" for one in voters)}
+    config = BrokerConfig.of({"node.id": str(node_id), **(listed if voters else {})})
+    return open_or_format(OsDisk(), str(path), config, os.urandom, 1000, cluster_id)
 
 
 def voted(path, *voters, dynamic=False):

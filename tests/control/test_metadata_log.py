@@ -10,10 +10,11 @@ import pytest
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
+from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_state
 from appliance.control.format import open_or_format
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import open_quorum
+from appliance.control.metadata_quorum import Vote, open_quorum
 from appliance.control.snapshots import Limits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import files
@@ -33,9 +34,10 @@ def follower(path) -> Follower:
 
 
 def opened(path, now_ms=1000, *, clean=False):
-    open_or_format(OsDisk(), str(path), 1, os.urandom, now_ms)
+    config = BrokerConfig.of({"node.id": "1"})
+    me, _ = open_or_format(OsDisk(), str(path), config, os.urandom, now_ms)
     log = open_log(OsDisk(), str(path), LIMITS.segment_bytes, now_ms, clean=clean)
-    quorum = open_quorum(OsDisk(), 1, log, follower(path), LIMITS)
+    quorum = open_quorum(OsDisk(), 1, log, follower(path), LIMITS, Vote(directory=me.directory_id))
     quorum.elected(now_ms)
     quorum.activate(now_ms)
     if not quorum.image.metadata_version:
@@ -55,7 +57,7 @@ def test_each_start_leads_a_new_epoch(tmp_path):
         quorum = opened(tmp_path)
         assert quorum.leadership.epoch == quorum.image.epoch == epoch
         state = json.loads((tmp_path / "__cluster_metadata-0" / "quorum-state").read_text())
-        assert (state["leaderEpoch"], state["leaderId"], state["data_version"]) == (epoch, 1, 0)
+        assert (state["leaderEpoch"], state["leaderId"], state["data_version"]) == (epoch, 1, 1)
         quorum.log.close()
 
 
@@ -175,7 +177,7 @@ def test_a_folder_of_apache_kafka_is_taken_over(tmp_path, name):
     quorum.log.close()
     again = opened(folder)
     assert again.image.config(4, "")["log.retention.ms"] == "1"
-    assert again.voters.kraft_version == (name == "standalone")
+    assert again.kraft_version == (name == "standalone")
 
 
 def test_a_folder_that_kafka_formatted_and_never_started(tmp_path):
@@ -186,7 +188,7 @@ def test_a_folder_that_kafka_formatted_and_never_started(tmp_path):
             path.unlink()
     quorum = opened(folder)
     assert quorum.leadership.epoch == 1 and quorum.image.metadata_version == 30
-    assert [voter for voter, _ in quorum.voters.voters(9)] == [1]
+    assert list(quorum.replica.voters) == [1] and quorum.kraft_version == 1
 
 
 def test_partitions_without_metadata_are_not_started_over(tmp_path):
@@ -238,8 +240,10 @@ def test_kafka_reads_our_log_and_our_snapshots(tmp_path):
     quorum.snapshot(1000)
     quorum.log.close()
     folder = tmp_path / "__cluster_metadata-0"
-    [snapshot] = folder.glob("*.checkpoint")
+    formatted, snapshot = sorted(folder.glob("*.checkpoint"))
+    assert "KRaftVoters" in dumped(formatted)
     for path, first in ((folder / f"{0:020d}.log", "LeaderChange"), (snapshot, "SnapshotHeader")):
+        assert "KRaftVersion" in dumped(path) and "KRaftVoters" in dumped(path)
         text = dumped(path)
         for expected in (first, "FEATURE_LEVEL_RECORD", "TOPIC_RECORD", "PARTITION_RECORD"):
             assert expected in text

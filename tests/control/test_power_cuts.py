@@ -5,9 +5,10 @@ from random import Random
 
 import pytest
 
+from appliance.config.broker import BrokerConfig
 from appliance.control.format import open_or_format
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import open_quorum
+from appliance.control.metadata_quorum import Vote, open_quorum
 from appliance.control.snapshots import Limits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.checkpoint import read
@@ -19,6 +20,7 @@ from tests.sim.disk import PowerCut, SimDisk
 
 LIMITS = Limits(snapshot_bytes=1024, snapshot_ms=0, segment_bytes=1024)
 DATA = "/host/data"
+ALONE = BrokerConfig.of({"node.id": "1"})
 
 
 class Witness:
@@ -32,12 +34,13 @@ class Witness:
 
 def run(disk: SimDisk, rng: Random, witness: Witness, changes: int) -> None:
     """One life of control: start, commit some changes, take snapshots on the way."""
-    identity, _ = open_or_format(disk, DATA, 1, rng.randbytes, 1)
+    identity, _ = open_or_format(disk, DATA, ALONE, rng.randbytes, 1)
     if witness.cluster_id:
         assert identity.cluster_id == witness.cluster_id
     table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(16))), 16)
     log = open_log(disk, DATA, LIMITS.segment_bytes, 1)
-    quorum = open_quorum(disk, 1, log, Follower(disk, DATA, table), LIMITS)
+    vote = Vote(directory=identity.directory_id)
+    quorum = open_quorum(disk, 1, log, Follower(disk, DATA, table), LIMITS, vote)
     found = quorum.image.config(4, "")
     for key, value in witness.settings.items():
         assert int(found[key]) >= int(value), "what was answered is lost"

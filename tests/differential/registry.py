@@ -22,7 +22,7 @@ APIS = {
     "DescribeQuorum": 55, "UpdateFeatures": 57, "DescribeCluster": 60, "DescribeProducers": 61,
     "UnregisterBroker": 64, "DescribeTransactions": 65, "ListTransactions": 66,
     "ConsumerGroupHeartbeat": 68, "ConsumerGroupDescribe": 69, "ListConfigResources": 74,
-    "DescribeTopicPartitions": 75,
+    "DescribeTopicPartitions": 75, "AddRaftVoter": 80, "RemoveRaftVoter": 81,
 }  # fmt: skip
 """API keys by Kafka's name. Whatever the appliance advertises must stand here and have a script."""
 

@@ -74,6 +74,7 @@ class FakeHost(Host):
     def __init__(self):
         self.memory = memoryview(b"")
         self.image = MetadataImage()
+        self.kraft_version = 0
         self.config = SimpleNamespace(int=SETTINGS.__getitem__, bool=lambda name: True)
         self.fetch_max_bytes = 57671680
         self.cluster_id = "a-cluster"

@@ -80,7 +80,8 @@ def test_the_voters_of_a_standalone_folder_are_read():
     path = KAFKA / "standalone" / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint"
     found = checkpoint.read(path.read_bytes())
     assert found.quorum.kraft_version == 1
-    assert [voter for voter, _ in found.quorum.voters(7)] == [1]
+    assert found.quorum.record is not None
+    assert [voter.voter_id for voter in found.quorum.record.voters] == [1]
 
 
 def test_a_transaction_counts_as_a_whole_or_not_at_all():

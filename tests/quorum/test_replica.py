@@ -12,11 +12,18 @@ from appliance.quorum.messages import (
     Vote,
     Voted,
 )
-from appliance.quorum.replica import Replica, Role
+from appliance.quorum.replica import Replica
+from appliance.quorum.role import Role
 from appliance.quorum.times import Times
+from appliance.quorum.voters import ANY
 
 TIMES = Times()
 A, B, C, OBSERVER = 1, 2, 3, 7
+
+
+def numbered(voters):
+    """Those of a static quorum."""
+    return dict.fromkeys(voters, ANY)
 
 
 class Log:
@@ -49,7 +56,9 @@ class Quorum:
         self.hears = dict.fromkeys(self.logs)
         voters = [one for one in self.logs if one != OBSERVER]
         self.replicas = {
-            one: Replica(one, voters, (known or {}).get(one, Known()), log, lambda most: 0, 0)
+            one: Replica(
+                one, numbered(voters), (known or {}).get(one, Known()), log, lambda most: 0, 0
+            )
             for one, log in self.logs.items()
         }
 
@@ -211,18 +220,18 @@ def test_who_is_asked_to_gives_up_and_its_first_successor_leads():
 
 def test_nobody_votes_twice_in_an_epoch_whatever_it_forgot():
     log = Log()
-    one = Replica(A, (A, B, C), Known(), log, lambda most: 0, 0)
+    one = Replica(A, numbered((A, B, C)), Known(), log, lambda most: 0, 0)
     assert one.vote(Vote(1, B, 0, 0, False), 0) == Voted(1, NOBODY, True, False)
     known, _ = one.take()
     assert known == Known(1, NOBODY, B)
-    again = Replica(A, (A, B, C), known, log, lambda most: 0, 0)
+    again = Replica(A, numbered((A, B, C)), known, log, lambda most: 0, 0)
     assert not again.vote(Vote(1, C, 0, 0, False), 0).granted
     assert again.vote(Vote(1, B, 0, 0, False), 0).granted
 
 
 def test_who_led_before_its_death_leads_that_epoch_no_more():
     """What it had sent and not synced may stand in other logs."""
-    one = Replica(A, (A, B, C), Known(4, leader=A, voted=A), Log([4]), lambda most: 0, 0)
+    one = Replica(A, numbered((A, B, C)), Known(4, leader=A, voted=A), Log([4]), lambda most: 0, 0)
     assert one.role is Role.RESIGNED
     answer = one.fetched_by(Fetch(4, B, 1, 4), 0)
     assert not answer.leads and answer.leader == NOBODY
@@ -246,7 +255,13 @@ def test_an_observer_finds_the_leader_and_counts_for_nothing():
 
 def test_an_observer_whose_leader_is_gone_asks_one_voter_after_the_other():
     one = Replica(
-        OBSERVER, (A, B, C), Known(4, leader=A), Log([4]), lambda most: most, 0, Times(lost=50)
+        OBSERVER,
+        numbered((A, B, C)),
+        Known(4, leader=A),
+        Log([4]),
+        lambda most: most,
+        0,
+        Times(lost=50),
     )
     assert [who for who, _ in one.take()[1]] == [A]
     one.lost(B, 10)  # it follows somebody else

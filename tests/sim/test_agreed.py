@@ -9,7 +9,8 @@ from sim.agreed.voter import Voter
 from sim.seeds import first_broken, seeds
 
 from appliance.control.metadata_quorum import MetadataQuorum
-from appliance.quorum.replica import Replica, Role
+from appliance.quorum.replica import Replica
+from appliance.quorum.role import Role
 
 
 @pytest.mark.parametrize("seed", seeds(10))

@@ -1,40 +1,50 @@
-"""Where other nodes are reached: controllers by the settings, brokers by what they registered.
+"""Where nodes are reached: controllers as the quorum knows, brokers as they registered; and where
+this one is, as a controller.
 
 Called by `main.py`, once for each connection that is wanted.
 """
 
+import socket
+from collections.abc import Callable
+
 from appliance.base.clock import Clock
 from appliance.config.broker import BrokerConfig
-from appliance.config.listeners import Voter
+from appliance.config.listeners import parse_endpoint
+from appliance.control.quorum_ways import Place
 from appliance.metadata.parts import BrokerImage
 from appliance.peers.link import Link, Watcher
+from appliance.quorum.voters import Endpoint
 
 
 class Addresses:
-    """watcher: the loop that the connections hang into; without one there are none."""
+    """watcher: the loop that the connections hang into; without one there are none. places: where
+    controllers are reached, by their ids."""
 
-    __slots__ = ("_client_id", "_clock", "_config", "_watcher")
+    __slots__ = ("_client_id", "_clock", "_config", "_places", "_watcher")
 
     def __init__(
-        self, config: BrokerConfig, node_id: int, watcher: Watcher | None, clock: Clock
+        self,
+        config: BrokerConfig,
+        node_id: int,
+        watcher: Watcher | None,
+        clock: Clock,
+        places: Callable[[], dict[int, Place]],
     ) -> None:
         self._config = config
         self._client_id = str(node_id)
         self._watcher = watcher
         self._clock = clock
+        self._places = places
 
-    def voter(self, voter: Voter, client_id: str) -> Link:
-        """A connection to this voter, for the quorum."""
+    def voter(self, node_id: int, place: Place, client_id: str) -> Link:
+        """A connection to this node, for the quorum."""
         assert self._watcher is not None, "nobody is asked without a loop"
-        host, port = voter.host, voter.port
-        return Link(voter.node_id, host, port, self._watcher, self._clock, client_id)
+        return Link(node_id, *place, self._watcher, self._clock, client_id)
 
     def controller(self, node_id: int) -> Link | None:
         """A connection to the controller listener of a voter."""
-        for voter in self._config.voters():
-            if voter.node_id == node_id:
-                return self._link(node_id, voter.host, voter.port)
-        return None
+        place = self._places().get(node_id)
+        return None if place is None else self._link(node_id, *place)
 
     def broker(self, broker: BrokerImage) -> Link | None:
         """A connection to where brokers reach this one."""
@@ -48,3 +58,27 @@ class Addresses:
         if self._watcher is None:
             return None
         return Link(node_id, host, port, self._watcher, self._clock, self._client_id)
+
+
+def own_controllers(config: BrokerConfig, node_id: int) -> tuple[Endpoint, ...]:
+    """Where this node is reached as a controller: as the settings name the voter that it is, else
+    by its controller listeners, as they are advertised."""
+    names = config.list("controller.listener.names")
+    for one in config.voters():
+        if one.node_id == node_id:
+            return (Endpoint(names[0].strip().upper(), one.host, one.port),)
+    told = {name: place for name in names if (place := _advertised(config, name)) is not None}
+    found = [one for one in config.opened() if config.is_controllers(one.name)]
+    places = [(one.name, *told.get(one.name, (one.host, one.port))) for one in found]
+    return tuple(Endpoint(name, _host(host), port) for name, host, port in places if port)
+
+
+def _advertised(config: BrokerConfig, name: str) -> Place | None:
+    ends = [
+        parse_endpoint("advertised.listeners", text) for text in config.list("advertised.listeners")
+    ]
+    return next(((one.host, one.port) for one in ends if one.name == name), None)
+
+
+def _host(host: str) -> str:
+    return socket.getfqdn() if host in ("", "0.0.0.0", "::") else host

@@ -6,7 +6,7 @@ Called by `main.py`, for `node.py`.
 from dataclasses import dataclass
 from typing import Final
 
-from appliance.config.broker import BrokerConfig
+from appliance.control.broker.addresses import own_controllers
 from appliance.controller.registration import Incarnation
 from appliance.metadata.identity import Identity
 from appliance.metadata.image import MetadataImage
@@ -43,17 +43,10 @@ class Birth:
         return Birth(
             identity=identity,
             incarnation=incarnation,
-            controllers=_controllers(seat.config, identity.node_id),
+            controllers=tuple(
+                Endpoint(name=one.name, host=one.host, port=one.port, security_protocol=_PLAINTEXT)
+                for one in own_controllers(seat.config, identity.node_id)
+            ),
             log_dirs=tuple(one for one in dirs.ids if one is not None),
             previous_epoch=before.epoch if before is not None and seat.clean else _UNKNOWN,
         )
-
-
-def _controllers(config: BrokerConfig, node_id: int) -> tuple[Endpoint, ...]:
-    """As the other voters know it."""
-    name = config.list("controller.listener.names")[0].strip().upper()
-    return tuple(
-        Endpoint(name=name, host=one.host, port=one.port, security_protocol=_PLAINTEXT)
-        for one in config.voters()
-        if one.node_id == node_id
-    )

@@ -63,17 +63,19 @@ class Client(Node):
 
 
 class Story:
-    def __init__(self, world, *, size=3, voter=Voter, disk=SimDisk, limits=LIMITS):
+    def __init__(self, world, *, size=3, voter=Voter, disk=SimDisk, limits=LIMITS, first=None):
+        """first: the node that votes alone at the beginning."""
         self.world = world
         self.ledger = Ledger()
         ids = tuple(range(size))
         self.machines = [
-            voter(world, number, ids, self.ledger, disk(world.rng), limits)
+            voter(world, number, ids, self.ledger, disk(world.rng), limits, first=first)
             for number in (*ids, OBSERVER)
         ]
         for machine in self.machines:
             machine.disk.mkdir("/data")
             machine.disk.sync_dir("/")
+            machine.format()
         self.clients = [Client(world, f"c{n}", self.ledger, ids) for n in range(3)]
         for node in (*self.machines, *self.clients):
             world.after(world.rng.random(), node.start, node=node)

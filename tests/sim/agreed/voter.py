@@ -9,6 +9,7 @@ from sim.node import Node
 from appliance.base.errors import NETWORK_EXCEPTION, NONE, REQUEST_TIMED_OUT, PeerError
 from appliance.config.broker import BrokerConfig
 from appliance.control import metadata_quorum, repair
+from appliance.control.format import write_first_voter
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import Vote, open_quorum
 from appliance.control.quorum_driver import QuorumDriver
@@ -19,6 +20,7 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.identity import Identity
 from appliance.metadata.record_versions import encode
 from appliance.peers.conversation import NEVER
+from appliance.quorum import voters as electing
 from appliance.quorum.replica import Replica
 from appliance.quorum.times import Times
 from appliance.ring.partition_table import PartitionTable
@@ -69,6 +71,9 @@ class Way:
     def turn(self):
         return NEVER
 
+    def close(self):
+        pass
+
     def answered(self, answer):
         key, version, done = self.waiting.pop(answer.number, (0, 0, None))
         if done is not None:
@@ -101,18 +106,32 @@ class Voter(Node):
 
     replica_of = Replica
 
-    def __init__(self, world, number, voters, ledger, disk=None, limits=LIMITS):
+    def __init__(self, world, number, voters, ledger, disk=None, limits=LIMITS, *, first=None):
+        """first: the node that begins alone with voters that come and go (KIP-853); who reads the
+        settings of this one asks it for them."""
         super().__init__(world, f"n{number}", disk)
         self.limits = limits
         self.number = number
         self.voters = voters
         self.ledger = ledger
+        self.first = first
+        self.directory = bytes([number + 1]) * 16 if first is not None else bytes(16)
         self.replica = self.log = self.quorum = None
         self.published = 0  # in memory that outlives a process, not a machine
-        listed = ",".join(f"{one}@host:{one + 1}" for one in voters)
-        self.config = BrokerConfig.of(
-            {**SETTINGS, "node.id": str(number), "controller.quorum.voters": listed}
+        self.static = tuple(
+            electing.Voter(one, endpoints=(electing.Endpoint("CONTROLLER", f"n{one}", one + 1),))
+            for one in voters
         )
+        listed = ",".join(f"{one}@n{one}:{one + 1}" for one in voters)
+        found = {"controller.quorum.voters": listed}
+        if first is not None:
+            found = {
+                "controller.quorum.bootstrap.servers": f"n{first}:{first + 1}",
+                "listeners": f"PLAINTEXT://n{number}:9092,CONTROLLER://n{number}:{number + 1}",
+            }
+            self.static = ()
+        self.config = BrokerConfig.of({**SETTINGS, "node.id": str(number), **found})
+        self.own = (electing.Endpoint("CONTROLLER", f"n{number}", number + 1),)
 
     @property
     def now_ms(self):
@@ -129,16 +148,28 @@ class Voter(Node):
         self.compared = self.log.start_offset
         table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(4))), 4)
         follower = Follower(self.disk, DATA, table)
-        vote = Vote(self.voters, self.published, self.chance, self.now_ms, TIMES)
+        vote = Vote(
+            self.static, self.published, self.chance, self.now_ms, TIMES, self.directory,
+            self.seeds(),
+        )  # fmt: skip
         with patch.object(metadata_quorum, "Replica", self.replica_of):
             self.quorum = open_quorum(self.disk, self.number, self.log, follower, self.limits, vote)
         self.replica = self.quorum.replica
         self.driver = QuorumDriver(
-            self.quorum, Identity("cluster", self.number, bytes(16)), self.config, self.disk,
-            self.world.clock, self, self,
+            self.quorum, Identity("cluster", self.number, self.directory), self.config, self.disk,
+            self.world.clock, self, self, self.own,
         )  # fmt: skip
-        self.driver.connect(lambda voter, _: Way(self, voter.node_id))
+        self.driver.connect(lambda _, place, __: Way(self, place[1] - 1))
         self.turn()
+
+    def seeds(self):
+        return (-2,) if self.first not in (None, self.number) else ()
+
+    def format(self):
+        """What the disk of the first voter begins with."""
+        if self.first == self.number:
+            voter = electing.Voter(self.number, self.directory, self.own)
+            write_first_voter(self.disk, DATA, voter, 1)
 
     def stop(self, *, power):
         if power:
@@ -193,6 +224,17 @@ class Voter(Node):
         self.replica.resign(self.now_ms)
         self.driver.settle()
         self.turn()
+
+    def may_change(self):
+        return self.quorum.may_change
+
+    def elect(self, electorate):
+        self.quorum.elect(electorate, self.now_ms)
+        self.turn()
+
+    def electorates(self):
+        """Those that the log names, (end, keys), the oldest that may still hold first."""
+        return [(end, one.keys) for end, one in self.quorum.electing._said]
 
     # What the driver tells ------------------------------------------------------------------------
 

@@ -1,0 +1,26 @@
+"""What control says in the log of what has changed, and of what is asked of it."""
+
+from collections.abc import Mapping
+
+from appliance.control.requests import USUAL
+from appliance.control.topic_trash import TopicTrash
+from appliance.metadata.changes import Change, TopicAdded, TopicRemoved
+from appliance.shell.log import ERROR, NOTICE, WARNING, Log
+
+
+def tell(log: Log, change: Change, trash: TopicTrash) -> None:
+    """This is committed."""
+    if isinstance(change, TopicAdded):
+        back = change.topic_id in trash.view.topics
+        event = "topic-undeleted" if back else "topic-created"
+        log.event_kept(NOTICE, event, topic=change.name)
+    elif isinstance(change, TopicRemoved):
+        log.event_kept(NOTICE, "topic-deleted", topic=change.name)
+
+
+def report(log: Log, event: str, fields: Mapping[str, object]) -> None:
+    """This was asked, or went wrong."""
+    if event in USUAL:
+        log.note(NOTICE, event, **fields)
+    else:
+        log.event_seldom(ERROR if event == "bug" else WARNING, event, **fields)
