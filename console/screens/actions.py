@@ -86,7 +86,7 @@ _SEEN: Final = {
     CLIENTS: "Who is connected, how fast, and who has to wait.",
     TXNS: "Open transactions, and what they hold back.",
     LOG: "What happens in the appliance, and what the console did.",
-    NODES: "Nodes, who leads the metadata, replicas that are missing or on their way.",
+    NODES: "Nodes, their quorum, replicas that are missing or move.",
 }
 _SHOWN: Final = {
     "enter": "Enter", "escape": "Esc", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home",
