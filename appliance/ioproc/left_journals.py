@@ -65,11 +65,20 @@ class LeftJournals:
         found = [(place, name) for name in self._disk.listdir(folder) if (place := parse(name))]
         for (process, _), name in sorted(found, key=_age):
             path = f"{folder}/{name}"
-            held = [] if self._clean else read(self._disk, path)
+            held = [] if self._clean else self._read(folder, name)
             for tail in held:
                 tails.setdefault((tail.topic_id, tail.partition), []).append(tail)
             if process % self._ioprocs == self._me:
                 self._keys[path] = {(tail.topic_id, tail.partition) for tail in held}
+
+    def _read(self, folder: str, name: str) -> list[Tail]:
+        try:
+            return read(self._disk, f"{folder}/{name}")
+        except StorageFailed:
+            # Another process, whose it is, has removed it since: it held nothing of ours.
+            if name in self._disk.listdir(folder):
+                raise
+            return []
 
     def of(self, topic_id: bytes, partition: int, folder: str) -> Continuation:
         """What they hold of this partition, which lies in that log folder. Raises StorageFailed

@@ -269,7 +269,7 @@ def test_an_offline_partition_is_shown_beside_the_others(fresh_appliance):
     (said,) = [line for line in one.log_text().splitlines() if event in line]
     assert f'partition=orders-0 cause="{one.data_dir}/orders-0: ' in said
     listed = ask("topic", "list", "orders", "-o", "wide")
-    assert listed.stdout.splitlines()[1].split() == ["orders", "2", "1", "2"]
+    assert listed.stdout.splitlines()[1].split() == ["orders", "2", "1", "0", "2"]
     assert "orders partition 0 is not counted" in listed.stderr
 
 

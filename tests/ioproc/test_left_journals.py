@@ -115,3 +115,21 @@ def test_a_journal_that_cannot_be_removed_is_removed_another_time(cluster):
     cluster.disk.refusing.clear()
     assert cluster.live().world.core.partitions[0].log.end_offset == 2
     assert cluster.journals() == []
+
+
+def test_a_journal_that_another_process_removes_meanwhile_takes_nothing_offline(
+    cluster, monkeypatch
+):
+    """It was listed, and is gone when it is read: whose it was had all that it held."""
+    find, listdir = LeftJournals.find, cluster.disk.listdir
+    gone = iter(["ioproc-9.1.journal"])
+
+    def finding(left):
+        with monkeypatch.context() as patch:
+            patch.setattr(cluster.disk, "listdir", lambda path: [*listdir(path), *gone])
+            return find(left)
+
+    monkeypatch.setattr(LeftJournals, "find", finding)
+    life = cluster.live()
+    assert [p.log.end_offset for p in life.world.core.partitions.values()] == [2, 2]
+    assert "log-dir-failed" not in life.said()

@@ -278,6 +278,8 @@ class SimHost(Host):
     def ask_as_replica(self, *rest):
         raise AssertionError("there are no other nodes")
 
+    ask_nearest = ask_as_replica
+
     def ensure_topic(self, x, index, name):
         raise AssertionError("every topic is there")
 
