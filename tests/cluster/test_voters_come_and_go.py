@@ -3,16 +3,17 @@
 
 from tests.cluster.nodes import Nodes
 
-ADD, REMOVE, DESCRIBE_QUORUM = 80, 81, 55
+ADD, REMOVE, DESCRIBE_QUORUM, UPDATE_FEATURES = 80, 81, 55, 57
 METADATA = {
     "topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
 }
 
 
 class Growing(Nodes):
-    """The first node begins alone, the others look for it."""
+    """The first node begins alone, the others look for it. static: it has itself in its
+    settings."""
 
-    def __init__(self, folder, count=3):
+    def __init__(self, folder, count=3, *, static=False):
         super().__init__(folder, count)
         first = self.places[0]
         for node in self.all.values():
@@ -21,6 +22,9 @@ class Growing(Nodes):
             node.properties["controller.quorum.bootstrap.servers"] = seed
             alone = node.number == first.number
             node.format = ("--standalone",) if alone else ("--no-initial-controllers",)
+            if alone and static:
+                node.properties["controller.quorum.voters"] = f"1@{seed}"
+                node.format = ()
 
     def __enter__(self):
         try:
@@ -99,3 +103,19 @@ def test_one_becomes_three_while_it_serves_and_goes_on_without_the_first(tmp_pat
         nodes.wait(lambda: nodes.quorum_leader(other) in others, "who removed itself leads no more")
         nodes.wait(lambda: set(nodes.voters(other)) == others, "two vote")
         nodes.create("at the end".replace(" ", "-"), factor=3)
+
+
+def test_a_static_voter_becomes_a_dynamic_one_while_it_serves(tmp_path):
+    """As the folder of an older appliance: its voters are those of the settings."""
+    with Growing(tmp_path, static=True) as nodes:
+        answer = nodes.ask(UPDATE_FEATURES, 1, {"timeout": 10_000, "validate_only": False,
+            "feature_updates": [
+                {"feature": "kraft.version", "max_version_level": 1, "upgrade_type": 1}
+            ]})  # fmt: skip
+        assert answer["error_code"].upper() == "NONE", answer
+        assert set(nodes.voters()) == {1} and nodes.voters()[1] is not None
+        nodes.start(2)
+        nodes.add(2)
+        nodes.kill(1)
+        nodes.start(1)
+        nodes.wait(lambda: set(nodes.voters(nodes.quorum_leader(2))) == {1, 2}, "both vote")
