@@ -90,6 +90,8 @@ class VoterDuties:
         if not quorum.replica.leads:
             self._told.clear()
         mine = electorate.find(me.node_id)
+        if self._joins and quorum.electing.oldest.keys.get(me.node_id) == me.directory:
+            self._joins = False  # who takes its vote later means it
         if electorate.kraft_version > STATIC and mine == me:
             return
         if leadership.leads:

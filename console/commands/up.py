@@ -29,6 +29,9 @@ from console.root import VERSION
 DEFAULT_DATA: Final = "penstock-data"
 DEFAULT_PORT: Final = 9092
 _LOOK_UP_S: Final = 2.0
+_JOIN_S: Final = 10.0
+_KEPT: Final = "joined.properties"
+"""In the data folder of a node that joined: its settings, read by each start without --config."""
 
 
 @click.command("up")
@@ -52,6 +55,17 @@ _LOOK_UP_S: Final = 2.0
     " the same on every node.  [default: a new one]",
 )
 @click.option(
+    "--join",
+    metavar="HOST:PORT[,...]",
+    help="Become one more node of the cluster of this broker, with an empty data folder.",
+)
+@click.option(
+    "--node-id",
+    metavar="N",
+    type=click.IntRange(0),
+    help="With --join: the number of this node.  [default: the next one]",
+)
+@click.option(
     "--ready-fd",
     metavar="N",
     type=int,
@@ -63,6 +77,8 @@ def command(
     config: str | None,
     settings: tuple[str, ...],
     cluster_id: str,
+    join: str | None,
+    node_id: int | None,
     ready_fd: int | None,
 ) -> int:
     """Start an appliance in this terminal; Ctrl-C ends it in order.
@@ -74,16 +90,25 @@ def command(
     penstock up
     penstock up --data /srv/events --listen 0.0.0.0:9092
     penstock up --config server.properties -o log.retention.hours=24
+    penstock up --join a.example.org:9092
     """
     if ready_fd is not None:
         try:
             os.fstat(ready_fd)
         except OSError:
             raise usage(f"--ready-fd {ready_fd} is not an open descriptor") from None
+    cluster_id = _cluster_id(cluster_id)
+    if join is not None:
+        cluster_id = _join(join, node_id, data, config, cluster_id, listen, settings)
+        listen = ()
+    elif node_id is not None:
+        raise usage("--node-id goes with --join", f"else: -o node.id={node_id}")
+    if config is None and os.path.exists(_kept(data)):
+        config = _kept(data)
     broker = _load(config, listen, settings)
     folder, *others = _folders(data, broker)
     _warn_of_unknown_names(broker)
-    return serve(broker, folder, ready_fd, others, _cluster_id(cluster_id))
+    return serve(broker, folder, ready_fd, others, cluster_id)
 
 
 def serve(
@@ -168,13 +193,47 @@ def _preload() -> None:
         del sys.modules["hypothesis"]
 
 
-def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]) -> BrokerConfig:
-    overrides: dict[str, str] = {}
+def _join(
+    servers: str,
+    node_id: int | None,
+    data: str | None,
+    config: str | None,
+    cluster_id: str,
+    listen: tuple[str, ...],
+    settings: tuple[str, ...],
+) -> str:
+    """Leave the settings of a new node of their cluster in the data folder: the cluster's id."""
+    from console.model import joining
+    from console.model.link import Link
+
+    given = _given(settings)
+    if config is not None or "log.dirs" in given or "log.dir" in given:
+        raise usage(
+            "--join writes the settings into the folder of --data",
+            "other settings go with it as -o KEY=VALUE; with a file of your own name the"
+            " controllers there: controller.quorum.bootstrap.servers",
+        )
+    link = Link(servers, {}, _JOIN_S)
+    return joining.prepare(link, _kept(data), node_id, cluster_id, listen, given)
+
+
+def _kept(data: str | None) -> str:
+    """Where the settings of a folder are that joined."""
+    return os.path.join(os.path.abspath(data or DEFAULT_DATA), _KEPT)
+
+
+def _given(settings: tuple[str, ...]) -> dict[str, str]:
+    given: dict[str, str] = {}
     for item in settings:
         key, equals, value = item.partition("=")
         if not equals or not key.strip():
             raise usage(f"-o {item!r} is not KEY=VALUE", "for example -o num.partitions=3")
-        overrides[key.strip()] = in_unit(key.strip(), value)
+        given[key.strip()] = in_unit(key.strip(), value)
+    return given
+
+
+def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]) -> BrokerConfig:
+    overrides = _given(settings)
     try:
         text = None if config is None else Path(config).read_text()
         broker, warnings = load(text, overrides, file_name=config or "the file")

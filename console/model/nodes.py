@@ -110,17 +110,32 @@ def look(link: Link) -> Nodes:
 def quorum_told(link: Link) -> Any:
     """The metadata log as its leader tells it (a partition of DescribeQuorum v2); None while nobody
     leads. Raises Failure."""
-    topic = {"topic_name": _METADATA, "partitions": [{"partition_index": 0}]}
     try:
-        answer = ask(link, *_QUORUM, {"topics": [topic]})
-        check(int(answer.error_code), answer.error_message, "the quorum")
-        (partition,) = answer.topics[0].partitions
+        (partition,) = _quorum(link).topics[0].partitions
         check(int(partition.error_code), partition.error_message, "the quorum")
     except Failure as failure:
         if failure.name in ("NOT_LEADER_OR_FOLLOWER", "NOT_CONTROLLER", "REQUEST_TIMED_OUT"):
             return None
         raise
     return partition
+
+
+def controllers(link: Link) -> dict[int, str]:
+    """HOST:PORT of the voters that are reached by a listener for controllers. Raises Failure."""
+    from appliance.config.listeners import in_url
+
+    return {
+        int(node.node_id): f"{in_url(str(one.host))}:{int(one.port)}"
+        for node in _quorum(link).nodes
+        for one in node.listeners[:1]
+    }
+
+
+def _quorum(link: Link) -> Any:
+    topic = {"topic_name": _METADATA, "partitions": [{"partition_index": 0}]}
+    answer = ask(link, *_QUORUM, {"topics": [topic]})
+    check(int(answer.error_code), answer.error_message, "the quorum")
+    return answer
 
 
 def _states(partition: Any) -> dict[int, Any]:

@@ -84,6 +84,19 @@ def setting(link: Link, topic: str, asked: int | Mapping[int, tuple[int, ...]]) 
     )  # fmt: skip
 
 
+def growing(link: Link, factor: int) -> Change:
+    """Every partition of every topic that has fewer replicas gets so many. Raises Failure (NOTHING)
+    when all have them, and for what cannot be."""
+    brokers, every = nodes.look(link).brokers, partitions.partitions(link)
+    chosen = {one.place: one for one in every if len(one.replicas) < factor}
+    if not chosen:
+        raise Failure("nothing would change", "every partition has as many", name=NOTHING)
+    wanted = placing.resized(chosen.values(), factor, brokers, placing.load_of(every))
+    return change(
+        link, wanted, chosen=chosen, brokers=brokers, words=("cluster", "grow", str(factor))
+    )
+
+
 def change(
     link: Link,
     wanted: Wanted,

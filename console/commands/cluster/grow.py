@@ -1,0 +1,51 @@
+"""`penstock cluster grow`."""
+
+import click
+
+from console.flags.confirm import confirm, dry_run_option, yes_option
+from console.flags.connection import connected
+from console.flags.output import formatted
+from console.model import replica_changes
+from console.model.failure import OK, Failure
+from console.model.link import Link
+from console.show.moving import follow
+from console.show.output import emit, say
+from console.show.planned import facts_told, rows_planned
+
+_REPLICAS = 3
+
+
+@click.command("grow")
+@click.argument("replicas", type=click.IntRange(1), default=_REPLICAS, metavar="[N]")
+@yes_option
+@dry_run_option
+@formatted
+@connected
+def command(link: Link, replicas: int, yes: bool, dry_run: bool, output: str) -> int:
+    """Give every topic that has fewer so many replicas (3), also those of groups and transactions.
+
+    For a cluster that was one appliance: what was made then has one replica. Waits until all are in
+    sync; Ctrl-C ends nothing but the looking. `topic replicas set` does it for a single topic.
+
+    \b
+    penstock cluster grow --dry-run
+    penstock cluster grow 3
+    """
+    try:
+        change = replica_changes.growing(link, replicas)
+    except Failure as failure:
+        if failure.name != replica_changes.NOTHING:
+            raise
+        say(failure.hint)
+        emit([], output)
+        return OK
+    plan = rows_planned(change)
+    if dry_run:
+        say(facts_told(change))
+        emit([row | {"status": "would be"} for row in plan], output, name="partition")
+        return OK
+    confirm(facts_told(change), yes=yes)
+    change.apply(link)
+    follow(link, {str(row[0]).rpartition(":")[0] for row in change.rows})
+    emit([row | {"status": replica_changes.DONE} for row in plan], output, name="partition")
+    return OK

@@ -1,0 +1,190 @@
+"""How an appliance that runs becomes a cluster: what the next node is started with, and the
+settings that this one keeps in its folder.
+
+Stock requests (KIP-853): DescribeQuorum v2 tells where controllers are reached, and that voters can
+come (they have directory ids then); UpdateFeatures makes it so in folders that are older.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from console.model.failure import Failure, usage
+from console.model.link import Link
+from console.model.nodes import Nodes, controllers, look, quorum_told
+from console.model.plain_request import ask
+from console.model.refusals import check
+
+_UPDATE_FEATURES: Final = (57, 1)
+_LISTEN: Final = ":9092"
+_WAIT_MS: Final = 10_000
+_SEEDS: Final = "controller.quorum.bootstrap.servers"
+
+
+@dataclass(slots=True, frozen=True)
+class Invitation:
+    """What to start the next node with. line: the command. here: nodes of other hosts cannot reach
+    this cluster. upgraded: kraft.version was 0 and is 1 now."""
+
+    line: str
+    here: bool
+    upgraded: bool
+
+
+def invite(link: Link) -> Invitation:
+    """Raises Failure, with what is to be done first."""
+    from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
+
+    places = _controllers(link)
+    upgraded = not _dynamic(link)
+    if upgraded:
+        _upgrade(link)
+    found = look(link)
+    brokers = [one.address for one in found.brokers.values() if one.lives]
+    told = [parse_endpoint("address", one) for one in (*brokers, *places.values())]
+    here = any(one.host in LOOPBACK for one in told)
+    number = _free(found)
+    line = f"penstock up --join {','.join(brokers)} --node-id {number}"
+    line += f" --cluster-id {found.cluster_id}"
+    if here:
+        port = max(one.port for one in told) + 1
+        line += f" --data penstock-data-{number} --listen {in_url(told[0].host)}:{port}"
+    else:
+        line += f" --listen :{told[0].port}"
+    return Invitation(line, here, upgraded)
+
+
+def prepare(
+    link: Link,
+    kept: str,
+    number: int | None,
+    cluster_id: str,
+    listen: tuple[str, ...],
+    settings: Mapping[str, str],
+) -> str:
+    """Ask the cluster, and write the settings of a new node of it; the id of the cluster.
+
+    A folder that has joined before is left as it is, and nobody is asked. kept: the path of these
+    settings, in the node's data folder. number: None for the next that is free. cluster_id: that it
+    must have, "" for any. Raises Failure."""
+    from appliance.base.disk import write_file
+    from appliance.base.os_disk import OsDisk
+    from appliance.metadata.identity import META_PROPERTIES
+
+    folder = os.path.dirname(kept)
+    if os.path.exists(os.path.join(folder, META_PROPERTIES)):
+        if os.path.exists(kept):
+            return cluster_id
+        raise usage(
+            f"{folder} is the folder of another node: --join needs an empty one, and what is in"
+            " this one would stay behind",
+            "choose another with --data",
+        )
+    known = _known(link, number, cluster_id)
+    taken = _settings(known, _free(known[0]) if number is None else number, listen)
+    lines = [f"{key}={_escaped(value)}\n" for key, value in (taken | dict(settings)).items()]
+    os.makedirs(folder, exist_ok=True)
+    write_file(OsDisk(), kept, "".join(lines).encode())
+    return known[0].cluster_id
+
+
+def _known(link: Link, number: int | None, cluster_id: str) -> tuple[Nodes, dict[int, str]]:
+    """The cluster that is joined, and where its controllers are reached."""
+    places = _controllers(link)
+    if not _dynamic(link):
+        raise Failure(
+            "the voters of this cluster are fixed by its settings",
+            f"penstock cluster invite -b {link.bootstrap} lets others come (kraft.version 1)",
+        )
+    found = look(link)
+    if cluster_id not in ("", found.cluster_id):
+        raise usage(
+            f"{link.bootstrap} belongs to the cluster {found.cluster_id}, not to {cluster_id}"
+        )
+    if number in found.all:
+        raise usage(
+            f"there is a node {number} already",
+            f"leave out --node-id for the next free number ({_free(found)}); for an empty folder in"
+            f" the place of a lost one see penstock cluster replace {number}",
+        )
+    return found, places
+
+
+def _settings(
+    known: tuple[Nodes, dict[int, str]], number: int, listen: tuple[str, ...]
+) -> dict[str, str]:
+    from appliance.base.errors import ConfigError
+    from appliance.config.listeners import in_url, parse_endpoint
+
+    if len(listen) > 1:
+        raise usage(
+            "with --join there is one --listen",
+            "for more: -o listeners=PLAINTEXT://HOST:PORT,...,CONTROLLER://HOST:PORT",
+        )
+    text = listen[0] if listen else _LISTEN
+    try:
+        at = parse_endpoint("--listen", text)
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
+    if not 0 < at.port < 0xFFFF:
+        raise usage(
+            f"--listen {text}: the other nodes have to know the port, and the next one is that of"
+            " the CONTROLLER listener",
+            "for example --listen :9092",
+        )
+    host = in_url(at.host)
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(number),
+        "listeners": f"PLAINTEXT://{host}:{at.port},CONTROLLER://{host}:{at.port + 1}",
+        "controller.listener.names": "CONTROLLER",
+        _SEEDS: ",".join(known[1].values()),
+        "controller.quorum.auto.join.enable": "true",
+    }
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\")
+
+
+def _controllers(link: Link) -> dict[int, str]:
+    """Where each voter is reached. Raises Failure when one cannot be, with the remedy."""
+    told = quorum_told(link)
+    if told is None:
+        raise Failure("nobody leads the metadata log", "penstock cluster status shows who is away")
+    places = controllers(link)
+    for one in told.current_voters:
+        if int(one.replica_id) not in places:
+            raise Failure(
+                f"node {one.replica_id} has no listener for controllers, by which other nodes reach"
+                " it",
+                "stop it, and start it again with one more (on one host alone: localhost in front"
+                " of both ports):\n  penstock up --data DIR -o"
+                " listeners=PLAINTEXT://:9092,CONTROLLER://:9093",
+                name="NO_CONTROLLER_LISTENER",
+            )
+    return {int(one.replica_id): places[int(one.replica_id)] for one in told.current_voters}
+
+
+def _dynamic(link: Link) -> bool:
+    """Whether voters can come and go (kraft.version 1): they are told with their folders then."""
+    told = quorum_told(link)
+    return told is not None and all(
+        one.replica_directory_id is not None and any(one.replica_directory_id.bytes)
+        for one in told.current_voters
+    )
+
+
+def _upgrade(link: Link) -> None:
+    update = {"feature": "kraft.version", "max_version_level": 1, "upgrade_type": 1}
+    values = {"timeout": _WAIT_MS, "feature_updates": [update], "validate_only": False}
+    answer = ask(link, *_UPDATE_FEATURES, values)
+    check(int(answer.error_code), answer.error_message, "kraft.version 1")
+    for one in answer.results:
+        check(int(one.error_code), one.error_message, "kraft.version 1")
+
+
+def _free(found: Nodes) -> int:
+    """A number that nobody has, nor had as long as somebody with a higher one is there."""
+    return max(found.all, default=0) + 1

@@ -1,0 +1,221 @@
+"""What `penstock cluster invite` prints is typed as it stands, twice, while a stock producer
+writes: one appliance alone is three then, and goes on without the first."""
+
+import os
+import random
+import shlex
+import socket
+import sys
+import threading
+from contextlib import ExitStack, suppress
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from benchmarks.nodes import Place
+from console.model import joining
+from console.model.failure import Failure
+from tests.cluster.nodes import DESCRIBE_QUORUM, Node, Nodes
+from tests.cluster.test_voters_come_and_go import METADATA
+from tests.console_process import rows, typing
+
+TOPIC, KEPT = "t", "joined.properties"
+
+
+class Typed(Node):
+    """A node that is started as somebody types it: words behind `penstock up`."""
+
+    words = ()
+
+    def command(self):
+        return [sys.executable, "-m", "console", "up", "--data", str(self.data), *self.words]
+
+
+class Invited(Nodes):
+    def __init__(self, folder):
+        first = free_ports(6)
+        places = tuple(Place(n, first + 2 * n - 2, first + 2 * n - 1) for n in (1, 2, 3))
+        super().__init__(folder, places=places)
+        self.all = {one.number: Typed(folder, one, places, {}) for one in places}
+
+    def __enter__(self):
+        self[1].words = ("--listen", f"127.0.0.1:{self[1].port}")
+        try:
+            return self.start(1)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def voters(self):
+        (told,) = self.ask(DESCRIBE_QUORUM, 2, METADATA)["topics"]
+        return [one["replica_id"] for one in told["partitions"][0]["current_voters"]]
+
+    def join(self, number, line):
+        """The folder is somewhere else, everything else as it stands."""
+        program, up, *words = shlex.split(line)
+        assert (program, up) == ("penstock", "up")
+        at = words.index("--data")
+        del words[at : at + 2]
+        self[number].words = words
+        self.start(number)
+        self.wait(lambda: number in self.voters(), f"{number} votes")
+
+
+def free_ports(count):
+    """The first of so many that are free."""
+    for first in random.Random(os.getpid()).sample(range(11000, 32000, 10), 200):
+        with suppress(OSError), ExitStack() as doors:
+            for port in range(first, first + count):
+                doors.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+    raise AssertionError("no free ports")
+
+
+class Writing(threading.Thread):
+    """Numbers, one after the other, until it is stopped; `said` are those that were acknowledged,
+    more than that may be there."""
+
+    def __init__(self, bootstrap):
+        super().__init__(daemon=True)
+        self.said, self.failed = [], []
+        self._ends = threading.Event()
+        settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
+        self._producer = Producer(settings | {"topic.metadata.refresh.interval.ms": 500})
+
+    def run(self):
+        number = 0
+        while not self._ends.wait(0.002):
+            self._producer.produce(TOPIC, str(number), callback=self._heard)
+            self._producer.poll(0)
+            number += 1
+        self._producer.flush(30)
+
+    def _heard(self, error, message):
+        (self.failed if error else self.said).append(message.value())
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ends.set()
+        self.join(60)
+        assert not self.is_alive()
+
+
+def everything(bootstrap, partitions):
+    settings = {"bootstrap.servers": bootstrap, "group.id": "g", "enable.partition.eof": True}
+    consumer = Consumer(settings | {"enable.auto.commit": False})
+    places = [TopicPartition(TOPIC, one, OFFSET_BEGINNING) for one in range(partitions)]
+    consumer.assign(places)
+    found, ended = [], 0
+    while ended < partitions:
+        message = consumer.poll(30)
+        assert message is not None
+        if message.error():
+            ended += 1
+        else:
+            found.append(message.value())
+    consumer.close()
+    return found
+
+
+def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_path):
+    with Invited(tmp_path) as nodes:
+        alone, everybody = typing(nodes[1].bootstrap), typing(nodes.bootstrap)
+        nodes.create(TOPIC, partitions=2, factor=1)
+        refused = alone("cluster", "invite", code=1).stderr
+        assert "node 1 has no listener for controllers" in refused
+        (line,) = (one for one in refused.splitlines() if " up --data" in one)
+        there = line.replace("//:9092", f"//127.0.0.1:{nodes[1].port}")
+        there = there.replace("//:9093", f"//127.0.0.1:{nodes[1].port + 1}")
+        nodes.stop(1)
+        nodes[1].words = there[there.index("-o ") :].split()
+        nodes.start(1)
+        with Writing(nodes[1].bootstrap) as writing:
+            for number in (2, 3):
+                (line,) = alone("cluster", "invite").stdout.splitlines()
+                nodes.join(number, line)
+            assert len(rows(everybody("cluster", "grow", "--dry-run", "-o", "json"))) == 2
+            everybody("cluster", "grow", "--yes")
+            nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
+            assert rows(everybody("cluster", "grow", "-o", "json")) == []
+            assert "3 nodes, whole" in everybody("cluster", "status").stdout
+            nodes.stop(3)
+            nodes[3].words = ()  # it knows by its folder what it is
+            nodes.start(3)
+            nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
+            nodes.kill(1)
+            nodes.wait(lambda: nodes.quorum_leader(2) in (2, 3), "another one leads")
+            before = len(writing.said)
+            nodes.wait(lambda: len(writing.said) > before + 100, "it is written on")
+        found = everything(nodes[2].bootstrap, 2)
+        assert not writing.failed
+        assert sorted(found) == sorted(writing.said), "nothing is lost and nothing there twice"
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """directory: of its only voter. Gives what was asked of it."""
+
+    def made(directory, *, reached=True):
+        asked = []
+        voter = SimpleNamespace(replica_id=1, replica_directory_id=directory)
+        answer = SimpleNamespace(error_code=0, error_message=None, results=())
+        node = SimpleNamespace(address="h:9092", lives=True)
+        found = SimpleNamespace(cluster_id="id", brokers={1: node}, all={1: node})
+        quorum = SimpleNamespace(current_voters=[voter])
+        monkeypatch.setattr(joining, "look", lambda _: found)
+        monkeypatch.setattr(joining, "quorum_told", lambda _: quorum)
+        monkeypatch.setattr(joining, "controllers", lambda _: {1: "h:9093"} if reached else {})
+        monkeypatch.setattr(joining, "ask", lambda _, *told: asked.append(told) or answer)
+        return asked
+
+    return made
+
+
+def test_an_old_folder_gets_voters_that_can_come_and_go_by_the_invitation(cluster, tmp_path):
+    asked = cluster(None)
+    link = SimpleNamespace(bootstrap="h:9092")
+    kept = str(tmp_path / KEPT)
+    with pytest.raises(Failure, match="fixed by its settings"):
+        joining.prepare(link, kept, None, "", (), {})
+    assert not asked and not list(tmp_path.iterdir())
+    found = joining.invite(link)
+    assert found.upgraded and not found.here
+    assert found.line == "penstock up --join h:9092 --node-id 2 --cluster-id id --listen :9092"
+    ((key, _, values),) = asked
+    assert key == 57 and values["feature_updates"][0]["feature"] == "kraft.version"
+
+
+@pytest.mark.parametrize(
+    ("number", "cluster_id", "listen", "said"),
+    [
+        (1, "", (), "there is a node 1 already"),
+        (None, "other", (), "not to other"),
+        (None, "", (":0",), "have to know the port"),
+        (None, "", (":1", ":3"), "there is one --listen"),
+    ],
+)
+def test_what_cannot_join(cluster, tmp_path, number, cluster_id, listen, said):
+    cluster(SimpleNamespace(bytes=b"x" * 16))
+    link = SimpleNamespace(bootstrap="h:9092")
+    with pytest.raises(Failure, match=said):
+        joining.prepare(link, str(tmp_path / KEPT), number, cluster_id, listen, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_joins_once(cluster, tmp_path):
+    cluster(SimpleNamespace(bytes=b"x" * 16))
+    link = SimpleNamespace(bootstrap="h:9092")
+    kept_at = str(tmp_path / KEPT)
+    assert joining.prepare(link, kept_at, None, "", (), {"log.retention.ms": "1"}) == "id"
+    kept = (tmp_path / KEPT).read_text()
+    assert "node.id=2\n" in kept and "log.retention.ms=1\n" in kept
+    (tmp_path / "meta.properties").touch()
+    joining.prepare(link, kept_at, 7, "", (), {})
+    assert (tmp_path / KEPT).read_text() == kept
+    (tmp_path / KEPT).unlink()
+    with pytest.raises(Failure, match="the folder of another node"):
+        joining.prepare(link, kept_at, None, "", (), {})
