@@ -33,6 +33,18 @@ def resized(
     return wanted
 
 
+def spread(wanted: Wanted, every: Iterable[Partition]) -> Wanted:
+    """The same replicas, each partition led by whoever of them is to lead fewest. every: all
+    partitions as they are."""
+    leads = Counter(one.replicas[0] for one in every if one.place not in wanted)
+    found = {}
+    for place, replicas in wanted.items():
+        first = min(replicas, key=leads.__getitem__)
+        leads[first] += 1
+        found[place] = (first, *(one for one in replicas if one != first))
+    return found
+
+
 def without(
     chosen: Iterable[Partition], node: int, brokers: Mapping[int, Node], load: Mapping[int, int],
     *, fewer: bool,

@@ -85,8 +85,9 @@ def setting(link: Link, topic: str, asked: int | Mapping[int, tuple[int, ...]]) 
 
 
 def growing(link: Link, factor: int) -> Change:
-    """Every partition of every topic that has fewer replicas gets so many. Raises Failure (NOTHING)
-    when all have them, and for what cannot be."""
+    """Every partition of every topic that has fewer replicas gets so many, and who is to lead them
+    is spread over the nodes: one has led all. Raises Failure (NOTHING) when all have as many, and
+    for what cannot be."""
     brokers, every = nodes.look(link).brokers, partitions.partitions(link)
     chosen = {one.place: one for one in every if len(one.replicas) < factor}
     if not chosen:

@@ -54,6 +54,15 @@ def test_who_has_least_gets_more():
     assert [to[1] for to in found.values()] == [3, 2, 3, 2, 3, 2]
 
 
+def test_who_led_all_leads_a_part_of_what_grew():
+    nodes = brokers(n1="", n2="", n3="")
+    every = [*(partition(1, number=number) for number in range(5)), partition(2, 1, 3, number=9)]
+    grown = placing.resized(every, 3, nodes, placing.load_of(every))
+    found = placing.spread(grown, every)
+    assert [set(to) for to in found.values()] == [{1, 2, 3}] * 5 and found.keys() == grown.keys()
+    assert sorted(to[0] for to in found.values()) == [1, 1, 2, 3, 3], "2 led one"
+
+
 def test_who_is_dead_gets_nothing_and_goes_first():
     nodes = brokers(n1="-a", n2="a", n3="-b", n4="a")
     assert resized(partition(2), 2, nodes) == (2, 4)

@@ -24,8 +24,9 @@ _REPLICAS = 3
 def command(link: Link, replicas: int, yes: bool, dry_run: bool, output: str) -> int:
     """Give every topic that has fewer so many replicas (3), also those of groups and transactions.
 
-    For a cluster that was one appliance: what was made then has one replica. Waits until all are in
-    sync; Ctrl-C ends nothing but the looking. `topic replicas set` does it for a single topic.
+    For a cluster that was one appliance: what was made then has one replica. Who is to lead is
+    spread over the nodes; they take over within minutes. Waits until all replicas are in sync;
+    Ctrl-C ends nothing but the looking. `topic replicas set` does it for a single topic.
 
     \b
     penstock cluster grow --dry-run
