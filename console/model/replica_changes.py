@@ -93,6 +93,7 @@ def growing(link: Link, factor: int) -> Change:
     if not chosen:
         raise Failure("nothing would change", "every partition has as many", name=NOTHING)
     wanted = placing.resized(chosen.values(), factor, brokers, placing.load_of(every))
+    wanted = placing.spread(wanted, every)
     return change(
         link, wanted, chosen=chosen, brokers=brokers, words=("cluster", "grow", str(factor))
     )

@@ -90,6 +90,7 @@ class Writing(threading.Thread):
             self._producer.poll(0)
             number += 1
         self._producer.flush(30)
+        del self._producer
 
     def _heard(self, error, message):
         (self.failed if error else self.said).append(message.value())
@@ -137,7 +138,8 @@ def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_p
             for number in (2, 3):
                 (line,) = alone("cluster", "invite").stdout.splitlines()
                 nodes.join(number, line)
-            assert len(rows(everybody("cluster", "grow", "--dry-run", "-o", "json"))) == 2
+            planned = rows(everybody("cluster", "grow", "--dry-run", "-o", "json"))
+            assert [one["after"][0] for one in planned] == ["1", "2"], "they share what is led"
             everybody("cluster", "grow", "--yes")
             nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
             assert rows(everybody("cluster", "grow", "-o", "json")) == []
