@@ -41,6 +41,8 @@ class Link:
         self._told: tuple[str, ...] = ()
         self.timeout_s = timeout_s
         self._admin: AdminClient | None = None
+        self._admin_before: AdminClient | None = None
+        self._admin_of = ""
         self._found = False
         self._making = threading.Lock()
 
@@ -76,18 +78,28 @@ class Link:
                 raise
 
     def admin(self) -> "AdminClient":
-        """Always the same one: its requests end with it. Raises Failure when no broker can be
-        reached, at each call: who watches sees an outage at once."""
+        """The same one as long as the same brokers are to be asked. Raises Failure when none can be
+        reached, at each call: who watches sees an outage at once.
+
+        librdkafka waits for the controller that it was told of, dead or not, until it asks for
+        metadata again minutes later: another client asks at once. The one before is kept, since
+        its requests would end with it."""
         if self._admin is not None:
             self.reach()
-            return self._admin
         from confluent_kafka.admin import AdminClient
 
         with self._making:
-            if self._admin is None:
-                made = AdminClient(self._config())
+            if self._admin is None or self._admin_of != self.living:
+                config = self._config()
+                made = AdminClient(config)
+                self._admin_before, self._admin_of = self._admin, config["bootstrap.servers"]
                 self._admin = cast("AdminClient", _Reading(made)) if self.read_only else made
-        return self._admin
+            return self._admin
+
+    def _give_up_after(self, failure: Failure) -> None:
+        """The next request has another client: this one may wait for a controller that is gone."""
+        if failure.name == "_TIMED_OUT":
+            self._admin_of = ""
 
     def allow(self, what: str, *, reads: bool) -> None:
         """Raises Failure (READ_ONLY) for what changes something where only reading is allowed."""
@@ -162,6 +174,7 @@ class Link:
             return future.result(self.timeout_s + 1)
         except KafkaException as refused:
             failure = self.explained(failure_of(refused.args[0]))
+            self._give_up_after(failure)
             if about not in failure.message:
                 failure.message = f"{about}: {failure.message}"
             raise failure from None
