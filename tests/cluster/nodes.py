@@ -142,16 +142,21 @@ class Nodes:
     def ask(self, key, version, values, number=None):
         """The answer of this node, or of one that lives. Raises ConnectionError."""
         number = self.living[0] if number is None else number
-        if number not in self._links:
+        answer = self._asked(number, key, version, values) if number in self._links else CLOSED
+        if answer is CLOSED:  # a process that has died since took its connections with it
+            self._forget(number)
             self._links[number] = Link((self.all[number].host, self.all[number].port))
-        try:
-            answer = self._links[number].ask(key, version, values)
-        except OSError:
-            answer = CLOSED
+            answer = self._asked(number, key, version, values)
         if answer is CLOSED:
             self._forget(number)
             raise ConnectionError(f"node {number} closed the connection")
         return answer
+
+    def _asked(self, number, key, version, values):
+        try:
+            return self._links[number].ask(key, version, values)
+        except OSError:
+            return CLOSED
 
     def _forget(self, number):
         link = self._links.pop(number, None)
