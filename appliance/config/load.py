@@ -119,8 +119,6 @@ def _listeners(config: BrokerConfig) -> Said:
             " for clients, for example PLAINTEXT://localhost:9092"
         )
     opened = config.opened()
-    if len(opened) < len(config.list("listeners")):
-        yield "listeners: those of the controller are not opened: this is a cluster of one"
     for endpoint in opened:
         protocol = config.protocols().get(endpoint.name)
         if protocol != "PLAINTEXT":
@@ -141,6 +139,7 @@ def _listeners(config: BrokerConfig) -> Said:
     names = [endpoint.name for endpoint in opened]
     if len(set(names)) < len(names):
         raise ConfigError("listeners: each listener needs a name of its own")
+    yield from ()
 
 
 def _folders(config: BrokerConfig) -> Said:
