@@ -156,6 +156,11 @@ class PeerError(Exception):
         self.message = message
 
 
+class Refused(PeerError):
+    """Nobody takes connections there: the other host says so itself, by a reset. That nothing is
+    heard of it is no such thing."""
+
+
 class MalformedRequest(Exception):
     """The bytes are not a request of the protocol: log once, close that connection, go on."""
 

@@ -26,16 +26,26 @@ _FOLDER_MODE: Final = 0o750
 
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_REMEDIES: Final = {
+    errno.EMFILE: "raise the limit of open files (ulimit -n; LimitNOFILE= of a unit)",
+    errno.ENFILE: "raise the host's limit of open files (sysctl fs.file-max)",
+}
+
+
+def _why(cause: OSError) -> str:
+    remedy = _REMEDIES.get(cause.errno or 0)
+    text = cause.strerror or str(cause)
+    return f"{text}: {remedy}" if remedy else text
 
 
 def _failed(path: str, cause: OSError) -> StorageFailed:
-    return StorageFailed(path, cause.errno or errno.EIO, cause.strerror or str(cause))
+    return StorageFailed(path, cause.errno or errno.EIO, _why(cause))
 
 
 def _refused(path: str, cause: OSError) -> StorageFailed:
     """For calls that take room, and after which nothing is in doubt when there is none."""
     kind = DiskFull if cause.errno in _NO_ROOM else StorageFailed
-    return kind(path, cause.errno or errno.EIO, cause.strerror or str(cause))
+    return kind(path, cause.errno or errno.EIO, _why(cause))
 
 
 class OsFile:

@@ -52,6 +52,14 @@ class SpaceGuard:
         self.low = False
         self.tight = False
 
+    def keep(self, keep_bytes: int) -> None:
+        """Another number of bytes must stay free. What is less at the last look is refused at once,
+        so that who was told of the number sees it; the rest is for the next look, due now."""
+        if keep_bytes != self._keep_bytes:
+            self._keep_bytes = keep_bytes
+            self._next_look_ns = 0
+            self.low = self.low or 0 < self.free < keep_bytes
+
     @property
     def missing(self) -> int:
         return max(2 * self._limit - self.free, 1) if self.low else 0

@@ -72,3 +72,20 @@ def test_what_is_written_at_leisure_leaves_what_must_stay_free():
     guard.look(0, 1000 * MIB, 100 * MIB)
     assert guard.lacks(36 * MIB) == 0
     assert guard.lacks(40 * MIB) == 4 * MIB
+
+
+def test_another_limit_holds_at_once_where_it_refuses_and_from_the_next_look_where_it_does_not():
+    guard = SpaceGuard(keep_bytes=64 * MIB, keep_percent=1)
+    guard.keep(1 << 60)
+    assert not guard.low, "nobody has looked yet"
+    guard.keep(64 * MIB)
+    guard.look(0, 1000 * MIB, 900 * MIB)
+    guard.keep(1 << 60)
+    assert guard.low
+    assert guard.due(1)
+    assert guard.look(1, 1000 * MIB, 900 * MIB), "and it is said"
+    guard.keep(64 * MIB)
+    assert guard.low
+    assert guard.due(2)
+    assert guard.look(2, 1000 * MIB, 900 * MIB)
+    assert not guard.low
