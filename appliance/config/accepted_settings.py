@@ -113,13 +113,12 @@ _INNER = (
     Setting("delete.records.purgatory.purge.interval.requests", INT, 1, "How often answered deletions of records are swept out.", inert=_KAFKAS),
     Setting("share.fetch.purgatory.purge.interval.requests", INT, 1000, "How often answered share fetches are swept out.", inert=_KAFKAS),
     Setting("early.start.listeners", LIST, None, "Listeners opened before the authorizer is ready.", inert=_KAFKAS),
-    Setting("cordoned.log.dirs", LIST, (), "Folders that take no new partitions.", mode=PER_BROKER, inert=_KAFKAS),
+    Setting("cordoned.log.dirs", LIST, (), "Folders of log.dirs that take no new partitions; * is all of them. Other nodes take them; a node alone refuses them when all are named.", mode=PER_BROKER),
     Setting("num.replica.alter.log.dirs.threads", INT, None, "Threads that move replicas between folders.", inert=_KAFKAS),
     Setting("config.providers", LIST, (), "Providers of settings from elsewhere.", mode=CLUSTER_WIDE, inert=_KAFKAS),
     Setting("kafka.metrics.reporters", LIST, (), "Reporter classes of the old metrics.", inert=_KAFKAS),
     Setting("kafka.metrics.polling.interval.secs", INT, 10, "How often the old metrics are read, in s.", low=1, inert=_KAFKAS),
     Setting("metrics.recording.level", STRING, "INFO", "Which metrics are recorded.", inert=_KAFKAS),
-    Setting("telemetry.max.bytes", INT, 1_048_576, "Largest push of a client's metrics, in bytes.", low=1, inert=_KAFKAS),
 )  # fmt: skip
 
 ACCEPTED: Final = (*_TIERED, *_QUOTAS, *_QUORUM, *_TRANSACTIONS, *_INNER)

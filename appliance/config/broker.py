@@ -1,4 +1,5 @@
-"""The broker's configuration as loaded: immutable, every value with the place it came from."""
+"""The broker's configuration as loaded, every value with the place it came from. Nothing of it
+changes but by `renew`, when the file was read again."""
 
 import builtins
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ _KEPT_BY: Final = {
     "transaction.state.log.min.isr": 2,
 }
 """Kafka's defaults for what every client relies on, as far as there are as many nodes."""
+_NEXT_BEAT_MS: Final = 500
 _HERE: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -58,6 +60,16 @@ class BrokerConfig:
             name: Entry(BROKER[name].parse(text), text, DYNAMIC) for name, text in texts.items()
         }
         return BrokerConfig({**self._entries, **entries})
+
+    def static(self) -> "BrokerConfig":
+        """This configuration without what was set while the broker runs; where that took the place
+        of something, there is the default."""
+        return BrokerConfig({n: one for n, one in self._entries.items() if one.source != DYNAMIC})
+
+    def renew(self, entries: Mapping[str, Entry | None]) -> None:
+        """These hold from now on for whoever has this configuration; None: nobody sets it."""
+        known = {**self._entries, **entries}
+        self._entries = {name: entry for name, entry in known.items() if entry is not None}
 
     def entry(self, name: str) -> Entry | None:
         """What was set under exactly this name."""
@@ -163,6 +175,12 @@ class BrokerConfig:
         return "controller" in self.list("process.roles")
 
     @property
+    def silence_ms(self) -> builtins.int:
+        """Whoever neither beats nor answers for so long is fenced: a heartbeat may be late."""
+        next_ms = self.int("broker.heartbeat.interval.ms") + _NEXT_BEAT_MS
+        return max(self.int("penstock.broker.silence.ms"), next_ms)
+
+    @property
     def brokers(self) -> builtins.int:
         """How many brokers there are as far as the settings say: each voter is one, and where nodes
         are only one of both as many as are wanted."""
@@ -192,14 +210,11 @@ class BrokerConfig:
         value = self.get(name)
         return parse_endpoint(name, str(value)) if value else None
 
-    def advertised(self, number: builtins.int) -> tuple[str, builtins.int] | None:
-        """(host, port) that clients of listener `number` are told, None: the address that they
-        reached."""
-        endpoints = self.endpoints()
-        name = endpoints[number].name if number < len(endpoints) else "PLAINTEXT"
+    def advertised(self, listener: str) -> tuple[str, builtins.int] | None:
+        """(host, port) that clients of a listener are told, None: the address that they reached."""
         for text in self.list("advertised.listeners"):
             endpoint = parse_endpoint("advertised.listeners", text)
-            if endpoint.name == name:
+            if endpoint.name == listener:
                 return endpoint.host, endpoint.port
         return None
 
@@ -208,7 +223,9 @@ class BrokerConfig:
         called, where no other name is said. Of several nodes all have to tell the same of one, or
         clients would connect to it anew with each answer; who is alone tells what was reached."""
         key = "advertised.listeners"
-        told = {one.name: one for one in (parse_endpoint(key, text) for text in self.list(key))}
+        entry = self.entry(key)
+        said = () if entry is None or entry.source == DEFAULT else self.list(key)
+        told = {one.name: one for one in (parse_endpoint(key, text) for text in said)}
         if self.several:
             told = {one.name: one for one in self.endpoints()} | told
         texts = [f"{name}://{in_url(one.host or host())}:{one.port}" for name, one in told.items()]

@@ -8,6 +8,7 @@ from typing import Final
 
 from appliance.config.accepted_settings import ACCEPTED
 from appliance.config.group_settings import GROUPS
+from appliance.config.invitations import INVITED, PATTERN
 from appliance.config.quota_settings import QUOTAS
 from appliance.config.security_settings import SECURITY
 from appliance.config.setting import (
@@ -20,6 +21,8 @@ from appliance.config.setting import (
     LIST,
     LONG,
     LONG_MAX,
+    PASSWORD,
+    PER_BROKER,
     SHORT,
     STRING,
     Setting,
@@ -52,7 +55,7 @@ _IDENTITY = (
 )  # fmt: skip
 
 _NETWORK = (
-    Setting("listeners", LIST, ("PLAINTEXT://localhost:9092",), "Where clients are listened to: NAME://HOST:PORT, port 0 for any free one. Loopback only by default; Kafka listens on every interface."),
+    Setting("listeners", LIST, ("PLAINTEXT://localhost:9092",), "Where clients are listened to: NAME://HOST:PORT, port 0 for any free one. Loopback only by default; Kafka listens on every interface.", mode=PER_BROKER),
     Setting("advertised.listeners", LIST, (), "What clients are told instead of the address that they reached: needed only behind address translation."),
     Setting("listener.security.protocol.map", LIST, ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"), "The protocol that each listener name stands for."),
     Setting("inter.broker.listener.name", STRING, None, "The listener by which brokers reach one another; none: the first one that each has registered."),
@@ -79,7 +82,7 @@ _LOG = (
     Setting("log.dir", STRING, None, "The data folder; log.dirs wins."),
     Setting("log.dirs", LIST, (), "The data folders: the first one holds the metadata, a new partition goes to the one with the fewest."),
     Setting("num.partitions", INT, 1, "Partitions of a topic when nobody says how many.", low=1),
-    Setting("default.replication.factor", INT, 1, "Replicas of a topic when nobody says how many.", low=1),
+    Setting("default.replication.factor", INT, 1, "Replicas of a topic when nobody says how many. May be set for all nodes while they run (Kafka: in the file only).", low=1, mode=CLUSTER_WIDE),
     Setting("auto.create.topics.enable", BOOLEAN, True, "Whether a topic is created because a client asks for it."),
     Setting("delete.topic.enable", BOOLEAN, True, "Whether topics may be deleted."),
     Setting("log.retention.check.interval.ms", LONG, 300_000, "How often retention looks, in ms.", low=1),
@@ -145,10 +148,19 @@ _OWN = (
     Setting("penstock.connection.queued.max.bytes", INT, 4_194_304, "Answers that wait for a slow reader before its requests are read no more, in bytes.", low=65_536),
     Setting("penstock.topic.trash.retention.ms", LONG, 3_600_000, "How long a deleted topic can be brought back, less when the disk is nearly full; 0 deletes it at once, in ms.", low=0, mode=CLUSTER_WIDE),
     Setting("penstock.topic.deleted.auto.create.delay.ms", LONG, 600_000, "How long a topic that somebody deleted is not created again by consumers that were asking for it and go on doing so, in ms. Producers, connections made after the deletion and CreateTopics create it at once.", low=0, mode=CLUSTER_WIDE),
+    Setting("penstock.log.format", STRING, "text", "How lines of the log are written: text (for people; logfmt where the journal reads it), or json, an object on each line.", choices=("text", "json")),
     Setting("penstock.metrics.listener", STRING, None, "HOST:PORT at which /metrics, /livez and /readyz are told over HTTP, to everybody who can connect; port 0 for any free one. Not set: nowhere."),
     Setting("penstock.metrics.partitions.max", INT, 2000, "Of so many partitions metrics are told for each; of more, as sums over a topic's partitions.", low=0),
     Setting("penstock.metrics.topics.max", INT, 2000, "Of so many topics metrics are told; of more, of those with most bytes.", low=0),
-    Setting("penstock.disk.free.min.bytes", LONG, 67_108_864, "Produce is refused (retriable) while less than this is free on the disk, in bytes.", low=0),
+    Setting("penstock.otlp.endpoint", STRING, None, "Where the same metrics are pushed by OpenTelemetry's protocol: http://HOST:PORT or https://HOST:PORT; without a path it is /v1/metrics. Not set: what OTEL_EXPORTER_OTLP_METRICS_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT say in the environment, else nowhere."),
+    Setting("penstock.otlp.interval.ms", INT, 60_000, "How often they are pushed, in ms.", low=1000),
+    Setting("penstock.otlp.headers", PASSWORD, None, "Headers of these requests, a token for example: NAME=VALUE,… Not set: OTEL_EXPORTER_OTLP_HEADERS."),
+    Setting("telemetry.max.bytes", INT, 1_048_576, "Largest push of a client's metrics, in bytes; above 65536 it is 65536, which is what is kept of each client.", low=1),
+    Setting("penstock.join", STRING, "open", "Who may become a node: whoever reaches the controllers, as in Apache Kafka, or only who is known or has the token of penstock cluster invite. The first invitation sets it to invited; changed on a node's own host only.", choices=("open", INVITED), mode=CLUSTER_WIDE),
+    Setting("penstock.invitations", LIST, (), "Nodes that may join, each once: NODE:SHA256-OF-ITS-TOKEN:MS-SINCE-1970. Written by penstock cluster invite; changed on a node's own host only.", mode=CLUSTER_WIDE, pattern=PATTERN),
+    Setting("penstock.join.token", PASSWORD, None, "The token of the invitation that this node joins by; of no use afterwards."),
+    Setting("penstock.broker.silence.ms", INT, 2500, "A broker that for so long neither sends heartbeats nor answers the controller is fenced before its session is over, in ms; at least broker.heartbeat.interval.ms and half a second. As long as broker.session.timeout.ms: only heartbeats count, as in Apache Kafka.", low=1),
+    Setting("penstock.disk.free.min.bytes", LONG, 67_108_864, "Produce is refused (retriable) while less than this is free on the disk, in bytes.", low=0, mode=CLUSTER_WIDE),
 )  # fmt: skip
 
 BROKER: Final[dict[str, Setting]] = {

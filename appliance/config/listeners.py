@@ -27,9 +27,11 @@ def parse_endpoint(key: str, text: str) -> Endpoint:
     """`[NAME://]HOST:PORT`, an IPv6 address in brackets. Raises ConfigError naming `key`."""
     match = _SHAPE.fullmatch(text.strip())
     if match is None or int(match[4]) > 65535:
+        named = key.endswith("listeners")
+        shape, name = ("NAME://HOST:PORT", "PLAINTEXT://") if named else ("HOST:PORT", "")
         raise ConfigError(
-            f"Invalid value {text!r} for configuration {key}: it takes NAME://HOST:PORT with a"
-            " port from 0 to 65535, for example PLAINTEXT://localhost:9092"
+            f"Invalid value {text!r} for configuration {key}: it takes {shape} with a port from 0"
+            f" to 65535, for example {name}localhost:9092"
         )
     return Endpoint((match[1] or "PLAINTEXT").upper(), match[2] or match[3] or "", int(match[4]))
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config import cluster_checks, roles
+from appliance.config import cluster_checks, otlp, roles, several_listeners
 from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.cluster_checks import Said
-from appliance.config.listeners import EVERYWHERE
 from appliance.config.properties import parse_properties
+from appliance.config.units import in_unit, unit_of
 
 _MOST_FOLDERS: Final = 254
 
@@ -61,7 +61,10 @@ def examine(text: str | None, overrides: Mapping[str, str]) -> tuple[BrokerConfi
         except ConfigError as problem:
             reading.remark(key, str(problem), wrong=True)
     last = len(text or "")
-    return config, sorted(reading.remarks, key=lambda one: last if one.line is None else one.line)
+    # What several checks stumble over is said where it was set.
+    ordered = sorted(reading.remarks, key=lambda one: (one.line or last + 1, one.source == DEFAULT))
+    wrong = {one.text: one for one in reversed(ordered) if one.wrong}
+    return config, [one for one in ordered if not one.wrong or wrong[one.text] is one]
 
 
 def _place(remark: Remark, file_name: str) -> str:
@@ -86,7 +89,8 @@ class _Reading:
             self.remark(key, _unknown(key))
             return
         try:
-            entry = Entry(setting.parse(text), text, source)
+            told = in_unit(key, unit_of(setting), text)
+            entry = Entry(setting.parse(told), told, source)
         except ConfigError as problem:
             self.remark(key, str(problem), wrong=True)
             return
@@ -109,37 +113,6 @@ def _unknown(key: str) -> str:
 
     near = get_close_matches(key, BROKER, 1, 0.8)
     return f"{key} is not known and ignored" + (f"; did you mean {near[0]}?" if near else "")
-
-
-def _listeners(config: BrokerConfig) -> Said:
-    controllers = config.list("controller.listener.names")
-    if config.is_broker and not config.endpoints():
-        raise ConfigError(
-            f"listeners: there are only controller listeners ({', '.join(controllers)}): add one"
-            " for clients, for example PLAINTEXT://localhost:9092"
-        )
-    opened = config.opened()
-    for endpoint in opened:
-        protocol = config.protocols().get(endpoint.name)
-        if protocol != "PLAINTEXT":
-            raise ConfigError(
-                f"listeners: {endpoint.name} stands for {protocol or 'no protocol'}, and only"
-                " PLAINTEXT is served yet; use PLAINTEXT://HOST:PORT, or map the name in"
-                " listener.security.protocol.map"
-            )
-    ports: dict[tuple[str, int], str] = {}
-    for one in opened:
-        at = "" if one.host in EVERYWHERE else one.host.lower()
-        other = ports.setdefault((at, one.port), one.name)
-        if one.port and other != one.name:
-            raise ConfigError(
-                f"listeners: {other} and {one.name} are both at {one.host}:{one.port}; each needs"
-                " a port of its own"
-            )
-    names = [endpoint.name for endpoint in opened]
-    if len(set(names)) < len(names):
-        raise ConfigError("listeners: each listener needs a name of its own")
-    yield from ()
 
 
 def _folders(config: BrokerConfig) -> Said:
@@ -170,13 +143,14 @@ def _metrics(config: BrokerConfig) -> Said:
 _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "process.roles": roles.check,
     "inter.broker.listener.name": roles.check_inter_broker,
-    "listeners": _listeners,
+    "listeners": several_listeners.check,
     "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,
     "authorizer.class.name": _authorizer,
     "max.connections.per.ip.overrides": _addresses,
     "advertised.listeners": cluster_checks.advertised,
     "penstock.metrics.listener": _metrics,
+    "penstock.otlp.endpoint": otlp.check,
     "default.replication.factor": cluster_checks.copies,
     "min.insync.replicas": cluster_checks.in_sync,
 }

@@ -14,7 +14,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER
 from appliance.config.effective import log_config, topic_value
 from appliance.config.listeners import Endpoint, parse_endpoint
-from appliance.config.load import load
+from appliance.config.load import examine, load
 from appliance.config.log_config import LogConfig
 from appliance.config.properties import parse_properties
 from appliance.config.setting import TYPE_NAMES, shown
@@ -43,7 +43,7 @@ log.segment.bytes=1073741824
 def test_a_stock_file_of_kafka_loads():
     config, warnings = load(STOCK, {})
     assert config.endpoints() == [Endpoint("PLAINTEXT", "", 9092)]
-    assert config.advertised(0) == ("localhost", 9092)
+    assert config.advertised("PLAINTEXT") == ("localhost", 9092)
     assert config.int("num.partitions") == 3
     assert config.int("log.retention.ms") == 48 * 3_600_000
     assert config.several and not config.joins, "others can come, and it begins by itself"
@@ -147,6 +147,18 @@ def test_listener_texts(text, expected):
     assert parse_endpoint("listeners", text) == expected
 
 
+@pytest.mark.parametrize(
+    ("key", "shape"),
+    [
+        ("advertised.listeners", "takes NAME://HOST:PORT .* PLAINTEXT://localhost:9092$"),
+        ("penstock.metrics.listener", "takes HOST:PORT .* example localhost:9092$"),
+    ],
+)
+def test_what_is_no_address_is_told_what_its_setting_takes(key, shape):
+    with pytest.raises(ConfigError, match=shape):
+        parse_endpoint(key, "foo")
+
+
 def test_properties_syntax_is_javas():
     text = "a=1\n b : 2\nc 3\n#x=y\n!z\nlong=one,\\\n   two\n"
     text += "key\\ with\\=signs=v\\tw\nu=\\u00e9\nempty=\nback=c:\\\\dir\n"
@@ -182,7 +194,7 @@ OTHER_DEFAULTS = {
     *("sasl.oauthbearer.jwt.retriever.class", "sasl.oauthbearer.jwt.validator.class"),
 }
 OTHER_TYPES = {"listener.security.protocol.map", "max.connections.per.ip.overrides", "log.dir"}
-OTHER_MODES = {"listeners", "listener.security.protocol.map"}
+OTHER_MODES = {"listener.security.protocol.map", "default.replication.factor"}
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact['scope']}-{fact['name']}")
@@ -195,6 +207,11 @@ def test_every_setting_of_kafka_is_declared_as_kafka_has_it(fact):
         assert (shown(setting.default) or "") == fact["default"]
     if fact["mode"] and name not in OTHER_MODES:
         assert setting.mode == fact["mode"]
+
+
+def test_a_wrong_value_is_said_once():
+    _, remarks = examine("listeners=PLAINTEXT://nowhere\n", {})
+    assert [one.line for one in remarks if one.wrong] == [1]
 
 
 def test_ours_say_that_they_are_ours():
@@ -410,7 +427,7 @@ def test_who_is_alone_tells_what_was_reached_unless_it_is_told_otherwise():
     config, _ = load(None, {"listeners": "PLAINTEXT://:9092"})
     assert config.telling(lambda: "host.here") is config
     config, _ = load(None, {"advertised.listeners": "PLAINTEXT://:1,OTHER://o:2"})
-    assert config.telling(lambda: "here").advertised(0) == ("here", 1)
+    assert config.telling(lambda: "here").advertised("PLAINTEXT") == ("here", 1)
 
 
 @pytest.mark.parametrize("at", ["0.0.0.0:9092", "[::]:9092", "h:0"])

@@ -1,0 +1,80 @@
+"""Listeners that were set while the node served: they stand in its metadata, as every dynamic
+setting, and beside its identity too, because a node must know where others reach it before it has
+read any metadata.
+
+Invariant: what is kept has been checked, and takes the place of the same settings of the node's own
+file and command line, as dynamic settings do.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from appliance.base.disk import Disk, read_file, write_file
+from appliance.base.errors import ConfigError
+from appliance.config import cluster_checks, several_listeners
+from appliance.config.broker import DEFAULT, BrokerConfig
+from appliance.config.listeners import EVERYWHERE, Endpoint, in_url
+from appliance.config.properties import parse_properties
+
+KEPT: Final = "listeners.properties"
+KEYS: Final[tuple[str, ...]] = ("listeners",)
+
+
+def read(disk: Disk, folder: str) -> dict[str, str]:
+    """What is kept in a data folder. Raises StorageFailed."""
+    path = f"{folder}/{KEPT}"
+    if not disk.exists(path):
+        return {}
+    text = read_file(disk, path).decode(errors="replace")
+    return {key: value for key, value, _ in parse_properties(text) if key in KEYS}
+
+
+def write(disk: Disk, folder: str, texts: Mapping[str, str]) -> None:
+    """Keep these. Raises StorageFailed."""
+    lines = [f"{key}={text}\n" for key, text in texts.items()]
+    write_file(disk, f"{folder}/{KEPT}", "".join(lines).encode())
+
+
+def over(own: BrokerConfig, texts: Mapping[str, str], host: Callable[[], str]) -> BrokerConfig:
+    """A node's own settings with these on top. host(): as for `BrokerConfig.telling`. Raises
+    ConfigError."""
+    return own.over(texts).telling(host) if texts else own
+
+
+def left_out(own: BrokerConfig, kept: BrokerConfig) -> list[str]:
+    """Listeners that somebody set for this start, and that are not opened because of what is
+    kept."""
+    entry, opened = own.entry("listeners"), kept.opened()
+    if entry is None or entry.source == DEFAULT:
+        return []
+    return [_text(one) for one in own.opened() if not any(_covers(other, one) for other in opened)]
+
+
+def check(config: BrokerConfig, before: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Whether a broker may get these while it serves. config: its settings, as far as they are
+    known. before: what was set so of it. Raises ConfigError.
+
+    A controllers' listener stays, at the same address or another: the others are told of that."""
+    own = config.static()
+    old, wanted = (own.over({one: texts[one] for one in KEYS if one in texts})
+                   for texts in (before, new))  # fmt: skip
+    opened = wanted.opened()
+    for one in old.opened():
+        if old.is_controllers(one.name) and one.name not in [other.name for other in opened]:
+            raise ConfigError(
+                f"listeners: {_text(one)} must stay, because the other nodes reach this one there"
+            )
+    list(several_listeners.check(wanted))
+    list(cluster_checks.voters(wanted))
+    list(cluster_checks.advertised(wanted.telling(lambda: "host")))
+    for one in opened:
+        if not one.port and one not in old.opened():
+            raise ConfigError(f"listeners: {_text(one)} needs a port that others know, not 0")
+
+
+def _covers(one: Endpoint, other: Endpoint) -> bool:
+    return one.port == other.port and one.host in (*EVERYWHERE, other.host)
+
+
+def _text(one: Endpoint) -> str:
+    return f"{one.name}://{in_url(one.host)}:{one.port}"

@@ -1,0 +1,92 @@
+"""A settings file that was read again, against what is in force: what has changed, what of it holds
+from now on, what waits for a restart. A value machine.
+
+A setting may change while the broker runs if Kafka lets it be changed dynamically, or if it is only
+another name of such ones (`log.retention.hours` of `log.retention.ms`), if it has no effect, or if
+it concerns the exporter alone.
+Listeners are opened while it runs by those who ask the controller for them, not by a file.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from appliance.config.broker import BrokerConfig, Entry
+from appliance.config.broker_settings import BROKER
+from appliance.config.kept_listeners import KEYS
+from appliance.config.setting import READ_ONLY, shown
+
+METRICS_LISTENER: Final = "penstock.metrics.listener"
+EXPORTERS: Final = frozenset(
+    (
+        METRICS_LISTENER,
+        *("penstock.metrics.partitions.max", "penstock.metrics.topics.max"),
+        *("penstock.otlp.endpoint", "penstock.otlp.interval.ms", "penstock.otlp.headers"),
+    )
+)
+"""Settings of the process that tells metrics: nobody waits for it, so another one takes its place
+that has the new ones."""
+
+Entries = Mapping[str, Entry | None]
+"""Settings by name; None: nobody sets it any more."""
+
+HIDDEN: Final = "(hidden)"
+
+
+class Changed(NamedTuple):
+    """One setting. before, after: its values for people, those of secrets hidden. at_once: it holds
+    without a restart."""
+
+    key: str
+    before: str
+    after: str
+    at_once: bool
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.before} → {self.after}"
+
+
+def changes_at_once(key: str) -> bool:
+    """Whether a new value of this setting needs no restart."""
+    setting = BROKER[key]
+    if key in KEYS:
+        return False
+    if key in EXPORTERS:
+        return True
+    if setting.inert or setting.mode != READ_ONLY:
+        return True
+    others = [one for one in BROKER.values() if key in (name for name, _ in one.synonyms)]
+    return bool(others) and all(one.mode != READ_ONLY for one in others)
+
+
+def compare(old: BrokerConfig, new: BrokerConfig) -> list[Changed]:
+    """What is another value in the new configuration, by name."""
+    found = []
+    for key in sorted({*old.set_names(), *new.set_names()}):
+        before, after = old.get(key), new.get(key)
+        if before != after:
+            hide = BROKER[key].sensitive
+            values = [HIDDEN if hide else shown(value) or "" for value in (before, after)]
+            found.append(Changed(key, values[0], values[1], changes_at_once(key)))
+    return found
+
+
+def taken(new: BrokerConfig, changes: Sequence[Changed]) -> dict[str, Entry | None]:
+    """What holds from now on."""
+    return {one.key: new.entry(one.key) for one in changes if one.at_once}
+
+
+def encode(entries: Entries) -> bytes:
+    """For another process."""
+    texts = {
+        key: None if entry is None else [entry.text, entry.source] for key, entry in entries.items()
+    }
+    return json.dumps(texts).encode()
+
+
+def decode(encoded: bytes) -> dict[str, Entry | None]:
+    """What `encode` gave."""
+    found: dict[str, Entry | None] = {}
+    for key, said in json.loads(encoded).items():
+        found[key] = None if said is None else Entry(BROKER[key].parse(said[0]), *said)
+    return found
