@@ -40,10 +40,16 @@ assert len(BY_NAME) == len(FAMILIES), "a name is declared once"
 assert all(head.count("\n") == 2 for head in _HEADS.values()), "a meaning is one line"
 
 
+def _escaped(value: str) -> str:
+    """As it stands between quotes. Names of topics have nothing to escape."""
+    plain = "\\" not in value and '"' not in value and "\n" not in value
+    return value if plain else value.translate(_ESCAPES)
+
+
 def series(names: Sequence[str], values: Sequence[str]) -> str:
     """Labels as they stand behind a name: as many as there are of both."""
     pairs = zip(names, values, strict=False)
-    inside = ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in pairs)
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
     return f"{{{inside}}}" if inside else ""
 
 
@@ -77,40 +83,45 @@ class Page:
 
 
 class Columns:
-    """Many series with the same labels: a key, the values of its labels, for each line."""
+    """Many series with the same labels: a key, the values of its labels, for each line.
 
-    __slots__ = ("_before", "_heads", "_keys", "_labels")
+    What stands around the values is one text with a gap for each, so that a column is written by
+    one call.
+    """
+
+    __slots__ = ("_before", "_forms", "_keys", "_labels")
 
     def __init__(self, keys: Iterable[Sequence[str]]) -> None:
-        self._keys = [tuple(key) for key in keys]
+        self._keys = [tuple(map(_escaped, key)) for key in keys]
         self._labels: dict[tuple[str, ...], list[str]] = {}  # by the names of labels
-        self._heads: dict[str, list[str]] = {}  # of each metric that was told
+        self._forms: dict[str, list[tuple[str, str]]] = {}  # metric → (name, text with gaps)
         self._before: dict[str, tuple[Sequence[Value], list[str]]] = {}
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def tell(self, page: Page, name: str, values: Sequence[Value]) -> None:
-        """One value for each key."""
+        """One value for each key, as it is: of the same type of sequence each time."""
         assert len(values) == len(self._keys), "a value for each series"
+        forms = self._forms.get(name)
+        if forms is None:
+            forms = self._forms[name] = [(one.name, self._form(one)) for one in _TOLD[name]]
         before = self._before.get(name)
         if before is None or before[0] != values:
-            texts = [f"{value}\n" for value in values]
-            lines = [self._lines(family, texts) for family in _TOLD[name]]
-            before = self._before[name] = values, lines
-        for family, text in zip(_TOLD[name], before[1], strict=True):
-            page.put(family.name, text)
+            told = tuple(values)
+            before = self._before[name] = values, [form % told for _, form in forms]
+        for (told_as, _), text in zip(forms, before[1], strict=True):
+            page.put(told_as, text)
 
-    def _lines(self, family: Family, texts: list[str]) -> str:
+    def _form(self, family: Family) -> str:
         assert family.scale == 1.0, "columns are told as they are"
-        heads = self._heads.get(family.name)
-        if heads is None:
-            labels = self._labels.get(family.labels)
-            if labels is None:
-                labels = [f"{series(family.labels, key)} " for key in self._keys]
-                self._labels[family.labels] = labels
-            heads = self._heads[family.name] = [family.name + label for label in labels]
-        return "".join(map(str.__add__, heads, texts))
+        labels = self._labels.get(family.labels)
+        if labels is None:
+            one = series(family.labels, ["%s"] * len(self._keys[0])) if self._keys else ""
+            labels = self._labels[family.labels] = [
+                (one % key).replace("%", "%%") for key in self._keys
+            ]
+        return family.name + f" %s\n{family.name}".join(labels) + " %s\n" if labels else ""
 
 
 class Buckets:

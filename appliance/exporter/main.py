@@ -1,4 +1,5 @@
-"""The process that tells how the appliance is: `/metrics`, `/livez` and `/readyz` over HTTP.
+"""The process that tells how the appliance is: `/metrics`, `/livez` and `/readyz` over HTTP, and by
+OpenTelemetry's protocol to whom the settings name.
 
 It reads the tables and asks nobody, but for `/readyz`, which connects to a listener once. Whatever
 becomes of it, the appliance does not notice.
@@ -9,15 +10,19 @@ import os
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from appliance.base.os_disk import OsDisk
+from appliance.config.otlp import Target
 from appliance.exporter.exposition import CONTENT_TYPE
 from appliance.exporter.knock import unanswered
 from appliance.exporter.post import Post
 from appliance.exporter.scrape import Exporter
 from appliance.exporter.serving import Answer, Server
 from appliance.shell.log import Log
+
+if TYPE_CHECKING:
+    from appliance.exporter.pushing import Pusher
 
 _LOOK_NS: Final = 1_000_000_000
 _NICE: Final = 5
@@ -33,14 +38,37 @@ def run(post: Post, log: Log) -> int:
     exporter = Exporter(post, OsDisk(), log)
     clock = time.monotonic_ns
     pages = Pages(exporter, post, clock)
-    server = Server(post.listener, pages.answer)
-    due_ns = 0
+    server = None if post.listener is None else Server(post.listener, pages.answer)
+    pusher = None if post.target is None else _pusher(exporter, post, post.target, log)
+    due_ns, unprepared = 0, True
     while os.getppid() == post.supervisor:
         if clock() >= due_ns:
             due_ns = clock() + _LOOK_NS
             exporter.look(clock())
-        server.turn(max(due_ns - clock(), 0) / _LOOK_NS, clock)
+            if pusher is not None:
+                pusher.turn(clock())
+            unprepared = True
+        unprepared = unprepared and exporter.prepare()
+        wait_s = 0 if unprepared else max(due_ns - clock(), 0) / _LOOK_NS
+        if server is None:
+            time.sleep(wait_s)
+        else:
+            server.turn(wait_s, clock)
     return 0
+
+
+def _pusher(exporter: Exporter, post: Post, target: Target, log: Log) -> "Pusher":
+    """What pushes the page as it is when it is time."""
+    from appliance.exporter.otlp import Encoder
+    from appliance.exporter.pushing import Pusher  # here: it brings HTTP and TLS
+
+    encoder = Encoder(post.started_ms * 1_000_000)
+
+    def page() -> bytes:
+        told = exporter.page(time.monotonic_ns())
+        return encoder.encode(told, exporter.resource(), time.time_ns())
+
+    return Pusher(target, page, log)
 
 
 class Pages:

@@ -1,13 +1,14 @@
 """One page of metrics out of the tables, and the looks between two of them.
 
-`look` is called about once a second and costs some 100 µs; `page` when somebody asks. Neither asks
+`look` is called about once a second and costs some 100 µs; `prepare` after it, for as long as there
+is something new; `page` when somebody asks. Neither asks
 a process of the appliance anything: what is not in the tables is the kernel's account of processes
 and disks, and the metadata log's file.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,18 +19,21 @@ from appliance.config.broker import BrokerConfig
 from appliance.exporter.agreement import Agreement
 from appliance.exporter.clients import Clients, tell_groups, tell_quotas
 from appliance.exporter.exposition import Page
-from appliance.exporter.partitions import Limits, Partitions
+from appliance.exporter.layout import Limits
+from appliance.exporter.partitions import Partitions
 from appliance.exporter.post import Post
+from appliance.exporter.pushed import PushedMetrics
 from appliance.exporter.requests import STEP_NS, Requests
 from appliance.exporter.usage import EXPORTER, SUPERVISOR, Usage, Used
 from appliance.metadata.changes import (
+    Change,
     ConfigChanged,
     PartitionAdded,
     PartitionChanged,
     TopicAdded,
     TopicRemoved,
 )
-from appliance.metadata.effective import log_config
+from appliance.metadata.effective import broker_config, log_config
 from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.observer.health import Verdict, Watch, not_sent_to
@@ -53,12 +57,12 @@ class Exporter:
     def __init__(self, post: Post, disk: Disk, log: Log) -> None:
         tables, config = post.tables, post.config
         self._post = post
+        self._config = config
         self._tables = tables
         self._disk = disk
         self._log = log
         self._node_id = config.int("node.id")
         self._follower = Follower(disk, post.folders[0], tables.partitions)
-        self._advertised = config.advertised(0)
         self._readable = True
         self._version = 0  # of what the metadata says of topics
         self.watch = Watch(tables.processes, tables.partitions)
@@ -78,7 +82,9 @@ class Exporter:
             partial(_min_isr, config),
         )
         listeners = [endpoint.name for endpoint in config.endpoints()]
+        self._advertised = config.advertised(listeners[0]) if listeners else None
         self._clients = Clients(tables.clients, listeners)
+        self._pushed = PushedMetrics(tables.pushes)
         windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * _MS
         self._windows = Windows(*windows)
         keep = config.int("penstock.disk.free.min.bytes")
@@ -97,6 +103,11 @@ class Exporter:
             self._requests.remember(take(self._tables, now_ns, _no_cpu))
             self._agreement.remember(now_ns)
             self._see_idle(now_ns)
+
+    def prepare(self) -> bool:
+        """Some ms of what the next page would have to do anew; whether there is more of it. After
+        each look, so that who asks does not wait for it."""
+        return self._partitions.prepare(self._follow(), self._version)
 
     def verdict(self, now_ns: int) -> Verdict:
         """As the tables show it, with the disks and what the controller thinks of this node."""
@@ -123,6 +134,7 @@ class Exporter:
         page.add("penstock_partitions_stalled", self.watch.stalled(now_ns))
         self._requests.tell(page, take(self._tables, now_ns, _no_cpu))
         self._clients.tell(page, now_ns // 1_000_000)
+        self._pushed.tell(page, now_ns // 1_000_000)
         tell_groups(page, self._tables.lags)
         tell_quotas(page, self._tables.quotas, self._windows, now_ns // 1_000_000)
         self._tell_processes(page, now_ns)
@@ -132,18 +144,35 @@ class Exporter:
         self._took_s = time.thread_time() - began
         return text
 
+    def resource(self) -> dict[str, str]:
+        """What this appliance is, by OpenTelemetry's names; without its cluster until that is
+        known."""
+        told = {"service.name": "penstock"}
+        if self._follower.applied >= 0:
+            cluster = self._follower.cluster_id
+            told |= {"service.namespace": cluster, "service.instance.id": str(self._node_id)}
+        return told
+
     def _follow(self) -> MetadataImage:
         committed = self._tables.processes.metadata_offset
         try:
             changes = self._follower.catch_up(committed)
             self._version += any(isinstance(one, _OF_TOPICS) for one in changes)
             self._agreement.changed(self._follower.image, changes)
+            self._configure(changes)
             self._readable = True
         except (MetadataUnreadable, StorageFailed) as why:
             if self._readable:
                 self._log.event(WARNING, "metadata-unreadable", cause=why)
             self._readable = False
         return self._follower.image
+
+    def _configure(self, changes: Sequence[Change]) -> None:
+        """How much must stay free may be another number while we run."""
+        if any(isinstance(one, ConfigChanged) for one in changes):
+            config = broker_config(self._follower.image, self._config)
+            for guard in self._guards.values():
+                guard.keep(config.int("penstock.disk.free.min.bytes"))
 
     def _pids(self) -> Iterator[tuple[str, int]]:
         table = self._tables.processes

@@ -32,6 +32,8 @@ from appliance.history.format import (
 from appliance.history.samples import Step
 
 _MOST_MS: Final = 65_535
+_PIECE: Final = 1 << 16
+"""Bytes that are read of a ring at once."""
 
 
 class _Wanted(NamedTuple):
@@ -190,6 +192,13 @@ def _read(file: File, table: Table) -> bytes:
 
 
 def _last_number(file: File, ring: Ring) -> int:
-    """Of the newest sample that is whole."""
-    found = layout.samples(ring, file.pread(ring.slots * ring.slot_bytes, ring.at))
-    return found[-1].number if found else 0
+    """Of the newest sample that is whole. A ring has up to 7 MB, which this process would keep if
+    it read all of them at once."""
+    found = 0
+    slots = max(1, _PIECE // ring.slot_bytes)
+    for first in range(0, ring.slots, slots):
+        count = min(slots, ring.slots - first)
+        piece = file.pread(count * ring.slot_bytes, ring.at + first * ring.slot_bytes)
+        newest = layout.samples(ring, piece, newest=1)
+        found = max(found, newest[0].number if newest else 0)
+    return found

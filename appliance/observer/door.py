@@ -61,6 +61,8 @@ def _open(data_dir: str) -> tuple[Head, mmap.mmap]:
                 head = read_head(view)
             finally:
                 view.release()
+        if head.pid != _holder(data_dir):  # a tool that repairs this folder and looks at another's
+            raise NotThere(f"no appliance is running in {data_dir}")
         return head, mmap.mmap(fd, head.size, prot=mmap.PROT_READ)
     except UnknownTables as why:
         raise NotThere(f"the appliance in {data_dir} cannot be read: {why}") from why

@@ -37,7 +37,7 @@ from appliance.ring.process_table import (
 
 _S: Final = 1_000_000_000
 SILENT_NS: Final = 2 * _S
-"""A loop that has not turned for so long does not work; an idle one turns every 100 ms."""
+"""A loop that has not turned for so long does not work; an idle one turns every 200 ms."""
 DEAD_NS: Final = 30 * _S
 """Nobody has replaced it, which takes ten seconds: this appliance does not mend itself."""
 STALLED_NS: Final = 5 * _S

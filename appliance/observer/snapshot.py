@@ -51,7 +51,8 @@ class Api:
 @dataclass(slots=True, frozen=True)
 class Process:
     """One place for a process. turns: of its loop, and of its predecessors'. longest_turn_ns: of
-    its own, waiting left out. cpu_s: since the process began."""
+    its own, waiting left out. cpu_s: since the process began. restarts: how often another one took
+    the place."""
 
     name: str
     pid: int
@@ -59,6 +60,7 @@ class Process:
     turns: int
     longest_turn_ns: int
     cpu_s: float
+    restarts: int
 
 
 @dataclass(slots=True, frozen=True)
@@ -87,6 +89,7 @@ def take(tables: Tables, at_ns: int, cpu_s: Callable[[Peer], float]) -> Snapshot
             table.heartbeat(peer),
             table.longest_turn(peer),
             cpu_s(peer),
+            max(table.generation(peer) - 1, 0),
         )
         for peer in table.peers
     )

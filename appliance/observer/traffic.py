@@ -9,8 +9,7 @@ again. A checksum is taken before its rows are read: what changes in between is 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.ids import TopicId
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import PartitionTable
@@ -21,12 +20,14 @@ BLOCK: Final = 16
 
 _BREATH: Final = 100
 """Blocks that are the same: 0.5 ms."""
+_SERVED: Final = (columns.ONLINE, columns.FOLLOWING)
 
 
 class Sums(NamedTuple):
-    """Of some partitions. records: those that a consumer can read. held: those of them that wait
-    for an open transaction: read_committed does not get them. batches_in … bytes_out: since the
-    appliance started, in encoded batches; fetches: answers that had records of them."""
+    """Of some partitions. offline: those that this node neither leads nor follows. records: those
+    that a consumer can read. held: those of them that wait for an open transaction: read_committed
+    does not get them. batches_in … bytes_out: since the appliance started, in encoded batches;
+    fetches: answers that had records of them."""
 
     partitions: int = 0
     offline: int = 0
@@ -105,7 +106,7 @@ def _sums(table: PartitionTable, first: int, last: int) -> dict[TopicId, Sums]:
         if of is None:
             of = found[row.topic_id] = [0] * len(NOTHING)
         of[0] += 1
-        of[1] += state[columns.STATUS] != columns.ONLINE
+        of[1] += state[columns.STATUS] not in _SERVED
         of[2] += state[columns.HIGH_WATERMARK] - state[columns.LOG_START]
         of[3] += state[columns.SIZE_BYTES]
         of[4] += state[columns.BATCHES_IN]

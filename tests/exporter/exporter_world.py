@@ -62,6 +62,7 @@ class World:
             folders=(str(folder),),
             tables=self.tables,
             listener=None,
+            target=None,
             addresses=(),
             supervisor=os.getpid(),
             started_ms=1_700_000_000_500,

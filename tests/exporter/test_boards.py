@@ -18,7 +18,9 @@ from exporter_world import World, series
 from appliance.exporter.exposition import BY_NAME, FAMILIES
 from appliance.exporter.families import HISTOGRAM, OWN
 from appliance.exporter.kafka_names import MISSING
+from appliance.ring.push_table import Pusher
 from appliance.ring.quota_table import Meter
+from appliance.wire.compression import NONE
 from console.model.monitoring import board, page, rules
 from console.root import root
 
@@ -64,6 +66,9 @@ STRIMZI_NOT_TOLD = {
 """Asked for by topic where errors have none, or of a JVM; container_* and kubelet_* are Kubernetes'
 own."""
 
+PUSHED = bytes.fromhex("0a14 1212 1210 0a016d 2a0b 0a09 31 0700000000000000")
+"""A gauge `m` that is 7, as a client pushes it."""
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
@@ -76,6 +81,9 @@ def told(tmp_path_factory):
     rows = world.tables.clients.rows[0]
     rows.begin()
     rows.claim("::1", "PLAINTEXT", 0)
+    who = Pusher("ANONYMOUS", "loader", "::1", "a-client", "1")
+    pushes = world.tables.pushes.rows[0]
+    pushes.keep(bytes(16), who, world.now_ns // 1_000_000, 300_000, NONE, False, PUSHED)
     for kind in range(3):
         world.tables.quotas.claim(0, Meter(kind, "", "loader"))
     world.look()

@@ -1,6 +1,7 @@
 """A running appliance that tells how it is: one start, read as Prometheus, a probe and a person
 would."""
 
+import itertools
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from exporter_world import parse, series, value
+from receiver import Receiver, points
 
 from benchmarks import batches, requests
 from benchmarks.peer import Wire
@@ -160,3 +162,26 @@ def test_a_place_that_cannot_be_had_is_refused_with_the_settings_name(
     settings = {"penstock.metrics.listener": listener.format(taken=taken)}
     with pytest.raises(ApplianceError, match=why):
         Appliance(tmp_path / "data", settings).start()
+
+
+def test_it_is_pushed_too_where_nobody_may_ask_and_again_when_the_receiver_is_back(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
+    receiver = Receiver(503, 200)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+    try:
+        settings = {"penstock.otlp.interval.ms": "1000"}
+        with Appliance(tmp_path / "data", settings) as appliance:
+            ask(appliance, requests.create_topic("pushed", 2, {}))
+            for count in itertools.count(2):
+                receiver.wait(count)
+                found, resource = points(receiver.got[count - 1][2])
+                if found["penstock_ready", "gauge", frozenset()] == 1:
+                    break
+            assert "otlp-not-taken" in appliance.log_text()
+    finally:
+        receiver.close()
+    assert receiver.got[-1][0] == "/v1/metrics"
+    assert found["penstock_topics", "gauge", frozenset()] >= 1
+    assert resource["service.name"] == "penstock" and resource["service.instance.id"] == "1"

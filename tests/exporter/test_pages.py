@@ -1,18 +1,21 @@
 """What is told of the tables, as Prometheus reads it."""
 
 import random
-from dataclasses import replace
+from zlib import crc32
 
 import pytest
 from exporter_world import SECOND, World, parse, series, value
 
+from appliance.exporter import layout
 from appliance.exporter.exposition import BY_NAME, Buckets, Columns, Page
 from appliance.exporter.requests import _BOUNDS_US
 from appliance.metadata.parts import BrokerImage
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import ROW_MASK
 from appliance.ring.process_table import IOPROC, Peer
+from appliance.ring.push_table import Pusher
 from appliance.ring.quota_table import Meter
+from appliance.wire.compression import NONE
 from appliance.wire.kraft_records import PartitionChangeRecord
 
 
@@ -55,6 +58,29 @@ def test_columns_are_told_anew_when_they_change_and_only_then():
         found = parse(page.text())
         for name in ("penstock_partition_high_watermark", "kafka_topic_partition_current_offset"):
             assert [value(found, name, topic="a", partition=n) for n in "01"] == values
+
+
+def test_clients_metrics_are_told_again_and_only_so_many(world, monkeypatch):
+    metrics = pytest.importorskip("opentelemetry.proto.metrics.v1.metrics_pb2")
+    common = pytest.importorskip("opentelemetry.proto.common.v1.common_pb2")
+    node = common.KeyValue(key="node.id", value=common.AnyValue(int_value=1))
+    points = [metrics.NumberDataPoint(as_double=1.5, attributes=[node]),
+              metrics.NumberDataPoint(as_int=7)]  # fmt: skip
+    told = metrics.Metric(name="a.b", gauge=metrics.Gauge(data_points=points))
+    scope = metrics.ScopeMetrics(metrics=[told])
+    whole = metrics.MetricsData(resource_metrics=[metrics.ResourceMetrics(scope_metrics=[scope])])
+    monkeypatch.setattr("appliance.exporter.pushed.SERIES_MAX", 3)
+    for n, payload in enumerate((whole.SerializeToString(), whole.SerializeToString(), b"\xff")):
+        who = Pusher("alice", f"c{n}", "127.0.0.1", "a-client", "1.2")
+        rows = world.tables.pushes.rows[n % 2]
+        rows.keep(bytes([n]) * 16, who, world.now_ns // 1_000_000, 9000, NONE, False, payload)
+    found = world.scrape()
+    name, client = "penstock_client_metric", {"client_id": "c0", "instance": "A" * 22}
+    assert value(found, name, metric="a.b", attributes="node.id=1", **client) == 1.5
+    assert value(found, name, metric="a.b", attributes="", **client) == 7
+    assert len(series(found, name)) == 2, "of the second one all or none"
+    assert value(found, "penstock_client_instances_left_out") == 2
+    assert value(found, "penstock_client_instances", software="a-client", version="1.2") == 3
 
 
 def test_a_histogram_ends_in_all_there_is():
@@ -157,9 +183,9 @@ def test_a_cluster_is_told_by_kafkas_names(world):
     followed, late = world.topic("followed", 2, replicas=(2, 1), status=columns.FOLLOWING)
     world.topic("moves", 1, replicas=(1, 2))
     moves = world.image.topics_by_name["moves"].partitions
-    moves[0] = replace(moves[0], leader=2, replicas=(1, 2, 3), adding_replicas=(3,))
+    moves[0] = moves[0]._replace(leader=2, replicas=(1, 2, 3), adding_replicas=(3,))
     strict = world.image.topics_by_name["strict"].partitions
-    strict[1] = replace(strict[1], adding_replicas=(3,))
+    strict[1] = strict[1]._replace(adding_replicas=(3,))
     world.set(followed, LEADERS_MARK=90, LOG_END=100, REPLICATED=7)
     world.set(late, LEADERS_MARK=90, LOG_END=40, REPLICATED=5)
     table.served[0][columns.TO_FOLLOWERS + columns.BYTES_OUT] = 11
@@ -313,6 +339,8 @@ def test_topics_that_come_and_go_are_told_as_a_plain_sum_over_them_would(tmp_pat
                 one[1] += more
                 everything += more
                 world.set(one[0], BYTES_IN=one[1], HIGH_WATERMARK=one[1])
+        for _ in range(chance.randrange(4)):
+            world.exporter.prepare()  # slices, however many there is time for, change nothing
         found = world.scrape()
         assert value(found, "penstock_received_bytes_total") == everything
         told = {one["topic"] for one in series(found, "penstock_topic_received_bytes_total")}
@@ -328,6 +356,31 @@ def test_topics_that_come_and_go_are_told_as_a_plain_sum_over_them_would(tmp_pat
             assert len(marks) == (len(here) if whole else 1)
             if not whole:
                 assert value(found, "kafka_topic_partition_current_offset", topic=name) == sum(here)
+
+
+def test_what_is_new_is_written_before_somebody_asks_and_the_rest_stays_written(tmp_path):
+    world, written = World(tmp_path), set()
+    names = [f"topic-{n}" for n in range(60)]
+    border = next(name for name in names if crc32(name.encode()) % layout.TOPICS_OF_A_BLOCK == 0)
+    for name in ("aaa", border, "zzz"):
+        world.topic(name)
+    partitions = world.exporter._partitions
+    while world.exporter.prepare():
+        blocks = partitions._layout.blocks
+    assert [one.written for one in blocks] == [True, True]
+    assert [len(one.topics) for one in blocks] == [1, 2]
+    world.topic("bbb")
+    world.look()
+    assert world.exporter.prepare(), "a slice: who has changed"
+    first, last = partitions._layout.blocks
+    assert last is blocks[1] and first is not blocks[0]
+    assert not first.written
+    while world.exporter.prepare():
+        written.add(len(partitions._layout.blocks))
+    assert written == {2} and first.written
+    told = series(world.scrape(), "penstock_topic_size_bytes")
+    assert {one["topic"] for one in told} == {"aaa", "bbb", border, "zzz"}
+    assert partitions._layout.blocks == [first, last], "a scrape makes none of it again"
 
 
 # Requests -----------------------------------------------------------------------------------------

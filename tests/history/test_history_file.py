@@ -16,7 +16,9 @@ from appliance.history.format import (
     MOST_BYTES,
     RINGS,
     SECOND,
+    TABLES,
     TOPICS,
+    WHOLE,
     Name,
     Ring,
     Sample,
@@ -112,6 +114,39 @@ def test_names_that_are_too_long_are_cut_and_still_told_apart():
 
 
 # The file -------------------------------------------------------------------------------------
+
+
+class Watched(OsDisk):
+    """most: bytes that were read at once."""
+
+    def __init__(self):
+        self.most = 0
+
+    def open(self, path, *, write=False):
+        disk, file = self, super().open(path, write=write)
+
+        class Watching(type(file)):
+            def pread(self, length, position):
+                disk.most = max(disk.most, length)
+                return super().pread(length, position)
+
+        file.__class__ = Watching
+        return file
+
+
+def test_who_goes_on_with_a_history_does_not_read_all_of_it_at_once(tmp_path):
+    """A thread's memory stays what it once was: 4 MB of nothing in each control process."""
+    first, slots = recorder(tmp_path), RINGS[WHOLE, SECOND].slots
+    for number in range(slots + 5):
+        first.write(step(number + 1))
+    first.close()
+    disk = Watched()
+    second = Recorder(disk, str(tmp_path))
+    assert 0 < disk.most <= max(1 << 16, *(t.names * t.name_bytes for t in TABLES.values()))
+    second.write(step(slots + 6))
+    second.close()
+    times = [one.at_ms // 1000 for one in read(tmp_path).whole(SECOND)]
+    assert times == list(range(7, slots + 7)), "it found where the ring goes on"
 
 
 def test_what_was_recorded_is_read_back_also_by_the_next_appliance(tmp_path):

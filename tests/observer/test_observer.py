@@ -12,6 +12,7 @@ from appliance.observer import door, snapshot
 from appliance.observer.door import NotThere, Observer
 from appliance.ring.process_table import HEARTBEAT, LONGEST_TURN, NETPROC, READY, Peer
 from appliance.ring.tables import FORMAT, PAGE, Shape, Tables, UnknownTables, read_head
+from appliance.supervisor.folder import DataFolder
 from benchmarks import batches, requests
 
 SHAPE = Shape(ioprocs=2, netprocs=3, partition_rows=64, quota_windows=11)
@@ -105,7 +106,7 @@ def test_processes_are_those_of_the_tables():
             made.processes.vacate(peer)
     found = take(made)
     process = next(one for one in found.processes if one.name == "netproc-1")
-    assert process == snapshot.Process("netproc-1", 77, "ready", 2, 5000, 1.5)
+    assert process == snapshot.Process("netproc-1", 77, "ready", 2, 5000, 1.5, restarts=1)
 
 
 # The door -------------------------------------------------------------------------------------
@@ -203,6 +204,18 @@ def test_after_a_killed_netproc_counts_go_on(fresh_appliance):
     (successor,) = [one for one in after.processes if one.name == "netproc-0"]
     assert successor.pid != netproc.pid
     assert successor.turns > netproc.turns
+
+
+def test_who_locks_a_folder_and_looks_at_another_appliance_is_none(appliance, tmp_path):
+    (tmp_path / "free").mkdir()
+    locked = DataFolder(str(tmp_path / "free"))
+    seen = os.open(door.segment(str(appliance.data_dir)), os.O_RDONLY)
+    try:
+        with pytest.raises(NotThere):
+            Observer(locked.path)
+    finally:
+        os.close(seen)
+        locked.close()
 
 
 def test_tables_of_another_version_are_refused_in_words(tmp_path, monkeypatch):

@@ -81,3 +81,11 @@ def test_what_rests_is_not_read_again(table):
     (topic,) = seen.look()
     assert watched.read[3:] == [(BLOCK, 2 * BLOCK)]
     assert seen.topics[topic] == Sums(partitions=COUNT, offline=COUNT, bytes_in=7)
+
+
+def test_what_another_node_leads_is_not_offline(table):
+    topic = TopicId(b"t" * 16)
+    statuses = (columns.NOT_OPEN, columns.ONLINE, columns.OFFLINE, columns.FOLLOWING)
+    for partition, status in enumerate(statuses):
+        table.set(table.add(topic, partition), columns.STATUS, status)
+    assert whole(table)[topic].offline == 2, "not open yet, and offline"
