@@ -23,8 +23,8 @@ class Contexts:
     """usage: of quotas. heartbeats: those of the moment, None while this node does not lead.
     described: the quorum at a wall clock time in ms. electing: who votes, at a monotonic one."""
 
-    __slots__ = ("_described", "_electing", "_heartbeats", "_producer_ids", "_room", "_seat",
-                 "_started", "_trash", "_usage")  # fmt: skip
+    __slots__ = ("_described", "_electing", "_heartbeats", "_listening", "_producer_ids", "_room",
+                 "_seat", "_started", "_trash", "_usage")  # fmt: skip
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Contexts:
         heartbeats: Callable[[], Heartbeats | None],
         described: Callable[[int], Quorum],
         electing: Callable[[int], Electing | None],
+        listening: Callable[[str, int], str],
     ) -> None:
         self._seat = seat
         self._started = started
@@ -47,6 +48,7 @@ class Contexts:
         self._heartbeats = heartbeats
         self._described = described
         self._electing = electing
+        self._listening = listening
 
     def situation(self) -> Situation:
         """For one decision of the controller."""
@@ -60,6 +62,7 @@ class Contexts:
             free_rows=0,
             directories=self._directories(),
             kraft_version=started.quorum.kraft_version,
+            listening=self._listening,
         )
 
     def context(self) -> AdminContext:
@@ -78,6 +81,7 @@ class Contexts:
             now_ms=0,
             usage=self._usage,
             cluster_id=started.identity.cluster_id,
+            loggers=self._seat.processes.log_levels,
         )
         self.refresh(context)
         return context

@@ -1,7 +1,7 @@
-"""Which brokers live, as the active controller sees it: heartbeats, and evidence that one is gone;
-and that those who came back lead again.
+"""Which brokers live, as the active controller sees it: heartbeats, and evidence that one is gone
+or silent; and that those who came back lead again.
 
-    lead ──▶ (a whole session for everybody) ── late, or gone ──▶ fenced, others lead
+    lead ──▶ (a whole session for everybody) ── late, gone or silent ──▶ fenced, others lead
     resign: nothing is known any more
 
 Invariant: heartbeats are counted only while this node leads. Called by `main.py`; times are ms of a
@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from appliance.base.errors import DiskFull
+from appliance.config.broker import BrokerConfig
 from appliance.control.broker.lifecycle import NEVER
 from appliance.control.broker.watching import Watched, Watching
 from appliance.control.leadership import NotController
@@ -31,33 +32,37 @@ _AGAIN_MS: Final = 100
 class Fencing:
     """heartbeats: None while this node does not lead. node_id: this node's, whose life is ours."""
 
-    __slots__ = ("_again_ms", "_append", "_balancing", "_log", "_node_id", "_now_ms", "_session_ms",
-                 "_situation", "_watching", "heartbeats")  # fmt: skip
+    __slots__ = ("_again_ms", "_append", "_balancing", "_fetch_ms", "_log", "_node_id", "_now_ms",
+                 "_session_ms", "_situation", "_watching", "heartbeats")  # fmt: skip
 
     def __init__(
         self,
         node_id: int,
-        session_ms: int,
+        config: BrokerConfig,
         connect: Callable[[BrokerImage], Watched | None],
         append: Callable[[list[Record]], None],
         situation: Callable[[], Situation],
         log: Log,
     ) -> None:
         self._node_id = node_id
-        self._session_ms = session_ms
+        self._session_ms = config.int("broker.session.timeout.ms")
+        self._fetch_ms = config.int("controller.quorum.fetch.timeout.ms")
         self._append = append
         self._situation = situation
         self._log = log
         self._now_ms = self._again_ms = 0
-        self._watching = Watching(node_id, connect, self._gone)
+        self._watching = Watching(node_id, connect, self._gone, self._silent, config.silence_ms)
         self.heartbeats: Heartbeats | None = None
         self._balancing: Balancing | None = None
 
-    def lead(self, image: MetadataImage, now_ms: int) -> None:
-        """This node leads, over this image."""
+    def lead(self, image: MetadataImage, now_ms: int, silent: int) -> None:
+        """This node leads, over this image. silent: who led before, where the quorum gave it up
+        because it had not answered for a fetch timeout."""
         self.heartbeats = Heartbeats(image, self._node_id, self._session_ms, now_ms)
         self._balancing = Balancing(self._situation().config, now_ms)
         self._watching.follow(image.brokers)
+        self.heartbeats.silent(silent, now_ms - self._fetch_ms)
+        self._watching.suspect(silent)
 
     def resign(self) -> None:
         """This node does not lead any more."""
@@ -76,7 +81,7 @@ class Fencing:
         if heartbeats is None or balancing is None:
             return NEVER
         self._now_ms = now_ms
-        waits = self._watching.turn()
+        waits = self._watching.turn(now_ms, heartbeats.heard_at)
         if now_ms >= max(heartbeats.deadline, self._again_ms):
             with suppress(DiskFull, NotController):
                 self._again_ms = now_ms + _AGAIN_MS
@@ -100,3 +105,8 @@ class Fencing:
         assert self.heartbeats is not None, "nobody is watched any more"
         self._log.event(NOTICE, "broker-gone", broker=broker_id, cause="nobody listens there")
         self.heartbeats.lost(broker_id, self._now_ms, 0)
+
+    def _silent(self, broker_id: int) -> None:
+        assert self.heartbeats is not None, "nobody is watched any more"
+        self._log.event(NOTICE, "broker-silent", broker=broker_id, action="fence it")
+        self.heartbeats.lost(broker_id, self._now_ms, -1)

@@ -148,7 +148,7 @@ def _endpoints(config: BrokerConfig, ports: Sequence[int]) -> tuple[Endpoint, ..
     protocols = config.protocols()
     found = []
     for number, one in enumerate(config.endpoints()):
-        host, port = config.advertised(number) or (one.host, one.port)
+        host, port = config.advertised(one.name) or (one.host, one.port)
         protocol = protocols.get(one.name, "PLAINTEXT")
         found.append(
             Endpoint(

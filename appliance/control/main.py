@@ -30,7 +30,9 @@ from appliance.control.broker.node import Node
 from appliance.control.broker.own import OWN, OwnAnswers
 from appliance.control.contexts import Contexts
 from appliance.control.deciding import Deciding
+from appliance.control.doors import Doors
 from appliance.control.fencing import Fencing
+from appliance.control.followers import Followers
 from appliance.control.homes import Homes
 from appliance.control.keeping import Keeper
 from appliance.control.leading import Leading
@@ -61,7 +63,7 @@ from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, NOTICE, Log
 from appliance.shell.loop import STOP, Loop
-from appliance.shell.seat import Seat
+from appliance.shell.seat import ANEW, Seat
 from appliance.wire import kraft_records as kraft
 
 _SYNC: Final = 0
@@ -99,8 +101,8 @@ class Control:
         self._leading = Leading(
             seat, self._disk, self._quorum, self._identity, started.random, self._register, log
         )
-        keep = seat.config.int("penstock.disk.free.min.bytes")
-        self._room = Room(self._disk, started.dirs, keep, log)
+        committed = self._quorum.images.committed
+        self._room = Room(self._disk, started.dirs, seat.config, committed, log)
         self._requests = Requests(
             self._append,
             partial(report, log),
@@ -116,6 +118,7 @@ class Control:
         self._duties = VoterDuties(
             self._quorum, self._driver, self._identity.cluster_id, own, seat.config
         )
+        self.doors = Doors(self._disk, seat.data_dir, seat.config, log)
         self._published = False  # what is committed, by this process
         self._threads = threads
         self._syncing = False
@@ -132,6 +135,7 @@ class Control:
         """What decides on requests."""
         seat = self._seat
         self._mutations = Mutations(seat, self._clock, self._quorum.images.committed)
+        self._followers = Followers(seat, self._quorum, self._mutations, self._room)
         self._contexts = Contexts(
             seat,
             started,
@@ -142,6 +146,7 @@ class Control:
             lambda: self._fencing.heartbeats,
             self._driver.described,
             lambda now_ms: self._duties.electing(now_ms, self._prober.busy),
+            self.doors.why_not,
         )
         self._callers = Callers(seat.authorizer)
         self._deciding = Deciding(
@@ -167,7 +172,7 @@ class Control:
         self._prober = Prober(addresses.voter, self._probed, patience_ms)
         self._fencing = Fencing(
             node_id,
-            seat.config.int("broker.session.timeout.ms"),
+            seat.config,
             addresses.broker,
             self._append,
             self._contexts.situation,
@@ -177,7 +182,8 @@ class Control:
         incarnation, image = self._leading.incarnation, self._quorum.images.committed
         birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
         self._node = Node(seat.config, birth, addresses.controller, self._own, self._homes, log)
-        self._crew = Crew(seat.processes, seat.ioprocs, seat.config, self._room.full, log)
+        lacking = self._rows.lacking
+        self._crew = Crew(seat.processes, seat.ioprocs, seat.config, self._room.full, lacking, log)
         self._patience_ms = seat.config.int("request.timeout.ms")
 
     def open_for_business(self) -> None:
@@ -206,7 +212,7 @@ class Control:
     def led(self) -> None:
         """This node was elected. Raises StorageFailed."""
         self._leading.lead(self._clock.wall_ms())
-        self._fencing.lead(self._quorum.image, self._now_ms())
+        self._fencing.lead(self._quorum.image, self._now_ms(), self._quorum.replica.silent)
 
     def lost(self) -> None:
         """Another node leads, or nobody: what is not committed was never decided here, and whoever
@@ -227,10 +233,7 @@ class Control:
             self._log.event(NOTICE, "metadata-leader", node=leader, epoch=epoch)
 
     def reply(self, netproc: int, token: int, code: int, body: bytes) -> None:
-        """The answer to a request of another node."""
-        self._say(netproc, token, code, body)
-
-    def _say(self, netproc: int, token: int, code: int, body: bytes) -> None:
+        """The answer to a request: of another node, of a client, or of this node itself."""
         if netproc == OWN:
             self._own_answers.put(token, code, body)
         else:
@@ -239,7 +242,7 @@ class Control:
     def _refuse(self, why: int) -> None:
         """What was decided behind all that the image knows will not be."""
         for netproc, token, code, body in self._waiting.refuse(self._quorum.seen, why):
-            self._say(netproc, token, code, body)
+            self.reply(netproc, token, code, body)
         self._homes.undo(self._quorum.seen)
 
     def _register(self, incarnation: Incarnation) -> None:
@@ -263,17 +266,17 @@ class Control:
         """Decide on what one netproc asks; answered when all that it could see is committed."""
         if peer.kind == IOPROC:
             self._homes.handle(peer.index, messages, self._node)
-        if peer.kind != NETPROC:
             return
-        context = self._contexts.context()
+        context = None
         for message in messages:
             if message.op not in (FORWARD, ENSURE_TOPIC):
                 continue
             asked = read(message, self._callers)
             if message.op == FORWARD and message.b >> 16 in quorum_wire.SERVED:
                 self._serve_voter(peer.index, message, asked.rights)
-                context = self._contexts.context()
+                context = None  # it has changed by that
                 continue
+            context = self._contexts.context() if context is None else context
             context.rights = asked.rights
             controller = self._node.controller
             decision = self._deciding.decide(peer.index, message, asked.topic, context, controller)
@@ -282,7 +285,7 @@ class Control:
                 self._node.forwarding.put(
                     peer.index, message.token, decision.question, decision.refuse, until_ms
                 )
-                context = self._contexts.context()  # that one is kept, for a refusal
+                context = None  # that one is kept, for a refusal
             elif isinstance(decision, Probing):
                 self._prober.ask(peer.index, message.token, decision)
             else:
@@ -292,7 +295,7 @@ class Control:
     def _answer(self, netproc: int, token: int, decision: Decision) -> None:
         """When all that it was decided over is committed, or at once."""
         if decision.at_once:
-            self._say(netproc, token, decision.code, decision.body)
+            self.reply(netproc, token, decision.code, decision.body)
         else:
             self._waiting.put(netproc, token, decision, self._quorum.seen)
 
@@ -317,11 +320,10 @@ class Control:
 
     def turn(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""
-        self._room.tick(now_ns)
+        self._room.tick(now_ns, self._seat.processes.all_without_room)
         if self.keeper is not None:
             self.keeper.turn(now_ns)
-        now_ms = self._clock.wall_ms()
-        quorum, driver = self._quorum, self._driver
+        now_ms, quorum, driver = self._clock.wall_ms(), self._quorum, self._driver
         if drain := self._seat.processes.drain:
             driver.leave()
         driver.tick(now_ns // 1_000_000)
@@ -341,7 +343,8 @@ class Control:
         self._links.flush()
         if quorum.leadership.leads and self._trash.due(now_ms):
             self._trash.tick(quorum.image, self._settings(), quorum.seen, now_ms)
-        if drain >= DRAIN_STAGE and not (self._syncing or self._noting):
+        ends = drain >= DRAIN_STAGE or (self.doors.anew and not drain and said and not full)
+        if ends and not (self._syncing or self._noting):
             return STOP
         if quorum.behind or (quorum.log.unsynced and not self._syncing):
             return 0
@@ -351,17 +354,17 @@ class Control:
         """What waits for what is committed."""
         for waiting in (self._waiting, self._node.forwarding):
             for answer in waiting.release(self._quorum.committed):
-                self._say(*answer)
+                self.reply(*answer)
 
     def _cluster(self) -> int:
         """This node among others: what it asks of the active controller, and whom it fences as
         that. When (ms) to come again at the latest."""
-        quorum, now_ms = self._quorum, self._now_ms()
-        processes = self._seat.processes
+        quorum, processes, now_ms = self._quorum, self._seat.processes, self._now_ms()
         ready = self._crew.look(now_ms, self._node, quorum.images.committed)
         if processes.leaving:
             self._node.leave()
         due_ms = self._node.turn(now_ms, quorum.committed, quorum.images.committed, ready)
+        processes.set_answered(self._node.heard_ms(self._driver.followed_ms(now_ms)))
         self._node.stock_ids(self._producer_ids.left)
         if self._node.member != processes.member:
             processes.set_member(self._node.member)
@@ -440,10 +443,10 @@ class Control:
     def _append(self, records: list[Record]) -> None:
         """Raises DiskFull and NotController: none of it is there then."""
         self._leading.check()
-        if not (records := self._quorum.elected_by(records, self._clock.wall_ms())):
+        now_ms, note = self._clock.wall_ms(), 0
+        if not (records := self._quorum.elected_by(records, now_ms)):
             return
-        image, now_ms = self._quorum.image, self._clock.wall_ms()
-        note = 0
+        image = self._quorum.image
         if any(isinstance(one, kraft.TopicRecord | kraft.RemoveTopicRecord) for one in records):
             note = self._trash.before(records, image, self._settings(), self._rows.size, now_ms)
         self._quorum.append(records, now_ms, behind=note)
@@ -462,7 +465,7 @@ class Control:
             self._rows.apply(change, image, committed)
             if self._published or self._quorum.alone:  # of what was agreed before nobody is told
                 tell(self._log, change, self._trash)
-        self._mutations.follow(changes, image)
+        self._followers.follow(changes, image)
         self._node.changed(changes, image)
         if any(isinstance(change, BrokerChanged) for change in changes):
             self._fencing.follow(image)
@@ -470,6 +473,7 @@ class Control:
         if not self._driver.level:
             return  # others begin with what is agreed now, not with what was once
         self._published = True
+        self.doors.look(changes, image)
         table = self._seat.processes
         table.publish_metadata(committed)
         table.set_applied(self._seat.me, committed)
@@ -493,4 +497,4 @@ def run(seat: Seat) -> int:
     control.open_for_business()
     loop.run(control)
     control.close()
-    return 0
+    return ANEW if control.doors.anew and not seat.processes.drain else 0

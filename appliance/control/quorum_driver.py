@@ -34,6 +34,7 @@ from appliance.handlers.admin import Replica as Described
 from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
+from appliance.quorum.majority import needed
 from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Message, Voted
 from appliance.quorum.voters import Endpoint
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
@@ -191,6 +192,19 @@ class QuorumDriver:
         if shown != self._shown:
             self._shown = shown
             self._roles.leader_changed()
+
+    def followed_ms(self, now_ms: int) -> int:
+        """Since when fewer than a majority have fetched from this leader, in ms; 0 where it does
+        not lead, or nobody else votes."""
+        replica = self._replica
+        if not replica.leads or self._quorum.alone:
+            return 0
+        missing = needed(len(replica.voters)) - replica.votes
+        others = [one for one in replica.voters.items() if one[0] != replica.node_id]
+        heard = sorted(replica.peers[one].fetched_ms for one in others if one in replica.peers)
+        if missing <= 0:
+            return now_ms
+        return heard[-missing] if missing <= len(heard) else 0
 
     def described(self, wall_ms: int) -> Quorum:
         """For DescribeQuorum. wall_ms: now."""

@@ -125,7 +125,7 @@ class Requests:
         except Exception:  # nothing was changed yet: one request must not end the process
             return self._bug(api, version, context)
         refuse = partial(self._refuse, api, version, answer.values)
-        if not leads and (answer.records or not api.any_node):
+        if not leads and (answer.records or not (api.any_node or api.own(request))):
             return Decision(*refuse(LOST), refuse)
         if answer.records:
             try:
@@ -133,8 +133,8 @@ class Requests:
             except DiskFull:
                 return Decision(*refuse(FULL), refuse)
             if not api.controllers:
-                topics = _named(answer.records)
-                self._report(CHANGED, {"request": api.name, "topics": topics, **_who(context)})
+                what = _named(answer.records)
+                self._report(CHANGED, {"request": api.name, **what, **_who(context)})
         self._count(key, version, answer.values)
         return Decision(errors.NONE, encoded, refuse, answer.at_once)
 
@@ -203,6 +203,8 @@ class Requests:
         try:
             request = decode_request(key, version, body)
         except MalformedRequest:
+            return None
+        if api.own(request):
             return None
         timeout = getattr(request, "timeout", timedelta())
         return Elsewhere(
@@ -345,15 +347,20 @@ def _who(context: AdminContext) -> dict[str, object]:
     return {"client": caller.client_id, "user": caller.principal.name, "peer": caller.address}
 
 
-def _named(records: Sequence[Record]) -> str:
-    """The topics whose making or whose settings these records are."""
-    names: dict[str, None] = {}
+def _named(records: Sequence[Record]) -> dict[str, str]:
+    """The topics whose making or whose settings these records are, and the settings that they
+    change, without their values, which may be secret."""
+    topics: dict[str, None] = {}
+    settings: dict[str, None] = {}
     for one in records:
         if isinstance(one, kraft.TopicRecord):
-            names[one.name] = None
-        elif isinstance(one, kraft.ConfigRecord) and one.resource_type == TOPIC:
-            names[one.resource_name] = None
-    return ",".join(islice(names, _NAMED))
+            topics[one.name] = None
+        elif isinstance(one, kraft.ConfigRecord):
+            settings[one.name] = None
+            if one.resource_type == TOPIC:
+                topics[one.resource_name] = None
+    told = {"topics": topics, "settings": settings}
+    return {key: ",".join(islice(names, _NAMED)) for key, names in told.items() if names}
 
 
 def _final(code: int) -> Decision:

@@ -29,7 +29,7 @@ from appliance.control.snapshots import Limits
 from appliance.controller.features import SUPPORTED
 from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.identity import Identity
-from appliance.metadata.image import METADATA_VERSION, MetadataImage
+from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LogDirs, read_log_dirs
 from appliance.quorum.times import Times
 from appliance.quorum.voters import Endpoint, Voter
@@ -101,7 +101,7 @@ def _start(
     image = quorum.images.committed
     if quorum.alone:  # others have the metadata of this node, too
         check_metadata_is_whole(disk, dirs.paths, image)
-    _check_features(image, data_dir)
+    check_features(image, data_dir)
     if image.skipped:
         log.event(WARNING, "metadata-records-unknown", records=image.skipped)
     rows = PartitionRows(
@@ -185,11 +185,16 @@ def _limits(config: BrokerConfig) -> Limits:
     )
 
 
-def _check_features(image: MetadataImage, data_dir: str) -> None:
-    lowest, highest = SUPPORTED[METADATA_VERSION]
-    level = image.metadata_version
-    if level and not lowest <= level <= highest:
-        raise ConfigError(
-            f"{data_dir} has metadata.version {level}; this appliance reads {lowest} to {highest}:"
-            " upgrade the cluster with kafka-features first, or use a newer appliance"
-        )
+def check_features(image: MetadataImage, data_dir: str) -> None:
+    """Raises ConfigError for a folder with a level that we would misread. What we know by no name
+    stays: a folder of Apache Kafka may have finalized more, and its records are passed over."""
+    for name, (lowest, highest) in SUPPORTED.items():
+        level = image.features.get(name, 0)
+        if level and not lowest <= level <= highest:
+            remedy = "upgrade the cluster with kafka-features first"
+            if level > highest:
+                remedy = "use the Penstock that wrote it, or a newer one; nothing was changed"
+            raise ConfigError(
+                f"{data_dir} has {name} {level}; this appliance reads {lowest} to {highest}:"
+                f" {remedy}"
+            )

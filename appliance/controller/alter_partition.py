@@ -21,6 +21,7 @@ from appliance.controller.partition_change import (
     PartitionChange,
 )
 from appliance.metadata.image import MetadataImage
+from appliance.metadata.log_dirs import LOST, directory_of
 from appliance.metadata.parts import PartitionImage, TopicImage
 
 UNCHECKED: int = -1
@@ -148,4 +149,6 @@ def _refusal(image: MetadataImage, broker_id: int, partition: PartitionImage, as
             return errors.INELIGIBLE_REPLICA
         if epoch not in (UNCHECKED, broker.epoch):
             return errors.INELIGIBLE_REPLICA
+        if one not in partition.isr and directory_of(partition, one) == LOST:
+            return errors.INELIGIBLE_REPLICA  # what it does not write, all others would wait for
     return errors.NONE

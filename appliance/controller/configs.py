@@ -11,12 +11,16 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
-from appliance.config.setting import LIST
+from appliance.config import kept_listeners
+from appliance.config.broker import BrokerConfig
+from appliance.config.setting import LIST, shown
 from appliance.controller import eligible
+from appliance.controller.admitting import check_here
 from appliance.controller.config_resources import Resource, check_resource
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.metadata import effective, effective_groups
 from appliance.metadata.image import BROKER, BROKER_LOGGER, GROUP, TOPIC
+from appliance.ring.log_levels import LEVELS, LOGGERS, ROOT
 from appliance.wire import kraft_records as kraft
 from appliance.wire.varint import STRING_MAX
 
@@ -24,7 +28,6 @@ SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
-_LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 _OPERATIONS: Final = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 
@@ -188,9 +191,14 @@ def _change(
     elif resource.kind == BROKER:
         for key in touched:
             _check_broker_setting(situation, resource, key, new.get(key))
+        old = situation.image.config(resource.kind, resource.name)
+        check_here(situation.here, {*touched, *(key for key in old if key not in new)})
+        if any(key in kept_listeners.KEYS for key in touched):
+            _check_listeners(situation, resource, new)
     elif resource.kind == BROKER_LOGGER:
         for key in touched:
-            _refuse_logger(key, new.get(key))
+            _check_logger(key, new.get(key))
+        return []  # no metadata: they hold for this node, until it ends
     else:
         _check_other(situation, resource, new, touched)
     old = situation.image.config(resource.kind, resource.name)
@@ -207,23 +215,19 @@ def _check_length(key: str, value: str | None) -> None:
         )
 
 
-def _refuse_logger(key: str, value: str | None) -> None:
-    if key != "root":
+def _check_logger(key: str, value: str | None) -> None:
+    if key not in LOGGERS:
         raise PeerError(errors.INVALID_CONFIG, f"Logger {key[:100]} does not exist!")
-    if value is None:
+    if value is None and key == ROOT:
         raise PeerError(
             errors.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
         )
-    if value not in _LEVELS:
+    if value is not None and value not in LEVELS:
         raise PeerError(
             errors.INVALID_CONFIG,
-            f"Cannot set the log level of root to {value[:100]} as it is not a supported log level."
-            f" Valid log levels are {', '.join(_LEVELS)}",
+            f"Cannot set the log level of {key} to {value[:100]} as it is not a supported log"
+            f" level. Valid log levels are {', '.join(sorted(LEVELS))}",
         )
-    raise PeerError(
-        errors.INVALID_REQUEST,
-        "The level of the root logger cannot be changed: events are few and all are logged.",
-    )
 
 
 def _check_other(
@@ -269,6 +273,24 @@ def _check_broker_setting(
         )
     except ConfigError as cause:
         raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
+
+
+def _check_listeners(situation: Situation, resource: Resource, new: Mapping[str, str]) -> None:
+    """Another node looks itself whether what it is to open fits its own settings."""
+    before, config = situation.image.config(resource.kind, resource.name), situation.config
+    mine = resource.name == str(situation.node_id)
+    try:
+        if not mine:
+            names = ("controller.listener.names", "listener.security.protocol.map")
+            config = BrokerConfig.of({one: shown(config.get(one)) or "" for one in names})
+        kept_listeners.check(config, before, new)
+    except ConfigError as cause:
+        raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
+    opened = config.opened()
+    for one in config.over({key: new[key] for key in kept_listeners.KEYS if key in new}).opened():
+        why = situation.listening(one.host, one.port) if mine and one not in opened else ""
+        if why:
+            raise PeerError(errors.INVALID_REQUEST, f"listeners: {why}")
 
 
 def _difference(resource: Resource, old: Mapping[str, str], new: Mapping[str, str]) -> list[Record]:

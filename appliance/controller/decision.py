@@ -48,7 +48,8 @@ class Situation:
     this node's folders that take new partitions, when it has several. counts: how many partitions
     each of them has, what was decided in this turn included; None: to be counted. no_room: what to
     tell who wants new partitions while the disks are nearly full. kraft_version: the finalized one,
-    which stands among the quorum's own records.
+    which stands among the quorum's own records. listening: why this node cannot listen at (host,
+    port), "" when it can. here: who asks came over the loopback interface of a node.
     """
 
     permit: Permit = field(default=NO_LIMIT, kw_only=True)
@@ -62,6 +63,8 @@ class Situation:
     counts: dict[bytes, int] | None = None
     no_room: str = ""
     kraft_version: int = 0
+    here: bool = field(default=True, kw_only=True)
+    listening: Callable[[str, int], str] = field(default=lambda host, port: "", kw_only=True)
 
     def check_disk(self) -> None:
         """Asked before partitions are made. Raises PeerError while there is no room for them."""

@@ -2,7 +2,7 @@
 version 0; KIP-858)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from appliance.base import errors
 from appliance.controller.broker_states import check_broker_epoch, elect
@@ -57,7 +57,7 @@ def assign_replicas(
             offline[one.topic_id, one.index] = found
         elif found[1].leader == NO_LEADER and record and record.leader == LEADER_UNCHANGED:
             assert record.directories is not None, "nothing else can have changed"
-            back = replace(found[1], directories=record.directories)
+            back = found[1]._replace(directories=record.directories)
             records += elect(electorate, [(found[0], back)])
     if offline or lost:
         gone = Electorate(situation, without=broker_id)

@@ -22,13 +22,14 @@ NEVER: Final = 1 << 62
 @dataclass(slots=True)
 class _Session:
     """of: the broker epoch. registered: offset of the record that says so. until: when the session
-    ends, in ms; 0: it was not heard of. offset: of the metadata that it has read, -1 when unknown.
-    shutdown: the offset that all others must reach before it may end, -1 while it does not want
-    to."""
+    ends, in ms; 0: it was not heard of. heard: when it was last, in ms. offset: of the metadata
+    that it has read, -1 when unknown. shutdown: the offset that all others must reach before it may
+    end, -1 while it does not want to."""
 
     of: int
     registered: int
     until: int = 0
+    heard: int = 0
     offset: int = -1
     shutdown: int = -1
 
@@ -53,8 +54,23 @@ class Heartbeats:
         """The broker of this epoch has read the metadata up to `offset`, inclusive."""
         session = self._session(broker_id, epoch)
         session.until = now_ms + self._session_ms
+        session.heard = now_ms
         session.offset = offset
         self._look()
+
+    def heard_at(self, broker_id: int) -> int:
+        """When it was heard of last, in ms; NEVER where no session of it is under way."""
+        session = self._sessions.get(broker_id)
+        return session.heard if session is not None and session.until else NEVER
+
+    def silent(self, broker_id: int, since_ms: int) -> None:
+        """The quorum has not heard of this one since then, when it led: so long ago its session
+        began."""
+        session = self._sessions.get(broker_id)
+        if session is not None and session.until and session.heard > since_ms:
+            session.heard = since_ms
+            session.until = min(session.until, since_ms + self._session_ms)
+            self._look()
 
     def registers(self, broker_id: int, epoch: int, offset: int) -> None:
         """The broker has this epoch by the record at this offset; nothing of an incarnation before
@@ -69,8 +85,8 @@ class Heartbeats:
         return session.registered if session is not None and session.of == epoch else epoch
 
     def lost(self, broker_id: int, now_ms: int, within_ms: int) -> None:
-        """There is evidence that the broker is gone (its connection was closed): unless it is heard
-        of within so long its session ends."""
+        """There is evidence that the broker is gone (it refuses connections, or answers nothing):
+        unless it is heard of within so long its session ends."""
         session = self._sessions.get(broker_id)
         if session is not None and session.until:
             session.until = min(session.until, now_ms + within_ms)

@@ -23,6 +23,7 @@ from appliance.controller.placement import (
     unable,
     usable_brokers,
 )
+from appliance.metadata.effective import broker_config
 from appliance.metadata.parts import TopicImage
 from appliance.wire import kraft_records as kraft
 
@@ -167,7 +168,8 @@ def _assignment(situation: Situation, topic: NewTopic) -> list[tuple[int, ...]]:
     config = situation.config
     count = config.int("num.partitions") if topic.partitions == -1 else topic.partitions
     factor = topic.replication_factor
-    factor = config.int("default.replication.factor") if factor == -1 else factor
+    if factor == -1:
+        factor = broker_config(situation.image, config).int("default.replication.factor")
     if count <= 0:
         raise PeerError(
             errors.INVALID_PARTITIONS,

@@ -8,7 +8,6 @@ DescribeConfigs, and the I/O processes, which ask for a topic's LogConfig.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Final
 
 from appliance.base.errors import ConfigError
@@ -149,9 +148,7 @@ def check_topic_setting(key: str, value: str | None) -> None:
         return
     setting = TOPIC_SETTINGS.get(key)
     if setting is None:
-        near = get_close_matches(key, TOPIC_SETTINGS, 1, 0.8)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"Unknown topic config name: {key[:100]}{hint}")
+        raise ConfigError(f"Unknown topic config name: {key[:100]}{_meant(key, TOPIC_SETTINGS)}")
     if key == "remote.storage.enable" and setting.parse(value):
         raise ConfigError(
             "Tiered Storage functionality is disabled in the broker. Topic cannot be configured"
@@ -207,10 +204,7 @@ def why_not_dynamic(key: str, *, per_broker: bool) -> str:
     """Why the broker setting cannot be changed here while the broker runs; "" when it can."""
     setting = definition(BROKER, key)
     if setting is None:
-        near = get_close_matches(key, BROKER_SETTINGS, 1, 0.8)
-        return f"Unknown broker config name: {key[:100]}" + (
-            f"; did you mean {near[0]}?" if near else ""
-        )
+        return f"Unknown broker config name: {key[:100]}{_meant(key, BROKER_SETTINGS)}"
     if setting.mode == READ_ONLY:
         return (
             f"Cannot update these configs dynamically: [{key}]."
@@ -307,6 +301,13 @@ def _setting_or_stranger(resource_type: int, name: str) -> Setting:
     """The declaration; for a setting that another broker left behind, one that says so."""
     found = definition(resource_type, name)
     return found or Setting(name, STRING, None, "Not a setting of this broker; it has no effect.")
+
+
+def _meant(key: str, settings: Mapping[str, Setting]) -> str:
+    from difflib import get_close_matches  # rarely needed
+
+    near = get_close_matches(key, settings, 1, 0.8)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _read_only(setting: Setting) -> bool:

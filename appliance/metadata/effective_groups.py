@@ -137,12 +137,20 @@ def check_client_metrics(new: Mapping[str, str], touched: Sequence[str]) -> None
 def _check_patterns(text: str) -> None:
     for pattern in text.split(","):
         name, _, value = pattern.strip().partition("=")
-        if pattern.strip() and (name not in _SELECTORS or not value):
+        if pattern.strip() and (name not in _SELECTORS or not _is_expression(value)):
             raise PeerError(
                 errors.INVALID_CONFIG,
                 f"Illegal client matching pattern: {pattern.strip()[:200]}."
                 f" It is NAME=EXPRESSION with a name out of {', '.join(_SELECTORS)}.",
             )
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return bool(text)
 
 
 def explain_group(image: MetadataImage, config: BrokerConfig, group: str) -> list[Explained]:
@@ -177,19 +185,20 @@ def explain_client_metrics(image: MetadataImage, name: str) -> list[Explained]:
     return rows
 
 
-def explain_loggers() -> list[Explained]:
-    """There is one logger, and its level is not to be changed."""
+def explain_loggers(levels: Mapping[str, str]) -> list[Explained]:
+    """Every logger with its level."""
     return [
         Explained(
-            name="root",
-            value="INFO",
+            name=name,
+            value=level,
             source=DYNAMIC_LOGGER,
-            read_only=True,
+            read_only=False,
             sensitive=False,
             type=0,
             doc="",
             synonyms=(),
         )
+        for name, level in levels.items()
     ]
 
 

@@ -62,7 +62,10 @@ def decode(content: bytes, path: str) -> Identity:
         if equals and not key.startswith(("#", "!")):
             values[key.strip()] = value.strip()
     if values.get("version") != "1":
-        raise ConfigError(f"{path}: version={values.get('version')} is not 1, the version of KRaft")
+        raise ConfigError(
+            f"{path}: version={values.get('version')} is not 1, the version of KRaft: start what"
+            " wrote this folder, or choose another folder with --data"
+        )
     try:
         node_id = int(values.get("node.id", ""))
     except ValueError:

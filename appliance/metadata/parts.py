@@ -5,6 +5,7 @@ the exception, see `image_state`).
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from appliance.wire.kraft_records import BrokerEndpoint as Endpoint
 from appliance.wire.kraft_records import BrokerFeature as Feature
@@ -19,11 +20,13 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class PartitionImage:
-    """One partition. leader: -1 when it has none. directories: 16-byte ids, ordered as replicas."""
+class PartitionImage(NamedTuple):
+    """One partition. leader: -1 when it has none. directories: 16-byte ids, ordered as replicas.
 
-    index: int
+    A tuple: a node that ends changes thousands, and another one is made in a seventh of the time of
+    a frozen dataclass."""
+
+    index: int  # type: ignore[assignment]  # nobody asks where in it a value stands
     leader: int
     leader_epoch: int
     partition_epoch: int

@@ -44,22 +44,34 @@ class ReplayFailed(Exception):
 
 def replay(image: ImageState, record: object) -> list[Change]:
     """Apply one record, or hold it back until its transaction ends (KIP-868)."""
-    if isinstance(record, kraft.BeginTransactionRecord):
-        if image.pending is not None:
-            raise ReplayFailed("a metadata transaction begins inside another one")
-        image.pending = []
-        return []
-    if isinstance(record, kraft.EndTransactionRecord | kraft.AbortTransactionRecord):
-        held, image.pending = image.pending, None
-        if held is None:
-            raise ReplayFailed("a metadata transaction ends that never began")
-        if isinstance(record, kraft.AbortTransactionRecord):
-            return []
-        return [change for one in held for change in _replay_one(image, one)]
+    if image.pending is None or type(record) in _BOUNDS:
+        return _replay_one(image, record)
+    image.pending.append(record)
+    return []
+
+
+def _begin(image: ImageState, record: kraft.BeginTransactionRecord) -> list[Change]:
     if image.pending is not None:
-        image.pending.append(record)
-        return []
-    return _replay_one(image, record)
+        raise ReplayFailed("a metadata transaction begins inside another one")
+    image.pending = []
+    return []
+
+
+def _end(image: ImageState, record: kraft.EndTransactionRecord) -> list[Change]:
+    return [change for one in _held(image) for change in _replay_one(image, one)]
+
+
+def _abort(image: ImageState, record: kraft.AbortTransactionRecord) -> list[Change]:
+    _held(image)
+    return []
+
+
+def _held(image: ImageState) -> list[object]:
+    """What was held back, no more so."""
+    held, image.pending = image.pending, None
+    if held is None:
+        raise ReplayFailed("a metadata transaction ends that never began")
+    return held
 
 
 def _replay_one(image: ImageState, record: object) -> list[Change]:
@@ -126,27 +138,33 @@ def _change_partition(image: ImageState, record: kraft.PartitionChangeRecord) ->
     if not 0 <= record.partition_id < len(topic.partitions):
         raise ReplayFailed(f"partition {record.partition_id} of {topic.name} does not exist")
     old = topic.partitions[record.partition_id]
-    changed: dict[str, Any] = {"partition_epoch": old.partition_epoch + 1}
-    for name in (
-        "isr",
-        "replicas",
-        "removing_replicas",
-        "adding_replicas",
-        "directories",
-        "eligible_leader_replicas",
-        "last_known_elr",
-    ):
-        value = getattr(record, name)
-        if value is not None:
-            changed[name] = value
+    (
+        index, leader, leader_epoch, partition_epoch, replicas, isr, directories, removing, adding,
+        recovery, eligible, last,
+    ) = old  # fmt: skip
     if record.leader != LEADER_UNCHANGED:
-        changed["leader"] = record.leader
-        changed["leader_epoch"] = old.leader_epoch + 1
-    if record.leader_recovery_state >= 0:
-        changed["leader_recovery_state"] = record.leader_recovery_state
-    new = topic.partitions[record.partition_id] = replace(old, **changed)
-    grown = len(new.isr) - len(old.isr)
+        leader, leader_epoch = record.leader, leader_epoch + 1
+    topic.partitions[record.partition_id] = PartitionImage(
+        index,
+        leader,
+        leader_epoch,
+        partition_epoch + 1,
+        _or(record.replicas, replicas),
+        isr if record.isr is None else record.isr,
+        _or(record.directories, directories),
+        _or(record.removing_replicas, removing),
+        _or(record.adding_replicas, adding),
+        recovery if record.leader_recovery_state < 0 else record.leader_recovery_state,
+        _or(record.eligible_leader_replicas, eligible),
+        _or(record.last_known_elr, last),
+    )
+    grown = 0 if record.isr is None else len(record.isr) - len(isr)
     return [PartitionChanged(topic.name, topic.topic_id, record.partition_id, grown)]
+
+
+def _or(new: V | None, old: V) -> V:
+    """What a record says, or what was so before."""
+    return old if new is None else new
 
 
 def _replace(table: dict[K, dict[str, V]], key: K, name: str, value: V | None) -> None:
@@ -261,8 +279,7 @@ def _clear_elr(image: ImageState, record: kraft.ClearElrRecord) -> list[Change]:
         for index, old in enumerate(topic.partitions):
             if old.eligible_leader_replicas or old.last_known_elr:
                 topic = image.editable(topic)
-                topic.partitions[index] = replace(
-                    old,
+                topic.partitions[index] = old._replace(
                     partition_epoch=old.partition_epoch + 1,
                     eligible_leader_replicas=(),
                     last_known_elr=(),
@@ -300,7 +317,15 @@ def _nothing(image: ImageState, record: object) -> list[Change]:
     return []
 
 
-_REPLAY: Final[dict[type, Callable[[ImageState, Any], list[Change]]]] = {
+_Replay = Callable[[ImageState, Any], list[Change]]
+_BOUNDS: Final[dict[type, _Replay]] = {
+    kraft.BeginTransactionRecord: _begin,
+    kraft.EndTransactionRecord: _end,
+    kraft.AbortTransactionRecord: _abort,
+}
+"""Of metadata transactions."""
+_REPLAY: Final[dict[type, _Replay]] = {
+    **_BOUNDS,
     kraft.TopicRecord: _add_topic,
     kraft.RemoveTopicRecord: _remove_topic,
     kraft.PartitionRecord: _add_partition,

@@ -25,6 +25,7 @@ from appliance.base.errors import (
     UNSUPPORTED_VERSION,
     MalformedRequest,
     PeerError,
+    Refused,
 )
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request, request_type
@@ -36,7 +37,9 @@ IN_FLIGHT: Final = 5
 LARGEST: Final = 1 << 28
 """Bytes of an answer. What we ask for is bounded far below; more than that is no answer."""
 
-_FIRST_BUFFER: Final = 1 << 16
+_FIRST_BUFFER: Final = 1 << 12
+"""Most links only ever hear of heartbeats and empty fetches."""
+_NEXT_BUFFER: Final = 1 << 16
 _VERSIONS: Final = 3  # of ApiVersions: every node that replicates by topic ids has it
 _HEAD: Final = Struct(">ihhih")  # length, api key, version, correlation id, length of the client id
 _LENGTH: Final = Struct(">i")
@@ -46,7 +49,8 @@ Body = Mapping[str, Any] | Callable[[int], bytes]
 
 Done = Callable[[Any], None]
 """Gets kio's message, an Undecoded, or a PeerError: NETWORK_EXCEPTION when the connection was
-closed or not taken, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, CORRUPT_MESSAGE."""
+closed or not made (a Refused when the other host refused it), REQUEST_TIMED_OUT,
+UNSUPPORTED_VERSION, CORRUPT_MESSAGE."""
 
 
 class Undecoded(NamedTuple):
@@ -99,6 +103,16 @@ class Conversation:
     def in_flight(self) -> int:
         return len(self._flight)
 
+    @property
+    def quiet(self) -> bool:
+        """Nothing waits, for its turn or for an answer."""
+        return not (self._waiting or self._flight or self._out)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether `outgoing` may have something."""
+        return bool(self._waiting or self._out)
+
     def ask(
         self,
         api_key: int,
@@ -129,8 +143,10 @@ class Conversation:
         only = _Ask(API_VERSIONS, _VERSIONS, _VERSIONS, values, self._learn, until_ms, False)
         self._send(only, _VERSIONS)
 
-    def closed(self, why: str, code: int = NETWORK_EXCEPTION) -> None:
-        """There is no connection any more, or none could be made: everyone hears so."""
+    def closed(self, why: str, *, refused: bool = False) -> None:
+        """There is no connection any more, or none could be made: everyone hears so. refused: the
+        other host says that nobody takes any."""
+        error = (Refused if refused else PeerError)(NETWORK_EXCEPTION, why)
         lost = [sent.ask for sent in self._flight] + list(self._waiting)
         self._flight.clear()
         self._waiting.clear()
@@ -139,7 +155,7 @@ class Conversation:
         self._opened += 1
         for ask in lost:
             if ask.api_key != API_VERSIONS:
-                ask.done(PeerError(code, why))
+                ask.done(error)
 
     def expire(self, now_ms: int) -> bool:
         """Tell those whose time is up; whether the connection is to be closed for it."""
@@ -200,7 +216,7 @@ class Conversation:
         if self._begin + need > len(self._buffer) or self._end == len(self._buffer):
             buffer = self._buffer
             if need > len(buffer):  # a new one: somebody may look at the old one still
-                buffer = memoryview(bytearray(need))
+                buffer = memoryview(bytearray(max(need, _NEXT_BUFFER)))
             buffer[:rest] = bytes(self._buffer[self._begin : self._end])
             self._buffer, self._begin, self._end = buffer, 0, rest
         elif rest == 0:

@@ -3,6 +3,11 @@
 It connects when there is something to ask, and again after a pause when that failed: 50 ms, twice
 as long each time, a second at most, with the next address of a name that has several. Names are
 looked up on a thread, addresses at once. Nothing here waits.
+
+A host that is not heard any more closes nothing: the kernel asks it each second, and gives the
+connection up when nothing was acknowledged for 3 s. A process that is late, or stopped, is not
+taken for that: its kernel answers. Without it who was cut off would wait for the retransmission of
+an answer that was lost, whose pauses double each time.
 """
 
 import errno
@@ -22,7 +27,17 @@ _VERSIONS_MS: Final = 3_000
 _FIRST_PAUSE_MS: Final = 50
 _LONGEST_PAUSE_MS: Final = 1_000
 _LOOK_AGAIN_MS: Final = 5
+_PROBE_S: Final = 1
+_UNHEARD_MS: Final = 3_000
+_OPTIONS: Final = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_S),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_S),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNHEARD_MS),
+)
 _UNDER_WAY: Final = (errno.EINPROGRESS, errno.EAGAIN, errno.EINTR)
+_REFUSED: Final = (errno.ECONNREFUSED, errno.ECONNRESET)
 
 Address = tuple[socket.AddressFamily, Any]
 
@@ -121,6 +136,8 @@ class Link:
     def turn(self) -> int:
         """Send, connect, give up what is late. Answers in how many ms it wants to be called again
         at the latest; NEVER when nothing is due."""
+        if self._talk.quiet and self._until_ms == NEVER and self._lookup is None:
+            return NEVER  # as most links are in most turns
         now_ms = self._now_ms()
         if self._talk.expire(now_ms):
             self._lost("a request was not answered in time")
@@ -128,7 +145,7 @@ class Link:
             self._hang_up("no connection in time", failed=True)
         if self._sock is None and self._talk.waiting and now_ms >= self._not_before_ms:
             self._connect(now_ms)
-        if self._sock is not None and not self._opens and not self._unsent:
+        if self._sock is not None and not self._opens and not self._unsent and self._talk.speaks:
             self._send()
         due_ms = min(self._talk.deadline_ms, self._until_ms)
         if self._lookup is not None:
@@ -166,11 +183,12 @@ class Link:
             self._hang_up(str(cause), failed=True)
             return
         with suppress(OSError):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for option in _OPTIONS:
+                sock.setsockopt(*option)
         code = sock.connect_ex(where)
         if code and code not in _UNDER_WAY:
             sock.close()
-            self._hang_up(errno.errorcode.get(code, str(code)), failed=True)
+            self._not_made(code)
             return
         self._sock, self._opens, self._until_ms = sock, True, now_ms + _CONNECT_MS
         self._mask = select.EPOLLOUT
@@ -203,15 +221,20 @@ class Link:
         except OSError as cause:
             code = cause.errno or errno.ENOTCONN
         if code:
-            self._hang_up(errno.errorcode.get(code, str(code)), failed=True)
+            self._not_made(code)
             return
         self._opens, self._until_ms = False, NEVER
         self._talk.opened(self._now_ms() + _VERSIONS_MS)
         self._watch(select.EPOLLIN)
         self._send()
 
-    def _hang_up(self, why: str, *, failed: bool) -> None:
-        """failed: the next connection is made after a pause."""
+    def _not_made(self, code: int) -> None:
+        """The kernel says why there is no connection: only who refuses it is there to say so."""
+        why = errno.errorcode.get(code, str(code))
+        self._hang_up(why, failed=True, refused=code in _REFUSED)
+
+    def _hang_up(self, why: str, *, failed: bool, refused: bool = False) -> None:
+        """failed: the next connection is made after a pause. refused: by the other host."""
         sock, self._sock = self._sock, None
         if sock is not None:
             self._watcher.unregister(sock.fileno())
@@ -222,7 +245,7 @@ class Link:
             pause = min(_FIRST_PAUSE_MS << min(self._pauses, 10), _LONGEST_PAUSE_MS)
             self._pauses += 1
             self._not_before_ms = self._now_ms() + pause
-        self._talk.closed(f"node {self.node} at {self.host}:{self.port}: {why}")
+        self._talk.closed(f"node {self.node} at {self.host}:{self.port}: {why}", refused=refused)
 
     def _watch(self, mask: int) -> None:
         assert self._sock is not None

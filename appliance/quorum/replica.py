@@ -50,7 +50,8 @@ class Replica:
     voters: those who elect, node id → directory id, by ascending ids; who is not among them
     observes. leader: of `epoch`, NOBODY when it is not known. high_watermark: what is below is
     agreed. peers: while it leads, who fetches, by (node id, directory id): ANY of those voters that
-    have none. deadline: when `tick` has something to do, in ms.
+    have none. silent: the leader before, if it did not answer for a whole fetch timeout and was not
+    heard since, else NOBODY. deadline: when `tick` has something to do, in ms.
     """
 
     def __init__(
@@ -69,29 +70,22 @@ class Replica:
         """voters: that the end of the log names. known: from the disk. log: all of which is on the
         disk now. chance: a number from 0 to what it is given. agreed: what is below is known to be.
         directory: id of this node's folder. seeds: whom it asks while it knows no voters."""
-        self.node_id = node_id
-        self.directory = directory
+        self.node_id, self.directory = node_id, directory
         self.voters = dict(sorted(voters.items()))
-        self.epoch = known.epoch
-        self.leader = known.leader
-        self.voted = known.voted
-        self.voted_directory = known.voted_directory
+        self.epoch, self.leader = known.epoch, known.leader
+        self.voted, self.voted_directory = known.voted, known.voted_directory
+        self.silent = NOBODY
         self.high_watermark = max(log.start_offset, agreed)
         self.peers: dict[tuple[int, bytes], Peer] = {}
         self.deadline = 0
-        self._log = log
-        self._seeds = tuple(seeds)
+        self._log, self._seeds = log, tuple(seeds)
         self._elected_end = 0  # behind the record that names the voters
         self._voted_before = False  # as far as is agreed for sure
-        self._chance = chance
-        self._times = times or Times()
-        self._held = log.end_offset
-        self._began = 0
+        self._chance, self._times = chance, times or Times()
+        self._held, self._began = log.end_offset, 0
         self._answers: dict[int, bool] = {}
-        self._voted_ms = now_ms
-        self._tries = 0  # elections lost, one after the other
-        self._is_silent = False  # the leader, since it was last heard
-        self._fetches = False
+        self._voted_ms, self._tries = now_ms, 0  # tries: elections lost, one after the other
+        self._is_silent = self._fetches = False  # the leader, since it was last heard; this one
         self._out: list[tuple[int, Message]] = []
         self._written = known
         if self.leader == node_id:  # what it had sent may be lost: it leads this epoch no more
@@ -171,6 +165,8 @@ class Replica:
         elif self.role is Role.PROSPECTIVE and self._knows_leader:
             self._follow(now_ms)
         else:
+            if self.role is Role.FOLLOWER and not self._is_silent:
+                self.silent = self.leader
             self._is_silent = True
             self._ask_whether(now_ms)
 
@@ -272,11 +268,14 @@ class Replica:
 
     def vote(self, ask: Vote, now_ms: int) -> Voted:
         """Somebody asks for a vote: the answer."""
+        self.silent = NOBODY if ask.candidate == self.silent else self.silent
         if ask.epoch > self.epoch:
             self._newer(ask.epoch, now_ms)
         granted = False
         if ask.epoch == self.epoch:
             granted = self._would_grant(ask, now_ms) if ask.pre_vote else self._grant(ask, now_ms)
+            if self.role is Role.PROSPECTIVE and self.stands and not self._is_level(ask):
+                self._ask(now_ms, pre_vote=True)  # who asks hears nobody either, and has less
         return Voted(self.epoch, self._says_leader, granted, ask.pre_vote)
 
     def _is_level(self, ask: Vote) -> bool:
@@ -367,6 +366,8 @@ class Replica:
 
     def _hear(self, sender: int, epoch: int, leader: int, now_ms: int) -> None:
         """`sender` says who leads this epoch, or that it does not know."""
+        if sender in (self.silent, leader):
+            self.silent = NOBODY
         if epoch > self.epoch:
             self._newer(epoch, now_ms)
         if epoch < self.epoch or leader in (NOBODY, self.node_id):

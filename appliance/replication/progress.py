@@ -31,25 +31,37 @@ class Follower:
 
     caught_up_ms: when it last had all that there was (KIP-16): at this fetch, or, when this one
     begins where the log ended at the one before, at that one, or when the log went on behind what
-    it had. 0: never under this leader.
+    it had. 0: never under this leader, or not since it was in sync.
     """
 
     __slots__ = ("_asked_end", "_asked_ms", "broker_epoch", "caught_up_ms", "end", "log_start")
 
     def __init__(self, caught_up_ms: int) -> None:
-        self.end = self.log_start = self.broker_epoch = -1
+        self.end = self.log_start = self.broker_epoch = self._asked_end = -1
         self.caught_up_ms = caught_up_ms
-        self._asked_end = self._asked_ms = 0
+        self._asked_ms = 0
 
     def at(self, end: int, log_end: int, now_ms: int) -> None:
         """It fetches from `end`, which it therefore has, while the leader's log ends at
         `log_end`."""
         if end >= log_end:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
-        elif end >= self._asked_end:
+        elif 0 <= self._asked_end <= end:
             self.caught_up_ms = max(self.caught_up_ms, self._asked_ms)
         self._asked_end, self._asked_ms = log_end, now_ms
         self.end = end
+
+    def forget(self) -> None:
+        """It is in sync no more, or has lost what it had: whether it ever had everything counts
+        from its next fetch on. It may not even be there."""
+        self._asked_end = -1
+        self.caught_up_ms = self._asked_ms = 0
+
+    def had_all(self, log_end: int, now_ms: int) -> None:
+        """The log, which ended there, goes on: who had fetched all of it had nothing to ask for
+        until now."""
+        if self.end == log_end and self._asked_end >= 0:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
 
 
 class Progress:
@@ -115,7 +127,11 @@ class Progress:
         self.epoch = epoch
         self.leads = True
         self.enough = enough
-        self.in_sync = both = tuple(in_sync)
+        both = tuple(in_sync)
+        for one in self.in_sync if goes_on else ():
+            if one not in both:
+                known[one].forget()
+        self.in_sync = both
         self.followers = {
             one: known.get(one) or Follower(now_ms if one in both else 0) for one in replicas
         }
@@ -142,8 +158,7 @@ class Progress:
         assert self.log_end <= end and held <= end, (self.log_end, end, held)
         if self.followers:
             for follower in self.followers.values():
-                if follower.end == self.log_end:  # it had nothing to ask for until now
-                    follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
+                follower.had_all(self.log_end, now_ms)
         self.log_end = end
         return held > self.held and self.holds(held)
 
@@ -170,8 +185,12 @@ class Progress:
         follower = self.followers.get(replica)
         if follower is None or end > self.log_end:
             return False
+        lost = end < follower.end and replica not in self.in_sync
+        if lost:
+            follower.forget()
+            self.near = tuple(one for one in self.near if one != replica)
         follower.at(end, self.log_end, now_ms)
-        if replica in self.in_sync or replica in self.near:
+        if lost or replica in self.in_sync or replica in self.near:
             return self._rise(self.held)
         if now_ms - follower.caught_up_ms <= longest_ms:
             self.near += (replica,)

@@ -11,6 +11,7 @@ from appliance.control.broker.lifecycle import UNKNOWN
 from appliance.control.broker.reports import (
     ALTER_PARTITION,
     ASSIGN_REPLICAS,
+    MOST,
     Proposal,
     Report,
     folders,
@@ -74,6 +75,20 @@ def test_all_that_came_goes_in_one_request_the_newest_of_each_partition(controll
     assert len(controller.asked) == 2
     report.turn(EPOCH)
     assert len(controller.asked[1][0].topics) == 1, "nothing is asked twice"
+
+
+def test_thousands_go_in_several_requests_one_after_the_other(controller):
+    report = Report(ALTER_PARTITION, BROKER, controller, new_isrs)
+    put(report, *(proposal(A, at, 1) for at in range(2 * MOST + 1)))
+    sizes = []
+    for at in range(3):
+        report.turn(EPOCH)
+        report.turn(EPOCH)
+        assert len(controller.asked) == at + 1
+        request, done = controller.asked[at]
+        sizes.append(sum(len(topic.partitions) for topic in request.topics))
+        done(PeerError(errors.NETWORK_EXCEPTION, ""))
+    assert sizes == [MOST, MOST, 1]
 
 
 @pytest.mark.parametrize(("epoch", "known"), [(UNKNOWN, True), (EPOCH, False)])

@@ -11,6 +11,7 @@ from appliance.base import errors, reserve
 from appliance.base.errors import CannotServe, DiskFull
 from appliance.base.reserve import ReservedDisk
 from appliance.control.requests import refused
+from appliance.ring.process_table import IOPROC, Peer
 from appliance.wire import kraft_records as kraft
 from appliance.wire.messages import decode_response, encode_request
 from tests.sim.disk import PAGE, SimDisk
@@ -236,3 +237,13 @@ def test_the_log_takes_back_what_found_no_room(full):
         quorum.append([big], 1000)
     assert (log.end_offset, full.sim.size(path)) == (end, size)
     assert quorum.image.config(4, "") == {}
+
+
+def test_that_an_io_process_found_no_room_is_looked_at_now(full):
+    full.fill()
+    full.turn()
+    assert not full.control._room.low("/d"), "it looked just now"
+    processes = full.control._seat.processes
+    processes.set_without_room(Peer(IOPROC, 0), 1)
+    full.turn()
+    assert full.control._room.low("/d")

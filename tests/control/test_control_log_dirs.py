@@ -40,6 +40,30 @@ def test_new_partitions_are_spread_over_the_folders_that_are_there(two_folders, 
     assert one.followed().image.brokers[1].log_dirs == one.control._dirs.ids
 
 
+def test_a_cordoned_folder_takes_nothing_new(two_folders, tmp_path):
+    """KIP-1066. With all of them cordoned, and no other node, there is nowhere to go."""
+    one = two_folders
+
+    def cordon(operation, value):
+        config = {"name": "cordoned.log.dirs", "config_operation": operation, "value": value}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [config]}
+        [result] = one.ask(44, 1, resources=[resource], validate_only=False).responses
+        assert result.error_code == 0
+        one.turn()
+
+    cordon(0, str(tmp_path / "data"))
+    create(one, {**new("a"), "num_partitions": 3})
+    assert places(one, "a") == [1, 1, 1]
+    cordon(0, "*")
+    [refused] = one.ask(19, 7, topics=[new("b")], timeout=0, validate_only=False).topics
+    assert int(refused.error_code) == KAFKA_STORAGE_ERROR
+    assert "cordoned.log.dirs" in refused.error_message
+    assert sorted(one.control._room.full()) == sorted(one.control._dirs.ids)
+    cordon(1, None)
+    create(one, {**new("b"), "num_partitions": 1})
+    assert places(one, "b") == [0]
+
+
 def test_a_partition_whose_files_failed_is_named_and_takes_no_folder_with_it(tmp_path):
     one = Appliance(tmp_path)
     create(one, {**new("a"), "num_partitions": 2})

@@ -4,7 +4,7 @@ import pytest
 
 from appliance.config.broker import BrokerConfig
 from appliance.control.broker.crew import Crew
-from appliance.control.broker.lifecycle import State
+from appliance.control.broker.lifecycle import NEVER, State
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LOST
 from appliance.metadata.parts import PartitionImage, TopicImage
@@ -50,9 +50,9 @@ class Said:
 class Story:
     def __init__(self):
         self.processes, self.teller, self.said = Processes(), Teller(), Said()
-        self.full = []
+        self.full, self.lacking = [], set()
         config = BrokerConfig.of({"node.id": str(US), "broker.heartbeat.interval.ms": "1000"})
-        self.crew = Crew(self.processes, 2, config, lambda: self.full, self.said)
+        self.crew = Crew(self.processes, 2, config, lambda: self.full, self.lacking, self.said)
         self.image = MetadataImage()
         self.topic(b"a" * 16, (US, OTHER), (US, OTHER), (OTHER, US), (OTHER, 3))
         self.topic(b"b" * 16, (US,), (US,))
@@ -76,12 +76,14 @@ def test_one_that_is_soon_back_is_not_missed():
     assert story.look(100) == (True, [])
     story.processes.states[0] = 0
     assert story.look(200) == (False, [])
-    assert story.crew.due_ms == 1_100
+    assert story.crew.due_ms == 250, "nobody tells when it is back"
     story.processes.states[0] = READY
     story.processes.read = 5
     assert story.look(900) == (False, []), "it does not know our registration yet"
     story.processes.read = 6
+    assert story.crew.due_ms == 950, "nor when it knows that"
     assert story.look(1_200) == (True, [])
+    assert story.crew.due_ms == NEVER
     assert story.said.events == []
 
 
@@ -115,3 +117,18 @@ def test_folders_without_room_are_cordoned():
     story.full = [b"f" * 16]
     story.look(0)
     assert story.teller.cordoned == [b"f" * 16]
+
+
+def test_what_has_no_row_here_is_led_by_others():
+    """Another node, with a larger partition table, gave this one more than fits."""
+    story = Story()
+    story.lacking |= {(b"a" * 16, 1), (b"b" * 16, 0), (b"gone" * 4, 0)}
+    ready, told = story.look(0)
+    assert ready, "what it has, it serves"
+    assert told == [(b"a" * 16, 1, LOST)], "nobody else has b"
+    assert story.crew.due_ms == 1_000
+    assert story.look(999)[1] == []
+    assert story.look(1_000)[1] == [(b"a" * 16, 1, LOST)], "until the metadata say so"
+    partitions = story.image.topics_by_id[b"a" * 16].partitions
+    partitions[1] = partitions[1]._replace(directories=(LOST, b"f" * 16))
+    assert story.look(2_000)[1] == []

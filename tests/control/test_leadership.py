@@ -296,6 +296,17 @@ def test_the_quorum_is_described_by_who_leads_it(appliance):
     assert (row.error_code, row.leader_id, row.leader_epoch) == (0, 1, 2)
 
 
+def test_a_voter_that_tells_of_itself_elsewhere_is_told_that_nobody_leads_here(appliance):
+    appliance.control.resign()
+    answer = appliance.ask(
+        82, 0, cluster_id=None, current_leader_epoch=1, voter_id=1, voter_directory_id=bytes(16),
+        listeners=[],
+        k_raft_version_feature={"min_supported_version": 0, "max_supported_version": 1},
+    )  # fmt: skip
+    assert int(answer.error_code) == errors.NOT_LEADER_OR_FOLLOWER
+    assert answer.current_leader.leader_id == NOBODY
+
+
 def test_what_is_not_committed_when_leadership_is_lost_was_never_decided(appliance):
     create(appliance, new("kept"))
     appliance.threads.held = True

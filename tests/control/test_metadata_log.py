@@ -202,7 +202,8 @@ def test_partitions_without_metadata_are_not_started_over(tmp_path):
 needs_kafka = pytest.mark.skipif(bool(kafka.unavailable()), reason=kafka.unavailable() or "")
 
 
-def dumped(*paths: Path) -> str:
+def dumped(*paths: Path) -> list[str]:
+    """What Apache Kafka's own tool tells of each file, by one run of it."""
     command = [
         "java",
         "-Xmx256m",
@@ -213,7 +214,10 @@ def dumped(*paths: Path) -> str:
     command += ["--cluster-metadata-decoder", "--files", ",".join(map(str, paths))]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "isvalid: false" not in found.stdout and "Could not" not in found.stdout
-    return found.stdout
+    before, *texts = found.stdout.split("Dumping ")
+    assert len(texts) == len(paths) and not before.strip()
+    assert all(text.startswith(str(path)) for text, path in zip(texts, paths, strict=True))
+    return texts
 
 
 @needs_kafka
@@ -241,15 +245,18 @@ def test_kafka_reads_our_log_and_our_snapshots(tmp_path):
     quorum.log.close()
     folder = tmp_path / "__cluster_metadata-0"
     formatted, snapshot = sorted(folder.glob("*.checkpoint"))
-    assert "KRaftVoters" in dumped(formatted)
-    for path, first in ((folder / f"{0:020d}.log", "LeaderChange"), (snapshot, "SnapshotHeader")):
-        assert "KRaftVersion" in dumped(path) and "KRaftVoters" in dumped(path)
-        text = dumped(path)
+    log = folder / f"{0:020d}.log"
+    of_formatted, of_log, of_snapshot, of_bootstrap = dumped(
+        formatted, log, snapshot, tmp_path / "bootstrap.checkpoint"
+    )
+    assert "KRaftVoters" in of_formatted
+    for text, first in ((of_log, "LeaderChange"), (of_snapshot, "SnapshotHeader")):
+        assert "KRaftVersion" in text and "KRaftVoters" in text
         for expected in (first, "FEATURE_LEVEL_RECORD", "TOPIC_RECORD", "PARTITION_RECORD"):
             assert expected in text
         assert '"name":"flights"' in text and "CONFIG_RECORD" in text
-    assert "SnapshotFooter" in dumped(snapshot)
-    assert "FEATURE_LEVEL_RECORD" in dumped(tmp_path / "bootstrap.checkpoint")
+    assert "SnapshotFooter" in of_snapshot
+    assert "FEATURE_LEVEL_RECORD" in of_bootstrap
 
 
 def damage(path, *, from_end):

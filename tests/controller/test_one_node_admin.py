@@ -14,7 +14,7 @@ from appliance.metadata import effective_groups
 from appliance.metadata.effective import broker_config, explain_broker, explain_topic
 from appliance.metadata.snapshot import broker_record, partition_record
 
-GROUP, METRICS, LOGGER = 32, 16, 8
+GROUP, LOGGER = 32, 8
 NOT_NEEDED, UNKNOWN = errors.ELECTION_NOT_NEEDED, errors.UNKNOWN_TOPIC_OR_PARTITION
 WRONG = errors.INVALID_REPLICA_ASSIGNMENT
 
@@ -29,7 +29,7 @@ def cluster():
 def shape(cluster, index=0, **changed):
     """Make a partition what another controller may have left behind."""
     topic = cluster.image.topics_by_name["t"]
-    new = replace(topic.partitions[index], **changed)
+    new = topic.partitions[index]._replace(**changed)
     cluster.replay([partition_record(topic.topic_id, new)])
 
 
@@ -221,7 +221,6 @@ def test_heartbeats_come_more_often_than_sessions_end():
         (BROKER, "1", "sasl.kerberos.service.name", "kafka"),
         (BROKER, "1", "listener.name.plaintext.ssl.keystore.password", "secret"),
         (TOPIC, "t", "preallocate", "true"),
-        (METRICS, "m", "interval.ms", "1000"),
         (GROUP, "g", "share.auto.offset.reset", "earliest"),
     ],
 )
@@ -233,7 +232,6 @@ def test_what_has_no_effect_can_be_set_as_in_kafka(cluster, kind, name, key, val
     rows = {
         BROKER: lambda: explain_broker(image, config, 1),
         TOPIC: lambda: explain_topic(image, config, image.config(TOPIC, name)),
-        METRICS: lambda: effective_groups.explain_client_metrics(image, name),
         GROUP: lambda: effective_groups.explain_group(image, config, name),
     }[kind]()
     (row,) = [row for row in rows if row.name == key]
@@ -249,11 +247,17 @@ def test_what_would_lose_records_without_an_effect_is_refused(cluster):
     assert code == errors.INVALID_CONFIG and text.startswith("Tiered Storage functionality is")
 
 
-def test_the_root_logger_is_shown_and_stays_as_it_is(cluster):
-    (root,) = effective_groups.explain_loggers()
-    assert (root.name, root.read_only) == ("root", True)
-    code, text = cluster.alter(LOGGER, "1", Operation("root", SET, "DEBUG"))
-    assert code == errors.INVALID_REQUEST and "root" in text
+def test_levels_of_loggers_are_checked_and_are_no_metadata(cluster):
+    before = cluster.image.applied_offset
+    for key, level in (("root", "DEBUG"), ("penstock.netproc", "FATAL")):
+        assert cluster.alter(LOGGER, "1", Operation(key, SET, level)) == (0, "")
+    assert cluster.alter(LOGGER, "1", Operation("penstock.netproc", DELETE, None))[0] == 0
+    assert cluster.image.applied_offset == before
+    for key, level in (("root", "LOUD"), ("kafka.server", "INFO")):
+        code, text = cluster.alter(LOGGER, "1", Operation(key, SET, level))
+        assert code == errors.INVALID_CONFIG and key in text
+    code, _ = cluster.alter(LOGGER, "1", Operation("root", DELETE, None))
+    assert code == errors.INVALID_REQUEST
 
 
 def test_a_list_grows_no_longer_than_a_string(cluster):

@@ -431,6 +431,24 @@ def test_a_replica_that_is_lost_is_in_doubt_until_it_has_caught_up():
     assert cluster.partition().directories == (folder(1), folder(2))
 
 
+def test_a_replica_that_is_lost_does_not_come_into_sync():
+    """However much it has: what it does not write, all others would wait for."""
+    cluster = Brokers(2)
+    cluster.create("t", [1, 2])
+    topic_id = cluster.image.topics_by_name["t"].topic_id
+
+    def assign(broker, directory):
+        asked = [Assigned(directory, topic_id, 0)]
+        cluster.replay(assign_replicas(cluster.situation, broker, cluster.epochs[broker], asked)[0])
+
+    assign(1, LOST)
+    assert propose(cluster, 2, [2, 1]).code == errors.INELIGIBLE_REPLICA
+    assert cluster.shape() == (2, [2], [])
+    assign(1, folder(1))
+    assert propose(cluster, 2, [2, 1]).code == errors.NONE
+    assert cluster.shape() == (2, [2, 1], [])
+
+
 def test_a_folder_that_is_there_again_leads_what_nobody_leads():
     cluster = Brokers(2, elr=False)
     cluster.create("t", [1, 2])

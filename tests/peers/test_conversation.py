@@ -249,3 +249,28 @@ def test_an_answer_that_cannot_be_read_is_told_to_who_asked(talk, other):
     with pytest.raises(MalformedRequest):
         other.put(response_head(METADATA, head[1], head[2], 3) + b"abc")
     assert [error.code for error in heard] == [CORRUPT_MESSAGE]
+
+
+def test_who_hears_little_keeps_little_and_who_heard_much_reads_much_at_once(talk, other):
+    heard = []
+    other.open()
+    for _ in range(50):
+        ask(talk, heard)
+        other.answer(other.take()[0], metadata())
+    assert len(talk.room()) <= 4096, "a node has half a dozen of such links"
+    ask(talk, heard)
+    other.answer(other.take()[0], metadata() | {"cluster_id": "c" * 9000})
+    assert len(heard[-1].cluster_id) == 9000
+    assert len(talk.room()) >= 1 << 16
+
+
+def test_it_knows_whether_anything_is_to_be_said_or_heard(talk, other):
+    heard = []
+    assert talk.quiet and not talk.speaks
+    ask(talk, heard)
+    assert talk.speaks and not talk.quiet, "it waits for the versions"
+    other.open()
+    (head,) = other.take()
+    assert not (talk.speaks or talk.quiet), "it waits for the answer"
+    other.answer(head, metadata())
+    assert talk.quiet and not talk.speaks

@@ -6,7 +6,7 @@ import time
 from peers.other_side import ASK, METADATA, greeted, metadata, server, turns
 
 from appliance.base.clock import OsClock
-from appliance.base.errors import NETWORK_EXCEPTION, REQUEST_TIMED_OUT, PeerError
+from appliance.base.errors import NETWORK_EXCEPTION, REQUEST_TIMED_OUT, PeerError, Refused
 from appliance.peers.conversation import NEVER, Undecoded
 from appliance.peers.link import Link
 from appliance.wire import messages
@@ -24,6 +24,17 @@ class Ahead(OsClock):
 
     def monotonic_ns(self):
         return time.monotonic_ns() + self.ahead_ns
+
+
+class Counting(OsClock):
+    """A clock that knows how often somebody looked at it."""
+
+    def __init__(self):
+        self.looked = 0
+
+    def monotonic_ns(self):
+        self.looked += 1
+        return time.monotonic_ns()
 
 
 def link_to(turns, port, host="127.0.0.1", clock=None):
@@ -71,6 +82,36 @@ def test_nobody_listens(turns):
         turns.until(link, lambda: len(heard) > before)  # noqa: B023
     assert [error.code for error in heard] == [NETWORK_EXCEPTION] * 3
     assert turns.watched == 0
+    assert all(isinstance(error, Refused) for error in heard), "the host says so"
+
+
+def test_a_connection_that_is_not_made_in_time_is_not_refused(turns):
+    """As behind a firewall: the queue of who listens is full, so what is sent is dropped."""
+    clock = Ahead()
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.socket() as first:
+        first.connect(server.getsockname())
+        link = link_to(turns, server.getsockname()[1], clock=clock)
+        heard = []
+        link.ask(METADATA, 12, ASK, heard.append, 600_000)
+        link.turn()
+        clock.ahead_ns = 60_000_000_000
+        turns.until(link, lambda: heard)
+        assert [error.code for error in heard] == [NETWORK_EXCEPTION]
+        assert not isinstance(heard[0], Refused)
+
+
+def test_a_turn_without_anything_to_say_or_hear_asks_nothing_of_the_system(turns, server):
+    clock, heard = Counting(), []
+    link = link_to(turns, server.getsockname()[1], clock=clock)
+    assert link.turn() == NEVER
+    there = connected(turns, link, server, heard)
+    there.answer(there.take(), metadata())
+    turns.until(link, lambda: heard)
+    looked = clock.looked
+    assert [link.turn() for _ in range(5)] == [NEVER] * 5
+    assert clock.looked == looked
+    link.close()
+    there.sock.close()
 
 
 def test_it_pauses_between_tries_and_longer_each_time(turns):
@@ -115,6 +156,7 @@ def test_a_name_that_is_none_is_told(turns):
     link.ask(METADATA, 12, ASK, heard.append, 30_000)
     turns.until(link, lambda: heard)
     assert isinstance(heard[0], PeerError)
+    assert not isinstance(heard[0], Refused)
 
 
 def test_a_connection_closed_from_there_is_told_at_once_and_made_again(turns, server):

@@ -21,6 +21,12 @@ TIMES = Times()
 A, B, C, OBSERVER = 1, 2, 3, 7
 
 
+def mute(quorum):
+    """Who does not live is silent from now on, instead of closing connections."""
+    for replica in quorum.replicas.values():
+        replica.lost = lambda peer, now: None
+
+
 def numbered(voters):
     """Those of a static quorum."""
     return dict.fromkeys(voters, ANY)
@@ -166,6 +172,35 @@ def test_a_process_that_died_is_followed_by_the_next_leader_at_once():
         three[one].lost(dead, three.now)
     three.at(1500 + TIMES.lost)
     assert three[three.leader()].epoch == 2
+    assert three[three.leader()].silent == NOBODY, "it is gone"
+
+
+def test_a_new_leader_knows_whose_silence_it_waited_out():
+    quorum = Quorum({A: [], B: [], C: []})
+    quorum.at(100)
+    first = quorum.leader()
+    del quorum.hears[first]
+    mute(quorum)
+    quorum.at(100 + 2 * TIMES.fetch_timeout)
+    next_one = quorum[quorum.leader()]
+    assert next_one.silent == first
+    next_one.vote(Vote(1, first, 0, 0, False), quorum.now)
+    assert next_one.silent == NOBODY, "it was heard"
+
+
+def test_who_was_refused_while_others_heard_the_leader_asks_again_when_they_do_not():
+    """Who of them asks then has less of the log, and is not elected."""
+    three = Quorum({A: [], B: [], C: []})
+    three.at(100)
+    first = three.leader()
+    full, less = (one for one in three.hears if one != first)
+    del three.hears[first]
+    mute(three)
+    three.logs[full].epochs.append(1)
+    three[full].durable(three.logs[full].end_offset)
+    three[less].goes_on(three.now + 400)  # it hears the leader a little longer
+    three.at(three[less].deadline)
+    assert three.leader() == full
 
 
 def test_a_connection_that_breaks_deposes_nobody():

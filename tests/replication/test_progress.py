@@ -38,18 +38,25 @@ class Twin:
         return ends
 
     def caught_up(self, replica):
-        """KIP-16, by going through all of its fetches."""
+        """KIP-16, by going through all of its fetches: those since it was in sync last, and since
+        it had more than it has."""
         began = next(event for event in self.since_leading() if event[0] == "lead")
-        latest, asked_end, asked_ms = began[3] if replica in began[2] else 0, 0, 0
-        at = -1
+        latest, asked_end, asked_ms = began[3] if replica in began[2] else 0, None, 0
+        at, in_sync = -1, ()
         for event in self.since_leading():
-            if event[0] == "append" and event[1] == at:
+            if event[0] == "lead":
+                if replica in in_sync and replica not in event[2]:
+                    latest, asked_end = 0, None
+                in_sync = event[2]
+            if event[0] == "append" and event[1] == at and asked_end is not None:
                 latest = max(latest, event[2])
             if event[0] == "at" and event[1] == replica:
                 _, _, end, log_end, now = event
+                if end < at and replica not in in_sync:
+                    latest, asked_end = 0, None
                 if end >= log_end:
                     latest = max(latest, now)
-                elif end >= asked_end:
+                elif asked_end is not None and end >= asked_end:
                     latest = max(latest, asked_ms)
                 at, asked_end, asked_ms = end, log_end, now
         return latest
@@ -138,6 +145,9 @@ class Run:
     def replica(self, number, back):
         if self.leads:
             replica, end = REPLICAS[number % 3], max(0, self.end - back * 2)
+            before = self.twin.followers().get(replica, -1)
+            if end < before and replica not in self.isr:
+                self.near.pop(replica, None)
             self.twin.events.append(("at", replica, end, self.end, self.now))
             longest = LONGEST_MS if number > 2 else -1
             lags = self.now - self.twin.caught_up(replica)
@@ -255,6 +265,44 @@ def test_a_follower_in_sync_holds_the_high_watermark_back_and_lets_it_go_when_it
     assert not one.may_join(3)
     one.replica_at(3, 10, 5)
     assert one.may_join(3)
+
+
+def led_with_one_that_had_everything(now_ms):
+    one = Progress(0, 0, 0)
+    one.lead(1, (2, 3), (2, 3), now_ms)
+    one.appended(1000, 1000, now_ms)
+    for replica in (2, 3):
+        one.replica_at(replica, 1000, now_ms, LONGEST_MS)
+    assert one.high_watermark == 1000
+    return one
+
+
+@pytest.mark.parametrize("has", [0, 1000])
+def test_nobody_waits_for_who_comes_back_until_it_is_level(has):
+    """A moment ago it had everything; then it was away, for less than replica.lag.time.max.ms, and
+    has lost its disk, or what was written meanwhile."""
+    one, now_ms = led_with_one_that_had_everything(10_000), 10_010
+    one.lead(1, (2, 3), (2,), now_ms)
+    one.appended(9000, 9000, now_ms)
+    assert one.replica_at(2, 9000, now_ms, LONGEST_MS)
+    one.replica_at(3, has, now_ms, LONGEST_MS)
+    assert one.near == ()
+    one.appended(9001, 9001, now_ms)
+    assert one.replica_at(2, 9001, now_ms, LONGEST_MS) and one.high_watermark == 9001
+    one.replica_at(3, 9001, now_ms + 1, LONGEST_MS)
+    assert one.near == (3,)
+
+
+def test_nobody_waits_for_who_was_about_to_be_in_sync_and_has_lost_what_it_had():
+    one = Progress(0, 0, 0)
+    one.lead(1, (2,), (), 10_000)
+    one.appended(10, 10, 10_000)
+    one.replica_at(2, 10, 10_001, LONGEST_MS)
+    assert one.near == (2,)
+    one.appended(11, 11, 10_002)
+    assert one.high_watermark == 10
+    assert one.replica_at(2, 0, 10_003, LONGEST_MS), "it begins anew"
+    assert one.near == () and one.high_watermark == 11
 
 
 def test_what_a_new_leader_may_not_know_stays_visible():

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from appliance.base import errors
 from appliance.base.errors import CannotServe, PeerError
 from appliance.config.broker import BrokerConfig
+from appliance.config.invitations import TOKEN as JOIN_TOKEN
 from appliance.control.broker.birth import Birth
 from appliance.control.broker.channel import Channel, Connect, Own, Values
 from appliance.control.broker.forwarding import Forwarding
@@ -33,6 +34,7 @@ from appliance.control.broker.reports import (
     not_done,
 )
 from appliance.controller.features import SUPPORTED, unsupported
+from appliance.handlers.k62_broker_registration import TOKEN
 from appliance.metadata.changes import BrokerChanged, Change
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import Endpoint
@@ -64,10 +66,10 @@ class Node:
     """alone: it is the only voter. lifecycle: its life as a broker. forwarding: requests of its
     clients that another node decides."""
 
-    __slots__ = ("_again_ms", "_birth", "_cordoned", "_cordons", "_ears", "_finalized", "_folders",
-                 "_ids_ms", "_is_broker", "_is_controller", "_isrs", "_life", "_log", "_node_id",
-                 "_now_ms", "_offline", "_registering", "_said", "_work", "alone", "forwarding",
-                 "lifecycle")  # fmt: skip
+    __slots__ = ("_again_ms", "_answered_ms", "_beat_ms", "_birth", "_cordoned", "_cordons",
+                 "_ears", "_finalized", "_folders", "_ids_ms", "_is_broker", "_is_controller",
+                 "_isrs", "_life", "_log", "_node_id", "_now_ms", "_offered", "_offline",
+                 "_registering", "_said", "_work", "alone", "forwarding", "lifecycle")  # fmt: skip
 
     def __init__(
         self,
@@ -79,6 +81,8 @@ class Node:
         log: Log,
     ) -> None:
         self.alone = not config.several
+        token = config.get(JOIN_TOKEN)
+        self._offered = [*_FEATURES, *([_none(f"{TOKEN}{token}")] if token else [])]
         self._is_broker, self._is_controller = config.is_broker, config.is_controller
         self.lifecycle = Lifecycle(config.int("broker.heartbeat.interval.ms"))
         self._birth = birth
@@ -101,6 +105,8 @@ class Node:
         self._offline: tuple[bytes, ...] = ()
         nothing: tuple[bytes, ...] = ()
         self._said = nothing, nothing  # by the last heartbeat
+        self._beat_ms = 0  # when that was
+        self._answered_ms = 0  # when the last one left that another node answered
 
     @property
     def state(self) -> State:
@@ -127,7 +133,12 @@ class Node:
         if self.alone or controller == NOBODY:
             return
         mine = image.brokers.get(self._node_id)
-        known = mine is not None and mine.incarnation_id == self._birth.incarnation.broker_id
+        born = self._birth.incarnation
+        # Who has other listeners than before registers anew, by the same incarnation.
+        known = mine is not None and (mine.incarnation_id, mine.endpoints) == (
+            born.broker_id,
+            born.endpoints,
+        )
         if self.lifecycle.state is State.NEW and mine is not None and known:
             self.lifecycle.resume(mine.epoch)
         self.lifecycle.found(self._now_ms)
@@ -234,6 +245,7 @@ class Node:
             self._life.ask(REGISTER_BROKER, self._registration(), self._registered, _TIMEOUT_MS)
             return
         self._said = self._offline, self._cordoned
+        self._beat_ms = now_ms
         values = {
             "broker_id": self._node_id,
             "broker_epoch": ask.epoch,
@@ -252,7 +264,7 @@ class Node:
             "cluster_id": birth.identity.cluster_id,
             "incarnation_id": birth.incarnation.broker_id,
             "listeners": _listeners(birth.incarnation.endpoints),
-            "features": _FEATURES,
+            "features": self._offered,
             "rack": birth.incarnation.rack,
             "is_migrating_zk_broker": False,
             "log_dirs": [one for one in birth.log_dirs if one not in self._offline],
@@ -264,6 +276,8 @@ class Node:
         if code == errors.NONE:
             self.lifecycle.registered(answer.broker_epoch, self._now_ms)
             self._log.event(NOTICE, "broker-registered", epoch=answer.broker_epoch)
+        elif code in _NOT_INVITED:
+            raise CannotServe(f"the cluster refuses this node: {_NOT_INVITED[code]}")
         else:
             self._refused(code, "BrokerRegistration")
 
@@ -272,6 +286,8 @@ class Node:
         if code != errors.NONE:
             self._refused(code, "BrokerHeartbeat")
             return
+        if self.controller != self._node_id:
+            self._answered_ms = self._beat_ms
         before = self.lifecycle.state
         self.lifecycle.beaten(answer.is_fenced, answer.should_shut_down, self._now_ms)
         if self.lifecycle.state is not before:
@@ -286,6 +302,13 @@ class Node:
                 why["unsupported"] = beyond
             self._log.event_seldom(WARNING, "broker-refused", **why)
             self.lifecycle.refused(code, self._now_ms)
+
+    def heard_ms(self, followed_ms: int) -> int:
+        """When it was heard that this broker is not fenced, at the latest: the controller answered,
+        or a majority followed this node, when nobody else was that. 0: never."""
+        if self.lifecycle.state is State.RUNNING:
+            self._answered_ms = max(self._answered_ms, followed_ms)
+        return self._answered_ms
 
     def _register_controller(self, now_ms: int, image: MetadataImage) -> None:
         """ControllerRegistration, until the metadata has this start of this node."""
@@ -316,10 +339,25 @@ _NOBODY_THERE: Final = (
     errors.NOT_CONTROLLER, errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT,
 )  # fmt: skip
 
+_INVITE: Final = "penstock cluster invite, on the host of one of its nodes, prints another line"
+_NOT_INVITED: Final = {
+    errors.CLUSTER_AUTHORIZATION_FAILED: "it is not known there, and only who is invited joins"
+    f" (penstock.join=invited); {_INVITE}",
+    errors.DELEGATION_TOKEN_NOT_FOUND: "its token is used, or was never given out; " + _INVITE,
+    errors.DELEGATION_TOKEN_OWNER_MISMATCH: "its token is for a node with another number; "
+    + _INVITE,
+    errors.DELEGATION_TOKEN_EXPIRED: "its token has expired; " + _INVITE,
+}
+
 _FEATURES: Final = [
     {"name": name, "min_supported_version": low, "max_supported_version": high}
     for name, (low, high) in SUPPORTED.items()
 ]
+
+
+def _none(name: str) -> Values:
+    """A feature that is none."""
+    return {"name": name, "min_supported_version": 0, "max_supported_version": 0}
 
 
 def _listeners(endpoints: Iterable[Endpoint]) -> list[Values]:

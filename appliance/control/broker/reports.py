@@ -21,8 +21,8 @@ from appliance.replication.isr_change import IsrChange
 ALTER_PARTITION: Final = 56
 ASSIGN_REPLICAS: Final = 73
 _TIMEOUT_MS: Final = 5_000
-_MOST: Final = 10_000
-"""Partitions in one request."""
+MOST: Final = 1_000
+"""Partitions in one request: the active controller decides it in one turn (docs/decisions/0017)."""
 _NEVER_DONE: Final = (errors.INELIGIBLE_REPLICA, errors.OPERATION_NOT_ATTEMPTED)
 
 What = TypeVar("What")
@@ -68,7 +68,7 @@ class Report(Generic[What]):
         """Ask, if there is something to ask for and somebody who may. epoch: the broker's."""
         if not self._waiting or self._under_way or epoch == UNKNOWN or not self._asks.known:
             return
-        some = dict(list(self._waiting.items())[:_MOST])
+        some = dict(list(self._waiting.items())[:MOST])
         for key in some:
             del self._waiting[key]
         self._under_way = True

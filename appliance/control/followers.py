@@ -1,0 +1,32 @@
+"""Who of control goes by what the metadata and the settings file say: told what committed metadata
+have changed, and what a reload of the file has. The supervisor hears how many nodes are away."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.metadata.changes import Change
+from appliance.metadata.image import MetadataImage
+from appliance.shell.seat import Seat
+
+
+class Follower(Protocol):
+    def follow(self, changes: Sequence[Change], image: MetadataImage) -> None:
+        """The image is this one by now."""
+        ...
+
+
+class Followers:
+    """All of them, in their order."""
+
+    def __init__(self, seat: Seat, quorum: MetadataQuorum, *followers: Follower) -> None:
+        self._processes = seat.processes
+        self._followers = followers
+        seat.rereading.then(lambda changes: self.follow(changes, quorum.images.committed))
+
+    def follow(self, changes: Sequence[Change], image: MetadataImage) -> None:
+        """Tell each."""
+        for one in self._followers:
+            one.follow(changes, image)
+        brokers = image.brokers.values()
+        self._processes.set_nodes(len(brokers), sum(one.fenced for one in brokers))
