@@ -16,14 +16,16 @@ from appliance.wire.markers import Marker
 
 
 class Appends:
-    """touched: the partitions that something was staged for in this turn."""
+    """touched: the partitions that something was staged for in this turn. count: of batches that
+    were staged so far."""
 
-    __slots__ = ("_failures", "_nobody", "_served", "touched", "unwritten")
+    __slots__ = ("_failures", "_nobody", "_served", "count", "touched", "unwritten")
 
     def __init__(self, served: Served, failures: Failures) -> None:
         self._served = served
         self._failures = failures
         self._nobody = Nobody()
+        self.count = 0
         self.touched: dict[Partition, None] = {}
         self.unwritten: dict[Partition, None] = {}  # whose logs hold what found no room
 
@@ -36,7 +38,7 @@ class Appends:
             code = self._served.absent(handle)
         elif partition.broken is not None or partition.space.low:
             code = errors.KAFKA_STORAGE_ERROR
-        elif not partition.progress.leads:
+        elif not partition.progress.leads or (self._served.isolated and self.deserts(partition)):
             code = errors.NOT_LEADER_OR_FOLLOWER
         elif partition.short and acks == -1:
             code = errors.NOT_ENOUGH_REPLICAS
@@ -61,6 +63,7 @@ class Appends:
                 code = errors.KAFKA_STORAGE_ERROR
                 self._failures.fail(partition, failure)
             else:
+                self.count += 1
                 self.touched[partition] = None
                 if partition.space.wrote(length):
                     self._served.stirred = True
@@ -104,6 +107,10 @@ class Appends:
                 return
         asker.out.append(refusal(APPENDED, code, handle, token))
 
+    def deserts(self, partition: Partition) -> bool:
+        """See `Served.deserts`."""
+        return self._served.deserts(partition)
+
     def expect(self, handle: int, producer_id: int, epoch: int) -> None:
         """A partition that is served here belongs to the open transaction of this producer."""
         partition = self._served.partitions.get(handle)
@@ -130,6 +137,7 @@ class Appends:
         except StorageFailed as failure:
             self._failures.fail(partition, failure)
             return False
+        self.count += 1
         self.touched[partition] = None
         if partition.space.wrote(len(batch)):
             self._served.stirred = True

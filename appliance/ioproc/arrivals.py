@@ -24,6 +24,7 @@ from appliance.ring.messages import (
     MARK,
     MOVE,
     MOVED,
+    WATCH,
     Message,
 )
 
@@ -52,6 +53,7 @@ class Arrivals:
         "_partitions",
         "_questions",
         "_refusing",
+        "_watches",
     )
 
     def __init__(
@@ -65,6 +67,7 @@ class Arrivals:
         self._partitions = core.partitions
         self._appends = core.appends
         self._questions = core.questions
+        self._watches = core.served.watches
         hosts = tuple(core.coordinators.values())
         self._hosts = {key: host for host in hosts for key in host.apis}
         self._refusing = hosts[0] if hosts else None  # what none of them answers
@@ -76,6 +79,8 @@ class Arrivals:
             op, handle = message[0], message[2]
             if op == CANCEL:
                 self._core.purgatory.cancel(asker.index, message[3])
+                if self._watches.waits:
+                    self._watches.cancel(asker.index, message[3])
                 continue
             partition = partitions.get(handle) or self._open(handle)
             if op == APPEND:
@@ -92,8 +97,10 @@ class Arrivals:
                 self._begin_move(asker, partition, message, now_ms)
             elif op in ANSWERS:
                 self._questions.ask(asker, partition, message)
-            elif self._left is not None:
-                self._who_knows(self._left, asker, message, now_ms)
+            elif op == WATCH:
+                self._questions.watch(asker, message)
+            else:
+                self._who_knows(asker, message, now_ms)
 
     def _mark(
         self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
@@ -105,7 +112,10 @@ class Arrivals:
                 host.stage()
         self._appends.mark(asker, partition, message, now_ms)
 
-    def _who_knows(self, left: LeftOpen, asker: Asker, message: Message, now_ms: int) -> None:
+    def _who_knows(self, asker: Asker, message: Message, now_ms: int) -> None:
+        left = self._left
+        if left is None:
+            return
         if message.op == KNOWS:
             left.tell(asker, message)
         elif message.op == KNOWN:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from appliance.authorization.rights import Callers
+from appliance.base.believed import BelievedTime
 from appliance.base.clock import OsClock
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.ids import TRANSACTIONS_TOPIC
+from appliance.base.level import LevelTime
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.ending import Ending
@@ -34,6 +36,7 @@ from appliance.ioproc.following import Following
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.isolating import Isolating, isolation
 from appliance.ioproc.journaling import Journals
 from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.left_journals import LeftJournals
@@ -92,6 +95,7 @@ class Parts(NamedTuple):
     pulling: Pulling
     brokers: Brokers
     report: Report
+    time: LevelTime
 
 
 class Assembly:
@@ -123,6 +127,9 @@ class Assembly:
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
         self._throttling = Throttling(seat.config, seat.index, seat.ioprocs)
         self._ids = ProducerIds(self._ask_ids)
+        self._time = BelievedTime()
+        self._level = LevelTime()
+        self._level.look(clock.monotonic_ns(), clock.wall_ms())
         self._writers = {index: links.writer(NETPROC, index) for index in range(seat.netprocs)}
         self._own = Loopback()
         self._siblings = {
@@ -136,6 +143,7 @@ class Assembly:
             self._follower.handles,
             self._refused,
             Away(self._node_id, self._brokers),
+            self._level,
         )
 
     def parts(self) -> Parts:
@@ -152,7 +160,7 @@ class Assembly:
         probing = self._probing()
         core, hosts, whereabouts = self._core(trims, journals, probing)
         ground = Ground(self._disk, self._dirs, core, self._events)
-        housekeeping = Housekeeping(seat.config, ground, workers.chores, trims)
+        housekeeping = Housekeeping(seat.config, ground, workers.chores, trims, self._time)
         moves = self._moves(ground, housekeeping)
         left = self._left_open(core)
         home = self._home(ground, housekeeping, moves, left, whereabouts)
@@ -169,7 +177,7 @@ class Assembly:
         replicas = core.questions.replicas
         chores = Chores(
             home, following, housekeeping, moves, cleaning, behind, left, replicas, whereabouts,
-            probing,
+            probing, self._isolating(core),
         )  # fmt: skip
         pulling = self._pulling(ground, housekeeping, moves, cleaning)
         endings = self._endings
@@ -179,6 +187,7 @@ class Assembly:
         return Parts(
             core, arrivals, hosts, endings, siblings, self._own, home, following, housekeeping,
             moves, cleaning, chores, journals, self._ids, pulling, self._brokers, self._report,
+            self._level,
         )  # fmt: skip
 
     def _core(
@@ -226,12 +235,15 @@ class Assembly:
             self._writers,
             self._follower.image,
             self._clock,
-            Lent(lambda: os.urandom(16), self._ids.take),
+            Lent(lambda: os.urandom(16), self._ids.take, self._believed, self._level),
             self._seat.errors,
             self._callers,
             self._events,
             self._endings,
         )
+
+    def _believed(self, wall_ms: int) -> int:
+        return self._time.at(self._clock.monotonic_ns(), wall_ms)
 
     def _left_open(self, core: Core) -> LeftOpen:
         return LeftOpen(
@@ -290,8 +302,14 @@ class Assembly:
             self._events,
         )
         parting = Parting(ground, housekeeping, moves, cleaning, env.parted)
-        served = core.partitions
-        return Pulling(self._leaders, env, parting, lambda p: served.get(p.handle) is p)
+        served, appends = core.partitions, core.appends
+        return Pulling(
+            self._leaders,
+            env,
+            parting,
+            lambda p: served.get(p.handle) is p,
+            lambda: appends.count,
+        )
 
     def _moves(self, ground: Ground, housekeeping: Housekeeping) -> Moves:
         return Moves(
@@ -316,6 +334,11 @@ class Assembly:
 
     def _ask_ids(self) -> bool:
         return self._links.writer(CONTROL, 0).push(PRODUCER_IDS, 0, 0, 0)
+
+    def _isolating(self, core: Core) -> Isolating:
+        seat = self._seat
+        made = isolation(seat.config)
+        return Isolating(made, core, seat.processes, seat.me, self._events)
 
     def _where(self, node: int) -> tuple[str, int] | None:
         name = self._seat.config.get("inter.broker.listener.name")

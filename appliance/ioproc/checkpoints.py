@@ -34,6 +34,13 @@ def read(disk: Disk, data_dir: str, name: str) -> Offsets:
     return _decode(read_file(disk, path))
 
 
+def problem(data: bytes) -> str:
+    """What is wrong with the bytes of such a file, "" for nothing."""
+    if _decode(data) or data.split() == [b"0", b"0"]:
+        return ""
+    return "it is not whole"
+
+
 def merge(
     disk: Disk, data_dir: str, name: str, changed: Mapping[tuple[str, int], int | None]
 ) -> None:

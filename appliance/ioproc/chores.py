@@ -12,6 +12,7 @@ from appliance.ioproc.cleaning import Cleaning
 from appliance.ioproc.following import Following
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
+from appliance.ioproc.isolating import Isolating
 from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.moving import Moves
 from appliance.ioproc.probing import Probing
@@ -20,7 +21,10 @@ from appliance.ioproc.whereabouts import Whereabouts
 
 BUSY_MS: Final = 1
 """While something is under way on a thread."""
-EVERY_MS: Final = 50
+EVERY_MS: Final = 100
+"""While something has a pace of its own: moves that are throttled, a doubt whether we are heard."""
+QUIET_MS: Final = 200
+"""Else: then nothing is due that would not stir it up."""
 
 
 class Chores:
@@ -32,6 +36,7 @@ class Chores:
         "_following",
         "_home",
         "_housekeeping",
+        "_isolating",
         "_left",
         "_moves",
         "_probing",
@@ -52,6 +57,7 @@ class Chores:
         replicas: Replicas,
         whereabouts: Whereabouts,
         probing: Probing,
+        isolating: Isolating,
     ) -> None:
         self._home = home
         self._following = following
@@ -63,6 +69,7 @@ class Chores:
         self._replicas = replicas
         self._whereabouts = whereabouts
         self._probing = probing
+        self._isolating = isolating
         self.due_ns = 0
 
     def go_on(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
@@ -75,6 +82,7 @@ class Chores:
             self._replicas.tick(now_ms)
         self._whereabouts.tick(now_ms)
         self._probing.tick(now_ms)
+        self._isolating.tick(now_ns)
         self._following.tell_gone(now_ms)
         housekeeping = self._housekeeping
         housekeeping.trims.go_on()
@@ -83,6 +91,10 @@ class Chores:
             self._cleaning.tick(now_ns, now_ms)
             idle = self._behind.go_on(now_ns) and idle
         under_way = housekeeping.trims.busy or self._home.busy or self._cleaning.busy
-        rest_ms = BUSY_MS if under_way or not idle else EVERY_MS
+        under_way = under_way or self._replicas.due_ms <= now_ms or self._probing.busy
+        paced = self._moves.under_way or self._isolating.doubts
+        rest_ms = EVERY_MS if paced else QUIET_MS
+        rest_ms = min(rest_ms, max(BUSY_MS, self._replicas.due_ms - now_ms))
+        rest_ms = BUSY_MS if under_way or not idle else rest_ms
         self.due_ns = now_ns + rest_ms * 1_000_000
         return opened

@@ -8,6 +8,7 @@ from typing import Final
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc.partition import Partition
 from appliance.metadata.follower import Follower
+from appliance.metadata.log_dirs import LOST, directory_of
 from appliance.replication import isr_change
 from appliance.replication.isr_change import IsrChange
 from appliance.ring.messages import ISR_CHANGE
@@ -34,6 +35,11 @@ class ThroughControl:
         if broker is None or broker.fenced or broker.in_controlled_shutdown:
             return -1
         return broker.epoch
+
+    def holds(self, partition: Partition, node: int) -> bool:
+        """As the node has told the controller; True while nothing is known of the partition."""
+        topic = self._follower.image.topics_by_id.get(partition.topic_id)
+        return topic is None or directory_of(topic.partitions[partition.index], node) != LOST
 
     def lag_ms(self) -> int:
         """It cannot be changed while the broker runs, as in Apache Kafka."""

@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from appliance.base.errors import UNKNOWN_TOPIC_OR_PARTITION, StorageFailed
+from appliance.base.errors import (
+    NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    StorageFailed,
+)
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.coordinating.host import CoordinatorHost
@@ -89,13 +93,14 @@ class Core:
         if self._failures.news:
             self.tell()
         rows = self.served.rows
-        if rows.changed:
-            for partition in rows.changed:
-                risen = partition.risen
-                rows.publish(partition)
-                if (risen or partition.shared) and partition.parked:
-                    self.questions.wake(partition, risen)
-            rows.changed.clear()
+        for partition in rows.changed:
+            risen = partition.risen
+            rows.publish(partition)
+            if (risen or partition.shared) and partition.parked:
+                self.questions.wake(partition, risen)
+        rows.changed.clear()
+        if rows.watches.waits:
+            self.questions.tell_watching()
         sent = True
         for host in self._hosts:
             if host.waiting and not host.release():
@@ -172,6 +177,7 @@ class Core:
     def tell(self) -> None:
         """Tell the observers what became of partitions since they were told last."""
         news = self._failures.news
+        self.served.stirred = self.served.stirred or bool(news)  # some of them act by and by
         while news:
             partition, what = news.popleft()
             for observer in self._observers:
@@ -207,11 +213,7 @@ class Core:
         if partition.broken is not None:
             return
         goes_on = partition.leads and partition.leader_epoch == leader_epoch
-        try:
-            partition.lead(leader_epoch, role, now_ms)
-        except StorageFailed as failure:
-            self.fail(partition, failure)
-            return
+        partition.lead(leader_epoch, role, now_ms)
         if goes_on:
             self.served.rows.changed[partition] = None
             self._replicas.leads(partition)
@@ -229,6 +231,19 @@ class Core:
         self.questions.new_epoch(partition)
         if not goes_on:
             self._in_role(partition)
+
+    def isolate(self, *, isolated: bool) -> int:
+        """This node is cut off from the others, it seems, or no more. Who waits for them is told to
+        ask again: another node knows who leads. Returns how many partitions it deserts."""
+        served = self.served
+        served.isolated = isolated
+        deserted = [one for one in self.partitions.values() if served.deserts(one)]
+        for partition in deserted:
+            partition.refuse_all(NOT_LEADER_OR_FOLLOWER)
+            self.questions.deserted(partition)
+        for host in self._hosts:
+            host.isolate(isolated=isolated)
+        return len(deserted)
 
     def brokers_changed(self) -> None:
         """Some node was registered, shut out or let in."""
@@ -281,6 +296,7 @@ class Core:
         for host in self._hosts:
             host.drop(asker.index)
         self.purgatory.drop_peer(asker.index)
+        self.served.watches.drop_peer(asker.index)
         for partition in self.partitions.values():
             partition.forget_asker(asker)
 

@@ -67,6 +67,7 @@ class Failures:
         partition.fail(failure)
         served.syncing.forget(partition)
         served.rows.offline(partition.handle)
+        served.stirred = True  # others can lead as soon as the controller hears of it
         self.refuse_questions(partition, KAFKA_STORAGE_ERROR)
         self.news.append((partition, OFFLINE))
         self._report(partition, failure)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.home import Home
 from appliance.ioproc.throttling import Throttling
-from appliance.metadata.changes import TopicRemoved
+from appliance.metadata.changes import Change, TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
 from appliance.shell.seat import Seat
@@ -55,24 +55,36 @@ class Following:
         self.applied = follower.applied
 
     def go_on(self) -> bool:
-        """Replay a slice of what is committed, and act upon it when that was all; whether it
-        was."""
-        committed: int = self.committed[0]
-        before = self.applied
-        changes = self._follower.go_on(committed)
-        if changes is None:
+        """Replay a slice of what is committed, and act upon it when that was all, by slices as
+        well; whether everything was done."""
+        roles = self._home.roles
+        if roles.waiting:
+            roles.go_on()
+        else:
+            changes = self._follower.go_on(self.committed[0])
+            if changes is None:
+                return False
+            self._act_upon(changes)
+        if roles.waiting:
             return False
         self.applied = self._follower.applied
+        self.say_applied()
+        return self.applied == self.committed[0]
+
+    def _act_upon(self, changes: list[Change]) -> None:
         now_ms = self._wall_ms()
         for host in self._hosts:
             host.follow(self._follower.image)
-        self._home.apply(changes, before)
+        self._home.apply(changes, self.applied)
         self._throttling.follow(self._follower.image, changes)
         for change in changes:
             if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
                 self._deleted(change.name, change.topic_id, now_ms)
-        self.say_applied()
-        return self.applied == committed
+
+    def reread(self, changes: list[Change]) -> None:
+        """So the settings file has changed what holds here."""
+        self._home.apply(changes, self.applied)
+        self._throttling.follow(self._follower.image, changes)
 
     def begin(self) -> None:
         """At the start: all that is committed, before anything is open."""

@@ -9,6 +9,7 @@ Called by the shell: `opening` step by step at the start, then `apply` for what 
 """
 
 import errno
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -26,6 +27,7 @@ from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.returning import Returning
+from appliance.ioproc.roles import Key, Roles
 from appliance.ioproc.trash import key_of, read_mark
 from appliance.logstore import missing
 from appliance.logstore.files import deleted_folder
@@ -44,13 +46,13 @@ from appliance.metadata.effective import broker_config, log_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.log_dirs import directory_of
-from appliance.metadata.parts import PartitionImage, TopicImage
-from appliance.replication.role import Role, role_of
+from appliance.metadata.parts import TopicImage
 from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.seat import Seat
 
 OPENING_NS: Final = 4_000_000
-"""Of one turn at most, so that many new partitions do not hold up the rest."""
+"""Of one turn at most, with what new roles took in it, so that many new partitions do not hold up
+the rest."""
 _TRY_AGAIN_NS: Final = 1_000_000_000
 _SHOWN: Final = 10
 """Holes and segments of one partition that are named, the others are counted."""
@@ -90,8 +92,9 @@ class Home:
         self._returning = returning
         self._came_back = came_back
         self._look = look
+        self.roles = Roles(self._node_id, self._run_id, self._core, follower, look)
         self._now_ms = 0  # at the last look
-        self._waiting: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition to open
+        self._waiting = OrderedDict[int, Key]()  # row → topic id and partition to open
         self._without_room: dict[int, tuple[bytes, int]] = {}  # could not be opened on a full disk
         self._next_try_ns = 0
         self._replicas: dict[tuple[bytes, int], Partition] = {}  # that are open, and some that were
@@ -138,7 +141,8 @@ class Home:
                 self._housekeeping.remove_later(Removal(now_ms, (), folder))
 
     def apply(self, changes: list[Change], before: int = 0) -> None:
-        """Follow what the metadata log says has changed behind the offset `before`."""
+        """Follow what the metadata log says has changed behind the offset `before`. Where many
+        roles are others, `roles` has the rest of them."""
         self._core.served.stirred = True
         image = self._follower.image
         reread: dict[str, None] = {}
@@ -149,9 +153,9 @@ class Home:
             if isinstance(change, PartitionAdded):
                 self._added(change)
             elif isinstance(change, PartitionChanged):
-                self._new_epoch(image, change, before)
+                self._changed(image, change, before)
             elif isinstance(change, BrokerChanged):
-                self._registered(change.broker_id, before)
+                self._registered(change.broker_id)
             elif isinstance(change, TopicRemoved):
                 kept = self.keeps(change.topic_id)
                 self._trash.deleted(change.name, change.topic_id)
@@ -166,9 +170,11 @@ class Home:
                 reread.update(dict.fromkeys(names))
         if removed:
             known = image.topics_by_id
-            self._waiting = {h: key for h, key in self._waiting.items() if key[0] in known}
+            still = ((h, key) for h, key in self._waiting.items() if key[0] in known)
+            self._waiting = OrderedDict(still)
             self._returning.forget(known)
         self._new_rules(image, reread)
+        self.roles.go_on()
 
     def _added(self, change: PartitionAdded | PartitionChanged) -> None:
         key = (change.topic_id, change.index)
@@ -193,10 +199,11 @@ class Home:
         if self._without_room and now_ns >= self._next_try_ns:
             self._next_try_ns = now_ns + _TRY_AGAIN_NS
             self._waiting.update(self._without_room)
-        until = monotonic_ns() + OPENING_NS
+        until = monotonic_ns() + OPENING_NS - self.roles.spent_ns
+        self.roles.spent_ns = 0
         while self._waiting:
-            handle = next(iter(self._waiting))
-            self._open_new(*self._waiting.pop(handle), now_ns, now_ms)
+            _, key = self._waiting.popitem(last=False)  # a dict would look for the first anew
+            self._open_new(*key, now_ns, now_ms)
             if monotonic_ns() >= until:
                 break
         return all_gone and not self._waiting
@@ -251,7 +258,7 @@ class Home:
             log, directory, visible = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
             )
-            role = self._role(found)
+            role = self.roles.of(found)
             name_of = handle, topic.name, index, topic.topic_id
             partition = Partition(*name_of, log, found.leader_epoch, role, visible, now_ms)
             partition.directory = directory
@@ -369,24 +376,18 @@ class Home:
             self._events.event(NOTICE, "folder-moved-away", folder=stray)
         self._opener.strays.clear()
 
-    def _new_epoch(self, image: MetadataImage, change: PartitionChanged, before: int) -> None:
-        handle = self._follower.handles.get((change.topic_id, change.index), -1)
-        partition = self._core.partitions.get(handle)
+    def _changed(self, image: MetadataImage, change: PartitionChanged, before: int) -> None:
+        key = change.topic_id, change.index
         found = image.partition(change.name, change.index)
         if found is None:
             return
         here = self._node_id in found.replicas
-        if partition is None or not here:
-            self._let_replica_go(change, before)
-            if here:
-                self._added(change)
-        else:
-            self._look(handle, change.topic_id, change.index)
-            role = self._role(found)
-            if role.leads:
-                self._core.lead(partition, found.leader_epoch, role, self._core.served.now_ms)
-            else:
-                self._core.follow(partition, found.leader_epoch, role)
+        if here and self._follower.handles.get(key, -1) in self._core.partitions:
+            self.roles.say(key)
+            return
+        self._let_replica_go(change, before)
+        if here:
+            self._added(change)
 
     def _let_replica_go(self, change: PartitionChanged, before: int) -> None:
         """This node has no replica of the partition any more, or another one, in another row."""
@@ -394,28 +395,18 @@ class Home:
         if partition is not None and self._core.partitions.get(partition.handle) is partition:
             self.leaving.begin([partition], before, kept=False)
 
-    def _role(self, partition: PartitionImage) -> Role:
-        role = role_of(partition, self._node_id)
-        if role.leads and role.replicas:
-            broker = self._follower.image.brokers.get(self._node_id)
-            if broker is None or broker.incarnation_id != self._run_id:
-                return role._replace(leads=False, leader=-1)
-        return role
-
-    def _registered(self, broker_id: int, before: int) -> None:
+    def _registered(self, broker_id: int) -> None:
         """Perhaps this life of the appliance: now it leads what the metadata says, and what lies in
         a folder that is said to be offline is."""
         self._core.brokers_changed()
-        image = self._follower.image
         if broker_id == self._node_id:
             self._leave_folders()
-        for partition in list(self._core.partitions.values()) if broker_id == self._node_id else ():
-            if not partition.leads and partition.broken is None:
-                found = image.partition(partition.topic, partition.index)
-                if found is not None and found.leader == self._node_id:
-                    name, topic_id = partition.topic, partition.topic_id
-                    change = PartitionChanged(name, topic_id, partition.index)
-                    self._new_epoch(image, change, before)
+            image = self._follower.image
+            for partition in self._core.partitions.values():
+                if not partition.leads and partition.broken is None:
+                    found = image.partition(partition.topic, partition.index)
+                    if found is not None and found.leader == self._node_id:
+                        self.roles.say((partition.topic_id, partition.index))
 
     def _leave_folders(self) -> None:
         """Some of them may be told to be offline, until the next start of the appliance."""

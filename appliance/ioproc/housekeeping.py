@@ -13,6 +13,7 @@ from time import monotonic_ns
 from typing import Final
 
 from appliance.base import reserve
+from appliance.base.believed import BelievedTime
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
@@ -41,7 +42,7 @@ _REMOVALS: Final = 64  # handed to the thread in one turn at most: a large topic
 
 class Housekeeping:
     """The chores of one ioproc. chores: its thread for what blocks. trims: log starts that are to
-    be durable."""
+    be durable. time: by which things are old; others of this process may ask it too."""
 
     def __init__(
         self,
@@ -49,9 +50,12 @@ class Housekeeping:
         ground: Ground,
         chores: Flusher,
         trims: Trims,
+        time: BelievedTime,
     ) -> None:
         self._disk, self._dirs, self._core, self._events = ground
         self._chores = chores
+        self._time = time
+        self._doubts = False  # of the clock, and it is said
         self.trims = trims
         self._removals: list[tuple[int, int, Removal]] = []  # due (wall ms), number, what
         self._fresh = 0  # number of the first removal that came since a full disk was last relieved
@@ -71,9 +75,12 @@ class Housekeeping:
     def configure(self, config: BrokerConfig) -> None:
         """Settings of the broker were changed while it runs."""
         self._producer_expiration_ms = config.int("producer.id.expiration.ms")
+        for space in self._core.served.spaces:
+            space.keep(config.int("penstock.disk.free.min.bytes"))
 
     def tick(self, now_ns: int, now_ms: int) -> bool:
         """Do what is due; False when there is more of it for the next turn."""
+        believed_ms = self._believe(now_ns, now_ms)
         self._take()
         for number, path in self._dirs.online():
             if self._core.served.spaces[number].due(now_ns):
@@ -86,10 +93,23 @@ class Housekeeping:
             self._checkpoint_watermarks()
         over = self._remove_some(now_ms)
         if self._round is None:
-            self._round = self._begin_round(now_ns, now_ms)
+            self._round = self._begin_round(now_ns, believed_ms)
         self._round = _go_on(self._round)
         due_ns = min(self._relieve_ns, self._next_retention_ns)
         return over and self._round is None and now_ns < due_ns
+
+    def _believe(self, now_ns: int, wall_ms: int) -> int:
+        """The time by which things are old."""
+        doubted, believed = self._doubts, self._time.at(now_ns, wall_ms)
+        self._doubts = self._time.jumped_ms > 0
+        if self._doubts and not doubted:
+            self._events.event(
+                WARNING,
+                "clock-jumped-ahead",
+                seconds=self._time.jumped_ms // 1000,
+                action="nothing-gets-old-for-an-hour",
+            )
+        return believed
 
     def _begin_round(self, now_ns: int, now_ms: int) -> Iterator[None] | None:
         """What has been due for longest."""

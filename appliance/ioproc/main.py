@@ -18,6 +18,7 @@ from appliance.ioproc.assembly import Assembly
 from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
+from appliance.metadata.changes import Change
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ISR_REFUSED, PRODUCER_ID_BLOCK, Message
 from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
@@ -30,6 +31,10 @@ from appliance.shell.seat import Seat
 DRAIN_STAGE: Final = 2
 """The stage of the orderly end in which I/O processes flush (`ProcessTable.drain`)."""
 
+HELD_A_TURN: Final = 1000
+"""Messages that were held back and are decided in one turn: of thousands of fetches, a piece."""
+_TICK_MS: Final = 2
+"""Two clocks that are rounded may come closer and part by less."""
 _BUSY_MS: Final = 1
 
 
@@ -50,6 +55,7 @@ class IoProcess:
     """The shell of one ioproc (`loop.Shell`)."""
 
     def __init__(self, seat: Seat, links: Links, disk: Disk, events: Log, loop: Watcher) -> None:
+        self._me = seat.me
         self._processes = seat.processes
         self._drain = seat.processes.word(DRAIN)
         self._links = links
@@ -66,6 +72,8 @@ class IoProcess:
         self._siblings = parts.siblings
         self._own = parts.own
         self._endings = parts.endings
+        self._time = parts.time
+        self._apart_ms = 0  # the wall clock from the monotonic one, at the last look
         self._following = parts.following
         self._ids = parts.ids
         self._pulling = parts.pulling
@@ -76,9 +84,12 @@ class IoProcess:
         self._starting = Starting(
             parts.home, parts.following, self.workers.opener, events, self._clock
         )
+        self._reread: list[Change] = []  # before everything was open
+        seat.rereading.then(self._settings_changed)
         self._open = False
         self._level = False  # whether the metadata is replayed as far as it is committed
         self._held: list[tuple[Asker, list[Message]]] = []  # until all is open and replayed
+        self._without_room = 0  # log folders, as said last
         self._holding = False  # some netproc has to take answers before it may ask more
         self._now_ms = 0  # of this turn, 0: not looked at yet
 
@@ -122,6 +133,13 @@ class IoProcess:
         else:
             self._held.append((asker, messages))
 
+    def _settings_changed(self, changes: list[Change]) -> None:
+        """In the settings file. A thread has the logs for itself while they are opened."""
+        if self._open:
+            self._following.reread(changes)
+        else:
+            self._reread += changes
+
     def _told(self, messages: list[Message]) -> None:
         """By control: ids for producers, and that the controller refused in-sync replicas."""
         for message in messages:
@@ -136,12 +154,27 @@ class IoProcess:
         """The time in ms. The metadata comes first, then what was held for it."""
         following = self._following
         now_ms = self._now_ms = self._served.now_ms = self._clock.wall_ms()
+        now_ns = self._clock.monotonic_ns()
+        jumped_ms = now_ms - now_ns // 1_000_000 - self._apart_ms
+        if not -_TICK_MS < jumped_ms < _TICK_MS:  # a call less for each turn
+            self._apart_ms += jumped_ms
+            self._time.look(now_ns, now_ms)
         self._level = following.committed[0] == following.applied or following.go_on()
         if self._held and self._level:
-            held, self._held = self._held, []
-            for asker, messages in held:
-                self._arrivals.handle(asker, messages, now_ms)
+            self._level = self._give_held(now_ms)
         return now_ms
+
+    def _give_held(self, now_ms: int) -> bool:
+        """Some of what was held, in its order; whether that was all, or what comes waits, too."""
+        given = 0
+        held, self._held = self._held, []
+        for asker, messages in held:
+            if given < HELD_A_TURN:
+                given += len(messages)
+                self._arrivals.handle(asker, messages, now_ms)
+            else:
+                self._held.append((asker, messages))
+        return not self._held
 
     def turn(self, now_ns: int) -> int:
         """Everything else; answers how long the loop may wait in ms, or STOP."""
@@ -152,19 +185,21 @@ class IoProcess:
         self._now_ms = 0
         if drain:
             self._leave_nobody_waiting()
+        level_ms = now_ms - self._time.ahead_ms
         rest_ms = LONGEST_WAIT_MS
         for host in self._hosts:
-            if now_ms >= host.due_ms:
+            if level_ms >= host.due_ms:
                 host.turn(now_ms)
-            rest_ms = min(rest_ms, max(0, host.due_ms - now_ms))
+            rest_ms = min(rest_ms, max(0, host.due_ms - level_ms))
         own, endings = self._own, self._endings
-        if now_ms >= endings.due_ms or own.writer.head != own.reader.tail:
+        if level_ms >= endings.due_ms or own.writer.head != own.reader.tail:
             self._siblings.turn(now_ms)
         if self._asked_nodes:
             rest_ms = min(rest_ms, self._brokers.turn())
         chores, served = self._chores, self._served
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
+            self._tell_room()
         sent = self.core.finish(now_ns)
         pulls = self._leaders or self._pulling.told
         rest_ms = min(rest_ms, self._pulling.turn(now_ns, now_ms)) if pulls else rest_ms
@@ -180,8 +215,15 @@ class IoProcess:
         if not sent:
             return _BUSY_MS
         due_ns = min(chores.due_ns, syncing.due_ns)
-        rest_ms = min(rest_ms, max(0, endings.due_ms - now_ms))
+        rest_ms = min(rest_ms, max(0, endings.due_ms - level_ms))
         return min(rest_ms, max(_BUSY_MS, (due_ns - now_ns) // 1_000_000))
+
+    def _tell_room(self) -> None:
+        low = [number for number, space in enumerate(self._served.spaces) if space.low]
+        if len(low) != self._without_room:
+            self._without_room = len(low)
+            self._processes.set_without_room(self._me, len(low))
+            self._links.wake_sleepers()  # control looks at the disks at once
 
     def _leave_nobody_waiting(self) -> None:
         for host in self._hosts:
@@ -207,6 +249,7 @@ class IoProcess:
         self._parts.moves.resume(self._clock.wall_ms())
         self._parts.housekeeping.look_at_space(now_ns)
         self._begin_turn()
+        self._following.reread(self._reread)
         self._now_ms = 0
         self._links.set_state(READY)
         return 0

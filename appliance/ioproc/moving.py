@@ -17,6 +17,7 @@ from time import monotonic_ns
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.disk import write_file
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.ioproc import copying, folders
 from appliance.ioproc.ground import Ground
@@ -357,6 +358,8 @@ class Moves:
         active.write_indexes(disk)
         log.snapshots.write(log.end_offset, log.producers)
         copying.copy_small(disk, log.path, move.folder, f"{active.base:020d}")
+        # Their file may be behind, and all of the copy is to lie below its recovery point.
+        write_file(disk, f"{move.folder}/{files.LEADER_EPOCHS}", log.epochs.encode())
         copying.drop_others(disk, move.folder, [segment.base for segment in log.segments])
         copying.sync_file(disk, f"{move.folder}/{files.PARTITION_METADATA}")
         disk.sync_dir(move.folder)

@@ -415,10 +415,7 @@ class Partition:
 
     def lead(self, leader_epoch: int, role: Role = ALONE, now_ms: int = 0) -> None:
         """This node leads, in this epoch; a new one begins at the log end (KIP-101). The same again
-        says who is in sync now.
-
-        Raises StorageFailed when where it begins cannot be written down.
-        """
+        says who is in sync now."""
         assert role.leads
         self.role = role
         self._decide()

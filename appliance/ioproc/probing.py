@@ -25,8 +25,8 @@ _PROBE: Final = "penstock.probe"
 class Probing:
     """offline: numbers of the folders that failed."""
 
-    __slots__ = ("_again_ms", "_disk", "_doubted", "_events", "_name", "_paths", "_tell",
-                 "_threads", "_told", "offline")  # fmt: skip
+    __slots__ = ("_again_ms", "_asked", "_disk", "_doubted", "_events", "_name", "_paths",
+                 "_tell", "_threads", "_told", "offline")  # fmt: skip
 
     def __init__(
         self,
@@ -49,7 +49,13 @@ class Probing:
         self._events = events
         self._doubted: dict[int, None] = {}
         self._again_ms = 0
+        self._asked = 0
         self.offline: dict[int, None] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a folder is doubted, or asked just now."""
+        return bool(self._doubted or self._asked)
 
     # What becomes of partitions -------------------------------------------------------------------
 
@@ -75,6 +81,7 @@ class Probing:
     def tick(self, now_ms: int) -> None:
         """Take what was found, ask what is doubted."""
         for done in self._threads.take():
+            self._asked -= 1
             (number,) = done.tag
             failure = done.failure
             if failure is not None and not isinstance(failure, StorageFailed):
@@ -90,6 +97,7 @@ class Probing:
             if number not in self.offline:
                 path = f"{self._paths[number]}/{self._name}"
                 self._threads.submit((number,), partial(probe, self._disk, path))
+                self._asked += 1
         if self.offline and now_ms >= self._again_ms:
             self._again_ms = now_ms + AGAIN_MS
             for number in self.offline:

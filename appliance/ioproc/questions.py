@@ -21,6 +21,7 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import ParkedRead
 from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.served import Served
+from appliance.ioproc.watches import Watch, rows_of, unmoved
 from appliance.ring.messages import (
     ABORTED,
     ANY_REPLICA,
@@ -29,6 +30,7 @@ from appliance.ring.messages import (
     EPOCH_END,
     FOUND,
     LIST_OFFSET,
+    NEWS,
     PRODUCERS,
     PRODUCERS_TOLD,
     READ,
@@ -36,6 +38,7 @@ from appliance.ring.messages import (
     READ_NEAREST,
     READ_REPLICA,
     READ_WAIT,
+    WATCH_WRITTEN,
     Message,
 )
 from appliance.wire import aborted, producers
@@ -133,6 +136,9 @@ class Questions:
                 if nearest is not None:
                     return nearest
             answer = reading.find(partition, token, flags, a, b, e, f)
+            if answer is None and self._served.isolated and self._has_all(partition, flags, a):
+                code = errors.NOT_LEADER_OR_FOLLOWER
+                return refusal(FOUND, code, partition.handle, token)
             if answer is None:
                 key = asker.index << 64 | token
                 read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f)
@@ -144,6 +150,12 @@ class Questions:
                 self._go_with(asker, partition, a, answer)
             return answer
         return self._answer_other(asker, partition, message)
+
+    def _has_all(self, partition: Partition, flags: int, offset: int) -> bool:
+        """Whether a consumer has read all that it will ever find here: others lead, it seems."""
+        progress = partition.progress
+        end = progress.last_stable if flags & READ_COMMITTED else progress.high_watermark
+        return offset >= end and self._served.deserts(partition)
 
     def _answer_replica(
         self, asker: Asker, partition: Partition, message: Message
@@ -224,6 +236,37 @@ class Questions:
             asker.before(ABORTED, partition.handle, answer[3], transactions, aborted.SIZE)
         if partition.aborted is not before:  # where there are none, nobody need ask any more
             self._served.rows.changed[partition] = None
+
+    def watch(self, asker: Asker, message: Message) -> None:
+        """Somebody waits for any of many partitions; told at once when one has moved since it
+        looked, or is not served here: then it asks for that one."""
+        served, code = self._served, errors.NONE
+        if message.flags & WATCH_WRITTEN:
+            served.fetched = True
+        elif served.isolated:  # each is told where it is led
+            asker.out.append((NEWS, errors.THROTTLING_QUOTA_EXCEEDED + 1, 0, message.token))
+            return
+        rows = unmoved(rows_of(message.payload), served.partitions, served.rows.state)
+        if rows is not None:
+            if served.watches.add(Watch(asker.index, message.token, message.flags, rows)):
+                for partition in list(served.syncing.unseen):
+                    if partition.handle in rows:
+                        served.syncing.want(partition)
+                return
+            code = errors.THROTTLING_QUOTA_EXCEEDED
+        asker.out.append((NEWS, code + 1, 0, message.token))
+
+    def tell_watching(self) -> None:
+        """What moved in this turn is published: who watched it hears so once."""
+        for watch in self._served.watches.take():
+            self._served.askers[watch.peer].out.append((NEWS, 1, 0, watch.token))
+
+    def deserted(self, partition: Partition) -> None:
+        """Others lead, it seems: who waits for what nobody here will see is told to look there."""
+        for asker, message, _ in partition.asking:
+            code = errors.NOT_LEADER_OR_FOLLOWER
+            asker.out.append(refusal(ANSWERS[message.op], code, partition.handle, message.token))
+        partition.asking.clear()
 
     def new_epoch(self, partition: Partition) -> None:
         """Another node leads, or this one in another epoch: who waits for what comes no more is

@@ -13,6 +13,7 @@ Called by `questions.py` for fetches, by the core for roles, by the chores for t
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Final, Protocol
 
 from appliance.base import errors
@@ -27,6 +28,8 @@ from appliance.ring.messages import DELETED, FOUND, Message
 NEVER_MS: Final = 1 << 62
 AGAIN_MS: Final = 500
 """A proposal that the metadata does not follow is made again after so long."""
+A_LOOK: Final = 500
+"""Partitions that are looked at in one turn: some milliseconds when each proposes something."""
 
 
 class Cluster(Protocol):
@@ -36,6 +39,10 @@ class Cluster(Protocol):
 
     def broker_epoch(self, node: int) -> int:
         """Of a node that may be in sync: registered, not fenced, not about to leave; else -1."""
+        ...
+
+    def holds(self, partition: Partition, node: int) -> bool:
+        """Whether this node can write its replica: where it lies is not LOST (KIP-858)."""
         ...
 
     def lag_ms(self) -> int:
@@ -75,7 +82,7 @@ class Replicas:
         self._throttle = throttle
         self._held_back: dict[Partition, None] = {}
         self.led: dict[Partition, Led] = {}
-        self._new: dict[Partition, Led] = {}  # whose role is another since the last look
+        self._new: dict[Partition, Led] = {}  # to be looked at, once their role is another
         self._all_due_ms = NEVER_MS  # when each is to be looked at
         self.due_ms = NEVER_MS
 
@@ -101,7 +108,7 @@ class Replicas:
         self._follow(partition, led)
         self._trim(partition, led)
         self._new[partition] = led
-        self.due_ms = 0
+        self._look_soon(0)
 
     def follows(self, partition: Partition) -> None:
         """Its replicas follow somebody else."""
@@ -126,6 +133,7 @@ class Replicas:
         """A replica fetches: what lies below its offset, it has. A completion when there is nothing
         to read for it: it is none of ours, or has what never was here."""
         handle, token, offset, epoch, last_epoch, log_start, broker_epoch, replica = message[2:10]
+        self._served.fetched = True
         progress = partition.progress
         if epoch not in (-1, partition.leader_epoch):
             return refusal(FOUND, reading.stale(partition, epoch), handle, token)
@@ -144,7 +152,10 @@ class Replicas:
             return refusal(FOUND, errors.NOT_LEADER_OR_FOLLOWER, handle, token)
         follower.broker_epoch = broker_epoch
         follower.log_start = log_start
-        self._note(partition, replica, offset, known >= 0 and broker_epoch in (-1, known))
+        eligible = known >= 0 and broker_epoch in (-1, known)
+        if eligible and replica not in progress.in_sync:
+            eligible = self._cluster.holds(partition, replica)
+        self._note(partition, replica, offset, eligible)
         return None
 
     def passes(self, partition: Partition, replica: int, size: int) -> bool:
@@ -159,7 +170,7 @@ class Replicas:
         wait_ms = throttle.wait_ms(now_ms)
         if wait_ms:
             self._held_back[partition] = None
-            self.due_ms = min(self.due_ms, now_ms + wait_ms)
+            self._look_soon(now_ms + wait_ms)
             return False
         throttle.spend(size, now_ms)
         return True
@@ -209,14 +220,16 @@ class Replicas:
     # Who is in sync -------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
-        """Look who is late, and propose again what was not heard. While roles change one after the
-        other those alone are looked at, or many would be looked at again and again."""
+        """Look who is late, and propose again what was not heard, at some partitions in each turn.
+        While roles change one after the other those alone are looked at, or many would be looked
+        at again and again."""
         lag_ms = self._cluster.lag_ms()
-        looked = self._new
-        self._new = {}
         if now_ms >= self._all_due_ms:
-            looked, self._all_due_ms = self.led, NEVER_MS
-        for partition, led in looked.items():
+            self._new.update(self.led)  # behind those that wait already
+            self._all_due_ms = NEVER_MS
+        looked = list(islice(self._new.items(), A_LOOK))
+        for partition, led in looked:
+            del self._new[partition]
             progress = partition.progress
             if progress.near:
                 gone = [one for one in progress.near if not self._eligible(partition, one)]
@@ -231,6 +244,8 @@ class Replicas:
         if self.led:
             self._all_due_ms = min(self._all_due_ms, now_ms + max(1, lag_ms // 2))
         self.due_ms = min(self._all_due_ms, now_ms + self._let_go(now_ms))
+        if self._new:
+            self.due_ms = now_ms
 
     def _again(self, now_ms: int) -> None:
         """Somebody is to be looked at after a while."""
@@ -284,7 +299,8 @@ class Replicas:
 
     def _eligible(self, partition: Partition, replica: int) -> bool:
         known = self._cluster.broker_epoch(replica)
-        return known >= 0 and partition.progress.followers[replica].broker_epoch in (-1, known)
+        is_known = known >= 0 and partition.progress.followers[replica].broker_epoch in (-1, known)
+        return is_known and self._cluster.holds(partition, replica)
 
     def _count(self, partition: Partition, led: Led, now_ms: int) -> None:
         """A record is visible when all those have it that may be in sync."""
@@ -304,7 +320,13 @@ class Replicas:
     def brokers_changed(self) -> None:
         """Others may be shut out, or come in."""
         if self.led:
-            self.due_ms = self._all_due_ms = 0
+            self._all_due_ms = 0
+            self._look_soon(0)
+
+    def _look_soon(self, at_ms: int) -> None:
+        """The chores are to come by then."""
+        self.due_ms = min(self.due_ms, at_ms)
+        self._served.stirred = True
 
     def control_died(self) -> None:
         """What it was told is lost."""

@@ -6,8 +6,12 @@ changed. Fetches are planned from these columns without asking, so they are writ
 completions of the turn.
 """
 
+from typing import Final
+
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.watches import Watches
 from appliance.ring import partition_table as columns
+from appliance.ring.messages import WATCH_STABLE, WATCH_VISIBLE, WATCH_WRITTEN
 from appliance.ring.partition_table import (
     COLUMNS,
     FOLLOWING,
@@ -18,27 +22,33 @@ from appliance.ring.partition_table import (
     PartitionTable,
 )
 
+_ALL: Final = WATCH_VISIBLE | WATCH_STABLE | WATCH_WRITTEN
+
 
 class Rows:
-    """Writer of the rows of one ioproc. changed: what is published at the end of this turn."""
+    """Writer of the rows of one ioproc. changed: what is published at the end of this turn.
+    watches: who is to hear of what moves. state: of all rows."""
 
-    __slots__ = ("_state", "_table", "changed")
+    __slots__ = ("_table", "changed", "state", "watches")
 
     def __init__(self, table: PartitionTable) -> None:
         self._table = table
-        self._state = table.state
+        self.state = table.state
         self.changed: dict[Partition, None] = {}
+        self.watches = Watches()
 
     def publish(self, partition: Partition) -> None:
         """Everything about the partition that may have changed in this turn."""
         log = partition.log
         progress = partition.progress
         places = partition.places
-        state = self._state
+        state = self.state
         at = (partition.handle & ROW_MASK) * COLUMNS
         log_start = log.log_start_offset
         stable, visible = progress.last_stable, progress.high_watermark
         assert log_start <= stable <= visible <= progress.log_end, partition
+        if self.watches.waits:
+            self._note(partition, at)
         version = state[at]
         state[at] = version = version + 1 + (version & 1)
         state[at + columns.LOG_START] = log_start
@@ -66,6 +76,18 @@ class Rows:
         state[at] = version + 1
         partition.risen = False
 
+    def _note(self, partition: Partition, at: int) -> None:
+        """What of it watchers wait for, and the row does not say yet."""
+        state, progress, news = self.state, partition.progress, 0
+        if state[at + columns.HIGH_WATERMARK] != progress.high_watermark:
+            news = WATCH_VISIBLE
+        if state[at + columns.LAST_STABLE] != progress.last_stable:
+            news |= WATCH_STABLE
+        if state[at + columns.LOG_END] != partition.log.active.end_offset:
+            news |= WATCH_WRITTEN
+        if news:
+            self.watches.moved(partition.handle, news)
+
     def take_over(self, partition: Partition) -> None:
         """The partition was opened: what a predecessor said of positions holds no more, what it
         counted goes on."""
@@ -78,11 +100,11 @@ class Rows:
     def replicated(self, partition: Partition, size: int) -> None:
         """Bytes that were taken from its leader."""
         at = (partition.handle & ROW_MASK) * COLUMNS + columns.REPLICATED
-        self._state[at] += size
+        self.state[at] += size
 
     def leads_to(self, partition: Partition, high_watermark: int) -> None:
         """The leader's, as it was told now: how far there is to go."""
-        self._state[(partition.handle & ROW_MASK) * COLUMNS + columns.LEADERS_MARK] = high_watermark
+        self.state[(partition.handle & ROW_MASK) * COLUMNS + columns.LEADERS_MARK] = high_watermark
 
     def cleaned(self, partition: Partition, cleaned_to: int, failures: int) -> None:
         """How compaction goes: up to where, and how often in a row it failed."""
@@ -104,6 +126,8 @@ class Rows:
 
     def _set_status(self, handle: int, status: int) -> None:
         """As a new version of the row: who reads at the end looks no further than that."""
+        if self.watches.waits:
+            self.watches.moved(handle, _ALL)
         self._table.begin(handle)
         self._table.set(handle, columns.STATUS, status)
         self._table.end(handle)

@@ -23,10 +23,13 @@ class Served:
     """partitions: by row. askers: by index of the netproc. siblings: the I/O processes whose
     coordinators end transactions here, this one among them, by index. spaces: by number of the log
     folder. starved: rows of followers that found no room. stirred: there is something for the
-    chores, whatever the clock says. now_ms: the time of this turn."""
+    chores, whatever the clock says. now_ms: the time of this turn. fetched: another replica has,
+    since that was looked at. isolated: this node is cut off from the others, it seems."""
 
     __slots__ = (
         "askers",
+        "fetched",
+        "isolated",
         "now_ms",
         "partitions",
         "purgatory",
@@ -37,6 +40,7 @@ class Served:
         "starved",
         "stirred",
         "syncing",
+        "watches",
     )
 
     def __init__(self, rows: Rows, syncing: Syncing, spaces: Sequence[SpaceGuard]) -> None:
@@ -49,8 +53,15 @@ class Served:
         self.askers: dict[int, Asker] = {}
         self.siblings: dict[int, Asker] = {}
         self.purgatory = Purgatory(PARKED_READS)
+        self.watches = syncing.watches = rows.watches
         self.stirred = True
+        self.fetched = self.isolated = False
         self.now_ms = 0
+
+    def deserts(self, partition: Partition) -> bool:
+        """Whether another node leads the partition by now, it seems, or soon will: nobody hears
+        this one, and somebody else is in sync."""
+        return self.isolated and partition.shared and bool(partition.role.isr)
 
     def absent(self, handle: int) -> int:
         """The error for a partition that is not served here."""

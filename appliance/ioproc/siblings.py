@@ -6,6 +6,7 @@ Called by the shell.
 """
 
 from collections.abc import Callable, Mapping
+from mmap import mmap
 
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.coordinating.endings import Endings
@@ -19,7 +20,7 @@ class Loopback:
     __slots__ = ("reader", "writer")
 
     def __init__(self) -> None:
-        memory = memoryview(bytearray(ring_bytes()))
+        memory = memoryview(mmap(-1, ring_bytes()))  # pages that are never used take no room
         self.writer = RingWriter(memory, 0)
         self.reader = RingReader(memory, 0)
 
@@ -54,6 +55,6 @@ class Siblings:
         """What this process has to say to itself; what is due of endings."""
         me = self.askers[self._me]
         self._handle(me, self._own.arrived(), now_ms)
-        if now_ms >= self._endings.due_ms:
+        if self._endings.is_due(now_ms):
             self._endings.turn(now_ms)
             self._handle(me, self._own.arrived(), now_ms)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.journaling import Journals
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.watches import Watches
 from appliance.logstore import lone_end
 from appliance.shell.flusher import Done, Tag, Threads, run
 
@@ -32,7 +33,7 @@ about two milliseconds: every 5 ms, it cost a producer with acks=1 a third of it
 _VISIBLE_NS: Final = VISIBLE_MS * 1_000_000
 NEVER: Final = 1 << 62
 
-LOOK_EVERY_NS: Final = 50_000_000
+LOOK_EVERY_NS: Final = 100_000_000
 """How often the dirty logs are looked through when none was due."""
 
 BACKGROUND_BYTES: Final = 64 << 20
@@ -56,7 +57,7 @@ class Synced(NamedTuple):
 class Syncing:
     """The syncs of one ioproc. pending: whether there is something in the rings at this moment.
     under_way: syncs and groups on threads. wanted: those to begin with `start`. due_ns: when `tick`
-    has something to do."""
+    has something to do. watches: who waits for any of many partitions."""
 
     __slots__ = (
         "_background",
@@ -72,6 +73,7 @@ class Syncing:
         "under_way",
         "unseen",
         "wanted",
+        "watches",
     )
 
     def __init__(self, threads: Threads, journals: Journals, pending: Callable[[], bool]) -> None:
@@ -87,6 +89,7 @@ class Syncing:
         self.dirty: dict[Partition, int] = {}  # → when it became dirty (monotonic ns), oldest first
         self.unseen: dict[Partition, int] = {}  # → since when (monotonic ns), oldest first
         self.moved: dict[Partition, None] = {}  # whose recovery point moved since a checkpoint
+        self.watches = Watches()
         self.average_ns = 200_000
 
     def want(self, partition: Partition) -> None:
@@ -101,8 +104,14 @@ class Syncing:
         assert partition.broken is None, "what failed is never synced again"
         progress = partition.progress
         unseen = progress.held < progress.log_end  # nobody sees it before a sync covers it
-        waits = partition.waiting and not partition.shared  # else perhaps for other nodes alone
-        if waits or (unseen and (partition.waiting or partition.parked or partition.asking)):
+        waits = (
+            bool(partition.waiting) and not partition.shared
+        )  # else perhaps for other nodes alone
+        if not waits and unseen:
+            waits = bool(partition.waiting or partition.parked or partition.asking)
+            if self.watches.waits and not waits:
+                waits = self.watches.has(partition.handle)
+        if waits:
             self.want(partition)
         elif unseen and partition not in self.unseen:
             self.unseen[partition] = now_ns

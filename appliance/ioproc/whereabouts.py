@@ -9,7 +9,7 @@ node has a replica nothing is told: nobody else could lead.
 An observer of partitions; `tick` is called by the chores.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from appliance.ioproc.partition import Partition
@@ -23,14 +23,18 @@ NOWHERE: Final = -1
 AGAIN_MS: Final = 500
 _NOBODY: Final = -1
 
+Folders = Sequence[bytes] | None
+"""Ids of log folders."""
+
 Tell = Callable[[int, int], object]
 """(row, number of the log folder or NOWHERE): tells control, or fails to."""
 
 
 class Whereabouts:
-    """due_ms: when `tick` has something to do, beside folders that get full or empty."""
+    """due_ms: when `tick` has something to do, beside folders that get full or empty, and brokers
+    that say so."""
 
-    __slots__ = ("_image", "_look", "_low", "_node_id", "_served", "_tell", "due_ms")
+    __slots__ = ("_image", "_look", "_low", "_node_id", "_room", "_served", "_tell", "due_ms")
 
     def __init__(
         self, node_id: int, served: Served, image: Callable[[], MetadataImage], tell: Tell
@@ -41,6 +45,7 @@ class Whereabouts:
         self._tell = tell
         self._look: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition
         self._low = [False for _ in served.spaces]
+        self._room: list[tuple[bool, Folders]] = []  # of each broker, where it counts
         self.due_ms = 0
 
     # What becomes of partitions -------------------------------------------------------------------
@@ -69,19 +74,21 @@ class Whereabouts:
         """Compare what is with what the metadata say."""
         self._look[handle] = (topic_id, index)
         self.due_ms = 0
+        self._served.stirred = True
 
     # The clock ------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
         """Tell control what the metadata say otherwise."""
         lows = [space.low for space in self._served.spaces]
-        if now_ms < self.due_ms and lows == self._low:
+        image = self._image()
+        room = _told_room(image) if any(lows) else self._room
+        if now_ms < self.due_ms and lows == self._low and room == self._room:
             return
         for number, low in enumerate(lows):
             if low or self._low[number]:
                 self._look_at_folder(number, low=low)
-        self._low = lows
-        image = self._image()
+        self._low, self._room = lows, room
         for handle, (topic_id, index) in list(self._look.items()):
             topic = image.topics_by_id.get(topic_id)
             if topic is None or not self._differs(handle, topic.partitions[index], image):
@@ -127,6 +134,11 @@ class Whereabouts:
         return not _has_room(image, found, self._node_id) and any(
             _has_room(image, found, one) for one in found.isr if one != self._node_id
         )
+
+
+def _told_room(image: MetadataImage) -> list[tuple[bool, Folders]]:
+    """What brokers say of that: whether each is fenced, and its folders without room."""
+    return [(one.fenced, one.cordoned_log_dirs) for one in image.brokers.values()]
 
 
 def _has_room(image: MetadataImage, found: PartitionImage, node: int) -> bool:

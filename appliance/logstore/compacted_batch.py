@@ -7,8 +7,7 @@ by `compaction`.
 
 from typing import Final
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.ids import NO_TIMESTAMP
 from appliance.logstore.scan import HeaderFields
 from appliance.wire import compression

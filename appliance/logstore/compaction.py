@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.disk import Disk
 from appliance.base.errors import PeerError, StorageFailed
 from appliance.logstore.aborted import AbortedTransactions

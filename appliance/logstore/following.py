@@ -4,8 +4,7 @@ Invariant: what comes out are whole batches of format 2 whose CRC32C is right, i
 offsets and leader epochs, behind the end of the log. Called by `Log.follow`.
 """
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.errors import (
     CORRUPT_MESSAGE,
     FENCED_LEADER_EPOCH,

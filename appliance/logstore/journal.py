@@ -16,8 +16,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.disk import PAGE, Disk, File
 from appliance.base.errors import StorageFailed
 from appliance.wire.batch_header import HEADER, LENGTH_PREFIX, MAGIC

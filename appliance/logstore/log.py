@@ -258,15 +258,15 @@ class Log:
         self.active.commit()
 
     def begin_epoch(self, leader_epoch: int, start: int = -1) -> None:
-        """What is staged from now on is of this leader epoch (KIP-101). start: the offset where it
-        began, if that is not the log end. Raises StorageFailed."""
+        """What is staged from now on is of this leader epoch (KIP-101). start: where it began, if
+        not at the log end. The next flush writes it: an opening sees it in the batches."""
         self.active.epoch = leader_epoch
-        self.epochs.assign(leader_epoch, self.end_offset if start < 0 else start)
-        self.write_epochs()
+        begins = self.end_offset if start < 0 else start
+        assert self.recovery_point <= begins, "the file alone knows of epochs below"
+        self.epochs.assign(leader_epoch, begins)
 
     def write_epochs(self) -> None:
-        """At once for readers, durably by the next flush. Only the owner of the log writes them: a
-        flush job would put older ones over newer ones."""
+        """Durable by the next flush. Its owner writes: a job would put older over newer ones."""
         try:
             self.unsynced.derived_changed(self.epochs.write(self._disk, self.path))
             self.unsynced.folders_changed((self.path,))

@@ -8,8 +8,7 @@ before the snapshot. A damaged snapshot counts as none. Called by the log and by
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import DiskFull
 from appliance.logstore.files import SNAPSHOT, stem

@@ -217,7 +217,8 @@ class Recovery:
             self.path,
             errno.EBADMSG,
             f"corrupt at offset {offset}, below the recovery point {self.recovery_point}: {text}; "
-            "restore the partition's folder from a copy, or move it away to begin anew",
+            "penstock storage repair, behind its end, sets aside what is damaged; or "
+            "restore the partition's folder from a copy",
         )
 
     # What is there --------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ only with the whole folio that it belongs to: pieces begin and end where folios 
 import errno
 from typing import Final
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.disk import PAGE, Disk, File
 from appliance.base.errors import StorageFailed
 from appliance.logstore.scan import Scan

@@ -9,8 +9,7 @@ The first batch that does not hold ends the scan.
 from collections.abc import Iterator
 from typing import Final
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.disk import File
 from appliance.wire.batch_header import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
 

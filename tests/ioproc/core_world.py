@@ -92,10 +92,12 @@ class HeldThreads:
 
 
 class NoCluster:
-    """`replicas.Cluster`: node 1 of those in `epochs`. proposed: what control was told."""
+    """`replicas.Cluster`: node 1 of those in `epochs`. lost: nodes that cannot write any replica.
+    proposed: what control was told."""
 
     def __init__(self):
         self.node_id = 1
+        self.lost = ()
         self.epochs = {}
         self.lag = 30_000
         self.proposed = []
@@ -103,6 +105,9 @@ class NoCluster:
 
     def broker_epoch(self, node):
         return self.epochs.get(node, -1)
+
+    def holds(self, partition, node):
+        return node not in self.lost
 
     def lag_ms(self):
         return self.lag

@@ -90,7 +90,8 @@ class Led:
 
 
 class MadeUp:
-    """The node. questions: every Fetch that came. paused: requests wait."""
+    """The node. questions: every Fetch that came. paused: requests wait. most: bytes of a partition
+    in an answer."""
 
     def __init__(self, poller, sessions=True):
         self.poller = poller
@@ -98,8 +99,8 @@ class MadeUp:
         self.sock.setblocking(False)
         self.port = self.sock.getsockname()[1]
         self.led = {}
-        self.session = {}
-        self.number, self.epoch = 0, 0
+        self.sessions_of = {}  # by number: (partitions, epoch of the last question)
+        self.number = 0
         self.sessions = sessions
         self.questions = []
         self.connections = []
@@ -129,6 +130,8 @@ class MadeUp:
 
     def resume(self):
         self.paused = False
+        for connection in self.connections:
+            connection.paused = False
         waiting, self.waiting = self.waiting, []
         for connection, frame in waiting:
             connection.answer(frame)
@@ -161,21 +164,25 @@ class MadeUp:
     def fetch(self, request):
         self.questions.append(request)
         if request.session_epoch == 0:
-            self.session, self.epoch = {}, 0
+            session = {}
             self.number += self.sessions
-        elif (request.session_id, request.session_epoch) != (self.number, self.epoch + 1):
-            return {"throttle_time": 0, "error_code": 70, "session_id": 0, "responses": []}
+            number = self.number if self.sessions else 0
         else:
-            self.epoch += 1
+            number = request.session_id
+            session, epoch = self.sessions_of.get(number, ({}, -1))
+            if request.session_epoch != epoch + 1:
+                return {"throttle_time": 0, "error_code": 70, "session_id": 0, "responses": []}
+        self.sessions_of[number] = session, request.session_epoch
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
-                del self.session[topic.topic_id.bytes, index]
+                del session[topic.topic_id.bytes, index]
         for topic in request.topics:
             for asked in topic.partitions:
-                self.session[topic.topic_id.bytes, asked.partition] = asked
+                session[topic.topic_id.bytes, asked.partition] = asked
         responses = []
-        for (topic_id, index), asked in self.session.items():
-            answer = self.led[topic_id, index].answer(asked, self.most)
+        for (topic_id, index), asked in session.items():
+            most = min(self.most, asked.partition_max_bytes)
+            answer = self.led[topic_id, index].answer(asked, most)
             row = {
                 "partition_index": index,
                 "error_code": 0,
@@ -183,14 +190,16 @@ class MadeUp:
                 "records": None,
             }
             responses.append({"topic_id": topic_id, "partitions": [row | answer]})
-        number = self.number if self.sessions else 0
         return {"throttle_time": 0, "error_code": 0, "session_id": number, "responses": responses}
 
 
 class Connection:
+    """paused: its requests wait, others do not."""
+
     def __init__(self, leader, sock):
         self.leader, self.sock = leader, sock
         self.bytes = b""
+        self.paused = False
 
     def close(self):
         if self in self.leader.connections:
@@ -212,7 +221,7 @@ class Connection:
             if len(self.bytes) < 4 + length:
                 return
             frame, self.bytes = self.bytes[4 : 4 + length], self.bytes[4 + length :]
-            if self.leader.paused:
+            if self.leader.paused or self.paused:
                 self.leader.waiting.append((self, frame))
             else:
                 self.answer(frame)

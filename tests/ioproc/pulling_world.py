@@ -3,6 +3,7 @@ sockets to leaders that are made up, and what tests compare."""
 
 from core_world import NOW_MS, HeldThreads, World, batch, stays
 
+from appliance.base.believed import BelievedTime
 from appliance.base.clock import OsClock
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc.arrivals import Arrivals
@@ -91,7 +92,7 @@ class Follower:
         self.trim_threads = HeldThreads()
         self.trims = Trims(self.world.disk, self.trim_threads, dirs.paths)
         ground = Ground(self.world.disk, dirs, self.core, self.said)
-        self.keeping = Housekeeping(config, ground, self.chores, self.trims)
+        self.keeping = Housekeeping(config, ground, self.chores, self.trims, BelievedTime())
         clock, core, image = OsClock(), self.core, self.world.image
         self.throttle = Throttle()
         self.env = Env(
@@ -100,7 +101,9 @@ class Follower:
         )  # fmt: skip
         parting = Parting(ground, self.keeping, NoMoves(), NoCleaner(), self.env.parted)
         serves = core.partitions
-        self.pulling = Pulling(told, self.env, parting, lambda p: serves.get(p.handle) is p)
+        self.pulling = Pulling(
+            told, self.env, parting, lambda p: serves.get(p.handle) is p, lambda: old.appends.count
+        )
         self.clock = clock
 
     def add(self, led, handle=None):

@@ -368,6 +368,25 @@ def test_what_the_followers_do_not_have_is_waited_for_without_spinning(tmp_path)
     assert world.committed() == [6]
 
 
+def test_a_coordinator_that_is_cut_off_sends_everybody_elsewhere(tmp_path):
+    world = Led(tmp_path)
+    world.commit(5)
+    world.turn()
+    world.synced()
+    lead_with_others(world)
+    world.partition.progress.replica_at(2, world.log.end_offset, NOW_MS)
+    world.load()
+    world.commit(6, token=6)
+    world.turn()
+    assert world.core.isolate(isolated=True) == 1
+    world.commit(7, token=7)
+    codes = {token: code_of(COMMIT, body) for token, _, body in world.turn()[0]}
+    assert codes == {6: errors.NOT_COORDINATOR, 7: errors.NOT_COORDINATOR}
+    assert world.core.isolate(isolated=False) == 0
+    world.commit(8, token=8)
+    assert world.turn()[0] == [], "it is served again, and waits for its follower"
+
+
 def test_with_too_few_in_sync_nothing_is_begun_and_reads_are_answered(tmp_path):
     world = Led(tmp_path)
     world.commit(5)

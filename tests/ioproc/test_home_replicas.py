@@ -1,10 +1,13 @@
 """What a home makes of a partition of which other nodes have replicas, too."""
 
+from types import SimpleNamespace
+
 import pytest
 from core_world import RUN, batch, registration
 from test_home import Cluster
 
 from appliance.config.log_config import LogConfig
+from appliance.ioproc.following import Following
 from appliance.metadata.changes import BrokerChanged, PartitionChanged
 from appliance.metadata.parts import PartitionImage
 from appliance.ring import partition_table as columns
@@ -89,3 +92,71 @@ def test_a_replicated_partition_begins_with_what_all_had(cluster):
         life.world.core.lead(partition, 4, partition.role._replace(isr=()), 0)
         assert partition.high_watermark == 3, "with nobody else in sync"
         assert partition.places.visible == (0, partition.log.active_size)
+
+
+def test_thousands_of_roles_are_told_some_a_turn(cluster, monkeypatch):
+    """Each newest role once, however many changes there were; who goes meanwhile is left alone."""
+    monkeypatch.setattr("appliance.ioproc.roles.ROLES_NS", 0)
+    registered(cluster)
+    topic = cluster.topic("t", partitions=5)
+    cluster.topic("u")
+    topic.partitions[:] = [many(index, leader=2) for index in range(5)]
+    life = cluster.live()
+    core, roles = life.world.core, life.home.roles
+    heard = len(life.world.observers)
+    changes = [PartitionChanged("t", topic.topic_id, index) for index in range(5)]
+    topic.partitions[:] = [many(index, leader=1, epoch=5) for index in range(5)]
+    life.home.apply([*changes, *changes])
+    leads = [partition.leads for partition in core.partitions.values() if partition.topic == "t"]
+    assert leads == [False, False, False, False, True]
+    topic.partitions[2] = many(2, leader=3, epoch=6)
+    assert [roles.go_on() for _ in range(2)] == [False, False]
+    life.home.apply([cluster.remove("t")])
+    while not roles.go_on():
+        pass
+    told = [what for what, _ in life.world.observers[heard:]]
+    assert told == ["leads in 5", "leads in 5", "follows"]
+
+
+def test_metadata_is_not_replayed_before_all_of_its_roles_are_told(cluster, monkeypatch):
+    """Until then the shell decides nothing, and says so of itself."""
+    monkeypatch.setattr("appliance.ioproc.roles.ROLES_NS", 0)
+    registered(cluster)
+    topic = cluster.topic("t", partitions=3)
+    topic.partitions[:] = [many(index, leader=2) for index in range(3)]
+    life = cluster.live()
+    said = []
+    seat = SimpleNamespace(
+        me=None,
+        processes=SimpleNamespace(
+            word=lambda _: [13], set_applied=lambda _, offset: said.append(offset)
+        ),
+    )
+    changes = [PartitionChanged("t", topic.topic_id, index) for index in range(3)]
+    follower = SimpleNamespace(applied=10, image=cluster.image)
+
+    def replay(committed):
+        follower.applied = committed
+        return changes
+
+    follower.go_on = replay
+    unlimited = SimpleNamespace(follow=lambda image, changes: None)
+    following = Following(seat, follower, life.home, (), unlimited, lambda: 0)
+    topic.partitions[:] = [many(index, leader=1, epoch=5) for index in range(3)]
+    steps = []
+    while not following.go_on():
+        steps.append((following.applied, len(life.home.roles.waiting)))
+    assert steps == [(10, 2), (10, 1)]
+    assert (following.applied, said) == (13, [13])
+    assert all(partition.leads for partition in life.world.core.partitions.values())
+
+
+def many(index, leader, epoch=4):
+    return PartitionImage(
+        index=index,
+        leader=leader,
+        leader_epoch=epoch,
+        partition_epoch=epoch,
+        replicas=(1, 2, 3),
+        isr=(1, 2, 3),
+    )

@@ -34,8 +34,7 @@ class TwoFolders(Cluster):
 
     def place(self, topic, index, directory):
         part = topic.partitions[index]
-        fields = {name: getattr(part, name) for name in part.__slots__}
-        topic.partitions[index] = type(part)(**{**fields, "directories": (directory,)})
+        topic.partitions[index] = part._replace(directories=(directory,))
 
     def live(self, **rest):
         return super().live(dirs=LogDirs(PATHS, (A, B)), disk=self.disk, **rest)

@@ -4,7 +4,6 @@ not do to them."""
 import errno
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +37,7 @@ class Folders(Cluster):
 
     def move(self, topic, index, *directories):
         """What the metadata says of where a partition is."""
-        topic.partitions[index] = replace(topic.partitions[index], directories=directories)
+        topic.partitions[index] = topic.partitions[index]._replace(directories=directories)
 
     def live(self, *, away=(), **rest):
         ids = tuple(None if n in away else one for n, one in enumerate((A, B)))

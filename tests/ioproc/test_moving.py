@@ -9,6 +9,7 @@ from sim.disk import PAGE, PowerCut, SimDisk
 from test_acknowledged import CONFIG, DATA, PARTITIONS, Story, fresh_table
 
 from appliance.base import errors
+from appliance.base.believed import BelievedTime
 from appliance.base.errors import StorageFailed
 from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
@@ -86,7 +87,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
     config = BrokerConfig.of({"node.id": "1"})
     trims = Trims(disk, Jobs(), dirs.paths)
     ground = Ground(disk, dirs, world.core, tmp_log)
-    keeping = Housekeeping(config, ground, Jobs(), trims)
+    keeping = Housekeeping(config, ground, Jobs(), trims, BelievedTime())
     left = LeftJournals(disk, dirs.paths, clean=False)
     left.find()
     opener = Opener(disk, dirs, table, left, clean=False)
@@ -231,6 +232,22 @@ def test_a_move_is_asked_for_shown_and_done(moved):
     assert [name.rpartition("-")[2] for name in names] == ["delete"]
     world.append(0, batch(b"w"), acks=1, token=7)
     assert [(m.token, m.flags, m.a) for m in world.turn()] == [(7, 0, 10)]
+
+
+def test_epochs_that_no_flush_has_written_down_go_along(moved):
+    """All of the copy lies below its recovery point: nobody reads them from the batches again."""
+    world, moves, _ = moved
+    partition = world.core.partitions[0]
+    partition.lead(3)
+    world.append(0, batch(b"w"), acks=1, token=7)
+    world.turn()
+    partition.log.epochs.changed = True  # as without a sync on the way
+    epochs = partition.log.epochs.encode()
+    assert b"3 10" in epochs
+    world.ask(MOVE, 0, token=1, a=1)
+    world.turn()
+    finish(world, moves)
+    assert partition.directory == 1 and partition.log.epochs.encode() == epochs
 
 
 def test_one_whose_log_goes_back_is_copied_from_the_beginning(moved):

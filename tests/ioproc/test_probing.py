@@ -92,3 +92,11 @@ def test_nothing_is_asked_where_nobody_else_has_a_replica(story):
     story.fails(role=Role(leads=True))
     story.probing.tick(0)
     assert story.threads.outstanding() == 0
+
+
+def test_it_is_asked_and_told_without_waiting_for_the_clock(story):
+    story.world.served.stirred = False
+    story.fails()
+    assert story.world.served.stirred and story.probing.busy
+    story.tick()
+    assert not story.probing.busy

@@ -14,6 +14,7 @@ from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.ioproc import checkpoints
 from appliance.ioproc.pulling.leader import HURRY_MS, Leader
+from appliance.ioproc.pulling.manners import Level
 from appliance.replication.follower import Position
 from appliance.ring import partition_table as columns
 from appliance.wire import markers
@@ -343,7 +344,7 @@ def test_who_follows_many_gives_a_question_up_later(follower):
     would be told again and again."""
 
     def given_up_ms(count):
-        made = Leader(OTHER, follower.env)
+        made = Leader(OTHER, follower.env, Level(follower.env))
         for number in range(count):
             made._fetcher.at((bytes(16), number), Position(0, 0, 0, 0))
         assert made._fetcher.ask(0) is not None

@@ -473,6 +473,24 @@ def test_who_is_shut_out_is_not_proposed(world):
     assert proposals(world) == [(7, [1, 2, 3])]
 
 
+def test_who_is_lost_is_neither_proposed_nor_waited_for(world):
+    """Its disk is full: it asks for what comes, and does not write it."""
+    p = world.add(role=leads(isr=(2,)), **D3)
+    world.cluster.lost = (3,)
+    fetch(world, p, 3, 0)
+    world.append(p.handle, batch(b"a"), acks=-1, token=1)
+    world.turn()
+    fetch(world, p, 2, 1)
+    assert told(world.turn()) == {1: errors.NONE}
+    fetch(world, p, 3, 1)
+    tick(world)
+    assert proposals(world) == []
+    world.cluster.lost = ()  # there is room again
+    fetch(world, p, 3, 1)
+    world.turn()
+    assert proposals(world) == [(7, [1, 2, 3])]
+
+
 def test_what_the_metadata_does_not_follow_is_proposed_again(world):
     p = world.add(role=leads(isr=(2,)), **D3)
     fetch(world, p, 3, 0)
@@ -612,3 +630,22 @@ def test_roles_that_change_one_after_the_other_are_looked_at_once_each(world, mo
     looked.clear()
     replicas.tick(world.now_ms)
     assert sorted(p.handle for p in looked) == sorted(p.handle for p in led)
+
+
+def test_of_thousands_some_are_looked_at_in_a_turn_and_nobody_is_forgotten(world, monkeypatch):
+    """Even when all are to be looked at again before the last ones were."""
+    monkeypatch.setattr("appliance.ioproc.replicas.A_LOOK", 2)
+    several = [world.add(name, role=leads(isr=(2,)), **D3) for name in "abcde"]
+    replicas = world.questions.replicas
+    for partition in several:
+        fetch(world, partition, 3, 0)
+    proposals(world)
+    replicas.control_died()
+    for looked in (2, 4):
+        replicas.tick(world.now_ms)
+        assert replicas.due_ms == world.now_ms
+        assert len(world.cluster.proposed) == looked
+    replicas.brokers_changed()
+    replicas.tick(world.now_ms)
+    asked = [change.topic_id for change in world.cluster.proposed]
+    assert len(set(asked)) == len(several)

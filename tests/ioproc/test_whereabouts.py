@@ -153,3 +153,12 @@ def test_a_follower_without_room_goes_when_it_has_missed_something(story):
     story.says(leader=OTHER, isr=(OTHER, THIRD))
     story.full(low=True)
     assert story.tick(AGAIN_MS) == [], "it has missed nothing since"
+
+
+def test_it_is_looked_at_again_as_soon_as_brokers_say_who_has_room(story):
+    row = story.partition.handle
+    story.full(low=True)
+    assert story.tick() == []
+    story.broker(US, cordoned=(folder(US),))
+    assert story.tick() == [(row, NOWHERE)], "the controller knows that there is no room here"
+    assert story.tick() == []

@@ -5,6 +5,7 @@ import pytest
 from sim.disk import SimDisk
 from twin import TOPIC_ID, stage
 
+from appliance.base.disk import read_file
 from appliance.config.log_config import LogConfig
 from appliance.logstore.log import Log
 from appliance.logstore.producer_snapshot import encode_snapshot
@@ -30,7 +31,7 @@ def disk():
 def append(log, number):
     one = [NewRecord(number, None, bytes(100))]
     sent = build_batch(one, producer_id=7, producer_epoch=0, base_sequence=number)
-    stage(log, bytearray(sent), 0, 0)
+    stage(log, bytearray(sent), log.latest_epoch if log.latest_epoch > 0 else 0, 0)
     log.commit()
 
 
@@ -97,6 +98,32 @@ def test_an_end_syncs_what_was_done(disk, done):
     again = reopened(disk)
     assert again.end_offset == again.recovery_point == end
     assert again.epochs.encode() == epochs
+
+
+def test_a_new_epoch_is_written_down_by_the_flush_that_makes_its_batches_durable(disk):
+    """A node that is to lead thousands writes no file for each of them; what dies before the flush
+    is read from the batches."""
+    log, name = reopened(disk), "/t-0/leader-epoch-checkpoint"
+    log.begin_epoch(3)
+    assert disk.kinds == []
+    one = [NewRecord(20, None, bytes(100))]
+    sent = build_batch(one, producer_id=7, producer_epoch=0, base_sequence=20)
+    stage(log, bytearray(sent), 3, 0)
+    log.commit()
+    assert b"3 20\n" not in read_file(disk, name)
+    disk.process_death()
+    log = Log.open(
+        disk, "/t-0", CONFIG, recovery_point=20, log_start_offset=0, clean=False,
+        machine_lived=True, now_ms=0,
+    )  # fmt: skip
+    assert log.end_offset == 21 and log.epoch_end(2) == (0, 20) and log.epoch_end(3) == (3, 21)
+    log.begin_epoch(5)
+    append(log, 21)
+    assert log.recovery_point == 21
+    log.sync_now()
+    assert log.recovery_point == 22 and not log.epochs.changed
+    disk.power_cut()
+    assert b"0 0\n3 20\n5 21\n" in read_file(disk, name)
 
 
 def test_an_end_writes_what_a_start_had_to_build_again(disk):

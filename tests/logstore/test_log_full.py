@@ -132,6 +132,7 @@ def test_epochs_that_found_no_room_come_with_a_later_flush():
     fill(log.disk)
     log.begin_epoch(2)
     log.sync_now()
+    assert log.epochs.changed
     log.disk.foreign = 0
     log.sync_now()
     log.disk.power_cut(Random(1))

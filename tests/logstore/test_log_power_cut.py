@@ -93,6 +93,8 @@ class World:
         for epoch, start in zip(epochs.epochs, epochs.starts, strict=True):
             for header in map(read_header, found):
                 assert (header.leader_epoch >= epoch) == (header.last_offset >= start)
+        told = {read_header(batch).leader_epoch for batch in found}
+        assert told <= set(epochs.epochs), "an epoch that has batches is forgotten"
         self.sequences = {p: known.next_sequence for p, known in log.producers.producers.items()}
 
     def check_transactions(self, start: int) -> None:

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from appliance.base import errors
 from appliance.base.home import home_of
+from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import NEVER
 from appliance.coordinators.runtime.ending import Ending, Partition
 from appliance.ioproc.coordinating.away import Away, Marker
@@ -90,7 +91,8 @@ Refused = Callable[[Ending, Partition, int], None]
 
 class Endings:
     """writers: the ring to each I/O process, by index. rows: (topic id, partition) → row of the
-    partition table. away: to other nodes. due_ms: when `turn` has something to do, wall clock."""
+    partition table. away: to other nodes. due_ms: when `turn` has something to do, level
+    time. time: what that is, where the clock may jump."""
 
     def __init__(
         self,
@@ -99,7 +101,9 @@ class Endings:
         rows: Mapping[tuple[bytes, int], int],
         refused: Refused,
         away: Away,
+        time: LevelTime | None = None,
     ) -> None:
+        self._time = time or LevelTime()
         self._writers = writers
         self._rows = rows
         self._refused = refused
@@ -184,12 +188,16 @@ class Endings:
 
     # The turn -------------------------------------------------------------------------------------
 
+    def is_due(self, now_ms: int) -> bool:
+        """Whether `turn` has something to do. now_ms: here and everywhere the wall clock."""
+        return self._time.of(now_ms) >= self.due_ms
+
     def turn(self, now_ms: int) -> None:
         """Send what can be sent, tell what is written."""
         if self._heard or self._unplaced:
             self._hear_nodes(now_ms)
         resting = self._resting
-        while resting and resting[0][0] <= now_ms:
+        while resting and resting[0][0] <= self._time.of(now_ms):
             self._wake(heappop(resting)[2])
         stuck = False
         for home, queued in self._queued.items():
@@ -200,7 +208,7 @@ class Endings:
                 self._tell(carried, now_ms)
         self.due_ms = resting[0][0] if resting else NEVER
         if stuck:
-            self.due_ms = min(self.due_ms, now_ms + RING_FULL_MS)
+            self.due_ms = min(self.due_ms, self._time.of(now_ms) + RING_FULL_MS)
         if self._to_nodes or self._unled or self._unplaced:
             self._ask_nodes(now_ms)
 
@@ -372,7 +380,7 @@ class Endings:
     def _rest(self, what: Step | Carried, refusals: int, now_ms: int) -> None:
         self._number += 1
         rest_ms = min(FIRST_REST_MS << min(refusals - 1, _DOUBLINGS), LONGEST_REST_MS)
-        heappush(self._resting, (now_ms + rest_ms, self._number, what))
+        heappush(self._resting, (self._time.of(now_ms) + rest_ms, self._number, what))
 
     # Read by tests --------------------------------------------------------------------------------
 

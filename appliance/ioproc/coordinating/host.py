@@ -52,11 +52,10 @@ class CoordinatorHost:
     """An observer of partitions (`observing`), and who answers for the kind.
 
     apis: the requests that it answers. decided: there are records to stage. waiting: there are
-    answers to send. due_ms: when `turn` has something to do, wall clock. writers: the ring to each
-    netproc, by index. lent: what shards may ask of this process. counts: of the errors that
-    are answered. callers: what those who ask may do. endings: carries out what was decided about
-    transactions.
-    """
+    answers to send. due_ms: when `turn` has something to do, level time. writers: the ring to each
+    netproc, by index. lent: what shards may ask of this process. counts: of the errors that are
+    answered. callers: what those who ask may do. endings: carries out what was decided about
+    transactions."""
 
     def __init__(
         self,
@@ -84,6 +83,7 @@ class CoordinatorHost:
         self._image = image
         self._clock = clock
         self._lent = lent
+        self._time = lent.time
         self._counts = counts
         self._events = events
         self._endings = endings
@@ -93,6 +93,7 @@ class CoordinatorHost:
         self._touched: dict[Led, None] = {}
         self._unsent: dict[Led, None] = {}
         self._loading = Loading(clock)
+        self._isolated = False
         self.due_ms = NEVER
 
     # Requests -------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ class CoordinatorHost:
             return
         call, request = asked.call, asked.request
         led = self._led.get(message.handle)
-        if led is None:
+        if led is None or (self._isolated and self._appends.deserts(led.partition)):
             self._send(call.token, self._kind.unserved(call, request, 0, 1))
             return
         partition = led.partition
@@ -121,7 +122,8 @@ class CoordinatorHost:
         if led.loading is not None:
             self._loading.hurry(led)
         try:
-            outcome = led.shard.handle(call, request, now_ms)
+            level_ms = now_ms - self._time.ahead_ms
+            outcome = led.shard.handle(call, request, level_ms)
             if outcome.unverified:
                 standing, guard = self._standing(led, asked, now_ms)
                 if guard:
@@ -129,7 +131,7 @@ class CoordinatorHost:
                     code = errors.INVALID_TXN_STATE
                     asker.out.append((UNVERIFIED, code + 1, message.handle, message.token, guard))
                     return
-                outcome = led.shard.handle(replace(call, standing=standing), request, now_ms)
+                outcome = led.shard.handle(replace(call, standing=standing), request, level_ms)
         except Exception:
             self._bug(led)
             self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
@@ -274,7 +276,7 @@ class CoordinatorHost:
         partition = led.partition
         if partition.space.low:
             return False
-        self._decide(led, now_ms, lambda: shard.marked(ending, where, now_ms))
+        self._decide(led, now_ms, lambda: shard.marked(ending, where, self._time.of(now_ms)))
         return True
 
     def _send(self, token: int, values: Mapping[str, Any]) -> None:
@@ -307,24 +309,24 @@ class CoordinatorHost:
         if self._loading.queue:
             for loaded in self._loading.go_on(SLICE_NS):
                 self._loaded(loaded, now_ms)
+        level_ms = self._time.of(now_ms)
         for led in list(self._led.values()):
-            shard = led.shard
-            if shard.phase == ACTIVE and shard.next_deadline_ms <= now_ms:
-                self._decide(led, now_ms, lambda shard=shard: shard.tick(now_ms))  # type: ignore[misc]
+            if led.shard.phase == ACTIVE and led.shard.next_deadline_ms <= level_ms:
+                self._decide(led, now_ms, partial(led.shard.tick, level_ms))
         if self._loading.queue and not self._loading.pause_ms:
             self.due_ms = AT_ONCE
         else:
             deadlines = (led.shard.next_deadline_ms for led in self._led.values())
             self.due_ms = min(deadlines, default=NEVER)
             if self._loading.queue:
-                self.due_ms = min(self.due_ms, now_ms + self._loading.pause_ms)
+                self.due_ms = min(self.due_ms, level_ms + self._loading.pause_ms)
 
     def ids_came(self) -> None:
         """There are producer ids again."""
         now_ms = self._clock.wall_ms()
         for led in list(self._led.values()):
             if led.shard.phase == ACTIVE:
-                self._decide(led, now_ms, partial(led.shard.ids_came, now_ms))
+                self._decide(led, now_ms, partial(led.shard.ids_came, self._time.of(now_ms)))
 
     def shards(self) -> list[Shard[Any]]:
         """Those that serve here."""
@@ -346,8 +348,8 @@ class CoordinatorHost:
                 self._forget_topic(led, name, topic_id, now_ms)
 
     def _forget_topic(self, led: Led, name: str, topic_id: bytes, now_ms: int) -> None:
-        shard = led.shard
-        self._decide(led, now_ms, lambda: shard.on_topic_deleted(name, topic_id, now_ms))
+        forget = partial(led.shard.on_topic_deleted, name, topic_id, self._time.of(now_ms))
+        self._decide(led, now_ms, forget)
 
     # Partitions and askers come and go ------------------------------------------------------------
 
@@ -407,6 +409,13 @@ class CoordinatorHost:
         if lost:
             self._restart(led)
 
+    def isolate(self, *, isolated: bool) -> None:
+        """Others coordinate, it seems, or not: who waits is told to look for them."""
+        self._isolated = isolated
+        for led in self._led.values():
+            if self._appends.deserts(led.partition):
+                self._refuse_unsent(led, errors.NOT_COORDINATOR)
+
     def drain(self) -> None:
         """The appliance ends: nobody is left waiting for others. A second call does nothing."""
         for led in self._led.values():
@@ -453,7 +462,7 @@ class CoordinatorHost:
             self._events.event(ERROR, f"{units}-not-loaded", partition=where, cause=why)
             self._resign(led.partition)
         else:
-            self._decide(led, now_ms, lambda: led.shard.activate(now_ms))
+            self._decide(led, now_ms, lambda: led.shard.activate(self._time.of(now_ms)))
             if size := led.shard.size():
                 self._events.event(
                     INFO, f"{units}-loaded", partition=led.partition, **{units: size}

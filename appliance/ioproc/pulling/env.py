@@ -14,6 +14,7 @@ from appliance.ioproc.pulling.parting import Cut
 from appliance.ioproc.pulling.taking import LogStart, Taking
 from appliance.metadata.image import MetadataImage
 from appliance.peers.link import Link, Watcher
+from appliance.replication.pace import Writing
 from appliance.replication.throttle import Throttle
 from appliance.shell.log import WARNING, Log
 from appliance.wire.fetch_follower import Limits
@@ -32,7 +33,8 @@ _EXPECTED: Final = frozenset(
 
 class Env:
     """node_id: this one. image: the metadata as they are now. parted: whose logs part from the
-    leader's, or lie outside of it. until_ns: when this turn has taken enough, monotonic."""
+    leader's, or lie outside of it. until_ns: when this turn has taken enough, monotonic. writing:
+    whether somebody writes who may wait for this node."""
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class Env:
         self.throttle = throttle
         self.parted: dict[Partition, Cut] = {}
         self.until_ns = 0
+        self.writing = Writing()
         self._listener = config.get("inter.broker.listener.name")
         self._image = image
         self._core = core

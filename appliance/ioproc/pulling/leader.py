@@ -1,5 +1,5 @@
 """One leader node and what this I/O process fetches from it: a connection, a session, an answer
-that is being taken.
+that is being taken. There may be two of them for a node: one for what is far behind (`manners.py`).
 
     settle ─▶ ask ─▶ (answer) ─▶ take, a piece in each turn ─▶ settle
 
@@ -16,6 +16,7 @@ from typing import Any, Final
 from appliance.base.errors import MalformedRequest, PeerError
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
+from appliance.ioproc.pulling.manners import Manner, Went
 from appliance.ioproc.pulling.parting import Cut
 from appliance.peers.conversation import Undecoded
 from appliance.peers.link import Link
@@ -49,12 +50,16 @@ _EARLIEST: Final = -2
 
 
 class Leader:
-    """node: its id. partitions: that it leads, by key."""
+    """node: its id. partitions: that it leads, by key. moving: those of them that are to be fetched
+    in the other manner; whoever drives this drops them here and adds them there."""
 
-    def __init__(self, node: int, env: Env) -> None:
+    def __init__(self, node: int, env: Env, manner: Manner) -> None:
         self.node = node
         self.partitions: dict[Key, Partition] = {}
+        self.moving: dict[Key, Partition] = {}
         self._env = env
+        self._manner = manner
+        self._line: dict[Key, Partition] = {}  # who waits until there is room for it
         self._fetcher = Fetcher(env.pause_ms)
         self._link: Link | None = None
         self._unsettled: dict[Key, Partition] = {}  # whose position is to be told
@@ -66,6 +71,7 @@ class Leader:
         self._answers: Iterator[PartitionAnswer] | None = None  # of what came, not taken yet
         self._answer: PartitionAnswer | None = None
         self._at = 0  # how many bytes of its records are taken
+        self._begun = 0  # where the log ended before them
         self._begins: dict[Key, Partition] = {}  # where does the leader's log start?
         self._asks_start = False
         self._replica = (-1, -1)  # who we said that we are
@@ -73,10 +79,18 @@ class Leader:
     # Partitions -----------------------------------------------------------------------------------
 
     def add(self, key: Key, partition: Partition) -> None:
-        """It follows this node, in an epoch that begins."""
+        """It follows this node, and is fetched from nowhere else."""
         self.partitions[key] = partition
         self._begins.pop(key, None)
-        self.settle(key, partition)
+        self._line[key] = partition
+        self._fill()
+
+    def _fill(self) -> None:
+        """Some of those who wait come to be fetched."""
+        line = self._line
+        while line and len(self.partitions) - len(line) < self._manner.at_once:
+            key = next(iter(line))
+            self.settle(key, line.pop(key))
 
     def settle(self, key: Key, partition: Partition) -> None:
         """It is to be fetched from where its log ends, when all of that is held."""
@@ -86,8 +100,10 @@ class Leader:
     def drop(self, key: Key) -> None:
         """It follows this node no more."""
         self._fetcher.drop(key)
-        for known in (self.partitions, self._unsettled, self._begins):
+        self._manner.forget(key)
+        for known in (self.partitions, self._unsettled, self._begins, self._line, self.moving):
             known.pop(key, None)
+        self._fill()
 
     def close(self) -> None:
         """Hang up."""
@@ -106,20 +122,29 @@ class Leader:
         if takes and not self._take(now_ns, wall_ms):
             return 0
         self._settle(now_ms, wall_ms)
-        fetcher = self._fetcher
-        if not fetcher.asked and not self._asks_start:
-            if self._begins:
-                self._ask_starts()
-            elif not self._unsettled or now_ms >= self._since_ms + PATIENCE_MS:
-                self._ask(now_ms)
-        due = self._hurry(now_ms)
+        due = min(self._go_on(now_ns), self._hurry(now_ms))
         if self._link is not None:
             due = min(due, self._link.turn())
         if takes or self._came is not None:
             return 0
         if self._unsettled:
             due = min(due, SOON_MS)
-        return min(due, max(0, fetcher.due_ms() - now_ms))
+        return min(due, max(0, self._fetcher.due_ms() - now_ms))
+
+    def _go_on(self, now_ns: int) -> int:
+        """The next question, when it may go; else in how many ms."""
+        now_ms = now_ns // 1_000_000
+        if self._fetcher.asked or self._asks_start:
+            return NEVER
+        if self._begins:
+            self._ask_starts()
+        elif not self._unsettled or now_ms >= self._since_ms + PATIENCE_MS:
+            rest_ms = self._manner.rest_ms(now_ns)
+            if rest_ms:
+                return rest_ms
+            self._fill()
+            self._ask(now_ns)
+        return NEVER
 
     def _settle(self, now_ms: int, wall_ms: int) -> None:
         """Those whose log is held as far as it goes may be asked for."""
@@ -131,7 +156,7 @@ class Leader:
             self._since_ms = now_ms
 
     def _hurry(self, now_ms: int) -> int:
-        if not self._fetcher.newcomers or not self._waits:
+        if self._manner.patient or not self._waits or not self._fetcher.newcomers:
             return NEVER
         rest_ms = self._asked_ms + HURRY_MS + len(self._fetcher) // _HURRY_EACH - now_ms
         if rest_ms > 0:
@@ -152,7 +177,8 @@ class Leader:
             self._link = self._env.link(self.node, *where)
         return self._link
 
-    def _ask(self, now_ms: int) -> None:
+    def _ask(self, now_ns: int) -> None:
+        now_ms = now_ns // 1_000_000
         replica = self._env.replica()
         if replica != self._replica:
             self._replica = replica
@@ -167,7 +193,8 @@ class Leader:
             self._came = PeerError(0, f"node {self.node} is not known")
             return
         self._asked_ms, self._waits = now_ms, question.wait_ms > HURRY_MS
-        encode = partial(_encode, self._env.limits, replica, question)
+        limits = self._manner.asks(now_ns)
+        encode = partial(_encode, limits, replica, question)
         versions = fetch_follower.VERSIONS
         link.ask_raw(1, versions[-1], encode, self._hear, self._env.timeout_ms, lowest=versions[0])
 
@@ -271,12 +298,15 @@ class Leader:
         else:
             assert what == REFUSED
             self._env.refused(partition, answer.error)
+            self._make_room(key, partition)
         return True
 
     def _take_records(
         self, key: Key, partition: Partition, answer: PartitionAnswer, now_ns: int, wall_ms: int
     ) -> bool:
         rest = answer.records[self._at :]
+        if not self._at:
+            self._begun = partition.log.end_offset
         if rest:
             try:
                 self._at += self._env.taking.records(partition, rest, now_ns, wall_ms)
@@ -286,6 +316,7 @@ class Leader:
                     self._env.warn("records-not-taken", partition=partition, cause=cause.message)
                     if self._at:
                         self.settle(key, partition)
+                    self._make_room(key, partition)
                     return True
                 self._at = len(answer.records)  # the leader cut it in a batch
             if partition.broken is not None:
@@ -293,6 +324,9 @@ class Leader:
             if self._at < len(answer.records):
                 return False
         self._env.taking.ends(partition, answer)
+        went = Went(key, self._begun, partition.log.end_offset, answer.high_watermark)
+        if self._manner.ends(went, len(answer.records), now_ns):
+            self.moving[key] = partition
         throttle = self._env.throttle
         if throttle.on and key in throttle.keys:
             throttle.spend(len(answer.records), now_ns // 1_000_000)
@@ -301,6 +335,11 @@ class Leader:
         else:
             self._fetcher.at(key, _position(partition))
         return True
+
+    def _make_room(self, key: Key, partition: Partition) -> None:
+        """Who is refused keeps nobody waiting in line."""
+        if self._line:
+            self.moving[key] = partition
 
     # Outside of the leader's log, or beside it ----------------------------------------------------
 

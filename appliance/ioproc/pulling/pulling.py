@@ -2,8 +2,8 @@
 
 `Leaders` is told by the core what becomes of partitions, on whatever thread opens them, and only
 notes it; `Pulling` does the work of a turn. Invariant: a partition is fetched from the leader of
-its newest epoch alone, and from nobody while it leads, has failed, or nobody leads it. Nothing is
-done while there are no followers here.
+its newest epoch alone, in one of two conversations, and from nobody while it leads, has failed, or
+nobody leads it. Nothing is done while there are no followers here.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from typing import Final
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
 from appliance.ioproc.pulling.leader import Leader
+from appliance.ioproc.pulling.manners import Behind, Level
 from appliance.ioproc.pulling.parting import Parting
 from appliance.replication.follower import NEVER
 
@@ -51,7 +52,8 @@ class Leaders:
 
 class Pulling:
     """told: whose leader may be another. leaders: who is fetched from, by node id. Without either
-    `turn` has nothing to do."""
+    `turn` has nothing to do. behind: the conversations with some of these about partitions that are
+    far behind."""
 
     def __init__(
         self,
@@ -59,13 +61,18 @@ class Pulling:
         env: Env,
         parting: Parting,
         serves: Callable[[Partition], bool],
+        appended: Callable[[], int],
     ) -> None:
-        """serves: whether a partition is served here still."""
+        """serves: whether a partition is served here still. appended: how many batches were written
+        by others than leaders so far."""
         self.told = told.changed
         self._env = env
         self._parting = parting
         self._serves = serves
+        self._appended = appended
+        self._seen = 0
         self.leaders: dict[int, Leader] = {}
+        self.behind: dict[int, Leader] = {}
         self._where: dict[Partition, Leader] = {}
 
     def turn(self, now_ns: int, now_ms: int) -> int:
@@ -78,11 +85,54 @@ class Pulling:
         self._env.until_ns = monotonic_ns() + TAKE_NS
         for leader in list(self.leaders.values()):
             due = min(due, leader.turn(now_ns, now_ms))
+            if leader.moving:
+                due = self._move(leader, self._behind(leader.node))
+        if self.behind:
+            due = min(due, self._go_on_behind(now_ns, now_ms))
+        return due
+
+    def _go_on_behind(self, now_ns: int, now_ms: int) -> int:
+        appended, due = self._appended(), NEVER
+        if appended != self._seen:
+            self._seen = appended
+            self._env.writing.seen(now_ns)
+        for node, leader in list(self.behind.items()):
+            due = min(due, leader.turn(now_ns, now_ms))
+            if leader.moving:
+                due = self._move(leader, self.leaders[node])
+                self._close_idle(node)
         return due
 
     def close(self) -> None:
         """Hang up."""
-        for leader in self.leaders.values():
+        for leader in (*self.leaders.values(), *self.behind.values()):
+            leader.close()
+
+    def _behind(self, node: int) -> Leader:
+        leader = self.behind.get(node)
+        if leader is None:
+            leader = self.behind[node] = Leader(node, self._env, Behind(self._env, self.behind))
+        return leader
+
+    def _move(self, leader: Leader, to: Leader) -> int:
+        """Some of its partitions are fetched in the other manner: when to come again."""
+        moving, leader.moving = leader.moving, {}
+        for key, partition in moving.items():
+            assert self._where[partition] is leader, partition
+            leader.drop(key)
+            self._where[partition] = to
+            to.add(key, partition)
+        return 0
+
+    def _close_idle(self, node: int) -> None:
+        """Hang up where nothing is fetched any more."""
+        behind = self.behind.get(node)
+        if behind is not None and not behind.partitions:
+            del self.behind[node]
+            behind.close()
+        leader = self.leaders.get(node)
+        if leader is not None and not leader.partitions and node not in self.behind:
+            del self.leaders[node]
             leader.close()
 
     def _follow_leaders(self) -> None:
@@ -98,11 +148,9 @@ class Pulling:
             if self._serves(partition):
                 leader = self.leaders.get(node)
                 if leader is None:
-                    leader = self.leaders[node] = Leader(node, self._env)
+                    leader = self.leaders[node] = Leader(node, self._env, Level(self._env))
                 self._where[partition] = leader
                 leader.add(key, partition)
         self.told.clear()
-        for node, leader in list(self.leaders.items()):
-            if not leader.partitions:
-                del self.leaders[node]
-                leader.close()
+        for node in list(self.leaders):
+            self._close_idle(node)
