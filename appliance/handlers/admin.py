@@ -18,6 +18,7 @@ from appliance.handlers.electing import Electing, Probed
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.trash import Buried, Trash
 from appliance.quotas.meters import Usage
+from appliance.ring.log_levels import LogLevels
 from appliance.ring.partition_table import PartitionTable
 
 Values = dict[str, Any]
@@ -63,7 +64,7 @@ class AdminContext:
     cluster_id: this one's. monotonic_ms: now, by a clock that never goes back.
     dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
     holds a folder, None when it does not answer. electing: who votes, while this node leads the
-    quorum; probed: what who is to vote said.
+    quorum; probed: what who is to vote said. loggers: of this node's processes.
     """
 
     rights: Rights = field(default=NOBODY, kw_only=True)
@@ -83,6 +84,7 @@ class AdminContext:
     monotonic_ms: int = 0
     electing: Electing | None = None
     probed: Probed | None = None
+    loggers: LogLevels | None = None
 
 
 class Answer(NamedTuple):
@@ -92,6 +94,10 @@ class Answer(NamedTuple):
     records: list[Record]
     values: Values
     at_once: bool = False
+
+
+def _never(_: Message) -> bool:
+    return False
 
 
 @dataclass(slots=True, frozen=True)
@@ -104,6 +110,7 @@ class Api:
     for the controller. not_controller: the code of an answer that needs a controller and has none.
     refused: the answer to a request of which the caller may have nothing (`needs.WHOLE`): its
     fields but for the throttle time, of the request and of `error_code` and `error_message`.
+    own: whether a request is about this very node alone, so that it decides, whoever leads.
     probe: who is to be asked before it is decided: node id, host and port, or None.
     """
 
@@ -118,6 +125,7 @@ class Api:
     not_controller: int = errors.NOT_CONTROLLER
     refused: Callable[[Message, Values], Values] | None = None
     probe: Callable[[Message, AdminContext], tuple[int, str, int] | None] | None = None
+    own: Callable[[Message], bool] = _never
 
 
 def refusals(

@@ -35,6 +35,13 @@ def not_altered(rights: Rights, resources: Iterable[Resource]) -> dict[Resource,
     return found
 
 
+def is_here(rights: Rights) -> bool:
+    """Whether who asks came over the loopback interface, of this node or of that which passed the
+    request on; who has no address is no client."""
+    address = rights.caller.address.removeprefix("::ffff:")
+    return address in ("", "::1") or address.startswith("127.")
+
+
 def _check(rights: Rights, own: Need | None, cluster: Need, resource: Resource) -> None:
     code = rights.refusal(cluster) if own is None else rights.refusal(own, resource.name)
     if code:

@@ -36,16 +36,17 @@ class View:
     folder that it lies in.
     """
 
-    __slots__ = ("_known", "_registered", "_told", "_version")
+    __slots__ = ("_host", "_isolated", "_known", "_registered", "_told", "_version")
 
     def __init__(self, host: Host, x: Exchange) -> None:
+        self._host, self._isolated = host, host.processes.isolated_ms > 0
         self._version = x.version
         self._registered = host.image.brokers
         self._known: dict[int, BrokerImage] = {}
         self._told: list[tuple[BrokerImage, Endpoint]] = []
         for node_id, broker in sorted(self._registered.items()):
             where = nodes.endpoint(host, x, broker)
-            if where is not None:
+            if where is not None and not nodes.is_left_out(host, node_id):
                 self._known[node_id] = broker
                 self._told.append((broker, where))
 
@@ -83,6 +84,9 @@ class View:
         """A partition; one whose leader cannot be told has none."""
         known = self._known
         leader = image.leader if image.leader in known else nodes.NOBODY
+        deserted = self._isolated and nodes.deserts(self._host, image)
+        if deserted:
+            leader = nodes.NOBODY
         offline, folders = [], image.directories
         for at, node_id in enumerate(image.replicas):
             broker = known.get(node_id)
@@ -94,7 +98,7 @@ class View:
             if not lives:
                 offline.append(node_id)
         return {
-            "error_code": errors.NONE if leader >= 0 else self._why_none(image.leader),
+            "error_code": errors.NONE if leader >= 0 else self._why_none(image.leader, deserted),
             "partition_index": image.index,
             "leader_id": leader,
             "leader_epoch": image.leader_epoch,
@@ -105,8 +109,8 @@ class View:
             "offline_replicas": offline,
         }
 
-    def _why_none(self, leader: int) -> int:
-        if leader in self._registered and self._version >= LISTENER_ERRORS:
+    def _why_none(self, leader: int, deserted: bool) -> int:
+        if leader in self._registered and self._version >= LISTENER_ERRORS and not deserted:
             return errors.LISTENER_NOT_FOUND
         return errors.LEADER_NOT_AVAILABLE
 

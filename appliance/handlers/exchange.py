@@ -7,13 +7,14 @@ never blocks and keeps nothing between requests but what it puts into `Exchange.
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from appliance.authorization.rights import Rights
 from appliance.base.compiled import mypyc_attr
 from appliance.config.broker import BrokerConfig
+from appliance.handlers.client_metrics import ClientMetrics
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
@@ -144,6 +145,7 @@ class Host(ABC):
     served: memoryview  # this process's part of `PartitionTable.served`
     verifies: bool  # transaction.partition.verification.enable
     partitions: PartitionTable  # as published by their homes
+    client_metrics: ClientMetrics  # who pushes which of them
     routing: int  # another one as soon as a route may be another
 
     @abstractmethod
@@ -217,6 +219,12 @@ class Host(ABC):
     ) -> None:
         """`ask` for a consumer's READ that one of these nodes, -1: no more, should rather answer.
         limits: as for `ask_as_replica`."""
+        ...
+
+    @abstractmethod
+    def watch(self, x: Exchange, index: int, home: int, flags: int, rows: list[int]) -> None:
+        """Put WATCH for these rows, as it names them, on the ring to a home; NEWS comes to
+        `complete` with `index`."""
         ...
 
     @abstractmethod
@@ -311,6 +319,11 @@ class Host(ABC):
         ...
 
     @abstractmethod
+    def client(self, x: Exchange) -> Mapping[str, str]:
+        """What the client is, by the selectors of KIP-714, but for its instance id."""
+        ...
+
+    @abstractmethod
     def reached(self, x: Exchange) -> tuple[str, int]:
         """(host, port) to advertise: the one configured, else the address that the client's own
         socket reached."""
@@ -353,7 +366,10 @@ class Handler:
 
     begin(host, x): plan; raises MalformedRequest. complete(host, x, index, message, payload): one
     answer has come (message None: the process that was asked died). expire(host, x): the deadline
-    set by `begin` has passed.
+    set by `begin` has passed. keeps_body: its bytes stay in use until nothing is pending.
+    between_nodes: what other nodes ask of control, by what they have replayed: neither the request
+    nor the answer waits until this process has, or a node that is elected many leaders at once
+    would let all others wait for the same news.
     """
 
     key: int
@@ -363,4 +379,5 @@ class Handler:
     begin: Callable[[Host, Exchange], None]
     complete: Callable[[Host, Exchange, int, Message | None, bytes], None]
     expire: Callable[[Host, Exchange], None] = _ignore
-    keeps_body: bool = False  # its bytes stay in use until nothing is pending
+    keeps_body: bool = False
+    between_nodes: bool = False

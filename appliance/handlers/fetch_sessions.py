@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.base import errors
+from appliance.handlers import gather
 from appliance.handlers.exchange import Host, Route
+from appliance.ring.partition_table import LEADER_EPOCH, VERSION
 from appliance.wire.fetch import FetchPartition, FetchRequest
 
 Key = tuple[bytes, int]  # topic (name, or id from version 13 on) and partition
@@ -163,3 +165,22 @@ def must_tell(
         if key in partitions:
             partitions[key] = partitions.pop(key)  # served now, so others go first next time
     return news
+
+
+def settled(row: list[int], route: Route) -> int:
+    """The version of a row that has nothing to tell; while its home leads in another epoch than
+    we know of, it is asked."""
+    version = row[VERSION]
+    return UNSETTLED if version & 1 or row[LEADER_EPOCH] != route.leader_epoch else version
+
+
+def absent(host: Host, session: Session | None, asked: FetchPartition, by_id: bool) -> int:
+    """The code for a partition that is not here. A session knows the name that an id had: when
+    the topic was made anew the id does not fit the name any more."""
+    topic = asked.topic
+    name = session.names.get(topic) if by_id and session is not None else None
+    if name is None or topic in host.image.topics_by_id:
+        return gather.absent(host, topic, asked.partition, by_id, asked.current_leader_epoch)
+    if name in host.image.topics_by_name:
+        return errors.INCONSISTENT_TOPIC_ID
+    return errors.UNKNOWN_TOPIC_OR_PARTITION

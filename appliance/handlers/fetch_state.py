@@ -40,7 +40,9 @@ class Found:
 class FetchState:
     """found: by index in `asked`; what was settled and still is, is not there. untold: at whose end
     a replica is, of which its home has not heard yet. rack: where the consumer stands, when that
-    may make a difference."""
+    may make a difference. watches: partitions (indices) by the number under which they are watched;
+    watched: how many such numbers there were; begun: how often it was begun. looking: which of them
+    moved and are asked for now."""
 
     request: FetchRequest
     session: Session | None
@@ -54,3 +56,7 @@ class FetchState:
     untold: list[int] = field(default_factory=list)
     asked_again: bool = False  # about files that are not where a home had said
     rack: bytes = b""
+    watches: dict[int, list[int]] = field(default_factory=dict)
+    watched: int = 0
+    begun: int = 0
+    looking: set[int] = field(default_factory=set)

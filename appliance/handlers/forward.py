@@ -25,6 +25,11 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         host.finish(x, x.state)
 
 
-def handler(key: int, name: str, lowest: int, highest: int) -> Handler:
-    """A request of this API is for control to answer."""
-    return Handler(key, name, lowest, highest, begin, complete, keeps_body=True)
+def handler(
+    key: int, name: str, lowest: int, highest: int, *, between_nodes: bool = False
+) -> Handler:
+    """A request of this API is for control to answer. between_nodes: see `Handler`."""
+    return Handler(
+        key, name, lowest, highest, begin, complete,
+        keeps_body=True, between_nodes=between_nodes,
+    )  # fmt: skip

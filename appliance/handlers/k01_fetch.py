@@ -22,7 +22,7 @@ from functools import partial
 
 from appliance.authorization.needs import ACT_AS_BROKER, READ_TOPIC
 from appliance.base import errors
-from appliance.handlers import fetch_answer, gather, nearest
+from appliance.handlers import fetch_answer, fetch_watch, gather, nearest
 from appliance.handlers.exchange import (
     Exchange,
     FileRange,
@@ -30,12 +30,13 @@ from appliance.handlers.exchange import (
     Host,
 )
 from appliance.handlers.fetch_sessions import (
-    UNSETTLED,
     Asked,
     FetchSessions,
-    Session,
+    absent,
+    settled,
 )
 from appliance.handlers.fetch_state import FetchState, Found, Row
+from appliance.handlers.fetch_watch import FIRST_WATCH, MOST_PARKED
 from appliance.ring.messages import (
     ABORTED,
     ANY_REPLICA,
@@ -57,7 +58,6 @@ from appliance.ring.partition_table import (
     ONLINE,
     ROW_MASK,
     STATUS,
-    VERSION,
 )
 from appliance.wire import fetch
 from appliance.wire.fetch import FetchPartition, PartitionData
@@ -118,7 +118,7 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
             route = host.replica(partition.topic, partition.partition, by_id)
         asked.route = route
         if route is None:
-            code = _absent(host, state.session, partition, by_id)
+            code = absent(host, state.session, partition, by_id)
             state.found[index] = Found(code, -1, -1, -1)
             state.failed = True
             return
@@ -136,7 +136,7 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     limit = stable if request.read_committed else high_watermark
     stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
     if partition.fetch_offset == limit and not stale and row[STATUS] != OFFLINE:
-        found.settled = UNSETTLED if row[VERSION] & 1 else row[VERSION]
+        found.settled = settled(row, route)
         return
     size = min(partition.max_bytes, request.max_bytes)
     place = None
@@ -172,8 +172,7 @@ def _look_as_replica(host: Host, x: Exchange, index: int, row: list[int]) -> Non
     ):
         _read(host, x, index, 0, 0)
     elif asked.heard:
-        version = row[VERSION]
-        state.found[index].settled = UNSETTLED if version & 1 else version
+        state.found[index].settled = settled(row, route)
     else:
         state.untold.append(index)
 
@@ -205,18 +204,6 @@ def _tell(host: Host, x: Exchange) -> None:
 def _all_committed(row: list[int], partition: FetchPartition) -> bool:
     """Whether nothing from its offset on was aborted, as far as transactions have ended."""
     return 0 < row[ABORTED_TO] <= partition.fetch_offset + 1
-
-
-def _absent(host: Host, session: Session | None, asked: FetchPartition, by_id: bool) -> int:
-    """The code for a partition that is not here. A session knows the name that an id had: when
-    the topic was made anew the id does not fit the name any more."""
-    topic = asked.topic
-    name = session.names.get(topic) if by_id and session is not None else None
-    if name is None or topic in host.image.topics_by_id:
-        return gather.absent(host, topic, asked.partition, by_id, asked.current_leader_epoch)
-    if name in host.image.topics_by_name:
-        return errors.INCONSISTENT_TOPIC_ID
-    return errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
@@ -252,8 +239,8 @@ def _visible(host: Host, state: FetchState, index: int) -> int:
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     state: FetchState = x.state
-    if message is not None and message.op == ABORTED:
-        state.aborted[index] = state.aborted.get(index, b"") + payload
+    if index >= FIRST_WATCH or (message is not None and message.op == ABORTED):
+        _hear_beside(host, x, index, message, payload)
         return
     aborted = state.aborted.pop(index, b"") if state.aborted else b""
     if message is None:
@@ -276,7 +263,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         )
         state.total += message.e
         if state.request.replica_id >= 0:
-            _answer_replica(state, index, message)
+            _answer_replica(host, state, index, message)
         elif message.j:
             state.found[index].nearest = message.j - 1
             state.failed = True
@@ -287,24 +274,76 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     if state.found[index].error:
         state.found[index] = Found(state.found[index].error, -1, -1, -1)  # as Kafka: nothing else
         state.failed = True
-    if state.asked_again:
-        if not x.pending:
-            _respond(host, x)
+        state.asked[index].heard = False
+    if state.asked_again or state.looking:
+        _go_on(host, x, index)
     elif not x.pending or (state.parked and _enough(state)):
         _settle(host, x)
     elif state.parked:
         _park(host, x, index)
 
 
-def _answer_replica(state: FetchState, index: int, message: Message) -> None:
+def _go_on(host: Host, x: Exchange, index: int) -> None:
+    """One of several was told that are answered together: files that were gone, or what moved."""
+    state: FetchState = x.state
+    if state.asked_again:
+        if not x.pending:
+            _respond(host, x)
+        return
+    state.looking.discard(index)
+    if not state.looking:
+        _settle(host, x)
+
+
+def _answer_replica(host: Host, state: FetchState, index: int, message: Message) -> None:
     """One that has something else than the leader is told at once, and a high watermark that woke
     it."""
     if message.j:
         found = state.found[index]
         found.diverging = message.d, message.g
         state.failed = True
-    elif state.parked and not message.e:
+    elif (
+        state.parked
+        and not message.e
+        and (index not in state.looking or 0 < _visible(host, state, index) <= message.a)
+    ):
         state.failed = True
+
+
+def _hear_beside(
+    host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
+) -> None:
+    """What is no answer of a partition: it goes before one, or is about many."""
+    state: FetchState = x.state
+    if index >= FIRST_WATCH:
+        _hear_news(host, x, index, message)
+    else:
+        state.aborted[index] = state.aborted.get(index, b"") + payload
+
+
+def _hear_news(host: Host, x: Exchange, number: int, message: Message | None) -> None:
+    """Of partitions that are watched at one home: those that moved are looked at. None did, or it
+    cannot watch so many: each is parked."""
+    state: FetchState = x.state
+    indices = state.watches.pop(number)
+    moved: list[int] = []
+    if message is None:
+        state.found[indices[0]] = Found(errors.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
+        state.failed = True
+    elif message.flags == errors.NONE + 1:
+        moved = fetch_watch.moved(host, state, indices)
+    for index in moved:
+        if fetch_watch.is_served(host, state, index):
+            _look(host, x, index, state.asked[index])
+        else:
+            _read(host, x, index, 0, 0)  # its home says what became of it
+        if index in x.pending:
+            state.looking.add(index)
+    if message is not None and not moved:
+        for index in indices:
+            _park(host, x, index)
+    elif not state.looking:
+        _settle(host, x)
 
 
 def expire(host: Host, x: Exchange) -> None:
@@ -312,7 +351,7 @@ def expire(host: Host, x: Exchange) -> None:
     has not said that soon enough: then without it."""
     state: FetchState = x.state
     if x.pending:
-        host.cancel(x)
+        _forget(host, x)
     if state.parked and not state.asked_again:
         state.parked = False
         state.request = state.request._replace(max_wait_ms=0)
@@ -352,7 +391,7 @@ def _settle(host: Host, x: Exchange) -> None:
     request = state.request
     if _enough(state) or request.max_wait_ms <= 0 or not state.asked:
         if x.pending:
-            host.cancel(x)
+            _forget(host, x)
         if state.parked and request.replica_id >= 0:
             state.parked = False
             _look_again(host, x)  # what woke it seldom comes alone
@@ -364,9 +403,23 @@ def _settle(host: Host, x: Exchange) -> None:
         state.parked = True
         x.deadline_ns = host.now_ns + request.max_wait_ms * 1_000_000
         host.schedule(x)
+    if len(state.asked) > MOST_PARKED:
+        for index in fetch_watch.begin(host, x):
+            _park(host, x, index)
+        return
     for index in range(len(state.asked)):
         if index not in x.pending:
             _park(host, x, index)
+
+
+def _forget(host: Host, x: Exchange) -> None:
+    """Whatever is pending; what was being looked at is to be looked at again."""
+    state: FetchState = x.state
+    host.cancel(x)
+    for index in state.looking:
+        state.found.pop(index, None)
+    state.watches.clear()
+    state.looking.clear()
 
 
 def _park(host: Host, x: Exchange, index: int) -> None:

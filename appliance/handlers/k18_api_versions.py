@@ -3,7 +3,8 @@
 3: flexible request with the client's software name and version, features in the answer. 4: features
 whose lowest level is 0 may be listed (KAFKA-17011). The response header is always version 0. A
 version we do not know is answered in version 0 with error 35 and the range of this API alone
-(KIP-511).
+(KIP-511). GetTelemetrySubscriptions and PushTelemetry are told of only while somebody is subscribed
+to clients' metrics.
 """
 
 import re
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from appliance.base import errors
 from appliance.controller.features import SUPPORTED
 from appliance.handlers import gather
+from appliance.handlers.client_metrics import offered
 from appliance.handlers.exchange import Exchange, Handler, Host, never
 from appliance.wire.build import response
 from appliance.wire.messages import encode_response
@@ -19,6 +21,7 @@ from appliance.wire.messages import encode_response
 KEY = 18
 LOWEST = 0
 HIGHEST = 4
+TELEMETRY = (71, 72)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 _NOTHING = {
@@ -44,10 +47,11 @@ def unsupported() -> bytes:
 
 def handler(ranges: Iterable[Range]) -> Handler:
     """The handler that advertises `ranges`."""
-    keys = [
+    every = [
         {"api_key": key, "min_version": low, "max_version": high}
         for key, low, high in sorted(ranges)
     ]
+    usual = [one for one in every if one["api_key"] not in TELEMETRY]
 
     known: dict[int, tuple[int, bytes]] = {}  # by version: (metadata that it tells of, answer)
 
@@ -62,6 +66,7 @@ def handler(ranges: Iterable[Range]) -> Handler:
         offset = host.image.applied_offset
         before, body = known.get(version, (None, b""))
         if before != offset:
+            keys = every if offered(host.image) else usual
             told = {**_features(host, version), "api_keys": keys, "error_code": errors.NONE}
             body = encode_response(response(KEY, version, told))
             known[version] = offset, body

@@ -61,7 +61,8 @@ def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
     if resource.kind == CLIENT_METRICS:
         return effective_groups.explain_client_metrics(image, resource.name)
     if resource.kind == BROKER_LOGGER:
-        return effective_groups.explain_loggers()
+        assert context.loggers is not None
+        return effective_groups.explain_loggers(context.loggers.all())
     if resource.name == "":
         return effective.explain_cluster_default(image)
     return effective.explain_broker(image, config, situation.node_id)

@@ -6,7 +6,7 @@ Replaces all settings of a resource: what is not named goes back to its default.
 from appliance.controller.config_resources import Resource
 from appliance.controller.configs import replace_all
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
-from appliance.handlers.config_rights import not_altered
+from appliance.handlers.config_rights import is_here, not_altered
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -19,6 +19,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     ]
     refused = not_altered(context.rights, [resource for resource, _ in wanted])
     allowed = [one for one in wanted if one[0] not in refused]
+    context.situation.here = is_here(context.rights)
     records, results = replace_all(context.situation, allowed)
     rows = [
         {

@@ -1,13 +1,15 @@
 """IncrementalAlterConfigs, API key 44, versions 0 and 1 (1: flexible), KIP-339.
 
 SET, DELETE, and for lists APPEND and SUBTRACT, on topics, this broker and the default of all
-brokers.
+brokers. Levels of loggers (KIP-412) are no metadata: the node that is asked changes its own.
 """
 
+from appliance.base import errors
 from appliance.controller.config_resources import Resource
-from appliance.controller.configs import Operation, alter_incrementally
+from appliance.controller.configs import SET, Operation, alter_incrementally
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
-from appliance.handlers.config_rights import not_altered
+from appliance.handlers.config_rights import is_here, not_altered
+from appliance.metadata.image import BROKER_LOGGER
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -20,7 +22,11 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     ]
     refused = not_altered(context.rights, [resource for resource, _ in wanted])
     allowed = [one for one in wanted if one[0] not in refused]
+    context.situation.here = is_here(context.rights)
     records, results = alter_incrementally(context.situation, allowed)
+    if not request.validate_only:
+        done = {resource for resource, result in results if result.code == errors.NONE}
+        _set_levels(context, [one for one in allowed if one[0] in done])
     rows = [
         {
             "error_code": result.code,
@@ -33,4 +39,18 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "responses": rows})
 
 
-API = Api(44, "IncrementalAlterConfigs", 0, 1, 1, decide)
+def _set_levels(context: AdminContext, wanted: list[tuple[Resource, list[Operation]]]) -> None:
+    for resource, operations in wanted:
+        if resource.kind == BROKER_LOGGER:
+            assert context.loggers is not None
+            for one in operations:
+                context.loggers.set(one.key, one.value if one.kind == SET else None)
+
+
+def _of_loggers(request: Message) -> bool:
+    """Whether it is about levels of loggers alone."""
+    kinds = {item.resource_type for item in request.resources}
+    return kinds == {BROKER_LOGGER}
+
+
+API = Api(44, "IncrementalAlterConfigs", 0, 1, 1, decide, own=_of_loggers)

@@ -8,23 +8,29 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.controller.admitting import admitted
 from appliance.controller.broker_registration import Registering, register_broker
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.metadata.parts import Endpoint, Feature
 from appliance.wire.uuids import uuid_bytes
 
+TOKEN: Final = "penstock.token="
+"""Begins the name of a feature that is none, from 0 to 0: an invitation's token, which is not kept.
+Apache Kafka's controllers take it for a feature that nobody uses."""
 _NO_EPOCH: Final = -1
 _DOUBT_MS: Final = 500
 """So long a broker has to be heard of when another one comes with its id."""
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    told = features(request.features)
+    tokens = [one.name[len(TOKEN) :] for one in told if one.name.startswith(TOKEN)]
     asked = Registering(
         broker_id=request.broker_id,
         cluster_id=request.cluster_id,
         incarnation_id=uuid_bytes(request.incarnation_id),
         endpoints=endpoints(request.listeners),
-        features=features(request.features),
+        features=tuple(one for one in told if not one.name.startswith(TOKEN)),
         rack=request.rack,
         log_dirs=tuple(map(uuid_bytes, request.log_dirs)) if version >= 2 else (),
         previous_epoch=request.previous_broker_epoch if version >= 3 else None,
@@ -32,6 +38,9 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     )
     assert context.heartbeats is not None, "only who leads decides"
     try:
+        beside = admitted(
+            context.situation, asked.broker_id, next(iter(tokens), None), context.now_ms
+        )
         records, epoch = register_broker(
             context.situation, context.heartbeats, asked, context.cluster_id, context.monotonic_ms
         )
@@ -39,7 +48,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         if error.code == errors.DUPLICATE_BROKER_REGISTRATION:
             context.heartbeats.doubt(asked.broker_id, context.monotonic_ms, _DOUBT_MS)
         return Answer([], _values(error.code, _NO_EPOCH))
-    return Answer(records, _values(errors.NONE, epoch))
+    return Answer([*records, *beside], _values(errors.NONE, epoch))
 
 
 def endpoints(listeners: Message) -> tuple[Endpoint, ...]:

@@ -4,6 +4,8 @@ Every controller tells the active one where it listens and which features it sup
 """
 
 from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.admitting import check_controller
 from appliance.controller.broker_registration import register_controller
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.handlers.k62_broker_registration import endpoints, features
@@ -19,6 +21,12 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         features=features(request.features),
     )
     told = {"throttle_time": 0, "error_code": errors.NONE, "error_message": None}
+    electing = context.electing
+    voters = [] if electing is None else [one.node_id for one in electing.electorate.voters]
+    try:
+        check_controller(context.situation, controller.controller_id, voters)
+    except PeerError as error:
+        return Answer([], told | {"error_code": error.code, "error_message": error.message})
     return Answer(register_controller(controller), told)
 
 

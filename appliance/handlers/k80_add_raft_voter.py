@@ -7,6 +7,7 @@ is agreed (KIP-1186).
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.controller.admitting import check_voter
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.handlers.electing import check_cluster, listeners
 from appliance.quorum.voters import ANY, Voter
@@ -31,6 +32,7 @@ def _voter(request: Message, context: AdminContext) -> Voter:
         )
     electing.check("adding")
     electing.check_new(request.voter_id)
+    check_voter(context.situation, request.voter_id, directory)
     first = sorted(ends, key=lambda one: one.name != names[0].upper())
     return Voter(request.voter_id, directory, tuple(first))
 

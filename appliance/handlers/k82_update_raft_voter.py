@@ -70,7 +70,7 @@ def _values(code: int, context: AdminContext) -> Values:
 
 
 def refused(request: Message, told: Values) -> Values:
-    return told
+    return {**told, "current_leader": {"host": "", "port": 0}}  # nobody, of no epoch
 
 
 API = Api(

@@ -2,7 +2,9 @@
 answer says at once who leads, so that the client need not ask for metadata first.
 
 Told of every partition whose error is about who leads it, this node's own ones too: then its client
-knows that nothing is to be gained elsewhere. From the image, as routes are.
+knows that nothing is to be gained elsewhere. But not while this node is cut off from the others:
+then somebody else knows who leads, and a client that is told (librdkafka) asks nobody. From the
+image, as routes are.
 """
 
 from typing import Final
@@ -44,7 +46,7 @@ class Leaders:
 
     def _current(self, tag: int, topic: bytes, partition: int, by_id: bool) -> bytes:
         image = partition_of(self._host, topic, partition, by_id)
-        if image is None:
+        if image is None or nodes.deserts(self._host, image):
             return NO_TAGS
         if image.leader not in self._found:
             self._found[image.leader] = nodes.living(self._host, self._x, image.leader)

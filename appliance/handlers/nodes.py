@@ -3,11 +3,12 @@ came by is on that node.
 
 This node is told at the address that the client's own socket reached, unless one is advertised: it
 is right wherever the client stands. Of the others there is only what they registered; one that has
-no listener of that name is not told, as Apache Kafka does.
+no listener of that name is not told, as Apache Kafka does. NAME_2 is one more address of NAME
+(`penstock up --listen`, and localhost is two): who came by it is told of NAME where there is none.
 """
 
 from appliance.handlers.exchange import Exchange, Host
-from appliance.metadata.parts import BrokerImage
+from appliance.metadata.parts import BrokerImage, PartitionImage
 from appliance.wire.leaders import Endpoint
 
 NOBODY = -1
@@ -17,10 +18,30 @@ one that is not, with what it has for it, new leaders too, and then looks for th
 later."""
 
 
+STILL_ISOLATED_NS = 1_000_000_000
+"""So long a node that is cut off is told still."""
+
+
 def living(host: Host, x: Exchange, node_id: int) -> Endpoint | None:
     """Where this broker is; None when it is not registered, fenced, or not to be told of."""
     broker = host.image.brokers.get(node_id)
     return None if broker is None or broker.fenced else endpoint(host, x, broker)
+
+
+def deserts(host: Host, partition: PartitionImage) -> bool:
+    """Whether this node led the partition when it was cut off from the others: somebody else in
+    sync does by now, it seems, and only others know who."""
+    led = partition.leader == host.node_id and len(partition.isr) > 1
+    return led and host.processes.isolated_ms > 0
+
+
+def is_left_out(host: Host, node_id: int) -> bool:
+    """Whether this is the node here, and cut off from the others: it counts as fenced, as they know
+    it. Not at once, as with `STILL_TOLD_NS`: who knows others finds the new leaders sooner so. Who
+    knows nobody else (librdkafka connects to leaders alone) would ask here for ever."""
+    since_ms = host.processes.isolated_ms
+    late = since_ms > 0 and host.now_ns - since_ms * 1_000_000 >= STILL_ISOLATED_NS
+    return late and node_id == host.node_id
 
 
 def just_left(host: Host) -> set[int]:
@@ -44,7 +65,9 @@ def endpoint(host: Host, x: Exchange, broker: BrokerImage) -> Endpoint | None:
     if broker.broker_id == host.node_id:
         return Endpoint(broker.broker_id, *host.reached(x), broker.rack)
     name = x.rights.caller.listener
-    for one in broker.endpoints:
-        if one.name == name:
-            return Endpoint(broker.broker_id, one.host, one.port, broker.rack)
+    twin, _, number = name.rpartition("_")
+    for wanted in (name, twin if number.isdigit() else name):
+        for one in broker.endpoints:
+            if one.name == wanted:
+                return Endpoint(broker.broker_id, one.host, one.port, broker.rack)
     return None

@@ -37,6 +37,8 @@ from appliance.handlers import (
     k66_list_transactions,
     k68_consumer_group_heartbeat,
     k69_consumer_group_describe,
+    k71_get_telemetry_subscriptions,
+    k72_push_telemetry,
     k75_describe_topic_partitions,
 )
 from appliance.handlers.exchange import Handler
@@ -94,19 +96,19 @@ FORWARDED = (
 )
 
 CONTROLLERS = (
-    forward.handler(1, "Fetch", 12, 18),
-    forward.handler(52, "Vote", 0, 2),
-    forward.handler(53, "BeginQuorumEpoch", 0, 1),
-    forward.handler(54, "EndQuorumEpoch", 0, 1),
-    forward.handler(56, "AlterPartition", 2, 3),
-    forward.handler(58, "Envelope", 0, 0),
-    forward.handler(59, "FetchSnapshot", 0, 1),
-    forward.handler(62, "BrokerRegistration", 0, 4),
-    forward.handler(63, "BrokerHeartbeat", 0, 2),
-    forward.handler(67, "AllocateProducerIds", 0, 0),
-    forward.handler(70, "ControllerRegistration", 0, 0),
-    forward.handler(73, "AssignReplicasToDirs", 0, 0),
-    forward.handler(82, "UpdateRaftVoter", 0, 0),
+    forward.handler(1, "Fetch", 12, 18, between_nodes=True),
+    forward.handler(52, "Vote", 0, 2, between_nodes=True),
+    forward.handler(53, "BeginQuorumEpoch", 0, 1, between_nodes=True),
+    forward.handler(54, "EndQuorumEpoch", 0, 1, between_nodes=True),
+    forward.handler(56, "AlterPartition", 2, 3, between_nodes=True),
+    forward.handler(58, "Envelope", 0, 0, between_nodes=True),
+    forward.handler(59, "FetchSnapshot", 0, 1, between_nodes=True),
+    forward.handler(62, "BrokerRegistration", 0, 4, between_nodes=True),
+    forward.handler(63, "BrokerHeartbeat", 0, 2, between_nodes=True),
+    forward.handler(67, "AllocateProducerIds", 0, 0, between_nodes=True),
+    forward.handler(70, "ControllerRegistration", 0, 0, between_nodes=True),
+    forward.handler(73, "AssignReplicasToDirs", 0, 0, between_nodes=True),
+    forward.handler(82, "UpdateRaftVoter", 0, 0, between_nodes=True),
 )
 """What only controllers ask of each other, and brokers of their controller: served on no listener
 of clients. Fetch is that of the metadata log."""
@@ -134,6 +136,8 @@ def handlers(sessions: FetchSessions) -> dict[int, Handler]:
         k34_alter_replica_log_dirs.HANDLER,
         k60_describe_cluster.HANDLER,
         k61_describe_producers.HANDLER,
+        k71_get_telemetry_subscriptions.HANDLER,
+        k72_push_telemetry.HANDLER,
         k75_describe_topic_partitions.HANDLER,
         *GROUPS,
         *TRANSACTIONS,

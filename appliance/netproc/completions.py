@@ -66,13 +66,18 @@ class Completions:
                     self._exchanges.lose(x, token & 0xFFFFFFFF)
 
     def _seen(self, arrived: list[Message]) -> list[Message]:
-        """What control has done is seen before its answer is: the answers that may be told now."""
-        self.early += arrived
-        if not self._following.follow():
-            return []
-        arrived = self.early.copy()
-        self.early.clear()
-        return arrived
+        """What control has done is seen before its answer is, here: the answers that may be told
+        now."""
+        if self._following.follow():
+            arrived = [*self.early, *arrived]
+            self.early.clear()
+            return arrived
+        told: list[Message] = []
+        for message in arrived:
+            x = self._living.get(message.token >> 32)
+            at_once = x is not None and x.handler.between_nodes
+            (told if at_once else self.early).append(message)
+        return told
 
     def tell_early(self) -> None:
         """The metadata is replayed: tell what control has said."""
@@ -99,6 +104,12 @@ class Completions:
     def expire_overdue(self, now_ns: int) -> None:
         """All deadlines, once a second."""
         for x in self._exchanges.overdue(now_ns):
+            self._expire(x)
+
+    def hurry(self) -> None:
+        """This process ends, and so do waits for what others may do: answered with what there
+        is."""
+        for x in self._exchanges.take_scheduled():
             self._expire(x)
 
     def _expire(self, x: Exchange) -> None:

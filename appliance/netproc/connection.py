@@ -9,7 +9,7 @@ The floor is what all connections of a process share; requests go to its recepti
 import contextlib
 import errno
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from appliance.authorization.rights import Rights
@@ -59,6 +59,7 @@ _HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
 class Floor:
     """What the connections of a process share, and which of them wait for what.
 
+    heir: goes on with connections that are drained; without one they are hung up on.
     choked: a ring is full, so nobody is read. committed, applied: where the metadata log ends, and
     how far it is replayed here: far behind, nobody is read. dirty: have something to send in this
     turn. starving: look for room in the next turn. cold: wait for the disk."""
@@ -73,12 +74,13 @@ class Floor:
         counts: AnswerCounts,
         clients: ClientRows,
         committed: memoryview,
+        listeners: Sequence[str] = (),
     ) -> None:
         """memory: the receive arena's. clients: where it is told who is connected. committed: the
-        word that says how far the metadata is."""
+        word that says how far the metadata is. listeners: their names; none: as configured."""
         self.counts = counts
         self.clients = clients
-        self.listeners = [one.name for one in config.opened()]
+        self.listeners = list(listeners) or [one.name for one in config.opened()]
         self.loop = loop
         self.log = log
         self.watch = watch
@@ -96,6 +98,7 @@ class Floor:
         self.dirty: list[Connection] = []
         self.starving: dict[Connection, None] = {}
         self.cold: dict[Connection, None] = {}
+        self.heir: Heir | None = None
 
     def mark_dirty(self, connection: "Connection") -> None:
         """Something can be sent at the end of this turn."""
@@ -118,14 +121,25 @@ class Reception(ABC):
         ...
 
     @abstractmethod
-    def level(self) -> bool:
-        """Requests may be taken although more metadata is committed than `applied` says; False:
-        they have to wait."""
+    def level(self, connection: "Connection") -> bool:
+        """Its next request may be taken although more metadata is committed than `applied` says;
+        False: it has to wait."""
         ...
 
     @abstractmethod
     def abandoned(self, x: Exchange) -> None:
         """Nobody waits for the answer to this any more: its connection is closed."""
+        ...
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Heir(ABC):
+    """Who takes the connections over when this process ends and another one goes on."""
+
+    @abstractmethod
+    def takes(self, connection: "Connection") -> bool:
+        """Everything it asked is answered and sent. Whether it is done with here; False: it is to
+        be asked again."""
         ...
 
 
@@ -198,6 +212,11 @@ class Connection:
         floor.open[transport.fd] = self
         floor.loop.register(transport.fd, READ, self)
         self._agree()
+
+    @property
+    def pause_until_ns(self) -> int:
+        """Its client is over a quota until then; in the past: it is not."""
+        return self._pause_until_ns
 
     @property
     def closed(self) -> bool:
@@ -278,12 +297,14 @@ class Connection:
             self._hang_up_if_drained()
 
     def drain(self) -> None:
-        """Take no more requests; hang up once what was asked is answered and sent."""
+        """Take no more requests; hang up, or leave it to the heir, once what was asked is answered
+        and sent."""
         if self.state == HANDSHAKE:
             self.close()
-        elif self.state not in (DRAINING, CLOSED):
-            self.state = move(self.state, DRAIN)
-            self._watch()
+        elif self.state != CLOSED:
+            if self.state != DRAINING:
+                self.state = move(self.state, DRAIN)
+                self._watch()
             self._hang_up_if_drained()
 
     def sweep(self, now_ns: int, idle_ns: int, no_progress_ns: int) -> None:
@@ -410,7 +431,7 @@ class Connection:
                 queued = len(sending.queue)
                 if (
                     floor.choked
-                    or (floor.committed[0] != floor.applied and not reception.level())
+                    or (floor.committed[0] != floor.applied and not reception.level(self))
                     or queued >= MOST_IN_FLIGHT
                     or sending.out_bytes > floor.queued_limit
                     or (queued and self.one_by_one)
@@ -444,7 +465,10 @@ class Connection:
         self.close()
 
     def _hang_up_if_drained(self) -> None:
-        if self.sending.idle() and not self.transport.wants:
+        if not self.sending.idle() or self.transport.wants:
+            return
+        heir = self._floor.heir
+        if heir is None or heir.takes(self):
             self.close()
 
     def _watch(self) -> None:

@@ -9,7 +9,8 @@ from appliance.config.broker import BrokerConfig
 from appliance.netproc.arrivals import Arrivals, Door
 from appliance.netproc.connection import Connection, Floor, Reception
 from appliance.netproc.slabs import Slab
-from appliance.netproc.transport import Transport
+from appliance.netproc.transport import Plain, Transport
+from appliance.shell.handing import Guest
 from appliance.shell.log import WARNING
 
 _WITHOUT_FILES_NS: Final = 1_000_000_000
@@ -32,6 +33,22 @@ class Connections:
         if self._arrivals.let_in(transport.sock, address):
             Connection(self._floor, self._reception, transport, address, door.number)
         return self._arrivals.go_on(door)
+
+    def adopt(self, guest: Guest) -> Connection:
+        """A client that was connected to the process that was here before."""
+        self._floor.limits.admit_again(guest.address)
+        transport = Plain(guest.sock)
+        one = Connection(self._floor, self._reception, transport, guest.address, guest.listener)
+        if guest.software is not None:
+            one.software = guest.software
+            self._floor.clients.software(one.row, *guest.software)
+        one.habits.go_on(guest.roles, guest.client_id, guest.asked, guest.gone)
+        if one.framing.take(guest.received):
+            self._floor.starving[one] = None  # the next turn looks at it
+        else:
+            one.complain("connection-not-handed-over", "there is no memory for what it had sent")
+            one.close()
+        return one
 
     def out_of_files(self, door: Door, problem: OSError) -> None:
         """No descriptor for a new connection: it waits in the backlog for a second."""

@@ -90,6 +90,19 @@ class Exchanges:
                 return x, index
         return None
 
+    def take_scheduled(self) -> list[Exchange]:
+        """All that were scheduled and are not answered, whenever it would be time; each is told
+        once."""
+        told = [entry for entry in self.deadlines if entry[2] == DEADLINE]
+        self.deadlines[:] = [entry for entry in self.deadlines if entry[2] != DEADLINE]
+        heapq.heapify(self.deadlines)
+        found = []
+        for deadline, number, _ in told:
+            x = self.living.get(number)
+            if x is not None and x.answer is None and x.deadline_ns == deadline:
+                found.append(x)
+        return found
+
     def overdue(self, now_ns: int) -> list[Exchange]:
         """All whose deadline has passed without an answer, scheduled or not."""
         return [

@@ -3,15 +3,20 @@
 Invariant: a request never sees an older image than an answer did. Whoever begins one compares the
 floor's `committed[0]` with `applied`, which costs nothing while they are equal, and calls `follow`
 when they are not. A little is replayed at once; of more `turn` replays a slice, and until all of it
-is replayed requests stay where they lie, and answers of control untold. Requests that have begun
-go on with the image they began with, and answers leave.
+is replayed requests stay where they lie, and answers of control untold, but for what other nodes
+ask of control (`Handler.between_nodes`): they would have the same news only behind us. Requests
+that have begun go on with the image they began with, and answers leave.
 """
+
+from typing import Final
 
 from appliance.handlers.nodes import STILL_TOLD_NS
 from appliance.metadata.changes import (
     BrokerChanged,
     Change,
     ConfigChanged,
+    ControllerChanged,
+    ProducerIdsTaken,
     QuotaChanged,
     TopicRemoved,
 )
@@ -22,6 +27,10 @@ from appliance.netproc.habits import topics_removed
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.throttling import Throttling
 from appliance.shell.seat import Seat
+
+_ELSEWHERE: Final = (ConfigChanged, ControllerChanged, ProducerIdsTaken, QuotaChanged)
+"""What such a record changes is in no session of a fetch: one of thousands of partitions is not
+looked through again for each block of producer ids."""
 
 
 class Following:
@@ -43,6 +52,7 @@ class Following:
         self._living = self._unfenced()
         floor.applied = follower.applied
         self._set_limits()
+        seat.rereading.then(lambda _: self._set_limits())
 
     def follow(self) -> bool:
         """Whether all that control has committed is replayed: here and now, if it is little."""
@@ -64,7 +74,7 @@ class Following:
 
     def _act_upon(self, changes: list[Change]) -> None:
         self._floor.applied = applied = self._follower.applied
-        self._host.renew()
+        self._host.renew(routes=any(not isinstance(change, _ELSEWHERE) for change in changes))
         removed = [change for change in changes if isinstance(change, TopicRemoved)]
         if removed:
             self._host.forget_files()

@@ -13,6 +13,7 @@ from appliance.netproc.slabs import Slab, allocate, preferred_size
 from appliance.ring.arena import Arena
 
 _LENGTH = Struct(">i").unpack_from
+_KEY: Final = Struct(">h")
 _PREFIX: Final = 4
 SMALLEST_FRAME: Final = 8
 """Bytes of API key, version and correlation id, without which nothing can be answered."""
@@ -89,12 +90,36 @@ class Framing:
         self.start = start + _PREFIX + length
         return self.start
 
+    def key(self) -> int:
+        """The API key of the frame that comes next, -1 when it is not here yet."""
+        at = self.start + _PREFIX
+        if self.end - at < _KEY.size:
+            return -1
+        return int(_KEY.unpack_from(self._memory, at)[0])
+
     def waiting(self) -> bool:
         """Whether `next` would take one. Raises FrameRefused."""
         start, body = self.start, self.body
         found = self.next()
         self.start, self.body = start, body
         return found != 0
+
+    def received(self) -> bytes:
+        """What has arrived and is not taken."""
+        return bytes(self._memory[self.start : self.end])
+
+    def take(self, received: bytes) -> bool:
+        """Bytes that arrived elsewhere; False: there is no room for them."""
+        left = memoryview(received)
+        while left:
+            room = self.room()
+            if room is None:
+                return False
+            count = min(len(left), len(room))
+            room[:count] = left[:count]
+            self.arrived(count)
+            left = left[count:]
+        return True
 
     def rest(self) -> None:
         """Give the memory back if nothing is in it."""

@@ -47,6 +47,17 @@ class Habits:
         self.roles |= role
         self.client_id = client_id
 
+    def remembered(self) -> tuple[list[str], list[str]]:
+        """Topics that it has asked for, and those of them that were deleted; the newest last."""
+        return list(self._asked), list(self._gone)
+
+    def go_on(
+        self, roles: int, client_id: bytes | None, asked: Iterable[str], gone: Iterable[str]
+    ) -> None:
+        """As those were, in another process."""
+        self.roles, self.client_id = roles, client_id
+        self._asked, self._gone = dict.fromkeys(asked), dict.fromkeys(gone)
+
     def asks(self, name: str) -> None:
         """It has asked for a topic that exists."""
         _remember(self._asked, name)

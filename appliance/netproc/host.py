@@ -5,7 +5,13 @@ Nothing here waits. What a full ring does not take is kept in order, and while a
 connection is read, so the sender's TCP window is the only queue that grows.
 """
 
+import os
+from collections.abc import Mapping
+from struct import pack
+from typing import Final
+
 from appliance.authorization.rights import OURSELVES
+from appliance.handlers.client_metrics import ClientMetrics
 from appliance.handlers.exchange import Exchange, Host, Line, Partitions, Piece, Place, Route
 from appliance.handlers.nearest import rack_of
 from appliance.metadata.follower import Follower
@@ -23,6 +29,9 @@ from appliance.ring.partition_table import DIRECTORY
 from appliance.shell.seat import Seat
 from appliance.wire.fetch import FetchPartition
 from appliance.wire.request_head import response_head
+
+_UNKNOWN: Final = "unknown"
+"""What Kafka calls the software of a client that did not say."""
 
 
 class NetprocHost(Host):
@@ -67,15 +76,21 @@ class NetprocHost(Host):
         self.verifies = True
         self._errors = seat.errors
         self.clients = floor.clients
+        pushes = seat.pushes.rows[seat.index]
+        pushes.begin()
+        most = seat.config.int("telemetry.max.bytes")
+        self.client_metrics = ClientMetrics(pushes, most, os.urandom)
         self.listeners = floor.listeners
         self._segments = Segments(seat.partitions, self.log_dirs)
 
-    def renew(self) -> None:
-        """The metadata has changed."""
-        self.image = self._follower.image
+    def renew(self, *, routes: bool) -> None:
+        """The metadata has changed. routes: perhaps also where something is, or who is there."""
+        image = self._follower.image
         self.kraft_version = self._follower.quorum.kraft_version
-        self.routing += 1
-        self._routes.clear(self.image, self._follower.handles)
+        if routes or image is not self.image:
+            self.routing += 1
+            self._routes.clear(image, self._follower.handles)
+        self.image = image
 
     def forget_files(self) -> None:
         """Files may have been cut or removed: keep neither descriptors nor places in them."""
@@ -165,6 +180,11 @@ class NetprocHost(Host):
         at = (route.handle, self._token(x, index), partition.fetch_offset, epoch)
         fields = (messages.READ, flags | messages.READ_NEAREST, *at, *limits, *nodes, 0)
         self._put(x, index, route.home, fields, None)
+
+    def watch(self, x: Exchange, index: int, home: int, flags: int, rows: list[int]) -> None:
+        payload = pack(f"={len(rows)}{messages.WATCHED}", *rows)
+        fields = (messages.WATCH, flags, rows[0] >> 32, self._token(x, index), 0, 0, 0, 0)
+        self._put(x, index, home, fields, payload)
 
     def forward(self, x: Exchange) -> None:
         token = self._token(x, 0)
@@ -284,9 +304,23 @@ class NetprocHost(Host):
             connection.software = name, version
             self.clients.software(connection.row, name, version)
 
+    def client(self, x: Exchange) -> Mapping[str, str]:
+        connection: Connection = x.connection
+        name, version = connection.software or (_UNKNOWN, _UNKNOWN)
+        return {
+            "client_id": x.rights.caller.client_id,
+            "client_software_name": name,
+            "client_software_version": version,
+            "client_source_address": connection.address,
+            "client_source_port": str(connection.transport.peer_port()),
+        }
+
     def reached(self, x: Exchange) -> tuple[str, int]:
         connection: Connection = x.connection
-        return self.config.advertised(connection.listener) or connection.transport.address()
+        return (
+            self.config.advertised(self.listeners[connection.listener])
+            or connection.transport.address()
+        )
 
     def hang_up(self, x: Exchange, why: str) -> None:
         connection: Connection = x.connection

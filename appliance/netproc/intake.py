@@ -104,9 +104,13 @@ class Intake(Reception):
         self._clients.name(connection.row, connection.principal.name, name)
         return rights
 
-    def level(self) -> bool:
-        """Whether the metadata is replayed as far as it is committed."""
-        return self._following.follow()
+    def level(self, connection: Connection) -> bool:
+        """Whether the metadata is replayed as far as it is committed, or the request does not
+        go by that."""
+        if self._following.follow():
+            return True
+        handler = self._handlers[connection.listener].get(connection.framing.key())
+        return handler is not None and handler.between_nodes
 
     def abandoned(self, x: Exchange) -> None:
         """Its parked reads are cancelled; what holds memory ends when its completions come."""

@@ -34,6 +34,11 @@ class ConnectionLimits:
         self._count += 1
         return None
 
+    def admit_again(self, address: str) -> None:
+        """Count one that was admitted by another process, whatever the limits are."""
+        self._open[address] += 1
+        self._count += 1
+
     def release(self, address: str) -> None:
         """One connection of `address` is closed."""
         self._count -= 1

@@ -4,15 +4,18 @@ Where other controllers vote, they can be heard before that: without them nobody
 committed, and there is nothing to serve.
 """
 
+import signal
+
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server, can_serve
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
+from appliance.shell.handing import PART
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
-from appliance.shell.seat import Seat
+from appliance.shell.seat import ANEW, Seat
 
 _LOOK_AGAIN_MS = 2
 
@@ -36,10 +39,11 @@ class _Waiting:
         return _LOOK_AGAIN_MS
 
 
-def _let_go(links: Links) -> None:
+def _let_go(seat: Seat, links: Links) -> None:
     """Nothing was asked yet, so there is nothing of a dead peer to forget; but it must be said."""
     links.beat()
     links.changed_peers()
+    seat.rereading.look()
     links.confirm()
 
 
@@ -54,12 +58,14 @@ def run(seat: Seat) -> int:
         return 0
     follower = Follower(OsDisk(), seat.data_dir, seat.partitions)
     committed = seat.processes.metadata_offset
-    follower.catch_up(committed, lambda: _let_go(links))
+    follower.catch_up(committed, lambda: _let_go(seat, links))
     seat.processes.set_applied(seat.me, committed)
     server = Server(seat, links, loop, follower, OsClock(), log)
     if can_serve(seat.processes):
         server.open_for_business()
     else:
         server.open_for_controllers(seat.config)
+    server.adopt(seat.guests)
+    signal.signal(PART, lambda _number, _frame: server.part())
     loop.run(server)
-    return 0
+    return ANEW if server.parted else 0

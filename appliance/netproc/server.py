@@ -5,12 +5,15 @@ to them (`completions`), and answers leave in the order of the requests (`connec
 """
 
 import select
+import socket
+from collections.abc import Mapping, Sequence
 from secrets import randbits
 from typing import Final
 
 from appliance.base.clock import Clock
 from appliance.config.broker import BrokerConfig
 from appliance.handlers import registry
+from appliance.handlers.exchange import Handler
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.metadata.follower import Follower
 from appliance.netproc.arrivals import Arrivals
@@ -22,7 +25,9 @@ from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.intake import Intake
 from appliance.netproc.listener import Listener
+from appliance.netproc.news import News
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
+from appliance.netproc.parting import ANSWERS_NS, Parting
 from appliance.netproc.questions import Questions
 from appliance.netproc.slabs import check, give_back
 from appliance.netproc.throttling import Throttling
@@ -35,6 +40,7 @@ from appliance.ring.process_table import (
     Peer,
     ProcessTable,
 )
+from appliance.shell.handing import Guest
 from appliance.shell.links import Links
 from appliance.shell.log import Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
@@ -58,6 +64,7 @@ class Server:
     ) -> None:
         self._links = links
         self._loop = loop
+        self._log = log
         self._throttling = throttling = Throttling(seat, log, clock)
         memory = seat.arenas[seat.index]
         counts = seat.counters.answers[seat.index]
@@ -65,7 +72,7 @@ class Server:
         clients.begin()
         committed = seat.processes.word(METADATA_OFFSET)
         self.floor = Floor(
-            loop, log, throttling.watch, memory, seat.config, counts, clients, committed
+            loop, log, throttling.watch, memory, seat.config, counts, clients, committed, seat.names
         )
         self.floor.now_ns = clock.monotonic_ns()
         self.exchanges = Exchanges()
@@ -83,11 +90,11 @@ class Server:
         slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         clients_own = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
         controllers = registry.controllers_handlers() if seat.config.several else {}
-        handlers = [
-            controllers if seat.config.is_controllers(name) else clients_own
-            for name in self.floor.listeners
-        ]
-        intake = Intake(self.host, self.exchanges, self._following, handlers, loop, seat.authorizer)
+        self._serves = clients_own, controllers
+        self._handlers = [self._handlers_of(name) for name in self.floor.listeners]
+        intake = Intake(
+            self.host, self.exchanges, self._following, self._handlers, loop, seat.authorizer
+        )
         self._arrivals = Arrivals(throttling.meters, self.floor.limits, loop, clock, log)
         self.connections = Connections(self.floor, intake, self._arrivals, seat.config)
         self.listeners = [
@@ -104,9 +111,35 @@ class Server:
         self._next_sweep_ns = self.floor.now_ns + _SWEEP_NS
         self._drain = seat.processes.word(DRAIN)
         self._drain_until_ns = 0
+        self._seat = seat
+        self._parting: Parting | None = None
         self._table = seat.processes
         self._shut = list(self.listeners)  # nobody is accepted there yet
         self._early_days = True  # clients are not served yet
+        self._news = None if seat.news is None else News(seat.news, loop, self)
+
+    def listen_also(
+        self, names: Sequence[str], doors: Sequence[socket.socket], settings: Mapping[str, str]
+    ) -> None:
+        """As `news.Opening`. Nobody is told another place than before by a connection that is open
+        before its next request."""
+        config = self.host.config  # in place: it is renewed with the settings file, too
+        told = config.over(settings)
+        config.renew({key: told.entry(key) for key in settings})
+        if not self._serves[1] and config.several:
+            self._serves = self._serves[0], registry.controllers_handlers()
+        for name, sock in zip(names, doors, strict=True):
+            self._handlers.append(self._handlers_of(name))
+            self.floor.listeners.append(name)
+            one = Listener(self.connections, config, len(self.listeners), sock)
+            self.listeners.append(one)
+            self._shut.append(one)
+            if not self._drain_until_ns and (not self._early_days or config.is_controllers(name)):
+                self._open([one])
+
+    def _handlers_of(self, listener: str) -> dict[int, Handler]:
+        clients_own, controllers = self._serves
+        return controllers if self.host.config.is_controllers(listener) else clients_own
 
     def open_for_controllers(self, config: BrokerConfig) -> None:
         """Let the other controllers connect; clients have to wait until `open_for_business`."""
@@ -124,11 +157,31 @@ class Server:
             self._loop.register(listener.sock.fileno(), select.EPOLLIN, listener)
             self._shut.remove(listener)
 
+    def part(self) -> None:
+        """End as soon as that disturbs nobody, and leave every connection to a successor."""
+        seat = self._seat
+        if self._parting is None and seat.news is not None and not self._early_days:
+            now_ns = self.floor.now_ns
+            self._parting = Parting(seat.news, seat.supervisor_doorbell, self._log, now_ns)
+
+    @property
+    def parted(self) -> bool:
+        """A successor is to come at once: it ended by its own wish, and the appliance goes on."""
+        return self._parting is not None and not self._drain[0]
+
+    def adopt(self, guests: Sequence[Guest]) -> None:
+        """Go on with the connections of the process that was here before."""
+        for guest in guests:
+            one = self.connections.adopt(guest)
+            if guest.muted_until_ns > self.floor.now_ns and not one.closed:
+                self._throttling.mute_again(one, guest.muted_until_ns)
+
     def peers_changed(self, peers: list[Peer]) -> None:
         """What was asked of these processes is lost: their requests fail with retriable errors."""
         homes = {CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
         self.floor.choked = self._outbox.drop(homes)  # the full ring may have been the dead one's
         self.host.forget_files()
+        self.host.routing += 1  # a home has forgotten where replicas are that fetch from here
         if CONTROL_HOME in homes:
             self._early.clear()
         self.exchanges.lose_all(homes)
@@ -165,7 +218,7 @@ class Server:
             self._links.flush()  # the others work while this one sends
         if floor.dirty or floor.cold:
             connections.send()
-        drained = self._drain[0] and self._drained()
+        drained = (self._drain[0] or self._parting is not None) and self._drained()
         if outbox.fresh:  # who hung up just now had asked for something: it is cancelled
             outbox.fresh = False
             self._links.flush()
@@ -177,7 +230,7 @@ class Server:
             return 1
         if deadlines or self._muted or self._held or self._shut_doors:
             return min(questions_ms, self._wait_ms(now_ns))
-        if self._early_days:
+        if self._early_days or self._drain_until_ns:
             return _LOOK_AGAIN_MS
         return questions_ms
 
@@ -219,10 +272,21 @@ class Server:
 
     def _drained(self) -> bool:
         """Whether everything asked is answered and sent, or the time for it is over."""
+        now_ns, parting = self.floor.now_ns, self._parting if self.parted else None
+        self.floor.heir = parting
         if not self._drain_until_ns:
-            self._drain_until_ns = self.floor.now_ns + NETPROC_ANSWERS_NS
+            living = self.exchanges.living.values()
+            if parting is not None and not parting.may_begin(living, now_ns):
+                return False
+            self._drain_until_ns = now_ns + (NETPROC_ANSWERS_NS if parting is None else ANSWERS_NS)
             self._arrivals.close()
             for listener in self.listeners:
                 if listener not in self._shut:
                     self._loop.unregister(listener.sock.fileno())
-        return self.connections.drain() or self.floor.now_ns >= self._drain_until_ns
+        self._completions.hurry()
+        if parting is not None:
+            parting.try_again()
+        over = self.connections.drain() or now_ns >= self._drain_until_ns
+        if over and parting is not None:
+            parting.tell(len(self.floor.open))
+        return over

@@ -105,6 +105,11 @@ class Throttling:
         caller = x.rights.caller
         return self.meters.room(FETCH, caller.principal.name, caller.client_id)
 
+    def mute_again(self, connection: Connection, until_ns: int) -> None:
+        """Its pause has begun in another process."""
+        connection.mute(until_ns)
+        heapq.heappush(self.muted, (until_ns, next(self._ties), connection))
+
     def unmute(self, now_ns: int) -> None:
         """Go on reading whose pause is over."""
         muted = self.muted

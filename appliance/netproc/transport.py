@@ -68,6 +68,13 @@ class Transport(ABC):
         name = self.sock.getsockname()
         return str(name[0]), int(name[1])
 
+    def peer_port(self) -> int:
+        """The port that the client came from, 0 when it has hung up."""
+        try:
+            return int(self.sock.getpeername()[1])
+        except OSError:
+            return 0
+
     def close(self) -> None:
         """Hang up."""
         self.sock.close()

@@ -86,6 +86,14 @@ KNOWS: Final = 11
 """Does a coordinator here know a transaction that is open in the partition (ioproc → ioproc)? a:
 producer id. Answered by KNOWN."""
 
+WATCH: Final = 12
+"""Tell once when any of many partitions has something new (a fetch that waits for more of them than
+are worth a parked READ each). handle: of the first of them. Payload: WATCHED for each, handle << 32
+| the lowest 32 bits of the version of its row at which there was nothing. flags: what is new, any
+of WATCH_VISIBLE (the high watermark is another), WATCH_STABLE (the last stable offset),
+WATCH_WRITTEN (the log end); where a partition is served, and by whom, always is. Ended by CANCEL,
+as reads are; answered by NEWS."""
+
 TRANSACTIONAL: Final = 1
 ADDS: Final = 2
 TRUSTED: Final = 4
@@ -103,6 +111,13 @@ ANY_REPLICA: Final = 16
 READ_NEAREST: Final = 32
 
 MARK_COMMIT: Final = 1
+
+WATCHED: Final = "Q"
+"""As `struct` says it, in native byte order."""
+WATCHED_BYTES: Final = 8
+WATCH_VISIBLE: Final = 1
+WATCH_STABLE: Final = 2
+WATCH_WRITTEN: Final = 4
 
 # ioproc → netproc, all with flags = error code + 1 ------------------------------------------------
 
@@ -135,6 +150,11 @@ PRODUCERS_TOLD: Final = 42
 KNOWN: Final = 43
 """flags: NONE when nobody here knows it, CONCURRENT_TRANSACTIONS when it is going to end there,
 COORDINATOR_LOAD_IN_PROGRESS: ask again."""
+
+NEWS: Final = 44
+"""Something moved in a partition that was watched: its row is another by now. None is: one of them
+is not open here (yet). flags: THROTTLING_QUOTA_EXCEEDED when so much is watched already that this
+is not."""
 
 LISTED: Final = 35
 """a: timestamp in ms, b: offset, c: leader epoch."""
@@ -200,7 +220,7 @@ of the proposal, flags: error code + 1."""
 OPERATIONS: Final = frozenset(
     (
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE, MARK),
-        *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD, KNOWS, KNOWN),
+        *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD, KNOWS, KNOWN, WATCH, NEWS),
         *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK, ISR_CHANGE, ISR_REFUSED),
         FOLDER_FAILED,
         *(APPENDED, UNVERIFIED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
@@ -209,7 +229,7 @@ OPERATIONS: Final = frozenset(
 GOES_BEFORE: Final = frozenset((ABORTED, PRODUCERS))
 """Completions that carry bytes and are followed by another one with the same token."""
 WITH_PAYLOAD: Final = (
-    frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, ISR_CHANGE)) | GOES_BEFORE
+    frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, ISR_CHANGE, WATCH)) | GOES_BEFORE
 )
 WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""
@@ -219,6 +239,7 @@ _FLAGS: Final = frozenset(
         *("TRANSACTIONAL", "ADDS", "TRUSTED", "MARK_COMMIT"),
         *("READ_WAIT", "READ_COMMITTED", "READ_GONE", "READ_REPLICA"),
         *("ANY_REPLICA", "READ_NEAREST"),
+        *("WATCH_VISIBLE", "WATCH_STABLE", "WATCH_WRITTEN", "WATCHED_BYTES"),
     )
 )
 NAMES: Final = {

@@ -292,6 +292,14 @@ class PartitionTable:
         rows: list[int] = self._identity[_word(0, _IN_USE) : end : _IDENTITY_WORDS].tolist()
         return rows
 
+    def topics(self) -> int:
+        """How many topics have a partition here."""
+        end = _word(self.row_count, 0)
+        first = self._identity[_word(0, 0) : end : _IDENTITY_WORDS].tolist()
+        second = self._identity[_word(0, 1) : end : _IDENTITY_WORDS].tolist()
+        rows = zip(first, second, self.holders(), strict=True)
+        return len({(one, two) for one, two, holder in rows if holder & 1})
+
     def topic_of(self, row: int) -> TopicId:
         """Of the partition that has this row, or had it last."""
         at = _word(row, 0) * 8

@@ -11,6 +11,8 @@ Written by the supervisor, control and every process for its own row; read by al
 
 from typing import Final, NamedTuple
 
+from appliance.ring.log_levels import LogLevels
+
 CONTROL: Final = 0
 IOPROC: Final = 1
 NETPROC: Final = 2
@@ -36,11 +38,15 @@ _CLUSTER_READY: Final = 1  # supervisor
 DRAIN: Final = 2  # supervisor
 _WAS_CLEAN: Final = 3  # supervisor
 _LEAVING: Final = 4  # supervisor
+_SETTINGS: Final = 5  # supervisor
 METADATA_OFFSET: Final = 8  # control
 _LEADER: Final = 9  # control: epoch << 32 | node id + 1, of who leads the metadata log
 _MEMBER: Final = 10  # control
 _COMMITS: Final = 11  # control
 _COMMIT_NS: Final = 12  # control
+_NODES: Final = 13  # control: brokers there are << 32 | those of them that are away
+_LOG_LEVELS: Final = 14  # control
+_ANSWERED: Final = 15  # control
 _ROWS_AT: Final = 16
 
 # Words of a row, again one cache line per writer; `asleep` alone because peers read it at every
@@ -54,6 +60,8 @@ _APPLIED: Final = 10  # the process
 _CONFIRMED: Final = 11  # the process
 _ACCUSED: Final = 12  # the process: 1 + row << 16 | generation of a peer whose ring is broken
 LONGEST_TURN: Final = 13  # the process; who measures sets it to zero
+_WITHOUT_ROOM: Final = 14  # the process
+_ISOLATED: Final = 15  # the process
 ASLEEP: Final = 16  # the process
 _ROW: Final = 24
 
@@ -146,9 +154,25 @@ class ProcessTable:
         epoch, node = divmod(self._words[_LEADER], 1 << 32)
         return node - 1, epoch
 
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """(brokers of the cluster, those of them that are fenced), as this node knows; (0, 0) until
+        it does."""
+        return divmod(self._words[_NODES], 1 << 32)
+
+    @property
+    def settings(self) -> int:
+        """How often the settings were read again. Moves before `epoch` does."""
+        return self._words[_SETTINGS]
+
     def word(self, which: int) -> memoryview:
         """EPOCH, DRAIN or METADATA_OFFSET as a memory of one word, for who looks all the time."""
         return self._words[which : which + 1]
+
+    @property
+    def log_levels(self) -> LogLevels:
+        """How much each process writes of what happens; control sets it."""
+        return LogLevels(self.word(_LOG_LEVELS))
 
     def row_word(self, peer: Peer, which: int) -> memoryview:
         """HEARTBEAT, ASLEEP or LONGEST_TURN of one process as a memory of one word. Only that
@@ -182,6 +206,21 @@ class ProcessTable:
     def set_member(self, member: bool) -> None:
         """Control: see `member`."""
         self._words[_MEMBER] = member
+
+    @property
+    def answered_ms(self) -> int:
+        """When this broker last asked what the active controller answered, or, while this node is
+        it, when a majority last followed: ms, monotonic. 0: never yet, or it is alone."""
+        return self._words[_ANSWERED]
+
+    def set_answered(self, now_ms: int) -> None:
+        """Control: see `answered_ms`."""
+        self._words[_ANSWERED] = now_ms
+
+    def set_nodes(self, count: int, away: int) -> None:
+        """Control: see `nodes`."""
+        assert 0 <= away <= count
+        self._words[_NODES] = count << 32 | away
 
     # One row, read --------------------------------------------------------------------------------
 
@@ -220,6 +259,23 @@ class ProcessTable:
         `forget_turns`."""
         return self._words[self._at[peer] + LONGEST_TURN]
 
+    def without_room(self, peer: Peer) -> int:
+        """Log folders in which this process takes no records, because their disks are nearly
+        full."""
+        return self._words[self._at[peer] + _WITHOUT_ROOM]
+
+    @property
+    def all_without_room(self) -> int:
+        """Of all processes together."""
+        return sum(self._words[at + _WITHOUT_ROOM] for at in self._at.values())
+
+    @property
+    def isolated_ms(self) -> int:
+        """Since when some I/O process refuses what others lead by now, it seems, because nobody
+        hears this node: ms, monotonic; 0: none does."""
+        since = [self._words[at + _ISOLATED] for at in self._at.values()]
+        return max(since)
+
     def asleep(self, peer: Peer) -> bool:
         """It waits for its doorbell."""
         return self._words[self._at[peer] + ASLEEP] != 0
@@ -240,6 +296,14 @@ class ProcessTable:
         """Begin to look for the longest turn anew. For who measures: the one word with a second
         writer, where a turn that is lost to the race is no more than a turn not measured."""
         self._words[self._at[peer] + LONGEST_TURN] = 0
+
+    def set_without_room(self, me: Peer, folders: int) -> None:
+        """See `without_room`."""
+        self._words[self._at[me] + _WITHOUT_ROOM] = folders
+
+    def set_isolated(self, me: Peer, since_ms: int) -> None:
+        """See `isolated_ms`."""
+        self._words[self._at[me] + _ISOLATED] = since_ms
 
     def set_applied(self, me: Peer, offset: int) -> None:
         """Metadata records below `offset` have been replayed."""
@@ -273,7 +337,7 @@ class ProcessTable:
         words = self._words
         assert not words[at + _ALIVE], "the place is taken"
         words[at + _GENERATION] += 1
-        for word in (*range(_PHASE, LONGEST_TURN + 1), ASLEEP):
+        for word in (*range(_PHASE, _ISOLATED + 1), ASLEEP):
             if word != HEARTBEAT:
                 words[at + word] = 0
         words[at + _ALIVE] = 1
@@ -300,6 +364,10 @@ class ProcessTable:
     def set_leaving(self, leaving: bool) -> None:
         """See `leaving`."""
         self._words[_LEAVING] = leaving
+
+    def settings_changed(self) -> None:
+        """See `settings`."""
+        self._words[_SETTINGS] += 1
 
     def set_was_clean(self, clean: bool) -> None:
         """See `was_clean`."""

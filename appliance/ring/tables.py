@@ -13,6 +13,7 @@ from appliance.ring.event_ring import EventTable
 from appliance.ring.lag_table import LagTable
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import ProcessTable
+from appliance.ring.push_table import PushTable
 from appliance.ring.quota_table import QuotaTable
 
 PAGE: Final = 4096
@@ -22,7 +23,7 @@ SEGMENT: Final = "penstock-tables-"
 """How the name of the shared memory begins that holds the tables."""
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-FORMAT: Final = 8
+FORMAT: Final = 12
 """Raise it with every change of a table's columns: an older reader refuses then. A test holds it
 against what they were (`tests/ring/test_tables.py`)."""
 _HEAD: Final = 8  # words: magic, format, pid, start, and the shape
@@ -61,6 +62,7 @@ class Tables:
         "lags",
         "partitions",
         "processes",
+        "pushes",
         "quotas",
         "shape",
     )
@@ -82,6 +84,7 @@ class Tables:
         self.clients = ClientTable(cut[4], netprocs)
         self.lags = LagTable(cut[5], ioprocs)
         self.events = EventTable(cut[6], ioprocs=ioprocs, netprocs=netprocs)
+        self.pushes = PushTable(cut[7], netprocs)
 
     @staticmethod
     def bytes_needed(shape: Shape) -> int:
@@ -106,6 +109,7 @@ def _sizes(shape: Shape) -> list[int]:
         ClientTable.bytes_needed(netprocs),
         LagTable.bytes_needed(ioprocs),
         EventTable.bytes_needed(ioprocs, netprocs),
+        PushTable.bytes_needed(netprocs),
     )
     return [-(-size // PAGE) * PAGE for size in sizes]
 

@@ -8,8 +8,7 @@ the I/O process, once per batch, with the bytes in shared memory.
 
 from typing import Final
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.errors import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, ClassVar, Final
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
-from appliance.wire.declared import layout_of, of, record
+from appliance.wire.declared import layout_of, light_record, of, record
 from appliance.wire.fields import (
     UNREADABLE,
     Reader,
@@ -86,7 +86,7 @@ class TopicRecord:
     topic_id: bytes = of("uuid")
 
 
-@record
+@light_record
 class PartitionRecord:
     """Version 1 adds directories (KIP-858), 2 the eligible leader replicas (KIP-966)."""
 
@@ -123,7 +123,7 @@ class ConfigRecord:
     value: str | None = of("string", nullable=True)
 
 
-@record
+@light_record
 class PartitionChangeRecord:
     """What is None (leader: -2, leader_recovery_state: -1) did not change."""
 

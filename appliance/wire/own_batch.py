@@ -8,8 +8,7 @@ within a client's transaction, and `markers`.
 from collections.abc import Sequence
 from typing import Final
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.wire.batch_header import (
     ATTRIBUTES_AT,
     CONTROL_BIT,

@@ -7,8 +7,7 @@ and fetch paths never come here. Invariant: `iter_records(build_batch(r))` gives
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from appliance.base.crc import crc32c
 from appliance.base.errors import INVALID_RECORD, PeerError
 from appliance.wire import compression
 from appliance.wire.batch_header import (

@@ -46,10 +46,10 @@ class FakeFile:
 
 
 class Rows(PartitionTable):
-    """Of four partitions. looked_at: handles of the rows that were read."""
+    """looked_at: handles of the rows that were read."""
 
-    def __init__(self):
-        super().__init__(memoryview(bytearray(self.bytes_needed(4))), 4)
+    def __init__(self, rows):
+        super().__init__(memoryview(bytearray(self.bytes_needed(rows))), rows)
         self.looked_at = []
 
     def read_row(self, handle):
@@ -66,12 +66,13 @@ class Rows(PartitionTable):
 
 
 class FakeHost(Host):
-    """Partitions 0 to 3 of topic `flights` exist, all at home in ioproc 0. counts_all: nobody else
-    counts the errors of answers."""
+    """Partitions 0 to 3, or as many as asked for, of topic `flights` exist, all at home in ioproc
+    0. counts_all: nobody else counts the errors of answers."""
 
     counts_all = True
 
-    def __init__(self):
+    def __init__(self, partitions=4):
+        self.count = partitions
         self.memory = memoryview(b"")
         self.image = MetadataImage()
         self.kraft_version = 0
@@ -80,12 +81,13 @@ class FakeHost(Host):
         self.cluster_id = "a-cluster"
         self.node_id = 1
         self.rack = None
-        self.processes = SimpleNamespace(leader=(1, 5))
+        self.processes = SimpleNamespace(leader=(1, 5), isolated_ms=0)
         self.left = {}
         self.now_ns = 0
         self.rows = {}  # handle → (high watermark, last stable, log start)
         self.log_ends = {}  # handle → log end, where that is not the high watermark
         self.offline = set()  # handles
+        self.leader_epoch = 5  # as the routes have it
         self.aborted_to = 0
         self.heard = []  # of other replicas
         self.waits_for = []  # which high watermark other replicas are to hear of
@@ -101,8 +103,10 @@ class FakeHost(Host):
         self.ensured = []
         self.asked_for = []
         self.read = []
-        self.served = memoryview(bytearray(8 * (4 * SERVED_COLUMNS - TO_FOLLOWERS))).cast("q")
-        self.partitions = Rows()
+        served = bytearray(8 * (partitions * SERVED_COLUMNS - TO_FOLLOWERS))
+        self.served = memoryview(served).cast("q")
+        self.partitions = Rows(partitions)
+        self.watched = []  # (number, home, flags, rows)
         self.routing = 0
         self.failures = []
         self.authorizer = None
@@ -152,6 +156,9 @@ class FakeHost(Host):
     def software(self, x, name, version):
         self.told_software = name, version
 
+    def client(self, x):
+        raise AssertionError("nobody is subscribed to here")
+
     def reached(self, x):
         return "localhost", 9092
 
@@ -167,7 +174,7 @@ class FakeHost(Host):
     def route(self, topic, partition, by_id):
         if topic == b"__transaction_state":
             return Route(90, 1, topic.decode(), b"s" * 16, partition, 0)
-        if topic not in (b"flights", b"f" * 16) or not 0 <= partition < 4:
+        if topic not in (b"flights", b"f" * 16) or not 0 <= partition < self.count:
             return None
         return Route(partition, 0, "flights", b"f" * 16, partition, 5)
 
@@ -176,10 +183,11 @@ class FakeHost(Host):
 
     def publish(self):
         """The rows as the test has them now: those that changed in a new version."""
-        for handle in range(4):
+        for handle in range(self.count):
             row = [0] * columns.COLUMNS
             row[columns.STATUS] = columns.OFFLINE if handle in self.offline else columns.ONLINE
             row[columns.ABORTED_TO] = self.aborted_to
+            row[columns.LEADER_EPOCH] = self.leader_epoch
             marks = self.rows.get(handle, (0, 0, 0))
             row[columns.HIGH_WATERMARK], row[columns.LAST_STABLE], row[columns.LOG_START] = marks
             row[columns.LOG_END] = self.log_ends.get(handle, marks[0])
@@ -212,6 +220,10 @@ class FakeHost(Host):
         epoch = partition.current_leader_epoch
         self.asked.append((index, READ, flags, partition.fetch_offset, epoch, *limits))
         self.offered.append((index, nodes))
+
+    def watch(self, x, index, home, flags, rows):
+        x.pending[index] = home
+        self.watched.append((index, home, flags, rows))
 
     def cancel(self, x):
         self.cancelled += bool(x.pending)

@@ -57,6 +57,20 @@ def test_a_home_that_is_starting_again_is_told_as_the_leader_that_it_is():
     assert endpoints(host) == [(1, "localhost", 9092, "a")]
 
 
+@pytest.mark.parametrize("isolated", [False, True])
+def test_who_is_cut_off_does_not_say_that_it_leads(isolated):
+    """A client that is told asks nobody else, who knows better."""
+    host = Cluster()
+    host.processes.isolated_ms = 1000 * isolated
+    there = kraft.PartitionChangeRecord(partition_id=LED_HERE, topic_id=TOPIC_ID, isr=(1, 2))
+    host.apply(there)
+    x = host.start(HANDLERS[0], 12, produce(1, LED_HERE, FOLLOWED))
+    host.complete(x, 0, error=NOT_LEADER)
+    (topic,) = host.answer.responses
+    mine = (-1, -1) if isolated else (1, EPOCH)
+    assert leaders(topic.partition_responses) == [mine, (2, EPOCH)]
+
+
 def test_a_leader_that_is_fenced_is_told_without_its_address():
     host = Cluster(brokers=[broker(1), broker(2, fenced=True), broker(3)])
     host.start(HANDLERS[0], 12, produce(1, FOLLOWED))

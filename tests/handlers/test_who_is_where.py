@@ -79,6 +79,25 @@ def test_every_living_broker_is_told_by_the_clients_listener(version):
         assert {row.leader_epoch for row in rows.values()} == {EPOCH}
 
 
+def test_who_is_cut_off_knows_no_leader_of_what_others_may_lead():
+    host = Cluster()
+    host.processes.isolated_ms = 1000
+    assert told(host, 12)[LED_HERE].leader_id == 1, "nobody else is in sync"
+    there = kraft.PartitionChangeRecord(partition_id=LED_HERE, topic_id=TOPIC_ID, isr=(1, 2))
+    host.apply(there)
+    rows = told(host, 12)
+    row = rows[LED_HERE]
+    assert (row.leader_id, row.leader_epoch) == (-1, EPOCH)
+    assert row.error_code == errors.LEADER_NOT_AVAILABLE
+    assert [rows[n].leader_id for n in (FOLLOWED, ELSEWHERE)] == [2, 3]
+    assert [row[0] for row in brokers(host)] == [1, 2, 3]
+    host.now_ns = 2_000_000_000
+    told(host, 12)
+    assert [row[0] for row in brokers(host)] == [2, 3], "who knows nobody else goes there"
+    host.processes.isolated_ms = 0
+    assert told(host, 12)[LED_HERE].leader_id == 1
+
+
 def test_a_fenced_broker_is_not_told_and_its_replicas_are_offline():
     host = Cluster(brokers=[broker(1), broker(2, fenced=True), broker(3)])
     host.processes.leader = (2, 5)

@@ -51,7 +51,7 @@ class Served(Reception):
             self.held.append((slab, position, end, self.frames[-1]))
         self.on_request(connection)
 
-    def level(self):
+    def level(self, connection):
         return True
 
     def abandoned(self, x):

@@ -23,7 +23,7 @@ from appliance.netproc.server import Server
 from appliance.ring.messages import ENSURE_TOPIC
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from appliance.shell.links import Links
-from appliance.shell.loop import Loop
+from appliance.shell.loop import STOP, Loop
 from appliance.supervisor.layout import MIB, Layout
 from appliance.wire import messages, request_head
 from appliance.wire.build import build
@@ -36,16 +36,16 @@ READABLE, WRITABLE = 1, 4
 
 
 class World:
-    def __init__(self, path, settings=None, topics=("flights",), authorizer=None):
+    def __init__(self, path, settings=None, topics=("flights",), authorizer=None, layout=LAYOUT):
         self.path = str(path)
         self.config = BrokerConfig.of(settings or {})
         self.fd, self.log = log_file(path, "netproc")
-        self.seats = Seats(LAYOUT, self.log, self.config, self.path)
+        self.seats = Seats(layout, self.log, self.config, self.path)
         self.memory, self.table = self.seats.memory, self.seats.table
         self.door = socket.create_server(("127.0.0.1", 0))
         self.door.setblocking(False)
         self.clients = []
-        self.shell = None
+        self.shell, self.ended = None, False
         self.now_ns = OsClock().monotonic_ns()
         given = {} if authorizer is None else {"authorizer": authorizer}
         self.seat = seat = self.seats.seat(NET, listeners=[self.door], **given)
@@ -88,7 +88,7 @@ class World:
         self.sockets()
         for peer, arrived in self.links.poll():
             server.handle(peer, arrived)
-        server.turn(self.now_ns)
+        self.ended = server.turn(self.now_ns) == STOP
         self.control_turn()
 
     def sockets(self):

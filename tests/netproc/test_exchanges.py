@@ -107,6 +107,25 @@ def test_deadlines_are_told_in_order_and_once():
     assert exchanges.wait_ms(now, 100) == 100
 
 
+def test_all_that_were_scheduled_are_taken_once_and_waits_stay():
+    exchanges = Exchanges()
+    late, early, answered, moved, waits = (exchange() for _ in range(5))
+    for x, deadline in ((late, 30), (early, 10), (answered, 10), (moved, 10)):
+        exchanges.begin(x)
+        x.deadline_ns = deadline
+        exchanges.schedule(x)
+    answered.answer = []
+    moved.deadline_ns = 40
+    exchanges.begin(waits)
+    waits.pending[4] = -2
+    exchanges.wake(waits, 4, 20)
+    seen = exchanges.deadlines
+    assert set(exchanges.take_scheduled()) == {late, early}
+    assert exchanges.take_scheduled() == []
+    assert exchanges.deadlines is seen, "the server looks at this one in every turn"
+    assert [exchanges.next_due(50), exchanges.next_due(50)] == [(waits, 4), None]
+
+
 def test_a_wait_is_over_once_whatever_becomes_of_the_exchange_meanwhile():
     exchanges = Exchanges()
     one, cancelled, ended = (exchange() for _ in range(3))

@@ -4,6 +4,7 @@ served with what is older, or half of it. Slices are counted, not timed."""
 import pytest
 
 from appliance.base import errors
+from appliance.handlers import registry
 from appliance.metadata import follower
 from appliance.ring.messages import APPEND, APPENDED
 from tests.netproc.netproc_world import CTL, IO, NET, World
@@ -84,6 +85,34 @@ def test_a_network_process_replays_a_slice_in_a_turn_and_takes_no_request_meanwh
         world.tell(APPENDED, one.token, a=8)
     world.turn()
     assert waits.answer()[0] == 1 and late.answer()[0] == 0
+    world.end()
+
+
+def test_what_another_node_asks_of_control_does_not_wait_for_the_replay(world):
+    """Control of that node learns from such an answer what is committed: all of its processes would
+    begin behind this one."""
+    (handlers,) = world.server._handlers
+    handlers[63] = registry.controllers_handlers()[63]
+    maker, node, mixed = world.client(), world.client(), world.client()
+    create(maker)
+    world.turn()
+    beat = {"broker_id": 1, "broker_epoch": 0, "current_metadata_offset": 0}
+    beat |= {"want_fence": False, "want_shut_down": False}
+    for client in (node, mixed):
+        client.send(63, 0, **beat)
+    mixed.send_body(0, 9, produce_body())
+    world.turn()
+    world.turn()
+    assert is_behind(world)
+    assert node.answer()[0] == mixed.answer()[0] == 0
+    assert not world.asked() and maker.answer() is None, "all others wait"
+    while is_behind(world):
+        world.turn()
+    world.turn()
+    (asked,) = world.asked()
+    world.tell(APPENDED, asked.token, a=7)
+    world.turn()
+    assert mixed.answer()[0] == 1 and maker.answer()[0] == 0
     world.end()
 
 

@@ -165,6 +165,29 @@ def fetch(client, name):
     return int(found.responses[0].partitions[0].error_code)
 
 
+def test_at_the_end_who_waits_for_records_keeps_nobody_from_it(world):
+    """What was asked is answered first, with what there is by now; a record is acknowledged."""
+    reader, writer = world.client(), world.client()
+    reader.send(1, 12, **fetch_values("flights") | {"max_wait": 60_000, "min_bytes": 1})
+    produce(writer)
+    world.turn()
+    parked, append = world.asked()
+    assert (parked.op, append.op) == (READ, APPEND)
+    world.table.set_drain(1)
+    world.turn()
+    world.turn()
+    _, answer = reader.answer()
+    assert int(answer.responses[0].partitions[0].error_code) == errors.NONE
+    assert reader.sock.recv(1) == b"", "it is told to go elsewhere"
+    assert writer.answer() is None and not world.ended
+    world.tell(APPENDED, append.token, a=7)
+    world.turn()
+    _, answer = writer.answer()
+    assert answer.responses[0].partition_responses[0].base_offset == 7
+    assert world.ended
+    world.end()
+
+
 def delete(client, name):
     found = client.ask(20, 5, topic_names=[name], timeout=1000)
     assert int(found.responses[0].error_code) == errors.NONE

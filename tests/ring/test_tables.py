@@ -42,6 +42,7 @@ from appliance.ring.tables import FORMAT
 
 CUT = (
     "tables",
+    "log_levels",
     "process_table",
     "partition_table",
     "quota_table",
@@ -49,6 +50,7 @@ CUT = (
     "histogram",
     "client_table",
     "lag_table",
+    "push_table",
     "event_ring",
 )
 """Modules whose numbers say where what stands in the memory that others read."""
@@ -62,6 +64,10 @@ CUTS = {
     6: 0x5ADCD439,
     7: 0xFE527D2C,
     8: 0xAAC2D15B,
+    9: 0xBA630681,
+    10: 0x6E1018F4,
+    11: 0x99F0C95C,
+    12: 0x9169FC2C,
 }
 """Format → digest of those numbers. Another digest is another format: a line more, none changed."""
 
@@ -266,3 +272,28 @@ def test_read_row_sees_columns_of_one_moment_while_another_process_writes():
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+def test_what_the_supervisor_is_told_by_others_stands_in_their_words():
+    table = processes()
+    assert (table.nodes, table.settings) == ((0, 0), 0)
+    table.set_nodes(3, 1)
+    table.settings_changed()
+    assert (table.nodes, table.settings) == ((3, 1), 1)
+    me = Peer(IOPROC, 1)
+    table.occupy(me)
+    table.set_without_room(me, 2)
+    assert [table.without_room(peer) for peer in table.peers if peer.kind == IOPROC] == [0, 2]
+    table.vacate(me)
+    table.occupy(me)
+    assert table.without_room(me) == 0, "a successor has not looked at the disks yet"
+
+
+def test_the_topics_of_all_partitions_are_counted():
+    memory = memoryview(bytearray(PartitionTable.bytes_needed(8)))
+    table = PartitionTable(memory, 8)
+    assert table.topics() == 0
+    handles = [table.add(TopicId(bytes([n]) * 16), p) for n, p in ((1, 0), (1, 1), (2, 5), (3, 0))]
+    assert table.topics() == 3
+    table.retire(handles[2], 7)
+    assert table.topics() == 2

@@ -99,7 +99,7 @@ def _new_group(turn: Turn, request: Any, protocols: Protocols) -> Any:
         generation=0,
         protocol=None,
         leader=None,
-        current_state_timestamp=turn.now_ms,
+        current_state_timestamp=turn.wall_ms,
         members=(),
     )
     turn.write(GroupMetadataKey(group=request.group_id), value, RECORD_VERSION)

@@ -44,7 +44,7 @@ def prepare(turn: Turn, group: ClassicState) -> None:
     group.pending_syncs.clear()
     group.sync_deadline_ms = NEVER
     first = group.state == EMPTY
-    group.become(PREPARING, turn.now_ms)
+    group.become(PREPARING, turn.wall_ms)
     if first:
         _await_more_members(turn, group)
     elif group.everybody_joined():
@@ -119,7 +119,7 @@ def _begin_generation(turn: Turn, group: ClassicState) -> None:
     group.generation += 1
     group.protocol = group.select_protocol()
     group.subscribed = group.find_subscribed()
-    group.become(COMPLETING, turn.now_ms)
+    group.become(COMPLETING, turn.wall_ms)
     waiting, group.awaiting_join = group.awaiting_join, {}
     for member in group.members.values():
         call = waiting.get(member.member_id)

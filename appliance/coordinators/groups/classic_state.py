@@ -212,7 +212,7 @@ class ClassicState(Group):
             generation=self.generation,
             protocol=self.protocol,
             leader=self.leader,
-            current_state_timestamp=turn.now_ms,
+            current_state_timestamp=turn.wall_ms,
             members=members,
         )
         turn.write(GroupMetadataKey(group=self.group_id), value, RECORD_VERSION)

@@ -86,7 +86,7 @@ def _resolve(turn: Turn, group: ConsumerState) -> None:
         if not rights.everything:
             topics = tuple(one for one in topics if not rights.refusal(DESCRIBE_TOPIC, one))
         if before is None or before.topics != topics:
-            value = RegexValue(topics=topics, version=image.applied_offset, timestamp=turn.now_ms)
+            value = RegexValue(topics=topics, version=image.applied_offset, timestamp=turn.wall_ms)
             turn.write(RegexKey(group=group.group_id, regex=expression), value)
     for expression in [one for one in group.regexes if one not in used]:
         turn.write(RegexKey(group=group.group_id, regex=expression), None)
@@ -112,7 +112,7 @@ def assign(turn: Turn, group: ConsumerState) -> None:
         if group.targets.get(member_id) != targets[member_id]:
             key = TargetKey(group=group.group_id, member=member_id)
             turn.write(key, target_value(targets[member_id]))
-    value = TargetMetadataValue(assignment_epoch=group.epoch, assignment_timestamp=turn.now_ms)
+    value = TargetMetadataValue(assignment_epoch=group.epoch, assignment_timestamp=turn.wall_ms)
     turn.write(TargetMetadataKey(group=group.group_id), value)
     topics = ",".join(islice(group.topics(), _NAMED))
     told = {"generation": group.epoch, "members": len(group.members), "topics": topics}

@@ -51,7 +51,7 @@ class GroupsKind(Kind):
         lent: Lent,
     ) -> GroupShard:
         typed = settings.from_config(config, place.partitions)
-        return GroupShard(place.partition, typed, image, lent.new_id)
+        return GroupShard(place.partition, typed, image, lent.new_id, lent.believed, lent.time)
 
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
         return routing.parts(key, version, body, partitions)

@@ -206,7 +206,7 @@ def downgrade(turn: Turn, group: ConsumerState, leaving: Sequence[str]) -> None:
         protocol=chosen,
         # Nobody leads yet: a shard that loads this before they have joined has them join.
         leader=None,
-        current_state_timestamp=turn.now_ms,
+        current_state_timestamp=turn.wall_ms,
         members=tuple(
             _recorded(one, member, dict(protocols[one])[chosen], group, turn.state.image)
             for one, member in staying.items()

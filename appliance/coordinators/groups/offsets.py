@@ -50,7 +50,7 @@ def commit(turn: Turn, call: Call, request: Any) -> None:
 
 def _expires_ms(turn: Turn, request: Any) -> int:
     retention = getattr(request, "retention_time", -_MS) // _MS
-    return -1 if retention == -1 else turn.now_ms + int(retention)
+    return -1 if retention == -1 else turn.wall_ms + int(retention)
 
 
 def _find(turn: Turn, call: Call, asked: Any) -> tuple[TopicImage | None, dict[str, Any], int]:
@@ -84,10 +84,10 @@ def _commit_one(
         return code
     key = OffsetCommitKey(group=group_id, topic=topic.name, partition=asked.partition_index)
     if expires_ms == -1:
-        value = lasting(asked, topic, metadata, turn.now_ms)
+        value = lasting(asked, topic, metadata, turn.wall_ms)
         turn.write_encoded(key, value, key_bytes(key), value_bytes(value))
     else:
-        ending = _ending(asked, metadata, turn.now_ms, expires_ms)
+        ending = _ending(asked, metadata, turn.wall_ms, expires_ms)
         turn.write(key, ending, WITH_EXPIRY_VERSION)
     return errors.NONE
 

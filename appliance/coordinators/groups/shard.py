@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 from appliance.authorization.needs import WHOLE, WRITE_TRANSACTION
 from appliance.base import errors
+from appliance.base.level import LevelTime
 from appliance.coordinators.groups import (
     classic_join,
     classic_session,
@@ -27,7 +28,7 @@ from appliance.coordinators.groups.records import RECORDS
 from appliance.coordinators.groups.routing import SYNC_GROUP, TXN_OFFSET_COMMIT
 from appliance.coordinators.groups.settings import Settings
 from appliance.coordinators.groups.state import GroupsState, Turn
-from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.call import Call, told
 from appliance.coordinators.runtime.records import RecordTypes
 from appliance.coordinators.runtime.shard import Apply, Handlers, Hold, Refusals, Shard, Values
 from appliance.metadata.image import MetadataImage
@@ -79,8 +80,11 @@ class GroupShard(Shard[GroupsState]):
         settings: Settings,
         image: MetadataImage,
         new_id: Callable[[], bytes],
+        believed: Callable[[int], int] = told,
+        time: LevelTime | None = None,
     ) -> None:
-        super().__init__(GroupsState(partition, settings, image, new_id))
+        state = GroupsState(partition, settings, image, new_id, believed)
+        super().__init__(state, time)
 
     def follow(self, image: MetadataImage) -> None:
         self.state.image = image

@@ -15,7 +15,7 @@ from appliance.coordinators.groups.offset_store import OffsetStore
 from appliance.coordinators.groups.pending_offsets import PendingOffsets
 from appliance.coordinators.groups.settings import Settings
 from appliance.coordinators.runtime import turn as runtime
-from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.call import Call, told
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.metadata.image import MetadataImage
 
@@ -139,6 +139,7 @@ class GroupsState:
     pending: what was committed in transactions that are open.
 
     image: the metadata that this process follows. new_id: gives 16 random bytes for a member id.
+    believed: as `Lent` has it.
     Invariant: only `replay` changes groups, offsets and what is pending.
     """
 
@@ -148,11 +149,13 @@ class GroupsState:
         settings: Settings,
         image: MetadataImage,
         new_id: Callable[[], bytes],
+        believed: Callable[[int], int] = told,
     ) -> None:
         self.partition = partition
         self.settings = settings
         self.image = image
         self.new_id = new_id
+        self.believed = believed
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.pending = PendingOffsets()

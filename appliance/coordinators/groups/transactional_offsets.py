@@ -74,7 +74,7 @@ def _refused(turn: Turn, request: Any) -> int:
 def _commit_one(turn: Turn, request: Any, name: str, asked: Any) -> None:
     topic = turn.state.image.topics_by_name[name]
     key = OffsetCommitKey(group=request.group_id, topic=name, partition=asked.partition_index)
-    value = lasting(asked, topic, asked.committed_metadata or "", turn.now_ms)
+    value = lasting(asked, topic, asked.committed_metadata or "", turn.wall_ms)
     producer = request.producer_id, request.producer_epoch
     turn.write_pending(producer, key, value, key_bytes(key), value_bytes(value))
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple
 
+from appliance.base.level import LevelTime
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import InternalTopic
-from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.call import Call, told
 from appliance.coordinators.runtime.shard import Shard, Values
 from appliance.metadata.image import MetadataImage
 
@@ -31,10 +32,14 @@ class Place(NamedTuple):
 
 class Lent(NamedTuple):
     """What a shard may ask of its process. new_id: gives 16 random bytes. take_producer_id: gives
-    an id that no producer had, or None while one has to be asked for."""
+    an id that no producer had, or None while one has to be asked for. believed: by what time (ms)
+    things are old when the wall clock says this one (`base.believed`). time: level time, looked at
+    in every turn."""
 
     new_id: Callable[[], bytes]
     take_producer_id: Callable[[], int | None]
+    believed: Callable[[int], int] = told
+    time: LevelTime = LevelTime()  # one that nobody looks at is the wall clock's
 
 
 class Kind(ABC):

@@ -34,6 +34,7 @@ from typing import Any, ClassVar, Final, Generic
 from appliance.base import errors
 from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import PeerError
+from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import Call, Outcome
 from appliance.coordinators.runtime.ending import Ending, Opening, Partition
 from appliance.coordinators.runtime.records import RecordTypes
@@ -71,8 +72,10 @@ class Shard(ABC, Generic[S]):
     ENDS: ClassVar[bool] = False
     """Whether it has endings, and openings."""
 
-    def __init__(self, state: S) -> None:
+    def __init__(self, state: S, time: LevelTime | None = None) -> None:
+        """time: of what every now_ms is; without it the wall clock's."""
         self.state = state
+        self._time = time or LevelTime()
         self.phase = LOADING
         self._timers = Timers()
 
@@ -173,7 +176,7 @@ class Shard(ABC, Generic[S]):
         return turn
 
     def _turn(self, now_ms: int) -> Turn[S]:
-        return Turn(self.state, now_ms, self.apply, self.hold, self._timers)
+        return Turn(self.state, now_ms, self._time.ahead_ms, self.apply, self.hold, self._timers)
 
     # Requests -------------------------------------------------------------------------------------
 

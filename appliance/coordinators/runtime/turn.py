@@ -63,18 +63,20 @@ class Timers:
 
 
 class Turn(Outcome, Generic[S]):
-    """The outcome so far, and what it comes from. state: of the shard. now_ms: wall clock, read
-    once.
+    """The outcome so far, and what it comes from. state: of the shard. now_ms: level time
+    (`base.level`), read once: for whatever is waited for in this life. wall_ms: the wall clock at
+    that moment: for what is stored, and for the age of what was.
 
     apply: changes the state as a record says. hold: keeps a record of a producer's transaction.
     """
 
-    __slots__ = ("_apply", "_hold", "_timers", "now_ms", "state")
+    __slots__ = ("_apply", "_hold", "_timers", "now_ms", "state", "wall_ms")
 
     def __init__(
         self,
         state: S,
         now_ms: int,
+        ahead_ms: int,
         apply: Callable[[Any, Any], None],
         hold: Callable[[int, Any, Any], None],
         timers: Timers,
@@ -86,6 +88,7 @@ class Turn(Outcome, Generic[S]):
         self.notes = []
         self.state = state
         self.now_ms = now_ms
+        self.wall_ms = now_ms + ahead_ms
         self._apply = apply
         self._hold = hold
         self._timers = timers

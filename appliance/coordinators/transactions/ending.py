@@ -135,8 +135,8 @@ def _nothing_open(found: Transaction) -> PeerError:
 def fence(turn: Turn, known: Known) -> None:
     """Abort an open transaction without its producer, who is of an older epoch from now on."""
     version, before = turn.state.version, known.transaction
-    decided = before.fenced(turn.now_ms).decided(
-        commit=False, version=version, next_id=NO_ID, now_ms=turn.now_ms
+    decided = before.fenced(turn.wall_ms).decided(
+        commit=False, version=version, next_id=NO_ID, now_ms=turn.wall_ms
     )
     # As after an end by the producer itself: it may go on, if nobody has taken the id over.
     known.last_epoch = before.epoch if version >= EPOCH_RISES else NO_EPOCH
@@ -148,7 +148,7 @@ def _decide(turn: Turn, known: Known, *, commit: bool, version: int) -> None:
     next_id = NO_ID
     if version >= EPOCH_RISES and exhausted(before.epoch):
         next_id = turn.state.fresh_id()
-    decided = before.decided(commit=commit, version=version, next_id=next_id, now_ms=turn.now_ms)
+    decided = before.decided(commit=commit, version=version, next_id=next_id, now_ms=turn.wall_ms)
     if version >= EPOCH_RISES:
         known.last_epoch = before.epoch
     _prepare(turn, known, decided)
@@ -198,7 +198,7 @@ def marked(turn: Turn, ending: Ending, partitions: tuple[Partition, ...]) -> Non
 
 
 def _complete(turn: Turn, known: Known) -> None:
-    move(turn, known.transactional_id, known.transaction.completed(turn.now_ms))
+    move(turn, known.transactional_id, known.transaction.completed(turn.wall_ms))
     resume(turn, known.transactional_id)
 
 

@@ -39,7 +39,15 @@ class TransactionsKind(Kind):
         lent: Lent,
     ) -> TransactionShard:
         typed = settings.from_config(config, place.partitions)
-        return TransactionShard(place.partition, place.epoch, typed, image, lent.take_producer_id)
+        return TransactionShard(
+            place.partition,
+            place.epoch,
+            typed,
+            image,
+            lent.take_producer_id,
+            lent.believed,
+            lent.time,
+        )
 
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
         return routing.parts(key, version, body, partitions)

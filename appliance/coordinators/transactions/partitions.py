@@ -151,7 +151,7 @@ def add(turn: Turn, one: Any, partitions: frozenset[Partition], version: int) ->
     _check_epoch(found.epoch, one.producer_epoch)
     if found.state == ONGOING and partitions <= found.partitions:
         return
-    to = found.with_partitions(partitions, version, turn.now_ms)
+    to = found.with_partitions(partitions, version, turn.wall_ms)
     move(turn, known.transactional_id, to)
     turn.state.openings.append(Opening(to.producer_id, to.epoch, partitions))
 

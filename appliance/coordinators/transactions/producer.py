@@ -43,7 +43,7 @@ def init(turn: Turn, call: Call, request: Any) -> None:
         )
     known = state.known.get(request.transactional_id)
     if known is None:
-        found = first(turn.state.fresh_id(), timeout_ms, turn.now_ms)
+        found = first(turn.state.fresh_id(), timeout_ms, turn.wall_ms)
     else:
         found = known.transaction
         _check(found, expected, request.transactional_id)
@@ -52,7 +52,7 @@ def init(turn: Turn, call: Call, request: Any) -> None:
             init(turn, call, request)  # goes on when that is aborted
             return
     producer_id, epoch, last_epoch = _next(turn, found, known, expected)
-    made = found.initialized(producer_id, epoch, timeout_ms, turn.now_ms)
+    made = found.initialized(producer_id, epoch, timeout_ms, turn.wall_ms)
     move(turn, request.transactional_id, made).last_epoch = last_epoch
     turn.answer(call, answered(errors.NONE, producer_id=producer_id, producer_epoch=epoch))
 

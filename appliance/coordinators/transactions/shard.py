@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Final
 
 from appliance.authorization.needs import READ_GROUP, WRITE_TRANSACTION
 from appliance.base import errors
-from appliance.coordinators.runtime.call import Call, Outcome
+from appliance.base.level import LevelTime
+from appliance.coordinators.runtime.call import Call, Outcome, told
 from appliance.coordinators.runtime.ending import Ending, Opening, Partition
 from appliance.coordinators.runtime.records import RecordTypes, fits
 from appliance.coordinators.runtime.shard import Apply, Handlers, Refusals, Shard, Values
@@ -67,8 +68,13 @@ class TransactionShard(Shard[TransactionsState]):
         settings: Settings,
         image: MetadataImage,
         take_id: Callable[[], int | None],
+        believed: Callable[[int], int] = told,
+        time: LevelTime | None = None,
     ) -> None:
-        super().__init__(TransactionsState(partition, epoch, settings, image, take_id, ending.due))
+        super().__init__(
+            TransactionsState(partition, epoch, settings, image, take_id, ending.due, believed),
+            time,
+        )
 
     def follow(self, image: MetadataImage) -> None:
         self.state.image = image
@@ -96,7 +102,7 @@ class TransactionShard(Shard[TransactionsState]):
             if known.transaction.state in PREPARED:
                 ending.hand_out(turn, known)
             else:
-                turn.wake(known, self.state.deadline_ms(known.transaction))
+                turn.wake(known, known.deadline_ms(turn))
 
     def parked(self) -> Iterator[tuple[Call, Callable[[Call, int], Values]]]:
         turn = self._turn(0)

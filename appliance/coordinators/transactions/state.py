@@ -5,7 +5,7 @@ coordinator that loads the log begins without it, and is right all the same.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from appliance.base.errors import (
     CONCURRENT_TRANSACTIONS,
@@ -13,7 +13,7 @@ from appliance.base.errors import (
     PeerError,
 )
 from appliance.coordinators.runtime import turn as runtime
-from appliance.coordinators.runtime.call import NEVER
+from appliance.coordinators.runtime.call import NEVER, told
 from appliance.coordinators.runtime.ending import Ending, Opening, Partition
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions.record_bytes import key_bytes, value_bytes
@@ -28,13 +28,24 @@ from appliance.coordinators.transactions.transaction import (
 from appliance.coordinators.transactions.waiting import AN_ID, TooEarly, Waiting
 from appliance.metadata.image import MetadataImage
 
+_DOUBT_MS: Final = 60_000
+"""Between two looks whether a clock that jumped ahead is believed by now."""
+
 
 class Known(runtime.Timed):
     """One transactional id. last_epoch: what its producer had before its present one, so that the
     same InitProducerId again gets the same answer (KIP-360), or -1. ending: number of the one under
     way, and unmarked: its partitions that have no marker yet."""
 
-    __slots__ = ("_due", "ending", "last_epoch", "transaction", "transactional_id", "unmarked")
+    __slots__ = (
+        "_begun",
+        "_due",
+        "ending",
+        "last_epoch",
+        "transaction",
+        "transactional_id",
+        "unmarked",
+    )
 
     def __init__(
         self,
@@ -48,14 +59,37 @@ class Known(runtime.Timed):
         self.last_epoch = NO_EPOCH
         self.ending = 0
         self.unmarked: set[Partition] = set()
+        self._begun = (-1, NEVER)  # as the log says, and when that transaction is aborted
         self._due = due
+
+    def deadline_ms(self, turn: "Turn") -> int:
+        """When an open transaction is aborted, or one at rest looked at whether it is forgotten;
+        NEVER for others. The wall clock of its beginning counts when it is first asked for, and
+        level time from then on."""
+        one = self.transaction
+        if one.state in RESTING:
+            return turn.now_ms + self._forgotten_ms(turn) - turn.wall_ms
+        if one.state != ONGOING or one.timeout_ms == UNLIMITED_MS:
+            return NEVER
+        if self._begun[0] != one.started_ms:
+            left_ms = one.started_ms + one.timeout_ms - turn.wall_ms
+            self._begun = one.started_ms, turn.now_ms + min(left_ms, one.timeout_ms)
+        return self._begun[1]
+
+    def _forgotten_ms(self, turn: "Turn") -> int:
+        """Of one at rest, by the wall clock."""
+        return self.transaction.updated_ms + turn.state.settings.expiration_ms
 
     def wake_up(self, turn: "Turn") -> None:
         if turn.state.known.get(self.transactional_id) is not self:
             return
-        deadline = turn.state.deadline_ms(self.transaction)
+        deadline = self.deadline_ms(turn)
         if deadline > turn.now_ms:
             turn.wake(self, deadline)
+        elif self.transaction.state in RESTING and (
+            self._forgotten_ms(turn) > turn.state.believed(turn.wall_ms)
+        ):
+            turn.wake(self, turn.now_ms + _DOUBT_MS)
         else:
             self._due(turn, self)
 
@@ -67,7 +101,8 @@ class TransactionsState:
     transactional id, for its markers, or under AN_ID for a producer id; then by token.
 
     image: the metadata that this process follows. take_id: a producer id that nobody had, None when
-    one must be asked for first. due: what to do when an id's deadline has come.
+    one must be asked for first. due: what to do when an id's deadline has come. believed: as `Lent`
+    has it.
     """
 
     def __init__(
@@ -78,6 +113,7 @@ class TransactionsState:
         image: MetadataImage,
         take_id: Callable[[], int | None],
         due: "Callable[[Turn, Known], None]",
+        believed: Callable[[int], int] = told,
     ) -> None:
         self.partition = partition
         self.epoch = epoch
@@ -85,6 +121,7 @@ class TransactionsState:
         self.image = image
         self.take_id = take_id
         self.due = due
+        self.believed = believed
         self.known: dict[str, Known] = {}
         self.endings: list[Ending] = []
         self.ended = 0
@@ -99,16 +136,6 @@ class TransactionsState:
     def owns(self, transactional_id: str) -> bool:
         """Whether the id belongs to this partition."""
         return partition_of(transactional_id, self.settings.partitions) == self.partition
-
-    def deadline_ms(self, transaction: Transaction) -> int:
-        """When an open transaction is aborted, or one at rest forgotten; NEVER for others."""
-        if transaction.state == ONGOING:
-            if transaction.timeout_ms == UNLIMITED_MS:
-                return NEVER
-            return transaction.started_ms + transaction.timeout_ms
-        if transaction.state in RESTING:
-            return transaction.updated_ms + self.settings.expiration_ms
-        return NEVER
 
     def fresh_id(self) -> int:
         """A producer id. Raises TooEarly (COORDINATOR_LOAD_IN_PROGRESS) while there is none."""
@@ -143,5 +170,5 @@ def move(turn: Turn, transactional_id: str, to: Transaction) -> Known:
     key = TransactionLogKey(transactional_id=transactional_id)
     turn.write_encoded(key, to, key_bytes(transactional_id), value_bytes(to))
     known = turn.state.known[transactional_id]
-    turn.wake(known, turn.state.deadline_ms(to))
+    turn.wake(known, known.deadline_ms(turn))
     return known

@@ -1,4 +1,5 @@
-"""Which brokers clients are still told of when they have been fenced."""
+"""What a network process does about metadata: which brokers clients are still told of when they
+have been fenced, and when it looks anew where partitions are."""
 
 from types import SimpleNamespace
 
@@ -6,7 +7,7 @@ import pytest
 
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.nodes import STILL_TOLD_NS, just_left
-from appliance.metadata.image import MetadataImage
+from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.netproc.following import Following
 from appliance.wire import kraft_records as kraft
 
@@ -20,11 +21,14 @@ class World:
         self.image = MetadataImage()
         for node_id in unfenced:
             self.image.apply(0, register(node_id, fenced=False))
-        self.host = SimpleNamespace(now_ns=7, left={}, renew=lambda: None)
+        self.renewed = []  # whether routes, for each time
+        renew = lambda routes: self.renewed.append(routes)  # noqa: E731
+        self.host = SimpleNamespace(now_ns=7, left={}, renew=renew)
         self.following = Following(
             SimpleNamespace(
                 config=BrokerConfig(),
                 processes=SimpleNamespace(set_applied=lambda *_: None),
+                rereading=SimpleNamespace(then=lambda _: None),
                 me=None,
             ),
             SimpleNamespace(
@@ -74,3 +78,14 @@ def test_who_comes_back_is_told_like_anybody_and_leaves_anew():
     assert not world.commit(fence(2, fenced=-1))
     assert not world.host.left
     assert world.commit(fence(1)) == {1}
+
+
+def test_routes_are_looked_up_anew_for_what_may_change_them_alone():
+    world = World(1, 2)
+    world.commit(kraft.ConfigRecord(resource_type=TOPIC, resource_name="t", name="k", value="1"))
+    world.commit(kraft.ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=1000))
+    world.commit(kraft.NoOpRecord())
+    assert world.renewed == [False] * 3
+    world.commit(fence(2))
+    world.commit(kraft.TopicRecord(name="t", topic_id=bytes(range(16))))
+    assert world.renewed[3:] == [True] * 2
