@@ -187,7 +187,7 @@ class Links:
         """Declare this process asleep, then look once more: False, and awake again, if something is
         there already.
 
-        Whoever publishes after this rings the doorbell; a timed wake of at most 100 ms is the
+        Whoever publishes after this rings the doorbell; a timed wake after at most 200 ms is the
         backstop."""
         self._table.set_asleep(self._me, True)
         fence()

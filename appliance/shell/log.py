@@ -1,30 +1,38 @@
-"""One event per line on stderr: for people, or as logfmt with a priority when the journal reads it.
+"""One event per line on stderr: for people, as logfmt with a priority when the journal reads it, or
+as JSON where the settings say so.
 
     2026-11-22 14:03:22 netproc-0 connection-refused peer=127.0.0.1 limit=100
     <4>event=connection-refused process=netproc-0 peer=127.0.0.1 limit=100
+    {"time": "2026-11-22T14:03:22.123Z", "level": "warning", "process": "netproc-0", "event": …}
 
 Events have stable names; what a stranger can cause is logged with `event_from`, at most once a
 second per (event, peer), or `event_seldom`, at most once a second per event. `lines_left_out` of
 the next such line says how many were not written since. One write per line, so lines of several
 processes do not mix. The same goes into the process's ring of events (`ring/event_ring.py`), where
-it can be read without the stream. Several threads of a process may use its log.
+it can be read without the stream. What is written depends on the level of its logger
+(`ring/log_levels.py`), what is kept in the ring does not. Several threads of a process may use its
+log.
 """
 
+import json
 import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Final
 
 from appliance.ring.event_ring import EventWriter
+from appliance.ring.log_levels import DEBUG, TRACE, USUAL, LogLevels, logger_of, writes
 
 ERROR: Final = 3
 WARNING: Final = 4
 NOTICE: Final = 5
 INFO: Final = 6
 
+_LEVELS: Final = {ERROR: "error", WARNING: "warning", NOTICE: "notice", INFO: "info"}
 _EVERY_NS: Final = 1_000_000_000
 _REMEMBERED: Final = 1024
 _EARLY: Final = 64
@@ -52,7 +60,8 @@ def _is_journal(fd: int) -> bool:
 class Log:
     """The log of one process. Priorities are syslog's: 3 error, 4 warning, 5 notice, 6 info."""
 
-    __slots__ = ("_early", "_fd", "_journal", "_lock", "_process", "_ring", "_seen")
+    __slots__ = ("_early", "_fd", "_journal", "_levels", "_lock", "_logger", "_process", "_ring",
+                 "_seen", "json")  # fmt: skip
 
     def __init__(
         self,
@@ -61,8 +70,14 @@ class Log:
         fd: int = _STDERR,
         journal: bool | None = None,
         ring: EventWriter | None = None,
+        levels: LogLevels | None = None,
+        json: bool = False,
     ) -> None:
+        """levels: that are looked at before each line. json: how lines are written."""
         self._process = process
+        self._logger = logger_of(process)
+        self._levels = levels
+        self.json = json
         self._fd = fd
         self._journal = _is_journal(fd) if journal is None else journal
         self._ring = ring
@@ -70,9 +85,10 @@ class Log:
         self._seen: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, ring: EventWriter) -> None:
+    def keep(self, ring: EventWriter, levels: LogLevels) -> None:
         """From now on events go into this ring, too: first those of before, as far as it is no more
-        than a start has."""
+        than a start has. levels: that hold from now on."""
+        self._levels = levels
         assert self._ring is None, "a process has one"
         for one in self._early:
             ring.write(*one)
@@ -80,27 +96,47 @@ class Log:
         self._ring = ring
 
     @property
-    def is_journal(self) -> bool:
-        """Whether lines are written for the journal."""
-        return self._journal
+    def for_people(self) -> bool:
+        """Whether lines are written for who sits there, not for a program."""
+        return not (self._journal or self.json)
 
     def event(self, priority: int, event: str, /, **fields: object) -> None:
         """Write one line; values are quoted where they need it, and shown with control characters
         escaped."""
-        self._line(priority, event, **self.note(priority, event, **fields))
+        self._line(priority, event, **self._remember(priority, event, **fields))
+
+    def _level(self) -> int:
+        return USUAL if self._levels is None else self._levels.level(self._logger)
 
     def _line(self, priority: int, event: str, /, **told: object) -> None:
+        if not writes(self._level(), priority):
+            return
         shown = " ".join(f"{key}={_text(str(value))}" for key, value in told.items())
-        if self._journal:
+        if self.json:
+            line = self._as_json(priority, event, told)
+        elif self._journal:
             line = f"<{priority}>event={event} process={self._process} {shown}"
         else:
             line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {self._process} {event} {shown}"
         with suppress(OSError):  # nobody reading stderr must not stop the appliance
             os.write(self._fd, line.rstrip().encode("utf-8", "backslashreplace") + b"\n")
 
-    def note(self, priority: int, event: str, /, **fields: object) -> dict[str, str]:
-        """Like `event`, but no line on stderr: those who sit there are told otherwise. The fields
-        as texts."""
+    def _as_json(self, priority: int, event: str, told: dict[str, object]) -> str:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        head = {"time": at, "level": _LEVELS[priority], "process": self._process, "event": event}
+        fields = {key: str(value) for key, value in told.items()}
+        line = json.dumps({**head, "fields": fields}, ensure_ascii=False)
+        return f"<{priority}>{line}" if self._journal else line
+
+    def note(self, priority: int, event: str, /, **fields: object) -> None:
+        """Like `event`, but a line on stderr at the level DEBUG only: those who sit there are told
+        otherwise."""
+        told = self._remember(priority, event, **fields)
+        if self._level() >= DEBUG:
+            self._line(priority, event, **told)
+
+    def _remember(self, priority: int, event: str, /, **fields: object) -> dict[str, str]:
+        """Keep it where it can be read without the stream. The fields as texts."""
         told = {key: str(value) for key, value in fields.items()}
         now_ms = time.time_ns() // _NS_MS
         with self._lock:
@@ -122,7 +158,7 @@ class Log:
 
     def event_kept(self, priority: int, event: str, /, **fields: object) -> None:
         """Like `event_seldom`, but the ring has every one."""
-        told: dict[str, object] = {**self.note(priority, event, **fields)}
+        told: dict[str, object] = {**self._remember(priority, event, **fields)}
         self._limited(self._line, priority, event, "", told)
 
     def note_of(self, priority: int, event: str, about: str, /, **fields: object) -> None:
@@ -142,6 +178,9 @@ class Log:
         about: str,
         fields: dict[str, object],
     ) -> None:
+        if self._level() >= TRACE:
+            say(priority, event, **fields)
+            return
         now = time.monotonic_ns()
         key = (event, about)
         with self._lock:

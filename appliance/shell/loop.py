@@ -6,7 +6,7 @@ cost one publication, and what a file's handler pushes is published after the ne
 rings, together with the answers to it.
 
 Where looking again and again has lately found something, the loop does that for the spinning time
-before it sleeps; an idle process sleeps 100 ms at a time and spins never.
+before it sleeps; an idle process sleeps 200 ms at a time and spins never.
 """
 
 import os
@@ -68,10 +68,21 @@ class Shell(Protocol):
 class Loop:
     """Epoll, links and spinning of one process."""
 
-    __slots__ = ("_epoll", "_handlers", "_links", "_spin_ns", "_worth", "turns", "waits", "woke_ns")
+    __slots__ = (
+        "_epoll",
+        "_handlers",
+        "_links",
+        "_rereading",
+        "_spin_ns",
+        "_worth",
+        "turns",
+        "waits",
+        "woke_ns",
+    )
 
     def __init__(self, seat: Seat, links: Links) -> None:
         self._links = links
+        self._rereading = seat.rereading
         self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
         self._handlers: dict[int, Handler] = {}
         self._spin_ns = seat.spin_us * 1000
@@ -107,6 +118,7 @@ class Loop:
                 changed = links.changed_peers()
                 if changed:
                     shell.peers_changed(changed)
+                self._rereading.look()
                 links.confirm()
             for peer, messages in links.poll():
                 shell.handle(peer, messages)

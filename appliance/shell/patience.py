@@ -11,10 +11,13 @@ CONFIRM_S: Final = 2.0
 """A process that has not let go of a dead peer's rings until then is killed."""
 WEDGED_S: Final = 10.0
 """A ready process whose heartbeat stands still for so long is killed."""
-LONGEST_SLEEP_S: Final = 0.1
+LONGEST_SLEEP_S: Final = 0.2
 """A loop looks again after that, whatever it waits for; also the slowest heartbeat."""
 TURN_NS: Final = 20_000_000
 """What chores may add to a turn of any loop, together (docs/decisions/0017)."""
+STILL_S: Final = 60.0
+"""Where a service manager watches the appliance, a process that has not turned for so long and that
+nobody has replaced ends it."""
 LOOK_S: Final = 1.0
 """So often the supervisor looks at the heartbeats."""
 PAUSED_S: Final = 3.0
@@ -34,7 +37,8 @@ NETPROC_ANSWERS_NS: Final = int(NETPROC_ANSWERS_S * 1e9)
 assert TURN_NS * 5 <= LONGEST_SLEEP_S * 1e9, "who waits for a turn waits no longer than a sleep"
 assert LONGEST_SLEEP_S * 10 <= CONFIRM_S, "a loop that sleeps must have time to confirm"
 assert CONFIRM_S < WEDGED_S, "who stands still is first late to confirm"
+assert WEDGED_S * 2 < STILL_S, "who can be replaced is replaced first"
 assert LONGEST_SLEEP_S < LOOK_S, "who only sleeps has beaten at every look"
 assert LOOK_S < PAUSED_S < WEDGED_S, "a late look is no pause, and a pause makes nobody wedged"
-assert LEAVE_S + 5 * LONGEST_SLEEP_S < LEFT_S, "control goes before nobody waits for it"
+assert LEAVE_S + 4 * LONGEST_SLEEP_S < LEFT_S, "control goes before nobody waits for it"
 assert NETPROC_ANSWERS_S + LONGEST_SLEEP_S < NETPROC_DRAIN_S, "a netproc goes before it is killed"

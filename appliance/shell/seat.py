@@ -8,7 +8,7 @@ last process.
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from appliance.authorization.rights import AllowAll, Authorizer
 from appliance.ring.client_table import ClientTable
@@ -17,8 +17,16 @@ from appliance.ring.event_ring import EventTable
 from appliance.ring.lag_table import LagTable
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import Peer, ProcessTable
+from appliance.ring.push_table import PushTable
 from appliance.ring.quota_table import QuotaTable
+from appliance.shell.handing import Guest
 from appliance.shell.log import Log
+from appliance.shell.rereading import Rereading
+
+ANEW: Final = 75
+"""Exit code (EX_TEMPFAIL of sysexits.h) of who wants a successor at once: control when other
+listeners are kept in the data folder than it has, and the supervisor opens them; a netproc that has
+left its connections to it."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,8 +64,12 @@ class Seat:
     """Who is connected: each netproc writes its own region."""
     lags: LagTable
     """How far groups are behind: each ioproc writes its own region."""
+    pushes: PushTable
+    """What clients push of their metrics: each netproc writes its own region."""
     events: EventTable
     """What each process says of itself: `log` writes there."""
+    rereading: Rereading
+    """Tells when the settings file was read again."""
     arenas: Sequence[memoryview]
     """One per netproc, in the order of their indexes."""
     doorbell: int
@@ -70,12 +82,20 @@ class Seat:
     other_dirs: Sequence[str] = ()
     """The log folders besides `data_dir`, in the order of the settings."""
     listeners: Sequence[socket.socket] = ()
-    """A netproc's own listening sockets, one per configured listener, non-blocking."""
+    """A netproc's own listening sockets, one per listener, non-blocking."""
+    names: Sequence[str] = ()
+    """Of the listeners, by their numbers."""
+    news: socket.socket | None = None
+    """By which a netproc is given listeners that are opened later."""
+    guests: Sequence[Guest] = ()
+    """Connections that its predecessor has left to a netproc."""
     ports: Sequence[int] = ()
     """Of every configured listener, the one that it has."""
     authorizer: Authorizer = field(default_factory=AllowAll)
     """Who may do what: asked by whoever decides a request."""
     spin_us: int = 0
+    log_json: bool = False
+    """Whether lines of the log are JSON."""
     name: str = field(default="")
 
     @property
@@ -91,7 +111,8 @@ class Seat:
     def log(self) -> Log:
         """The log of this process: made once, by whoever runs it."""
         name = str(self.me)
-        return Log(name, ring=self.events.writer(name))
+        levels = self.processes.log_levels
+        return Log(name, ring=self.events.writer(name), levels=levels, json=self.log_json)
 
     @property
     def me(self) -> Peer:

@@ -11,15 +11,29 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
-
-import multiprocess
+from importlib import import_module
+from typing import Any, Final, cast
 
 from appliance.base.errors import CannotServe
 from appliance.ring.process_table import NETPROC, Peer
+from appliance.shell.handing import PART
 from appliance.shell.seat import Seat
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.restart import RestartPolicy
+
+
+def _multiprocess() -> Any:
+    """The package, imported as where dill is not installed: nothing is pickled for a fork, and its
+    30 modules would stay in every process."""
+    modules = cast("dict[str, object]", sys.modules)
+    had = "dill" in modules
+    modules.setdefault("dill", None)
+    try:
+        return import_module("multiprocess")
+    finally:
+        if not had:
+            del modules["dill"]
+
 
 Entry = Callable[[Seat], int]
 
@@ -39,7 +53,7 @@ HOPELESS: Final = 78
 """Exit code (EX_CONFIG of sysexits.h) of a child that would find the same when started again."""
 
 _PR_SET_PDEATHSIG: Final = 1
-fork_context: Final[Any] = multiprocess.get_context("fork")
+fork_context: Final[Any] = _multiprocess().get_context("fork")
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
@@ -54,6 +68,7 @@ class Child:
         "discard_epoch",
         "entry",
         "exit_code",
+        "moved_at",
         "peer",
         "phase",
         "pid",
@@ -75,6 +90,7 @@ class Child:
         self.deadline = 0
         self.beat = 0
         self.beat_at = 0
+        self.moved_at = 0
         self._process: Any = None
 
     def fork(self, seat: Seat, memory: SharedMemory, settle: Callable[[Seat], None]) -> None:
@@ -124,7 +140,7 @@ def leave_the_parent(parent: int, *, oom_score: int) -> None:
     if os.getppid() != parent:  # it died before the line above
         os._exit(1)
     signal.set_wakeup_fd(-1)
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, PART):
         signal.signal(ignored, signal.SIG_IGN)
     if oom_score:
         with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:

@@ -25,8 +25,8 @@ from appliance.ring.process_table import (
 )
 from appliance.shell.links import fence
 from appliance.shell.log import ERROR, INFO, WARNING, Log
-from appliance.shell.patience import LOOK_S, PAUSED_S
-from appliance.shell.seat import Seat
+from appliance.shell.patience import LOOK_S, PAUSED_S, STILL_S
+from appliance.shell.seat import ANEW, Seat
 from appliance.supervisor.child import (
     DISCARDING,
     ENDED,
@@ -93,9 +93,9 @@ class Fleet:
         for child in children:
             self._table.occupy(child.peer)
         # Before the forks: whoever sees a successor ready must be able to see that it came.
-        self._tell_all()
+        self.tell_all()
         for child in children:
-            child.beat, child.beat_at = 0, now
+            child.beat, child.beat_at, child.moved_at = 0, now, now
             seat = self._make_seat(child.peer, self._table.generation(child.peer))
             try:
                 child.fork(seat, self._memory, self._settle)
@@ -108,7 +108,8 @@ class Fleet:
                 if seat.generation > 1:
                     self._log.event(INFO, "child-restarted", child=str(child.peer), pid=child.pid)
 
-    def _tell_all(self) -> int:
+    def tell_all(self) -> int:
+        """Something has changed: the epoch that says so."""
         epoch = self._table.move_epoch()
         for doorbell in self._doorbells.values():
             os.eventfd_write(doorbell, 1)
@@ -117,7 +118,16 @@ class Fleet:
     def announce_cluster_ready(self) -> None:
         """Control and every ioproc are ready: netprocs may accept."""
         self._table.set_cluster_ready(True)
-        self._tell_all()
+        self.tell_all()
+
+    def all_confirmed(self, epoch: int) -> bool:
+        """Whether every child that turns has acted upon this epoch; who takes the place of another
+        one begins with it."""
+        return all(
+            self._table.confirmed(child.peer) >= epoch
+            for child in self.children.values()
+            if child.phase == RUNNING and self._table.confirmed(child.peer) != UNBOUND
+        )
 
     def ready(self, *kinds: int) -> bool:
         """Whether every child of these kinds runs and says READY, isolated ones aside."""
@@ -137,12 +147,14 @@ class Fleet:
         if self._stage:
             child.phase = ENDED
             self._table.vacate(child.peer)
-            self._tell_all()
+            self.tell_all()
             if child.exit_code:
                 self._log.event(WARNING, "child-died", child=str(child.peer), cause=cause)
             return
         self._begin_discard(child, now)
-        if child.exit_code == HOPELESS:
+        if child.exit_code == ANEW:
+            child.start_at = now
+        elif child.exit_code == HOPELESS:
             child.start_at = -1
             self.fatal = f"{child.peer}: {words}"
         else:
@@ -150,7 +162,7 @@ class Fleet:
 
     def _begin_discard(self, child: Child, now: int) -> None:
         self._table.vacate(child.peer)
-        child.discard_epoch = self._tell_all()
+        child.discard_epoch = self.tell_all()
         child.deadline = now + int(self._layout.confirm_seconds * SECOND)
         child.phase = DISCARDING
 
@@ -255,6 +267,8 @@ class Fleet:
             if child.phase != RUNNING:
                 continue
             beat = self._table.heartbeat(child.peer)
+            if beat != child.beat or paused:
+                child.moved_at = now
             if beat != child.beat or paused or self._table.state(child.peer) != READY:
                 child.beat, child.beat_at = beat, now
             elif now - child.beat_at > limit:
@@ -267,19 +281,37 @@ class Fleet:
                 child.kill()
                 child.beat_at = now
 
+    def still(self, now: int) -> str:
+        """Names of the children that have not turned for too long to be replaced still, "" when
+        there is none. Whoever lives is looked at, also at its start."""
+        limit = int(STILL_S * SECOND)
+        return ", ".join(
+            str(child.peer)
+            for child in self.children.values()
+            if child.phase == RUNNING and now - child.moved_at > limit
+        )
+
     # Ending ---------------------------------------------------------------------------------------
 
     def begin_drain(self, now: int) -> bool:
         """Netprocs finish, then ioprocs flush, then control stops. Nobody is started any more.
 
         A broker of a cluster leaves it first, while all others serve: until then this answers
-        False and is to be called again."""
+        False and is to be called again. One that cannot go on hangs up at once."""
         if not self._stage:
             if not self._has_left(now):
                 return False
             self._log.event(INFO, "draining")
+            if self.fatal and self._table.member:
+                self._hang_up()
             self._next_stage(now)
         return True
+
+    def _hang_up(self) -> None:
+        """Without control nothing that waits here is answered, and others lead as soon as
+        connections to this node are closed, which netprocs would keep open until then."""
+        for child in self._of(NETPROC):
+            child.kill()
 
     def _has_left(self, now: int) -> bool:
         control = self.children[Peer(CONTROL, 0)]
@@ -289,7 +321,7 @@ class Fleet:
             self._leave_by = now + int(self._layout.leave_seconds * SECOND)
             self._log.event(INFO, "leaving")
             self._table.set_leaving(True)
-            self._tell_all()
+            self.tell_all()
         return now >= self._leave_by
 
     @property
@@ -310,7 +342,7 @@ class Fleet:
         )[self._stage - 1]
         self._stage_deadline = now + int(seconds * SECOND)
         self._table.set_drain(self._stage)
-        self._tell_all()
+        self.tell_all()
 
     def _drain_step(self, now: int) -> int:
         running: list[Child] = []

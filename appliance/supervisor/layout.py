@@ -38,6 +38,8 @@ class Layout:
     ioprocs: int = 1
     listeners: tuple[tuple[str, int], ...] = (("127.0.0.1", 9092),)
     """(host, port) of each configured listener; port 0 takes a free one."""
+    names: tuple[str, ...] = ()
+    """Of each listener; nobody asks for them where they are not told."""
     backlog: int = 1024
     metrics: tuple[str, int] | None = None
     """(host, port) at which the appliance tells how it is; None: nowhere, and no process for it."""
@@ -76,6 +78,7 @@ class Layout:
             netprocs=netprocs if config.is_broker else 1,
             ioprocs=ioprocs if config.is_broker else 0,
             listeners=tuple((one.host, one.port) for one in config.opened()),
+            names=tuple(one.name for one in config.opened()),
             backlog=config.int("socket.listen.backlog.size"),
             metrics=None if metrics is None else (metrics.host, metrics.port),
             arena_bytes=config.int("penstock.arena.bytes"),
@@ -88,3 +91,4 @@ class Layout:
         assert 1 <= self.netprocs <= 64, "1 to 64 network processes"
         assert 0 <= self.ioprocs <= 64, "up to 64 I/O processes; none where there are no partitions"
         assert self.listeners, "at least one listener"
+        assert len(self.names) in (0, len(self.listeners)), "each has a name, or none has"

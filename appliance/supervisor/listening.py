@@ -1,13 +1,18 @@
 """The listening sockets: one per netproc and listener, all on one address by SO_REUSEPORT.
 
 The supervisor opens them before it forks and keeps them, so that a connection made while a netproc
-is being replaced waits in the backlog instead of being refused.
+is being replaced waits in the backlog instead of being refused. One that was passed by a service
+manager (`activation.py`) is shared by all netprocs: what waits there when the appliance ends is the
+next start's.
 """
 
 import errno
 import socket
+from collections.abc import Sequence
 from typing import Final
 
+from appliance.shell import binding
+from appliance.supervisor.activation import Passed, Wanted, match
 from appliance.supervisor.layout import CannotStart, Layout
 
 _LISTEN: Final = "--listen"
@@ -21,41 +26,70 @@ class AddressInUse(CannotStart):
 class Listeners:
     """Every listening socket: `of[netproc][listener]`; `addresses` are (host, port) as bound."""
 
-    __slots__ = ("addresses", "of")
+    __slots__ = ("_backlog", "addresses", "of")
 
-    def __init__(self, layout: Layout) -> None:
-        """Bind and listen. Raises AddressInUse."""
+    def __init__(self, layout: Layout, passed: Sequence[Passed] = ()) -> None:
+        """Bind and listen, where nobody has passed a socket. Raises AddressInUse; ConfigError when
+        what was passed does not fit."""
+        self._backlog = layout.backlog
         self.of: list[list[socket.socket]] = [[] for _ in range(layout.netprocs)]
         self.addresses: list[tuple[str, int]] = []
         try:
-            for host, port in layout.listeners:
-                family, address = _resolve(host, port)
-                if port:
-                    self._probe(family, address, port)
-                for mine in self.of:
-                    mine.append(self._listen(family, address, port, layout.backlog))
-                    port = mine[-1].getsockname()[1]
-                self.addresses.append((host or address, port))
+            names = layout.names or [""] * len(layout.listeners)
+            wanted = [
+                Wanted(name, *_resolve(host, port), port)
+                for name, (host, port) in zip(names, layout.listeners, strict=True)
+            ]
+            have = match(wanted, passed)
+            for number, one in enumerate(wanted):
+                if number in have:
+                    port = self._share(have[number])
+                else:
+                    port = self._open(one.family, one.address, one.port)
+                self.addresses.append((layout.listeners[number][0] or one.address, port))
         except BaseException:
             self.close()
             raise
+        finally:
+            for given in passed:
+                given.sock.close()
+
+    def _open(self, family: int, address: str, port: int) -> int:
+        """A port of ours may be taken at more addresses."""
+        if port and port not in [other for _, other in self.addresses]:
+            try:
+                binding.probe(family, address, port)
+            except OSError as refused:
+                raise _unusable(address, port, refused) from None
+        for mine in self.of:
+            if len(mine) == len(self.addresses):  # else it is not coming back
+                mine.append(self._listen(family, address, port, self._backlog))
+                port = mine[-1].getsockname()[1]
+        return port
+
+    def _share(self, given: socket.socket) -> int:
+        for mine in self.of:
+            mine.append(given.dup())
+        port: int = given.getsockname()[1]
+        return port
+
+    def add(self, host: str, port: int) -> None:
+        """One more, the last by number. Raises AddressInUse."""
+        family, address = _resolve(host, port)
+        self.addresses.append((host or address, self._open(family, address, port)))
+
+    def forget(self, kept: int) -> None:
+        """Close those behind the first so many."""
+        del self.addresses[kept:]
+        for mine in self.of:
+            while len(mine) > kept:
+                mine.pop().close()
 
     def close(self, netproc: int | None = None) -> None:
         """Close the supervisor's copies: of one netproc, which is not coming back, or all."""
         for mine in self.of if netproc is None else self.of[netproc : netproc + 1]:
-            for one in mine:
-                one.close()
-
-    @staticmethod
-    def _probe(family: int, host: str, port: int) -> None:
-        """With SO_REUSEPORT we would share a port with another process of this user unawares: ask
-        without it."""
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError as refused:
-                raise _unusable(host, port, refused) from None
+            while mine:
+                mine.pop().close()
 
     @staticmethod
     def _listen(family: int, host: str, port: int, backlog: int) -> socket.socket:
@@ -89,19 +123,10 @@ def listen_for_scrapers(host: str, port: int) -> socket.socket:
 
 
 def _resolve(host: str, port: int, told: str = _LISTEN) -> tuple[int, str]:
-    """(family, numeric address) to bind; no host is every interface, by IPv6 and IPv4 where there
-    is both."""
-    if not host:
-        return (
-            (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
-        )
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return binding.resolve(host, port)
     except OSError as unknown:
         raise _unusable(host, port, unknown, told) from None
-    # localhost may be ::1 first, but most clients are told 127.0.0.1.
-    family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-    return family, str(address[0])
 
 
 def _unusable(host: str, port: int, refused: OSError, told: str = _LISTEN) -> AddressInUse:
@@ -110,4 +135,8 @@ def _unusable(host: str, port: int, refused: OSError, told: str = _LISTEN) -> Ad
             f"{host}:{port} is in use by another process: stop that one, or choose another "
             f"port with {told}"
         )
-    return AddressInUse(f"{host}:{port} cannot be listened on: {refused.strerror or refused}")
+    why = refused.strerror or refused
+    remedy = f"name an address of this host with {told}"
+    if refused.errno == errno.EACCES:
+        remedy = f"name a port from 1024 on with {told}, or start it as root"
+    return AddressInUse(f"{host}:{port} cannot be listened on: {why}; {remedy}")

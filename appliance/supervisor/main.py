@@ -17,8 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from appliance.base.clock import OsClock
-from appliance.base.errors import StorageFailed
+from appliance.base.errors import ConfigError, StorageFailed
+from appliance.base.os_disk import OsDisk
+from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
+from appliance.config.listeners import in_url
+from appliance.config.rereading import EXPORTERS, METRICS_LISTENER
 from appliance.exporter.post import Post
 from appliance.metadata.identity import new_uuid
 from appliance.ring.event_ring import SUPERVISOR
@@ -31,15 +35,22 @@ from appliance.ring.process_table import (
     peers_of,
 )
 from appliance.shell.log import ERROR, INFO, WARNING, Log
-from appliance.shell.seat import Seat
+from appliance.shell.rereading import Rereading
+from appliance.shell.seat import ANEW, Seat
+from appliance.supervisor.activation import passed
 from appliance.supervisor.aside import Aside
 from appliance.supervisor.child import Child, Entry
 from appliance.supervisor.fleet import SECOND, Fleet
 from appliance.supervisor.folder import DataFolder, Folders, lock_others
+from appliance.supervisor.handed import Handed
 from appliance.supervisor.layout import Layout
-from appliance.supervisor.listening import Listeners, listen_for_scrapers
+from appliance.supervisor.listening import AddressInUse, Listeners, listen_for_scrapers
 from appliance.supervisor.memory import SharedMemory
-from appliance.supervisor.notify import notify
+from appliance.supervisor.notify import this_process
+from appliance.supervisor.opening import Doors
+from appliance.supervisor.pushing import push_target
+from appliance.supervisor.reloading import Read, Reloading, Take
+from appliance.supervisor.reporting import Reporting
 from appliance.supervisor.restart import RestartPolicy
 from appliance.supervisor.signals import WANTED, Wishes
 
@@ -56,6 +67,7 @@ def run(
     other_dirs: Sequence[str] = (),
     on_ready: OnReady,
     prepare: Callable[[], None] | None = None,
+    read: Read | None = None,
     layout: Layout | None = None,
     entries: Mapping[int, Entry] | None = None,
     log: Log | None = None,
@@ -64,41 +76,39 @@ def run(
     until it ends: its exit code, 0 after an orderly end.
 
     `config` goes to the children unseen. `prepare` is called while the folder is locked and nothing
-    else has begun: the place for formatting it. `on_ready(addresses, seconds)` is called once, when
+    else has begun: the place for formatting it. `read`: the settings once more, as they are by
+    then, when somebody asks (SIGHUP). `on_ready(addresses, seconds)` is called once, when
     clients are served. Raises CannotStart when folder, address or memory are not to be had; nothing
     has been changed then.
     """
     began = time.monotonic_ns()
     entries = entries or _entries()
     log = log or Log(SUPERVISOR)
-    if layout is None:
-        assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
-        layout = Layout.of(config)
     folder = DataFolder(data_dir)
     others: list[DataFolder] = []
     try:
         others += lock_others(other_dirs, log)
         if prepare is not None:
             prepare()
+        own, config = config, _with_kept(config, data_dir, log)
+        if layout is None:
+            assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
+            layout = Layout.of(config)
         _raise_file_limit()
-        if os.uname().machine != "x86_64":
-            log.event(
-                WARNING,
-                "untested-machine",
-                machine=os.uname().machine,
-                cause="rings rely on the store order of x86-64",
-            )
-        listeners = Listeners(layout)
+        _look_at_machine(log)
+        listeners = Listeners(layout, passed(os.environ, os.getpid()))
         scrapers = None
         try:
             if layout.metrics is not None:
                 scrapers = listen_for_scrapers(*layout.metrics)
             memory = SharedMemory(layout, log)
-            log.keep(memory.events.writer(SUPERVISOR))
+            log.keep(memory.events.writer(SUPERVISOR), memory.processes.log_levels)
             folders = Folders(folder, tuple(others), tuple(other_dirs))
-            supervisor = Supervisor(config, folders, layout, listeners, memory, entries, log)
-            if scrapers is not None:
-                supervisor.tell_metrics(scrapers)
+            doors = Doors(own, config, data_dir, listeners, layout.netprocs)
+            supervisor = Supervisor(config, folders, layout, listeners, doors, memory, entries, log)
+            supervisor.tell_metrics(scrapers)
+            if read is not None:
+                supervisor.reload_by(read, own)
             return supervisor.run(began, on_ready)
         finally:
             listeners.close()
@@ -107,6 +117,32 @@ def run(
     finally:
         for one in (folder, *others):
             one.close()
+
+
+def _look_at_machine(log: Log) -> None:
+    if os.uname().machine != "x86_64":
+        log.event(
+            WARNING,
+            "untested-machine",
+            machine=os.uname().machine,
+            cause="rings rely on the store order of x86-64",
+        )
+
+
+def _with_kept(config: object, data_dir: str, log: Log) -> object:
+    """The settings, with the listeners that were opened while this node served. Raises ConfigError,
+    StorageFailed."""
+    if not isinstance(config, BrokerConfig):
+        return config
+    kept = kept_listeners.over(config, kept_listeners.read(OsDisk(), data_dir), socket.getfqdn)
+    if missing := kept_listeners.left_out(config, kept):
+        log.event(
+            WARNING,
+            "listeners-left-out",
+            listeners=",".join(missing),
+            cause=f"{data_dir}/{kept_listeners.KEPT} has those that were set while it served",
+        )
+    return kept
 
 
 def _raise_file_limit() -> None:
@@ -135,6 +171,7 @@ class Supervisor:
         folder: Folders,
         layout: Layout,
         listeners: Listeners,
+        doors: Doors,
         memory: SharedMemory,
         entries: Mapping[int, Entry],
         log: Log,
@@ -143,6 +180,8 @@ class Supervisor:
         self._folder = folder
         self._layout = layout
         self._listeners = listeners
+        self._doors = doors
+        self._handed = Handed(layout.netprocs)
         self._memory = memory
         self._log = log
         self._run_id = new_uuid(os.urandom)
@@ -157,40 +196,105 @@ class Supervisor:
         self._fleet = Fleet(
             layout, memory, log, entries, self._make_seat, self._settle, self._doorbells
         )
+        self._reporting = Reporting(this_process(), self._fleet, memory.tables, log)
+        self._reloading: Reloading | None = None
         self._aside: Aside | None = None
+        self._began_ms = OsClock().wall_ms()
         self._scrapers: socket.socket | None = None
         self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
         self._watched: dict[int, Child] = {}
         self._watched_aside = -1
         self._signal_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
-    def tell_metrics(self, listener: socket.socket) -> None:
-        """A process beside the others is to tell how the appliance is, on this socket."""
+    def tell_metrics(self, listener: socket.socket | None) -> None:
+        """A process beside the others is to tell how the appliance is, on this socket, or to push
+        it; none where there is neither. May be called again, for another one in its place."""
+        self._end_aside()
+        self._scrapers = listener
+        target = push_target(self._config, self._log)
+        if listener is None and target is None:
+            return
         assert isinstance(self._config, BrokerConfig)
         post = Post(
             config=self._config,
             folders=(self._folder.first.path, *self._folder.paths),
             tables=self._memory.tables,
             listener=listener,
+            target=target,
             addresses=self._listeners.addresses[: len(self._config.endpoints()) or None],
             supervisor=os.getpid(),
-            started_ms=OsClock().wall_ms(),
+            started_ms=self._began_ms,
         )
+
+        levels, as_json = self._memory.processes.log_levels, self._log.json
 
         def entry() -> int:
             self._leave_all()
             main = importlib.import_module("appliance.exporter.main")  # nobody else needs it
-            code: int = main.run(post, Log(EXPORTER))
+            code: int = main.run(post, Log(EXPORTER, levels=levels, json=as_json))
             return code
 
-        self._scrapers = listener
         layout = self._layout
         window_ns = int(layout.crash_window_seconds * SECOND)
         policy = RestartPolicy(limit=layout.crash_limit, window_ns=window_ns)
         self._aside = Aside(EXPORTER, entry, policy, self._log)
-        host, port = listener.getsockname()[:2]
-        at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._log.event(INFO, "metrics", at=f"http://{at}/metrics")
+        if listener is not None:
+            host, port = listener.getsockname()[:2]
+            self._log.event(INFO, "metrics", at=f"http://{in_url(host)}:{port}/metrics")
+        if target is not None:
+            self._log.event(INFO, "metrics-pushed", to=target.url)
+
+    def reload_by(self, read: Read, own: object) -> None:
+        """SIGHUP means: read the settings again. own: as they were read."""
+        assert isinstance(own, BrokerConfig)
+        self._reloading = Reloading(
+            own, read, self._memory.settings, self._fleet, self._reporting, self._log,
+            self._prepare_metrics,
+        )  # fmt: skip
+
+    def _prepare_metrics(self, config: BrokerConfig, keys: frozenset[str]) -> Take:
+        """Another exporter where its settings change; its new listener is open by then."""
+        if not keys & EXPORTERS:
+            return lambda: None
+        listener = self._scrapers
+        if METRICS_LISTENER in keys:
+            at = config.endpoint(METRICS_LISTENER)
+            listener = None if at is None else self._listen_for_scrapers(at.host, at.port)
+
+        def take() -> None:
+            before = self._scrapers
+            self.tell_metrics(listener)
+            if before is not None and before is not listener:
+                before.close()
+
+        return take
+
+    def _listen_for_scrapers(self, host: str, port: int) -> socket.socket:
+        """Raises ConfigError. The port of today is free at another address when nobody has it."""
+        before = self._scrapers
+        try:
+            if before is None or before.getsockname()[1] != port:
+                return listen_for_scrapers(host, port)
+            former = before.getsockname()[:2]
+            self._end_aside()
+            before.close()
+            self._scrapers = None
+            try:
+                return listen_for_scrapers(host, port)
+            except AddressInUse:
+                self.tell_metrics(listen_for_scrapers(*former))
+                raise
+        except AddressInUse as taken:
+            raise ConfigError(str(taken)) from None
+
+    def _end_aside(self) -> None:
+        """At once: there is nothing to flush."""
+        if self._watched_aside >= 0:
+            self._epoll.unregister(self._watched_aside)
+            self._watched_aside = -1
+        if self._aside is not None:
+            self._aside.end()
+            self._aside = None
 
     def run(self, began: int, on_ready: OnReady) -> int:
         """From the first fork to the last exit."""
@@ -208,8 +312,9 @@ class Supervisor:
             return self._turn_until_the_end(began, on_ready)
         finally:
             self._fleet.kill_all()
-            if self._aside is not None:
-                self._aside.end()
+            self._end_aside()
+            if self._scrapers is not None:
+                self._scrapers.close()
             signal.set_wakeup_fd(previous_fd)
             for number, handler in previous.items():
                 signal.signal(number, handler)
@@ -224,7 +329,10 @@ class Supervisor:
             for fd, _ in self._epoll.poll(wait):
                 if fd == self._signal_pipe[0]:
                     now = time.monotonic_ns()
-                    self._wishes.heard(os.read(self._signal_pipe[0], 64), now)
+                    heard = os.read(self._signal_pipe[0], 64)
+                    self._wishes.heard(heard, now)
+                    if self._reloading is not None and signal.SIGHUP in heard:
+                        self._reloading.begin(now, self._config)
                 elif fd == self._watched_aside:
                     self._lose_aside()
                 elif fd in self._watched:
@@ -239,12 +347,16 @@ class Supervisor:
                 return 1
             ends = (self._wishes.count or fleet.fatal) and not fleet.draining
             if ends and fleet.begin_drain(time.monotonic_ns()):
-                notify("STOPPING=1")
+                self._reporting.tell("STOPPING=1")
                 self._listeners.close()
+            self._handed.look(self._doors)  # before a successor gets another end
             again = self._step_aside(fleet.step(time.monotonic_ns()))
             if fleet.drained:
                 return self._end()
             self._check_ready(began, on_ready)
+            if self._reloading is not None:
+                self._reloading.turn()
+            again = min(again, self._reporting.turn(time.monotonic_ns(), ready=self._ready))
 
     def _end(self) -> int:
         if self._fleet.fatal:
@@ -269,7 +381,7 @@ class Supervisor:
             self._fleet.announce_cluster_ready()
         if table.cluster_ready and self._fleet.ready(NETPROC):
             self._ready = True
-            notify("READY=1")
+            self._reporting.tell("READY=1")
             addresses = [
                 f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
                 for host, port in self._listeners.addresses
@@ -281,6 +393,8 @@ class Supervisor:
             if child.pidfd >= 0 and child.pidfd not in self._watched:
                 self._epoll.register(child.pidfd, select.EPOLLIN)
                 self._watched[child.pidfd] = child
+                if child.peer.kind == NETPROC:
+                    self._handed.let_go(child.peer.index)
 
     def _step_aside(self, again: int) -> int:
         """Start it when it is time. When (ns) to come again, the fleet included."""
@@ -303,6 +417,9 @@ class Supervisor:
         """Connections must not wait at the door of a netproc that is not coming back."""
         if child.peer.kind == NETPROC and child.start_at < 0:
             self._listeners.close(child.peer.index)
+            self._handed.let_go(child.peer.index)
+        if child.exit_code == ANEW and not self._fleet.draining:
+            self._config = self._doors.look(self._config, self._log)
 
     def _make_seat(self, peer: Peer, generation: int) -> Seat:
         layout, memory = self._layout, self._memory
@@ -326,14 +443,24 @@ class Supervisor:
             netprocs=layout.netprocs,
             ring_slots=layout.ring_slots,
             listeners=self._listeners.of[peer.index] if peer.kind == NETPROC else (),
-            ports=[port for _, port in self._listeners.addresses],
+            guests=self._handed.of[peer.index] if peer.kind == NETPROC else (),
+            names=self._doors.names,
+            news=self._doors.pair(peer.index) if peer.kind == NETPROC else None,
+            ports=self._doors.ports(self._config),
             spin_us=layout.spin_us,
+            rereading=self._rereading(),
+            log_json=self._log.json,
             quotas=memory.quotas,
             counters=memory.counters,
             clients=memory.clients,
             lags=memory.lags,
+            pushes=memory.pushes,
             events=memory.events,
         )
+
+    def _rereading(self) -> Rereading:
+        config = self._config if isinstance(self._config, BrokerConfig) else BrokerConfig()
+        return Rereading(self._memory.settings, config)
 
     def _settle(self, seat: Seat) -> None:
         """In a new child: close what only the supervisor needs, and the doors of other netprocs,
@@ -350,9 +477,13 @@ class Supervisor:
         for netproc in range(self._layout.netprocs):
             if netproc != but:
                 self._listeners.close(netproc)
+        self._doors.close(but)
+        self._handed.close(but)
 
     def _close(self) -> None:
         self._epoll.close()
+        self._doors.close()
+        self._handed.close()
         for fd in (self._doorbell, *self._doorbells.values(), *self._signal_pipe):
             os.close(fd)
 

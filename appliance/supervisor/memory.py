@@ -17,6 +17,7 @@ import posix_ipc
 
 from appliance.ring.process_table import CONTROL, Peer, linked, peers_of
 from appliance.ring.ring import clear_ring, ring_bytes
+from appliance.ring.settings_area import SettingsArea
 from appliance.ring.tables import SEGMENT, Shape, Tables
 from appliance.shell.log import WARNING, Log
 from appliance.shell.seat import RingPair
@@ -46,7 +47,8 @@ class SharedMemory:
         self.processes, self.partitions = tables.processes, tables.partitions
         self.quotas, self.counters = tables.quotas, tables.counters
         self.clients, self.lags = tables.clients, tables.lags
-        self.events = tables.events
+        self.pushes, self.events = tables.pushes, tables.events
+        self.settings = SettingsArea(next(cut), self.processes)
         self._last_words = {peer: next(cut) for peer in self.peers}
         self._rings = {pair: next(cut) for pair in self._pairs()}
         self.arenas = tuple(_segment(arena_bytes) for _ in range(layout.netprocs))
@@ -86,6 +88,7 @@ class SharedMemory:
     def _plane_parts(self) -> list[int]:
         layout = self.layout
         parts = [Tables.bytes_needed(self._shape())]
+        parts.append(SettingsArea.BYTES)
         parts += [_LAST_WORDS] * len(self.peers)
         for a, b in self._pairs():
             parts.append(ring_bytes(layout.ring_slots, _payload_bytes(layout, a, b)))

@@ -3,18 +3,90 @@ not set."""
 
 import os
 import socket
-from contextlib import suppress
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+EXTENDED_S: Final = 120
+"""For so long a start may go on from the moment at which it was last seen to get on."""
+_OFTEN: Final = 3
+"""A watchdog is fed so often in the time that it gives."""
+_ALIVE: Final = "WATCHDOG=1"
+_MOST_UNSENT: Final = 64
 
 
-def notify(state: str) -> None:
-    """Send one state, such as READY=1 or STOPPING=1."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if address[:1] not in ("/", "@"):
-        return
-    if address[0] == "@":
-        address = "\0" + address[1:]
-    with (
-        suppress(OSError),  # a service manager that does not listen must not stop us
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as door,
-    ):
-        door.sendto(state.encode(), address)
+class Manager:
+    """The service manager that started this process, if one did. feeds_ns: how often its watchdog
+    is to be fed; 0: there is none.
+
+    The kernel queues few datagrams for who does not read just now (net.unix.max_dgram_qlen), and
+    READY=1 is said once: what finds no room is said again before what comes next, in its order.
+    """
+
+    def __init__(self, environ: Mapping[str, str], pid: int) -> None:
+        """environ: NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID as systemd sets them. pid: this
+        process's."""
+        address = environ.get("NOTIFY_SOCKET", "")
+        self._address = address if address[:1] in ("/", "@") else ""
+        usec = environ.get("WATCHDOG_USEC", "")
+        mine = environ.get("WATCHDOG_PID", str(pid)) == str(pid)
+        self.feeds_ns = int(usec) * 1000 // _OFTEN if usec.isdecimal() and mine else 0
+        self._unsent: deque[str] = deque(maxlen=_MOST_UNSENT)
+        self._status = ""
+        self._fed_ns = 0
+        self._extended_ns = 0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anybody listens."""
+        return self._address != ""
+
+    def tell(self, *states: str) -> None:
+        """Such as READY=1 or STOPPING=1, in one datagram."""
+        if not self._address:
+            return
+        text = "\n".join(states)
+        if text != _ALIVE or _ALIVE not in self._unsent:  # as good as one more
+            self._unsent.append(text)
+        self._send()
+
+    def _send(self) -> None:
+        name = self._address
+        address = "\0" + name[1:] if name[0] == "@" else name
+        kind = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+        try:
+            with socket.socket(socket.AF_UNIX, kind) as door:
+                while self._unsent:
+                    door.sendto(self._unsent[0].encode(), address)
+                    self._unsent.popleft()
+        except BlockingIOError:
+            pass  # it is behind
+        except OSError:  # a service manager that does not listen must not stop us
+            self._unsent.clear()
+
+    def status(self, text: str) -> None:
+        """A line for people, told when it is another one."""
+        if text != self._status:
+            self._status = text
+            self.tell(f"STATUS={text}")
+
+    def lives(self, now_ns: int) -> None:
+        """Feed the watchdog, when it is time."""
+        if self._unsent:
+            self._send()
+        if self.feeds_ns and now_ns - self._fed_ns >= self.feeds_ns:
+            self._fed_ns = now_ns
+            self.tell(_ALIVE)
+
+    def gets_on(self, now_ns: int) -> None:
+        """The start goes on and may take longer, if it is time to say so."""
+        if self._unsent:
+            self._send()
+        if now_ns - self._extended_ns >= EXTENDED_S * 1_000_000_000 // (2 * _OFTEN):
+            self._extended_ns = now_ns
+            self.tell(f"EXTEND_TIMEOUT_USEC={EXTENDED_S * 1_000_000}")
+
+
+def this_process() -> Manager:
+    """What this process was started by."""
+    return Manager(os.environ, os.getpid())

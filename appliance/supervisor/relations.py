@@ -16,6 +16,7 @@ from appliance.config.topic_settings import TOPIC
 from appliance.control import main as control
 from appliance.control import snapshots, topic_trash
 from appliance.coordinators.kinds import KINDS
+from appliance.handlers import fetch_watch
 from appliance.ioproc import (
     asker,
     behind,
@@ -26,9 +27,11 @@ from appliance.ioproc import (
     housekeeping,
     leaving,
     moving,
+    roles,
     served,
     syncing,
     trash,
+    watches,
 )
 from appliance.ioproc import main as ioproc
 from appliance.ioproc.coordinating import endings, host
@@ -37,6 +40,7 @@ from appliance.logstore import active, journal
 from appliance.metadata import follower
 from appliance.netproc import connection, framing, page_cache, sending, sockets
 from appliance.ring import arena, counters, partition_table, process_table, quota_table, ring
+from appliance.ring.messages import WATCHED_BYTES
 from appliance.shell import links, loop, patience
 from appliance.supervisor import fleet, memory, restart
 from appliance.supervisor.layout import Layout
@@ -67,7 +71,7 @@ def hold() -> None:
 def _turns() -> None:
     """What may hold up a loop."""
     chores_ns = (
-        home.OPENING_NS
+        max(home.OPENING_NS, roles.ROLES_NS)
         + len(KINDS) * host.SLICE_NS
         + housekeeping.RETAIN_NS
         + cleaning.LOOK_NS
@@ -95,7 +99,7 @@ def _turns() -> None:
 
 def _waits() -> None:
     """Who looks how often."""
-    assert chores.BUSY_MS <= chores.EVERY_MS <= loop.LONGEST_WAIT_MS, (
+    assert chores.BUSY_MS <= chores.EVERY_MS <= chores.QUIET_MS <= loop.LONGEST_WAIT_MS, (
         "an idle I/O process does its chores when it wakes"
     )
     assert syncing.VISIBLE_MS * _MS <= syncing.BACKGROUND_NS, (
@@ -144,6 +148,7 @@ def _queues() -> None:
     assert served.PARKED_READS >= partition_table.DEFAULT_ROWS, (
         "one fetch may wait for every partition that there can be"
     )
+    assert watches.MOST_ROWS >= partition_table.DEFAULT_ROWS, "and watch them"
 
 
 def _payloads() -> None:
@@ -155,6 +160,9 @@ def _payloads() -> None:
     )
     for area in (layout.payload_bytes, layout.group_payload_bytes):
         assert area // ring.PIECES >= aborted.SIZE, "a piece holds an aborted transaction"
+    assert layout.group_payload_bytes // ring.PIECES >= fetch_watch.A_WATCH * WATCHED_BYTES, (
+        "a watch goes in one piece"
+    )
 
 
 def _frames() -> None:

@@ -1,12 +1,15 @@
 """Links, loop and log: who is woken, who is told of a death, what a line looks like."""
 
+import json
 import os
+import re
 import select
 import threading
 
 import pytest
 
 from appliance.ring.event_ring import EventTable
+from appliance.ring.log_levels import LEVELS, LOGGERS, LogLevels
 from appliance.ring.messages import ANSWERED, APPEND, APPENDED, FORWARD
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from appliance.shell.links import Links
@@ -260,6 +263,71 @@ def test_one_peer_gets_one_line_a_second(tmp_path, monkeypatch):
     assert len(log._seen) <= 1024
 
 
+def levels(**own):
+    found = LogLevels(memoryview(bytearray(8)).cast("q"))
+    for name, level in own.items():
+        found.set(name if name == "root" else f"penstock.{name}", level)
+    return found
+
+
+def test_every_logger_has_its_level_or_that_of_root():
+    one = levels()
+    assert one.all() == dict.fromkeys(LOGGERS, "INFO")
+    for logger in LOGGERS[1:]:
+        for level in LEVELS:
+            one.set(logger, level)
+            assert one.all() == dict.fromkeys(LOGGERS, "INFO") | {logger: level}
+        one.set(logger, None)
+    one.set("root", "ERROR")
+    assert set(one.all().values()) == {"ERROR"}
+
+
+@pytest.mark.parametrize(
+    ("level", "written"),
+    [
+        ("FATAL", []),
+        ("ERROR", [3]),
+        ("WARN", [3, 4]),
+        ("INFO", [3, 4, 5, 6]),
+        ("DEBUG", [3, 4, 5, 6, "noted"]),
+        ("TRACE", [3, 4, 5, 6, 6, "noted"]),
+    ],
+)
+def test_what_is_written_follows_the_level_and_what_is_kept_does_not(tmp_path, level, written):
+    table = EventTable(memoryview(bytearray(EventTable.bytes_needed(1, 1))), ioprocs=1, netprocs=1)
+    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    ring = table.writer("netproc-0")
+    of_others = "FATAL" if level != "FATAL" else "TRACE"
+    known = levels(root=of_others, netproc=level)
+    log = Log("netproc-0", fd=fd, journal=True, ring=ring, levels=known)
+    for priority in (3, 4, 5):
+        log.event(priority, "said")
+    log.event_from(6, "said", "10.0.0.1")
+    log.event_from(6, "said", "10.0.0.1")
+    log.note(6, "noted")
+    os.close(fd)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert ["noted" if "noted" in line else int(line[1]) for line in lines] == written
+    assert len(table.reader("netproc-0").look()[0]) == (6 if level == "TRACE" else 5)
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_a_line_of_json_is_one_object_whatever_is_in_it(tmp_path, journal):
+    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    log = Log("netproc-0", fd=fd, journal=journal, json=True)
+    hostile = 'a"b\n<3>{"event": "forged"}\x1b[31m\udcff'
+    log.event(4, "odd-name", client=hostile, event="mine", count=3)
+    os.close(fd)
+    [line] = (tmp_path / "log").read_bytes().splitlines()
+    if journal:
+        assert line.startswith(b"<4>")
+    told = json.loads(line.removeprefix(b"<4>"))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", told.pop("time"))
+    fields = {"client": hostile, "event": "mine", "count": "3"}
+    head = {"level": "warning", "process": "netproc-0", "event": "odd-name"}
+    assert told == {**head, "fields": fields}
+
+
 def test_what_a_log_says_can_be_read_from_its_ring_from_any_thread(tmp_path):
     memory = memoryview(bytearray(EventTable.bytes_needed(1, 1)))
     table = EventTable(memory, ioprocs=1, netprocs=1)
@@ -267,7 +335,7 @@ def test_what_a_log_says_can_be_read_from_its_ring_from_any_thread(tmp_path):
     fd, log = log_file(tmp_path, "supervisor")
     for n in range(100):
         log.event(4, "early", n=n)
-    log.keep(table.writer("supervisor"))
+    log.keep(table.writer("supervisor"), levels())
     log.event(5, "late", client="a\x1b[31m", partition=None)
     log.note(6, "unsaid", took_ms=3)
     found, missed = reader.look()

@@ -20,7 +20,6 @@ from appliance.supervisor.folder import CLEAN_NAME, DataFolder, FolderInUse
 from appliance.supervisor.layout import MIB, Layout, default_processes
 from appliance.supervisor.listening import AddressInUse, Listeners
 from appliance.supervisor.memory import NoMemory, SharedMemory, fit_arenas
-from appliance.supervisor.notify import notify
 from appliance.supervisor.restart import RestartPolicy
 from appliance.supervisor.signals import SAME_WISH_NS, Wishes
 
@@ -208,22 +207,6 @@ def test_layout_of_settings():
 def test_address_of_another_host_is_refused():
     with pytest.raises(AddressInUse, match=r"192\.0\.2\.1:9092 cannot be listened on"):
         Listeners(Layout(listeners=(("192.0.2.1", 9092),)))
-
-
-@pytest.mark.parametrize("abstract", [False, True])
-def test_notify_reaches_the_service_manager(tmp_path, monkeypatch, abstract):
-    name = f"@penstock-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind("\0" + name[1:] if abstract else name)
-        monkeypatch.setenv("NOTIFY_SOCKET", name)
-        notify("READY=1")
-        assert manager.recv(100) == b"READY=1"
-
-
-@pytest.mark.parametrize("address", ["", "relative", "/nowhere/at/all"])
-def test_notify_without_a_manager_does_nothing(monkeypatch, address):
-    monkeypatch.setenv("NOTIFY_SOCKET", address)
-    notify("READY=1")
 
 
 def test_layout_refuses_what_makes_no_appliance():

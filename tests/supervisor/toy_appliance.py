@@ -166,7 +166,10 @@ class Accept:
         self.listener = listener
 
     def ready(self, mask):
-        connection, _ = self.listener.accept()
+        try:
+            connection, _ = self.listener.accept()
+        except BlockingIOError:
+            return  # another netproc shares a passed socket
         client = Client(self.netproc, connection)
         self.netproc.clients[connection.fileno()] = client
         self.netproc.loop.register(connection.fileno(), select.EPOLLIN, client)

@@ -1,4 +1,4 @@
-"""systemd as process 1 of a container, with Penstock installed there as systemd/README.md says.
+"""systemd as process 1 of a container, with Penstock installed there as docs/systemd.md says.
 
 Its files are the host's own, and what it writes goes to memory (overlay on tmpfs); its network is a
 loopback of its own. Mounts live in a mount namespace, so nothing is left when the container ends,
@@ -141,7 +141,7 @@ class Booted:
         return self.run("journalctl", "--no-pager", "-o", "cat", *which, code=None)
 
     def install(self):
-        """Penstock as systemd/README.md says, of this interpreter and this checkout."""
+        """Penstock as docs/systemd.md says, of this interpreter and this checkout."""
         python = f"python{sys.version_info.major}.{sys.version_info.minor}"
         packages = f"/opt/penstock/lib/{python}/site-packages"
         self.run("mkdir", "-p", "/opt/penstock/bin", packages)
@@ -154,16 +154,7 @@ class Booted:
             f"{packages}/penstock.pth", "\n".join(["/opt/checkout", *_packages().values(), ""])
         )
         self.write("/opt/penstock/bin/penstock", _SCRIPT, mode="755")
-        units = "/opt/checkout/systemd"
-        for source, target in (
-            ("penstock.sysusers", "/etc/sysusers.d/penstock.conf"),
-            ("server.properties", "/etc/penstock/server.properties"),
-            ("penstock.service", "/etc/systemd/system/penstock.service"),
-            ("penstock-jobs.service", "/etc/systemd/system/penstock-jobs.service"),
-        ):
-            self.run("install", "-Dm644", f"{units}/{source}", target)
-        self.run("systemd-sysusers")
-        self.run("systemctl", "daemon-reload")
+        self.run("/opt/penstock/bin/penstock", "service", "install", "--jobs", "--no-start")
 
     def copy(self, outer, inner):
         """A file of the host into the container."""

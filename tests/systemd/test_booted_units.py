@@ -1,4 +1,4 @@
-"""The shipped units under a booted systemd, installed as systemd/README.md says: the appliance, and
+"""The shipped units under a booted systemd, installed as docs/systemd.md says: the appliance, and
 a job through the jobs' unit. The container has this host's files and writes to memory."""
 
 import json
@@ -11,6 +11,8 @@ from spark_local.engine import jars, java
 
 pytestmark = pytest.mark.timeout(300)
 LOOKS = 1200
+WHERE_IT_LISTENS = "awk '$2 ~ /:2384$/ && $4 == \"0A\" {print $10}' /proc/net/tcp"
+"""The inode of the socket that listens at port 9092."""
 JOBS = ["--jobs", "/var/lib/penstock/jobs"]
 STATE = "/var/lib/penstock/jobs/counts/state.json"
 CACHE = "/var/lib/penstock/cache/penstock"
@@ -53,19 +55,89 @@ def test_the_appliance_is_started_killed_started_again_and_stopped(appliance):
     produce(appliance, "kept", {"n": 1}, {"n": 2})
     first = appliance.show(unit, "MainPID")
     appliance.run("kill", "-KILL", first)
-    for _ in range(LOOKS):
-        if (
-            appliance.show(unit, "NRestarts") == "1"
-            and appliance.show(unit, "SubState") == "running"
-        ):
-            break
+    restarted(appliance, unit)
     assert appliance.show(unit, "MainPID") not in ("0", first)
     assert consume(appliance, "kept") == [{"n": 1}, {"n": 2}]
+    file, more = "/etc/penstock/server.properties", "max.connections=77\\nnum.partitions=3\\n"
+    appliance.run("sh", "-c", f"cp {file} {file}.good; printf '{more}' >> {file}")
+    appliance.run("systemctl", "reload", unit)
+    told = appliance.penstock("config", "get", "max.connections", "num.partitions", "-o", "json")
+    assert [row["value"] for row in json.loads(told)] == ["77", "1"]
+    assert "a restart is needed for num.partitions" in appliance.show(unit, "StatusText")
+    appliance.run("sh", "-c", f"echo max.connections=many >> {file}")
+    appliance.run("systemctl", "reload", unit, code=1)
+    assert "Invalid value many for configuration max.connections" in appliance.journal(unit)
+    assert appliance.show(unit, "SubState") == "running"
+    appliance.run("mv", f"{file}.good", file)
     appliance.run("systemctl", "stop", unit)
     assert ended(appliance, unit)
     appliance.run("test", "-e", "/var/lib/penstock/.kafka_cleanshutdown")
     appliance.run("systemctl", "start", unit)
     assert consume(appliance, "kept") == [{"n": 1}, {"n": 2}]
+
+
+def restarted(booted, unit):
+    """By systemd, once since somebody started it."""
+    for _ in range(LOOKS):
+        if booted.show(unit, "NRestarts") == "1" and booted.show(unit, "SubState") == "running":
+            return
+    raise AssertionError(booted.journal(unit))
+
+
+def test_a_supervisor_that_stands_still_is_noticed_by_systemd(appliance):
+    unit, soon = "penstock", "/run/systemd/system/penstock.service.d/soon.conf"
+    assert appliance.show(unit, "WatchdogUSec") == "30s"
+    appliance.run("mkdir", "-p", soon.rpartition("/")[0])
+    appliance.write(soon, "[Service]\nWatchdogSec=3\n")
+    appliance.run("systemctl", "daemon-reload")
+    try:
+        appliance.run("systemctl", "restart", unit)
+        hung = appliance.show(unit, "InvocationID")
+        appliance.run("kill", "-STOP", appliance.show(unit, "MainPID"))
+        restarted(appliance, unit)
+    finally:
+        appliance.run("rm", soon)
+        appliance.run("systemctl", "daemon-reload")
+    said = appliance.run("journalctl", "-o", "cat", f"INVOCATION_ID={hung}")
+    assert "Watchdog timeout" in said
+    produce(appliance, "noticed", {"n": 1})
+    assert consume(appliance, "noticed") == [{"n": 1}]
+    assert "serving" in appliance.show(unit, "StatusText")
+
+
+def test_who_connects_while_it_does_not_run_waits_where_systemd_listens(appliance):
+    appliance.run("systemctl", "stop", "penstock")
+    units = "/etc/systemd/system/penstock.socket"
+    appliance.run("install", "-Dm644", "/opt/checkout/systemd/penstock.socket", units)
+    appliance.run("systemctl", "daemon-reload")
+    appliance.run("systemctl", "enable", "--now", "penstock.socket")
+    try:
+        produce(appliance, "waited", {"n": 1})  # it is started by that
+        first = appliance.show("penstock", "MainPID")
+        assert first != "0"
+        queue = appliance.run("sh", "-c", WHERE_IT_LISTENS)
+        assert queue
+        appliance.run("systemctl", "restart", "penstock")
+        assert appliance.show("penstock", "MainPID") not in ("0", first)
+        assert appliance.run("sh", "-c", WHERE_IT_LISTENS) == queue
+        assert consume(appliance, "waited") == [{"n": 1}]
+    finally:
+        appliance.run("systemctl", "disable", "--now", "penstock.socket")
+        appliance.run("systemctl", "stop", "penstock")
+        appliance.run("rm", units)
+
+
+def test_penstock_service_tells_how_it_is_and_takes_it_off_the_host(appliance):
+    service = ["/opt/penstock/bin/penstock", "service"]
+    (row, _) = json.loads(appliance.run(*service, "status", "-o", "json"))
+    assert (row["state"], row["starts_with_host"]) == ("active", True)
+    assert str(row["pid"]) == appliance.show("penstock", "MainPID")
+    assert "ready" in appliance.run(*service, "logs", "-n", "20")
+    appliance.run(*service, "uninstall")
+    assert ended(appliance, "penstock") or appliance.show("penstock", "LoadState") == "not-found"
+    appliance.run(*service, "status", code=4)
+    appliance.run("test", "-e", "/var/lib/penstock/.kafka_cleanshutdown")
+    appliance.run(*service, "install", "--jobs", "--no-start")
 
 
 def test_a_wrong_setting_is_not_tried_again(appliance):

@@ -1,0 +1,106 @@
+"""A client's connection on its way from a network process that ends to its successor in the same
+place: what the socket does not tell goes with it, in memory that is passed like the socket.
+
+Sent over a SOCK_SEQPACKET pair of the process and the supervisor, which keeps it until the
+successor is forked. Nothing here waits.
+"""
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+PART: Final = signal.SIGUSR1
+"""Asks a network process to end and to leave its connections to a successor."""
+_WORD: Final = b"guest"
+_NAME: Final = "penstock-guest"
+_DESCRIPTORS: Final = 2
+
+
+@dataclass(slots=True)
+class Guest:
+    """sock: the connection. address: of its client. listener: the number of that by which it came.
+    software: name and version, once they were told. client_id: of its last request. muted_until_ns:
+    it is over a quota, by the monotonic clock; 0: it is not. roles, asked, gone: its habits.
+    received: bytes that have arrived and are no part of an answered request."""
+
+    sock: socket.socket
+    address: str
+    listener: int
+    software: tuple[str, str] | None = None
+    client_id: bytes | None = None
+    muted_until_ns: int = 0
+    roles: int = 0
+    asked: Sequence[str] = ()
+    gone: Sequence[str] = ()
+    received: bytes = field(default=b"", repr=False)
+
+    def close(self) -> None:
+        """This process's hold of it; the client notices when nobody else has one."""
+        self.sock.close()
+
+
+def send(over: socket.socket, guest: Guest) -> bool:
+    """Hand it over; the sender closes its own hold afterwards. False: not now, the other side has
+    not read what came before. Raises OSError: it cannot be handed over."""
+    told = {
+        "address": guest.address,
+        "listener": guest.listener,
+        "software": guest.software,
+        "client_id": None if guest.client_id is None else guest.client_id.decode("latin-1"),
+        "muted_until_ns": guest.muted_until_ns,
+        "roles": guest.roles,
+        "asked": list(guest.asked),
+        "gone": list(guest.gone),
+    }
+    file = os.memfd_create(_NAME, os.MFD_CLOEXEC)
+    try:
+        with open(file, "wb", closefd=False) as whole:
+            whole.write(json.dumps(told).encode() + b"\n" + guest.received)
+        socket.send_fds(over, [_WORD], [guest.sock.fileno(), file])
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def receive(over: socket.socket) -> Guest | None:
+    """The next one, None when none has come. Raises OSError."""
+    try:
+        word, fds, _, _ = socket.recv_fds(over, len(_WORD), _DESCRIPTORS)
+    except (BlockingIOError, InterruptedError):
+        return None
+    if not word:
+        return None  # the process is gone, and all that it had sent is read
+    assert word == _WORD, "a network process sends nothing else this way"
+    assert len(fds) == _DESCRIPTORS, "a guest is a socket and what is told of it"
+    sock = socket.socket(fileno=fds[0])
+    sock.setblocking(False)
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    with open(fds[1], "rb") as whole:
+        whole.seek(0)
+        told, _, received = whole.read().partition(b"\n")
+    fields = json.loads(told)
+    client_id, software = fields.pop("client_id"), fields.pop("software")
+    return Guest(
+        sock,
+        **fields,
+        software=None if software is None else (software[0], software[1]),
+        client_id=None if client_id is None else client_id.encode("latin-1"),
+        received=received,
+    )
+
+
+def receive_all(over: socket.socket) -> list[Guest]:
+    """Every one that has come."""
+    found = []
+    with suppress(OSError):
+        while (guest := receive(over)) is not None:
+            found.append(guest)
+    return found

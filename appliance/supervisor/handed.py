@@ -1,0 +1,35 @@
+"""Connections on their way from a network process to its successor, held here meanwhile.
+
+A connection lives as long as somebody holds it: so a new process closes those that are not its own,
+and the supervisor lets go of what a successor was forked with.
+"""
+
+from appliance.shell import handing
+from appliance.shell.handing import Guest
+from appliance.supervisor.opening import Doors
+
+
+class Handed:
+    """of: the guests, by the place of the netproc."""
+
+    def __init__(self, netprocs: int) -> None:
+        self.of: list[list[Guest]] = [[] for _ in range(netprocs)]
+
+    def look(self, doors: Doors) -> None:
+        """Take what the netprocs have sent."""
+        for netproc, guests in enumerate(self.of):
+            end = doors.end(netproc)
+            if end is not None:
+                guests += handing.receive_all(end)
+
+    def let_go(self, netproc: int) -> None:
+        """A successor has them, or nobody will."""
+        guests, self.of[netproc] = self.of[netproc], []
+        for guest in guests:
+            guest.close()
+
+    def close(self, but: int | None = None) -> None:
+        """Let go of all. but: the netproc whose guests stay, in this process."""
+        for netproc in range(len(self.of)):
+            if netproc != but:
+                self.let_go(netproc)

@@ -1,0 +1,98 @@
+"""Listeners that are opened while the appliance serves: bound here, as all are, and handed to each
+netproc that runs by the socket pair that it was forked with.
+
+Invariant: a listener keeps its number, and nothing is closed: who is connected stays connected.
+What is kept in the data folder (`config/kept_listeners.py`) says what is to be open.
+"""
+
+import json
+import socket
+from contextlib import suppress
+from typing import Final
+
+from appliance.base.errors import ConfigError, StorageFailed
+from appliance.base.os_disk import OsDisk
+from appliance.config import kept_listeners
+from appliance.config.broker import BrokerConfig
+from appliance.config.listeners import Endpoint
+from appliance.shell.log import ERROR, INFO, Log
+from appliance.supervisor.layout import CannotStart
+from appliance.supervisor.listening import Listeners
+
+_TOLD: Final = ("listeners", "advertised.listeners")
+
+
+class Doors:
+    """names: of every listener, by its number."""
+
+    def __init__(
+        self, own: object, opened: object, folder: str, listeners: Listeners, netprocs: int
+    ) -> None:
+        """own: the settings of this start; opened: those with what is kept, by which `listeners`
+        are. Settings that are not a broker's name nothing."""
+        self._own = own
+        self._folder = folder
+        self._listeners = listeners
+        self._ends: list[tuple[socket.socket, socket.socket] | None] = [None] * netprocs
+        self._open = list(opened.opened()) if isinstance(opened, BrokerConfig) else []
+        self.names = [one.name for one in self._open]
+
+    def ports(self, config: object) -> list[int]:
+        """Of the listeners of these settings, in their order."""
+        bound = [port for _, port in self._listeners.addresses]
+        if not isinstance(config, BrokerConfig) or len(bound) < len(self._open):
+            return bound
+        return [bound[self._open.index(one)] for one in config.opened() if one in self._open]
+
+    def pair(self, netproc: int) -> socket.socket:
+        """The end of the next process in this place."""
+        for one in self._ends[netproc] or ():
+            one.close()
+        self._ends[netproc] = ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for one in ends:
+            one.setblocking(False)
+        return ends[1]
+
+    def end(self, netproc: int) -> socket.socket | None:
+        """Ours, of the process in this place or of the last one there."""
+        ends = self._ends[netproc]
+        return None if ends is None else ends[0]
+
+    def close(self, but: int | None = None) -> None:
+        """Close every end. In a netproc: those of the others, and the supervisor's of its own."""
+        for netproc, ends in enumerate(self._ends):
+            for one in (ends or ())[: 1 if netproc == but else 2]:
+                one.close()
+
+    def look(self, before: object, log: Log) -> object:
+        """Open what is kept and not open: the settings from now on, those before when that cannot
+        be."""
+        if not isinstance(self._own, BrokerConfig):
+            return before
+        try:
+            texts = kept_listeners.read(OsDisk(), self._folder)
+            config = kept_listeners.over(self._own, texts, socket.getfqdn)
+            new = [one for one in config.opened() if one not in self._open]
+            for one in new:
+                self._listeners.add(one.host, one.port)
+        except (ConfigError, CannotStart, StorageFailed) as problem:
+            log.event(ERROR, "listeners-not-opened", cause=str(problem))
+            self._listeners.forget(len(self._open))
+            return before
+        self._open += new
+        self.names += [one.name for one in new]
+        self._hand_over(new, config)
+        for one in new:
+            log.event(INFO, "listens", listener=one.name, at=f"{one.host}:{one.port}")
+        return config
+
+    def _hand_over(self, new: list[Endpoint], config: BrokerConfig) -> None:
+        """A netproc that is away has them from its fork."""
+        entries = {key: entry for key in _TOLD if (entry := config.entry(key))}
+        settings = {key: entry.text for key, entry in entries.items()}
+        news = json.dumps({"names": [one.name for one in new], "settings": settings}).encode()
+        for netproc, ends in enumerate(self._ends):
+            doors = self._listeners.of[netproc][len(self.names) - len(new) :]
+            if ends is not None:
+                with suppress(OSError):
+                    socket.send_fds(ends[0], [news], [one.fileno() for one in doors])
