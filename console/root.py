@@ -14,8 +14,7 @@ import click
 
 from console.model.failure import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
 
-VERSION: Final = "0.1.0"
-_COMPLETE: Final = "_PENSTOCK_COMPLETE"
+COMPLETE: Final = "_PENSTOCK_COMPLETE"
 """Set by the shell while it completes: bash_source, bash_complete and so on."""
 OUTPUT_KEY: Final = "penstock.output"
 """Where a command's context remembers its output form."""
@@ -25,8 +24,13 @@ Table = dict[str, tuple[str, str]]
 is not `command`; one line of help)."""
 _COMMANDS: Final[Table] = {
     "up": ("up", "Start an appliance in this terminal."),
+    "run": ("run", "Run a command beside an appliance of its own."),
     "wait": ("wait", "Wait until an appliance of this host is ready."),
+    "doctor": ("doctor", "Say what is wrong with this host or the appliance, and what helps."),
     "demo": ("demo.command", "Load real data, run jobs over it, compare what comes out."),
+    "status": ("status", "How it stands, on one screen; the exit code says so too."),
+    "top": ("top", "What goes through it, live: by topic, client, process."),
+    "connections": ("client.list", "Who is connected, how fast; as client list."),
     "topic": ("topic", "Create, inspect, change and delete topics."),
     "group": ("group", "Inspect consumer groups, move their offsets."),
     "txn": ("txn", "Open transactions: what they hold back; abort them."),
@@ -35,6 +39,7 @@ _COMMANDS: Final[Table] = {
     "client": ("client", "See who is connected, how fast, and who has to wait."),
     "event": ("event", "See what happens in it: its own events, as they come."),
     "config": ("config", "Settings of broker, cluster, topics and groups."),
+    "profile": ("profile", "Names of your own for several appliances."),
     "produce": ("produce", "Write records: lines of stdin, or files."),
     "consume": ("consume", "Read records: by offset, by time, from the end."),
     "job": ("job", "Derived streams: jobs over topics, run by Spark."),
@@ -42,7 +47,14 @@ _COMMANDS: Final[Table] = {
     "metrics": ("metrics", "What it tells Prometheus; alert rules, a board."),
     "console": ("console", "Watch it on one screen: rates, topics, groups."),
     "log": ("log", "Look into the files of a data folder."),
+    "storage": ("storage", "Find and repair damage in a data folder."),
+    "backup": ("backup", "Keep copies of an appliance, in a folder or a bucket."),
+    "restore": ("restore", "Make a data folder of a backup, up to a point in time."),
+    "import": ("kafka_folders:take_in", "Make a data folder of Apache Kafka's."),
+    "export": ("kafka_folders:give_out", "Make a folder that Apache Kafka starts with."),
+    "debug": ("debug", "Gather what somebody needs who helps."),
     "metadata": ("metadata", "Repair the metadata log of a data folder."),
+    "service": ("service", "Start it with the host, or your login, by systemd."),
     "version": ("version", "Say which version this is."),
 }
 
@@ -64,6 +76,14 @@ class LazyGroup(click.Group):
         self._package = package
         self._table = table
         self._aliases = aliases or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it, and an option that stands too early is told where it belongs."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as wrong:
+            text = f"{wrong.format_message()} Options of a command stand behind its name."
+            raise click.UsageError(text, ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._table)
@@ -109,16 +129,21 @@ root = LazyGroup(
     table=_COMMANDS,
     params=[
         click.Option(
+            ["--profile"],
+            metavar="NAME",
+            help="Which appliance, by a name of your own.  [default: $PENSTOCK_PROFILE]",
+        ),
+        click.Option(
             ["--version"],
             is_flag=True,
             is_eager=True,
             expose_value=False,
             callback=_show_version,
             help="Say which version this is.",
-        )
+        ),
     ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    help="A Kafka-compatible event-streaming appliance for one host.",
+    help="A Kafka-compatible event-streaming appliance: one host, or three as a cluster.",
     epilog="""\b
 Examples:
   penstock demo                                      real data, end to end
@@ -136,10 +161,10 @@ Exit codes: 0 ok, 1 refused or failed, 2 usage or settings, 3 unreachable or too
 def run() -> NoReturn:
     """Parse sys.argv, run the command, exit."""
     context: click.Context | None = None
-    if instruction := os.environ.get(_COMPLETE):
+    if instruction := os.environ.get(COMPLETE):
         from click.shell_completion import shell_complete
 
-        sys.exit(shell_complete(root, {}, "penstock", _COMPLETE, instruction))
+        sys.exit(shell_complete(root, {}, "penstock", COMPLETE, instruction))
     try:
         with root.make_context("penstock", sys.argv[1:]) as context:
             code = root.invoke(context)

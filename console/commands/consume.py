@@ -117,7 +117,9 @@ def command(
     if decoders is not None and not meta_only:
         show = _decoding(decoders, None if as_json else show, unread)
     if group is None:
-        found = read(link, chosen, partitions, seek, keep, exit_at_end=exit_at_end, count=count)
+        found = read(
+            link, chosen, partitions, seek, keep, exit_at_end=exit_at_end, count=count, remark=say
+        )
     elif partitions or filter_text or seek.rest is None or seek.named or seek.has_stop:
         raise usage("-g goes with -o start and -o end alone: the group says what is read")
     else:

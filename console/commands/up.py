@@ -8,8 +8,9 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -23,14 +24,15 @@ from appliance.shell.log import INFO, Log
 from console import BEGAN_S
 from console.called import typed
 from console.model.failure import FAILED, Failure, usage
-from console.model.setting_values import in_unit
-from console.root import VERSION
+from console.model.version import compiled, current
 
 DEFAULT_DATA: Final = "penstock-data"
 DEFAULT_PORT: Final = 9092
+Read = Callable[[], tuple[BrokerConfig, list[str]]]
+"""The settings as they are when it is called, and warnings. Raises ConfigError."""
 _LOOK_UP_S: Final = 2.0
 _JOIN_S: Final = 10.0
-_KEPT: Final = "joined.properties"
+KEPT: Final = "joined.properties"
 """In the data folder of a node that joined: its settings, read by each start without --config."""
 
 
@@ -66,6 +68,11 @@ _KEPT: Final = "joined.properties"
     help="With --join: the number of this node.  [default: the next one]",
 )
 @click.option(
+    "--token",
+    metavar="TOKEN",
+    help="With --join: what penstock cluster invite printed; it lets in one node, once.",
+)
+@click.option(
     "--ready-fd",
     metavar="N",
     type=int,
@@ -79,6 +86,7 @@ def command(
     cluster_id: str,
     join: str | None,
     node_id: int | None,
+    token: str | None,
     ready_fd: int | None,
 ) -> int:
     """Start an appliance in this terminal; Ctrl-C ends it in order.
@@ -99,16 +107,19 @@ def command(
             raise usage(f"--ready-fd {ready_fd} is not an open descriptor") from None
     cluster_id = _cluster_id(cluster_id)
     if join is not None:
-        cluster_id = _join(join, node_id, data, config, cluster_id, listen, settings)
+        cluster_id = _join(join, node_id, data, config, cluster_id, listen, settings, token)
         listen = ()
     elif node_id is not None:
         raise usage("--node-id goes with --join", f"else: -o node.id={node_id}")
+    elif token is not None:
+        raise usage("--token goes with --join")
     if config is None and os.path.exists(_kept(data)):
         config = _kept(data)
-    broker = _load(config, listen, settings)
+    read = partial(_read, os.path.abspath(config) if config else None, listen, _given(settings))
+    broker = _load(read)
     folder, *others = _folders(data, broker)
     _warn_of_unknown_names(broker)
-    return serve(broker, folder, ready_fd, others, cluster_id)
+    return serve(broker, folder, ready_fd, others, cluster_id, read)
 
 
 def serve(
@@ -117,13 +128,14 @@ def serve(
     ready_fd: int | None,
     others: Sequence[str] = (),
     cluster_id: str = "",
+    read: Read | None = None,
 ) -> int:
     """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
-    code. Raises Failure."""
+    code. read: the settings once more, for a reload. Raises Failure."""
     _preload()
     from appliance.supervisor import CannotStart, run
 
-    log = Log("supervisor")
+    log = Log("supervisor", json=broker.text("penstock.log.format") == "json")
     said: list[str] = []
 
     def ready(addresses: Sequence[str], _: float) -> None:
@@ -140,6 +152,7 @@ def serve(
             data_dir=folder,
             other_dirs=others,
             on_ready=ready,
+            read=read,
             prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id)),
             log=log,
         )
@@ -201,6 +214,7 @@ def _join(
     cluster_id: str,
     listen: tuple[str, ...],
     settings: tuple[str, ...],
+    token: str | None,
 ) -> str:
     """Leave the settings of a new node of their cluster in the data folder: the cluster's id."""
     from console.model import joining
@@ -214,12 +228,12 @@ def _join(
             " controllers there: controller.quorum.bootstrap.servers",
         )
     link = Link(servers, {}, _JOIN_S)
-    return joining.prepare(link, _kept(data), node_id, cluster_id, listen, given)
+    return joining.prepare(link, _kept(data), node_id, cluster_id, listen, given, token)
 
 
 def _kept(data: str | None) -> str:
     """Where the settings of a folder are that joined."""
-    return os.path.join(os.path.abspath(data or DEFAULT_DATA), _KEPT)
+    return os.path.join(os.path.abspath(data or DEFAULT_DATA), KEPT)
 
 
 def _given(settings: tuple[str, ...]) -> dict[str, str]:
@@ -228,27 +242,45 @@ def _given(settings: tuple[str, ...]) -> dict[str, str]:
         key, equals, value = item.partition("=")
         if not equals or not key.strip():
             raise usage(f"-o {item!r} is not KEY=VALUE", "for example -o num.partitions=3")
-        given[key.strip()] = in_unit(key.strip(), value)
+        given[key.strip()] = value.strip()
     return given
 
 
-def _load(config: str | None, listen: tuple[str, ...], settings: tuple[str, ...]) -> BrokerConfig:
-    overrides = _given(settings)
+def _load(read: Read) -> BrokerConfig:
+    """For a start: what is wrong ends it, warnings are said. Raises Failure."""
     try:
-        text = None if config is None else Path(config).read_text()
-        broker, warnings = load(text, overrides, file_name=config or "the file")
-        if listen or "listeners" not in broker.set_names():
-            overrides |= _listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
-            broker, warnings = load(text, overrides, file_name=config or "the file")
-    except OSError as problem:
-        raise usage(f"{config} cannot be read: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise usage(f"{config} is not a text file in UTF-8") from None
+        broker, warnings = read()
     except ConfigError as problem:
         raise usage(str(problem)) from None
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    return broker.telling(socket.getfqdn)
+    return broker
+
+
+def _read(
+    config: str | None, listen: tuple[str, ...], settings: Mapping[str, str]
+) -> tuple[BrokerConfig, list[str]]:
+    """The settings of a file, and those of the command line, which win; warnings. Raises
+    ConfigError; Failure for a wrong --listen."""
+    overrides = {**settings}
+    name = config or "the file"
+    try:
+        text = None if config is None else Path(config).read_text()
+    except OSError as problem:
+        raise ConfigError(f"{config} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{config} is not a text file in UTF-8") from None
+    broker, warnings = load(text, overrides, file_name=name)
+    if listen or "listeners" not in broker.set_names():
+        overrides |= _listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
+        broker, warnings = load(text, overrides, file_name=name)
+    return broker.telling(_host_name), warnings
+
+
+@cache
+def _host_name() -> str:
+    """Asked for once: the answer may take long, and an appliance that runs has no time for it."""
+    return socket.getfqdn()
 
 
 def _warn_of_unknown_names(broker: BrokerConfig) -> None:
@@ -359,14 +391,15 @@ def _narrate(
     data, cluster_id = said
     address = addresses[0]
     where = ", ".join(addresses)
-    (log.event if log.is_journal else log.note)(
+    (log.note if log.for_people else log.event)(
         INFO, "ready", took_ms=took_ms, listens_on=where, data=data, cluster_id=cluster_id
     )
-    if log.is_journal:
+    if not log.for_people:
         return
     b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
+    kind = "" if serves_clients else ", as controller"
     lines = [
-        f"Penstock {VERSION} is ready in {took_ms} ms{'' if serves_clients else ', as controller'}",
+        f"Penstock {current()} is ready in {took_ms} ms{kind}",
         f"  listens on  {where}",
         f"  data        {data}",
         f"  cluster id  {cluster_id}",
@@ -379,5 +412,7 @@ def _narrate(
             typed(f"  penstock consume hello -o start -e{b}"),
             "Ctrl-C ends it in order.",
         ]
+        if not compiled():
+            lines.append("Its hot modules are interpreted; penstock doctor says what that costs.")
     with suppress(OSError):
         os.write(2, ("\n".join(lines) + "\n").encode())

@@ -1,13 +1,12 @@
 """`penstock version`."""
 
 import platform
-from importlib.util import find_spec
 
 import click
 
 from console.flags.output import formatted
-from console.root import VERSION
-from console.show.output import emit
+from console.model.version import compiled, current
+from console.show.output import emit, say
 
 
 @click.command("version")
@@ -22,11 +21,13 @@ def command(output: str) -> None:
     import confluent_kafka
 
     if output == "table":
-        print(f"penstock {VERSION}, hot modules {_hot_modules()}")
+        print(f"penstock {current()}, hot modules {_hot_modules()}")
+        if not compiled():
+            say("slower: install a C compiler and Python's headers, then Penstock again")
         return
     row = {
         "name": "penstock",
-        "version": VERSION,
+        "version": current(),
         "hot_modules": _hot_modules(),
         "python": platform.python_version(),
         "confluent_kafka": confluent_kafka.__version__,
@@ -36,7 +37,4 @@ def command(output: str) -> None:
 
 
 def _hot_modules() -> str:
-    """Whether the installation could compile them: see setup.py."""
-    found = find_spec("appliance.wire.batch")
-    assert found is not None and found.origin is not None
-    return "interpreted" if found.origin.endswith(".py") else "compiled"
+    return "compiled" if compiled() else "interpreted"

@@ -36,7 +36,9 @@ def command(data: str, bootstrap: str | None, timeout: float, output: str) -> in
     It reads the appliance's memory and asks it nothing. Exit code 0 when it is ready; else what is
     missing, and 4, or 3 when nobody is there.
 
-    \b penstock wait --timeout 60 penstock wait --data /srv/events -b localhost:9092
+    \b
+    penstock wait --timeout 60
+    penstock wait --data /srv/events -b localhost:9092
     """
     until = time.monotonic() + timeout
     waiting = Waiting(data, bootstrap)

@@ -1,7 +1,6 @@
 """Names of topics, groups and settings for the shell: who presses TAB waits for 150 ms at most, and
 gets no names when the broker does not answer in that time."""
 
-import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -57,5 +56,12 @@ def setting_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 def _asked(ctx: click.Context, ask: Callable[[str, float], list[str]]) -> list[str]:
-    named: Any = ctx.params.get("bootstrap") or os.environ.get("PENSTOCK_BOOTSTRAP")
-    return ask(str(named or "localhost:9092").split(",")[0], _LIMIT_S)
+    from console.model.failure import Failure
+    from console.model.profiles import where
+
+    named: Any = ctx.find_root().params.get("profile")
+    try:
+        meant = where(ctx.params.get("bootstrap"), named)
+    except Failure:  # TAB says nothing; the command will
+        return []
+    return ask(meant.bootstrap.split(",")[0], _LIMIT_S)

@@ -2,15 +2,15 @@
 arguments."""
 
 import functools
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from console.model.failure import usage
+from console.model.failure import unreadable, usage
 from console.model.link import DEFAULT_BOOTSTRAP, Link, asking
+from console.model.profiles import where
 
 
 def connected(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,7 +24,8 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         "--brokers",
         "bootstrap",
         metavar="HOST:PORT",
-        help=f"The broker.  [default: $PENSTOCK_BOOTSTRAP or {DEFAULT_BOOTSTRAP}]",
+        help="The broker.  [default: that of --profile, $PENSTOCK_BOOTSTRAP, the profile in use, or"
+        f" {DEFAULT_BOOTSTRAP}]",
     )
     @click.option(
         "-X",
@@ -50,11 +51,15 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         timeout: float,
         **kwargs: object,
     ) -> object:
-        chosen = bootstrap or os.environ.get("PENSTOCK_BOOTSTRAP") or DEFAULT_BOOTSTRAP
-        merged = _file(command_config) | key_values(properties, "-X")
+        profile = where(bootstrap, click.get_current_context().find_root().params.get("profile"))
+        file = command_config or profile.command_config or None
+        of_file = _file(file)
+        if file == profile.command_config:  # the profile says where, its file how
+            of_file.pop("bootstrap.servers", None)
+        merged = of_file | key_values(properties, "-X")
         if bootstrap:
             merged.pop("bootstrap.servers", None)
-        link = Link(chosen, merged, timeout)
+        link = Link(profile.bootstrap, merged, timeout)
         with asking(link):
             return command(link, *args, **kwargs)
 
@@ -80,4 +85,4 @@ def _file(path: str | None) -> dict[str, str]:
     try:
         return {key: value for key, value, _ in parse_properties(Path(path).read_text())}
     except (OSError, UnicodeDecodeError) as problem:
-        raise usage(f"{path} cannot be read: {problem}") from None
+        raise unreadable(path, problem) from None

@@ -1,4 +1,4 @@
-"""-t, -g, --broker and --cluster: whose settings."""
+"""-t, -g, --broker, --client-metrics, --loggers and --cluster: whose settings."""
 
 import functools
 from collections.abc import Callable
@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from console.flags.complete import group_names, topic_names
-from console.model.configs import BROKER, GROUP, TOPIC, Target
+from console.model.configs import BROKER, CLIENT_METRICS, GROUP, LOGGERS, TOPIC, Target
 from console.model.failure import usage
 
 
 def targeted(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds -t, -g, --broker and --cluster; the command gets `target`: a Target, or None."""
+    """Adds -t, -g, --broker, --client-metrics, --loggers and --cluster; the command gets `target`:
+    a Target, or None."""
 
     @click.option(
         "-t", "--topic", metavar="NAME", help="Of this topic.", shell_complete=topic_names
@@ -21,6 +22,10 @@ def targeted(command: Callable[..., Any]) -> Callable[..., Any]:
         "-g", "--group", metavar="NAME", help="Of this consumer group.", shell_complete=group_names
     )
     @click.option("--broker", metavar="ID", help="Of this broker alone.")
+    @click.option(
+        "--client-metrics", metavar="NAME", help="Of this subscription to clients' metrics."
+    )
+    @click.option("--loggers", metavar="ID", help="Of this broker's loggers: levels of its log.")
     @click.option("--cluster", is_flag=True, help="The default of all brokers.")
     @functools.wraps(command)
     def wrapped(
@@ -28,6 +33,8 @@ def targeted(command: Callable[..., Any]) -> Callable[..., Any]:
         topic: str | None,
         group: str | None,
         broker: str | None,
+        client_metrics: str | None,
+        loggers: str | None,
         cluster: bool,
         **kwargs: object,
     ) -> object:
@@ -35,11 +42,16 @@ def targeted(command: Callable[..., Any]) -> Callable[..., Any]:
             (TOPIC, topic),
             (GROUP, group),
             (BROKER, broker),
+            (CLIENT_METRICS, client_metrics),
+            (LOGGERS, loggers),
             (BROKER, "" if cluster else None),
         ]
         found = [Target(kind, name) for kind, name in named if name is not None]
         if len(found) > 1 or any(not one.name for one in found if not cluster):
-            raise usage("say one of -t TOPIC, -g GROUP, --broker ID, --cluster")
+            raise usage(
+                "say one of -t TOPIC, -g GROUP, --broker ID, --client-metrics NAME, --loggers ID,"
+                " --cluster"
+            )
         return command(*args, target=found[0] if found else None, **kwargs)
 
     return wrapped

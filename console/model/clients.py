@@ -6,11 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from appliance.observer.door import NotThere, Observer
 from appliance.observer.names import api_name
 from appliance.quotas.limits import KINDS
 from appliance.ring.client_table import ClientTable, Connected
-from console.model.failure import UNREACHABLE, Failure
+from console.model.observed import observed
 
 _NS_MS: Final = 1_000_000
 _LEAST_MS: Final = 500
@@ -128,14 +127,7 @@ def _told(key: _Key, one: Connected, rates: Rates, now_ms: int) -> Connection:
 def connections(data_dir: str, over_s: float) -> tuple[Connection, ...]:
     """Who is connected to the appliance in a data folder, with rates over the next so many seconds,
     0: since each connected. Raises Failure."""
-    try:
-        observer = Observer(data_dir)
-    except NotThere as why:
-        raise Failure(
-            str(why), "--data names the folder of a running appliance",
-            where=data_dir, code=UNREACHABLE, name="NOT_RUNNING",
-        ) from None  # fmt: skip
-    every = Connections(observer.tables.clients)
+    every = Connections(observed(data_dir).tables.clients)
     found = every.look()
     if over_s:
         time.sleep(over_s)

@@ -136,7 +136,9 @@ class Watch:
             if copy.records
         }
         self._breathe()
-        moving = moves.under_way(self._link, found.all)
+        # The one who leads tells what moves: without one it would only be waited for.
+        leads = found.quorum.leader is not None
+        moving = moves.under_way(self._link, found.all) if leads else []
         to_copy = {
             one.place: one.bytes - one.copied
             for one in moving

@@ -14,7 +14,7 @@ from console.model.link import Link
 from console.model.plain_request import ask
 from console.model.refusals import check
 
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, LOGGERS, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 _DESCRIBE: Final = (32, 4)
 _ALTER: Final = (44, 1)
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -29,6 +29,10 @@ _SOURCES: Final = {
     8: "group",
 }
 _DEFAULT: Final = 5
+_KINDS: Final = {
+    TOPIC: "topic", BROKER: "broker", GROUP: "group", CLIENT_METRICS: "subscription",
+    LOGGERS: "loggers of broker",
+}  # fmt: skip
 _TYPES: Final = (
     "unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password",
 )  # fmt: skip
@@ -45,7 +49,7 @@ class Target:
     name: str
 
     def __str__(self) -> str:
-        kind = {TOPIC: "topic", BROKER: "broker", GROUP: "group"}[self.kind]
+        kind = _KINDS[self.kind]
         return f"{kind} {self.name}" if self.name else "the cluster"
 
 
@@ -145,10 +149,8 @@ def values_of(
 def change(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> list[Change]:
     """Change settings, or with dry_run let the broker check it. Raises Failure."""
     before = _values(link, target)
-    if link.is_plain:
-        _alter(link, target, changes, dry_run=dry_run)
-    else:
-        _alter_by_client(link, target, changes, dry_run=dry_run)
+    alter = _alter if link.is_plain else _alter_by_client
+    alter(link, target, changes, dry_run=dry_run)
     after = {} if dry_run else _values(link, target)
     rows = []
     for key in changes:
@@ -156,6 +158,12 @@ def change(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> li
         was = old.value if old else None
         rows.append(Change(key, was, new.value if new else None, new.source if new else None))
     return rows
+
+
+def put(link: Link, target: Target, changes: Changes) -> None:
+    """Change settings without a look at what they were. Raises Failure."""
+    alter = _alter if link.is_plain else _alter_by_client
+    alter(link, target, changes, dry_run=False)
 
 
 def _values(link: Link, target: Target) -> dict[str, Setting]:
@@ -262,7 +270,7 @@ def _alter_by_client(link: Link, target: Target, changes: Changes, *, dry_run: b
 def _resource(target: Target, changes: list[Any] | None = None) -> Any:
     from confluent_kafka.admin import ConfigResource, ResourceType
 
-    if target == CLUSTER or target.kind == GROUP:
+    if target == CLUSTER or target.kind not in (TOPIC, BROKER):
         raise usage(f"settings of {target} cannot be asked for over TLS or SASL")
     kind = ResourceType.TOPIC if target.kind == TOPIC else ResourceType.BROKER
     return ConfigResource(kind, target.name, incremental_configs=changes)

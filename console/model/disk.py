@@ -6,8 +6,8 @@ not tell, because it is another one or wants TLS.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from console.model.failure import Failure
 from console.model.link import Link
@@ -37,29 +37,42 @@ _BROKER: Final = 4
 @dataclass(slots=True, frozen=True)
 class LogFolder:
     """One log folder of a broker. total_bytes, free_bytes: of its disk, -1 when it does not say.
-    used_bytes: of all partitions in it. problem: the error that it is offline with, else ""."""
+    used_bytes: of all partitions in it that were asked for. problem: the error that it is offline
+    with, else "". of_topics: topic → bytes in it, of those that were asked for."""
 
     path: str
     total_bytes: int
     free_bytes: int
     used_bytes: int
     problem: str = ""
+    of_topics: Mapping[str, int] = field(default_factory=dict)
 
 
-def log_folders(link: Link, *, used: bool = True) -> list[LogFolder]:
+def log_folders(
+    link: Link, *, used: bool = True, topics: Mapping[str, int] | None = None
+) -> list[LogFolder]:
     """Every log folder of the broker that is asked. used: without it no partition is looked at, and
-    used_bytes is 0. Raises Failure."""
-    asked: dict[str, list[str] | None] = {"topics": None if used else []}
-    return [
-        LogFolder(
-            one.log_dir,
-            int(one.total_bytes),
-            int(one.usable_bytes),
-            sum(int(part.partition_size) for topic in one.topics for part in topic.partitions),
-            name_of_code(int(one.error_code)) if int(one.error_code) else "",
-        )
-        for one in ask(link, _DESCRIBE_LOG_DIRS, 4, asked).results
-    ]
+    used_bytes is 0. topics: only these are looked at, topic → its number of partitions; None: all.
+    Raises Failure."""
+    only = [{"topic": one, "partitions": list(range(n))} for one, n in (topics or {}).items()]
+    asked = {"topics": None if used and topics is None else only if used else []}
+    return [_log_folder(one) for one in ask(link, _DESCRIBE_LOG_DIRS, 4, asked).results]
+
+
+def _log_folder(one: Any) -> LogFolder:
+    """By a result of DescribeLogDirs (v4)."""
+    of_topics = {
+        str(topic.name): sum(int(part.partition_size) for part in topic.partitions)
+        for topic in one.topics
+    }
+    return LogFolder(
+        one.log_dir,
+        int(one.total_bytes),
+        int(one.usable_bytes),
+        sum(of_topics.values()),
+        name_of_code(int(one.error_code)) if int(one.error_code) else "",
+        of_topics,
+    )
 
 
 def sizes(
@@ -77,6 +90,14 @@ def sizes(
                     found[key] = found.get(key, 0) + int(one.partition_size)
     except Failure:
         return {}
+    return found
+
+
+def of_topics(link: Link, wanted: Mapping[str, Iterable[int]]) -> dict[str, int]:
+    """Topic → bytes, as `sizes` counts them."""
+    found: dict[str, int] = {}
+    for (name, _), size in sizes(link, wanted).items():
+        found[name] = found.get(name, 0) + size
     return found
 
 

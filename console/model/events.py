@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from appliance.observer.door import NotThere, Observer
 from appliance.ring.event_ring import EventReader, Noted
-from console.model.failure import UNREACHABLE, Failure, usage
+from console.model.failure import Failure, usage
+from console.model.observed import observed
 
 LEVELS: Final = ("error", "warning", "notice", "info")
 """The worst first, as syslog counts them from 3 on."""
@@ -156,18 +156,17 @@ class Feed:
         return new
 
     @property
+    def pid(self) -> int:
+        """Of the supervisor."""
+        return self._observer.head.pid
+
+    @property
     def seen(self) -> EventsSeen:
         """As of the last look."""
         return self._seen
 
     def _open(self) -> None:
-        try:
-            observer = Observer(self.data_dir)
-        except NotThere as why:
-            raise Failure(
-                str(why), "--data names the folder of a running appliance",
-                where=self.data_dir, code=UNREACHABLE, name="NOT_RUNNING",
-            ) from None  # fmt: skip
+        observer = observed(self.data_dir)
         table = observer.tables.events
         self._observer = observer
         self._readers: dict[str, EventReader] = {one: table.reader(one) for one in table.names}

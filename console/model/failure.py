@@ -42,6 +42,12 @@ def usage(message: str, hint: str = "") -> Failure:
     return Failure(message, hint, code=USAGE, name="USAGE")
 
 
+def unreadable(path: str, problem: OSError | UnicodeDecodeError) -> Failure:
+    """A file that the user named cannot be read, or is no text."""
+    why = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
+    return usage(f"{path} cannot be read: {why or problem}")
+
+
 def unknown_topic(message: str, hint: str = "") -> Failure:
     """A topic or a partition is not there."""
     hint = hint or "penstock topic list shows the topics that there are"

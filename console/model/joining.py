@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.config.invitations import TOKEN
 from console.model.failure import Failure, usage
+from console.model.invitations import VALID_S, invited, new_token
 from console.model.link import Link
 from console.model.nodes import Nodes, controllers, look, quorum_told
+from console.model.opening import let_others_in
 from console.model.plain_request import ask
 from console.model.refusals import check
 
@@ -25,17 +28,22 @@ _SEEDS: Final = "controller.quorum.bootstrap.servers"
 @dataclass(slots=True, frozen=True)
 class Invitation:
     """What to start the next node with. line: the command. here: nodes of other hosts cannot reach
-    this cluster. upgraded: kraft.version was 0 and is 1 now."""
+    this cluster. upgraded: kraft.version was 0 and is 1 now. opened: all listeners of the first
+    node, when some of them are new."""
 
     line: str
     here: bool
     upgraded: bool
+    opened: str
 
 
-def invite(link: Link) -> Invitation:
-    """Raises Failure, with what is to be done first."""
+def invite(link: Link, listen: str | None = None, valid_s: float = VALID_S) -> Invitation:
+    """Open what the next node needs, and say how it is started. listen: HOST:PORT at which an
+    appliance that is alone is to be reached by other hosts. valid_s: so long its token lets it in.
+    Raises Failure, with what is to be done first."""
     from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
 
+    opened = let_others_in(link, look(link), listen)
     places = _controllers(link)
     upgraded = not _dynamic(link)
     if upgraded:
@@ -46,13 +54,13 @@ def invite(link: Link) -> Invitation:
     here = any(one.host in LOOPBACK for one in told)
     number = _free(found)
     line = f"penstock up --join {','.join(brokers)} --node-id {number}"
-    line += f" --cluster-id {found.cluster_id}"
+    line += f" --cluster-id {found.cluster_id} --token {new_token(link, number, valid_s)}"
     if here:
         port = max(one.port for one in told) + 1
         line += f" --data penstock-data-{number} --listen {in_url(told[0].host)}:{port}"
     else:
         line += f" --listen :{told[0].port}"
-    return Invitation(line, here, upgraded)
+    return Invitation(line, here, upgraded, opened)
 
 
 def prepare(
@@ -62,12 +70,13 @@ def prepare(
     cluster_id: str,
     listen: tuple[str, ...],
     settings: Mapping[str, str],
+    token: str | None = None,
 ) -> str:
     """Ask the cluster, and write the settings of a new node of it; the id of the cluster.
 
     A folder that has joined before is left as it is, and nobody is asked. kept: the path of these
-    settings, in the node's data folder. number: None for the next that is free. cluster_id: that it
-    must have, "" for any. Raises Failure."""
+    settings, in the node's data folder. number: None for that of the token, or the next that is
+    free. cluster_id: that it must have, "" for any. token: of its invitation. Raises Failure."""
     from appliance.base.disk import write_file
     from appliance.base.os_disk import OsDisk
     from appliance.metadata.identity import META_PROPERTIES
@@ -82,7 +91,10 @@ def prepare(
             "choose another with --data",
         )
     known = _known(link, number, cluster_id)
+    number = invited(link, token, number)
     taken = _settings(known, _free(known[0]) if number is None else number, listen)
+    if token is not None:
+        taken[TOKEN] = token
     lines = [f"{key}={_escaped(value)}\n" for key, value in (taken | dict(settings)).items()]
     os.makedirs(folder, exist_ok=True)
     write_file(OsDisk(), kept, "".join(lines).encode())
@@ -159,9 +171,7 @@ def _controllers(link: Link) -> dict[int, str]:
             raise Failure(
                 f"node {one.replica_id} has no listener for controllers, by which other nodes reach"
                 " it",
-                "stop it, and start it again with one more (on one host alone: localhost in front"
-                " of both ports):\n  penstock up --data DIR -o"
-                " listeners=PLAINTEXT://:9092,CONTROLLER://:9093",
+                "one of its settings listeners says where, for example CONTROLLER://:9093",
                 name="NO_CONTROLLER_LISTENER",
             )
     return {int(one.replica_id): places[int(one.replica_id)] for one in told.current_voters}

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from console.model import partitions, placing, replicas
+from console.model import configs, partitions, placing, replicas
 from console.model.change import Change
+from console.model.configs import BROKER, DELETE, SET, Target
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.nodes import VOTER, Node, Nodes, look, quorum_told
@@ -18,6 +19,7 @@ from console.model.replica_changes import NOTHING, change
 
 _UNREGISTER: Final = (64, 0)
 _REMOVE_VOTER: Final = (81, 0)
+_CORDONED: Final = "cordoned.log.dirs"
 _LOOK: Final = "penstock cluster status shows the nodes that there are"
 
 
@@ -43,6 +45,27 @@ def leaving(link: Link, number: int, *, fewer: bool) -> Change:
     says = (f"{less} of these partitions have one replica less then.",) if less else ()
     words = ("cluster", "leave", str(number), *(("--fewer-replicas",) if fewer else ()))
     return change(link, wanted, chosen=chosen, brokers=found.brokers, words=words, says=says)
+
+
+def cordon(link: Link, number: int) -> bool:
+    """Nothing new is placed on this node any more (KIP-1066); whether the cluster knows how to do
+    that. Raises Failure."""
+    return _cordon(link, number, SET, "*")
+
+
+def uncordon(link: Link, number: int) -> bool:
+    """The setting is gone; the controller's view stays as it is until the node says otherwise."""
+    return _cordon(link, number, DELETE, None)
+
+
+def _cordon(link: Link, number: int, kind: int, value: str | None) -> bool:
+    try:
+        configs.put(link, Target(BROKER, str(number)), {_CORDONED: (kind, value)})
+    except Failure as failure:
+        if failure.name in ("INVALID_CONFIG", "INVALID_REQUEST"):  # of an older version
+            return False
+        raise
+    return True
 
 
 def take_vote(link: Link, number: int) -> None:

@@ -163,6 +163,11 @@ class Link:
                 self.reach()
             except Failure as why:
                 return why
+            if failure.name == "_TRANSPORT":
+                failure.message = (
+                    f"{self.bootstrap} accepts connections and does not answer ({failure.message})"
+                )
+                failure.hint = "does Kafka's protocol listen there, without TLS? Else try again"
         failure.where = failure.where or self.bootstrap
         return failure
 

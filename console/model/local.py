@@ -13,6 +13,7 @@ from typing import Final
 
 from appliance.base.errors import ConfigError
 from console.model import cluster
+from console.model.client_metrics import Pushes, Pushing
 from console.model.clients import Connection, Connections
 from console.model.disk import log_folders
 from console.model.failure import Failure
@@ -42,7 +43,9 @@ class Facts:
     one took its place, of those that were seen. clients: who is connected, the fastest first;
     clients_left_out: of whom nothing is known, because they are too many. readers: topic
     → (groups that committed there, records that the last of them is behind), where it is told.
-    held: topics with records that wait for an open transaction."""
+    held: topics with records that wait for an open transaction. lags: (group, topic) → records
+    behind. listeners: where clients are sent, NAME://HOST:PORT. pushing: who of the
+    clients pushes metrics of its own (KIP-714)."""
 
     data_dir: str
     started_ms: int
@@ -57,20 +60,28 @@ class Facts:
     clients_left_out: int = 0
     readers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     held: tuple[str, ...] = ()
+    lags: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    listeners: tuple[str, ...] = ()
+    pushing: tuple[Pushing, ...] = ()
 
 
 class Local:
     """Looks at the appliance of a Link. One thread at a time."""
 
-    def __init__(self, link: Link, breathe: Callable[[], None] = lambda: None) -> None:
-        """breathe: called now and then while much is read."""
+    def __init__(
+        self, link: Link, breathe: Callable[[], None] = lambda: None, data_dir: str = ""
+    ) -> None:
+        """breathe: called now and then while much is read. data_dir: of the appliance, where that
+        is known."""
         self._link = link
+        self._named = data_dir
         self._breathe = breathe
         self._meter: Meter | None = None
         self._data_dir = ""
         self._looked = False
         self._recent: Recent | None = None
         self._clients: Connections | None = None
+        self._pushes: Pushes | None = None
         self._pids: dict[str, int] = {}
         self._replaced: dict[str, float] = {}
 
@@ -79,7 +90,9 @@ class Local:
         if self._meter is None:
             self._find()
         meter, recent, clients = self._meter, self._recent, self._clients
-        assert meter is not None and recent is not None and clients is not None
+        pushes = self._pushes
+        assert meter is not None and recent is not None
+        assert clients is not None and pushes is not None
         again = self._looked
         if again:
             try:
@@ -90,7 +103,7 @@ class Local:
         topics = meter.topics_by_name()
         recent.look()
         self._looked = True
-        processes = meter.processes()
+        processes, lags = meter.processes(), meter.lags()
         return Facts(
             data_dir=self._data_dir,
             started_ms=meter.started_ms,
@@ -105,8 +118,11 @@ class Local:
             replaced_s=self._watch(processes),
             clients=clients.look(),
             clients_left_out=clients.left_out,
-            readers=_readers(meter.lags()),
+            readers=_readers(lags),
             held=tuple(name for name, one in topics.items() if one.held),
+            lags=lags,
+            listeners=meter.listeners,
+            pushing=pushes.look(),
         )
 
     def _find(self) -> None:
@@ -114,11 +130,14 @@ class Local:
         self._meter = meter = Meter(folder, self._breathe)
         self._recent = Recent(folder)
         self._clients = Connections(meter.clients)
+        self._pushes = Pushes(meter.pushes)
         self._looked = False
         self._pids = {}
         self._replaced = {}
 
     def _folder(self) -> str:
+        if self._named:
+            return self._named
         try:
             return data_folder(self._link)
         except Failure as why:

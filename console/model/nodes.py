@@ -17,8 +17,8 @@ _CLUSTER: Final = (60, 2)
 _QUORUM: Final = (55, 2)
 _BROKERS: Final = 1
 _METADATA: Final = "__cluster_metadata"
-_SILENT_MS: Final = 10_000
-"""A voter that has asked for nothing for so long is gone: it asks twice a second."""
+_SILENT_MS: Final = 3_000
+"""A voter or observer that has asked for nothing for so long is gone: it asks twice a second."""
 
 RUNNING: Final = "running"
 FENCED: Final = "fenced"
@@ -103,8 +103,15 @@ def look(link: Link) -> Nodes:
         {
             number: _node(number, brokers.get(number), states.get(number), quorum, now_ms)
             for number in sorted(brokers.keys() | states.keys())
+            if number in brokers or number in voters or not _silent(states[number], now_ms)
         },
     )
+
+
+def _silent(state: Any, now_ms: int) -> bool:
+    """Whether who reads the metadata log does so no more: one that is neither broker nor voter has
+    left, and the leader forgets it minutes later."""
+    return now_ms - int(state.last_fetch_timestamp) > _SILENT_MS
 
 
 def quorum_told(link: Link) -> Any:
@@ -157,7 +164,7 @@ def _node(number: int, broker: Any, state: Any, quorum: Quorum, now_ms: int) -> 
     if broker is not None:
         life = FENCED if broker.is_fenced else RUNNING
     else:
-        silent = heard_s is None or heard_s * 1000 > _SILENT_MS
+        silent = heard_s is None or _silent(state, now_ms)
         life = GONE if silent and number != quorum.leader else RUNNING
     return Node(
         number,

@@ -60,9 +60,9 @@ def parse(text: str, now_ms: int) -> tuple[Place, bool]:
     """(place, whether it says where to stop). Raises Failure (USAGE)."""
     stop = text.startswith("e@")
     if stop or text.startswith("s@"):
-        return Place(TIME, _time(text[2:], now_ms)), stop
+        return Place(TIME, time_of(text[2:], now_ms)), stop
     if text.startswith("@"):
-        return Place(TIME, _time(text[1:], now_ms)), False
+        return Place(TIME, time_of(text[1:], now_ms)), False
     if text in _WORDS:
         return Place(_WORDS[text]), False
     if text == "stored":
@@ -88,7 +88,9 @@ def duration_ms(text: str) -> int:
     return sum(int(n) * UNITS_MS[unit] for n, unit in _DURATION_PART.findall(text))
 
 
-def _time(text: str, now_ms: int) -> int:
+def time_of(text: str, now_ms: int) -> int:
+    """A time as a person types it, in ms since 1970: `2h` ago, `12:00`, seconds, ms, ISO 8601.
+    Raises Failure."""
     if _DURATION.fullmatch(text.removeprefix("-")):
         return now_ms - duration_ms(text)
     if _CLOCK.fullmatch(text):

@@ -92,5 +92,7 @@ def example(kind: str) -> str:
 
 
 def _wrong(kind: str, text: str) -> Failure:
-    what = f"{kind}={text}: that is not a value of it"
-    return usage(what, f"for example {kind}={example(kind)}")
+    what = "a percentage" if kind == REQUEST else "a rate"
+    return usage(
+        f"{brief(kind)}={text} is not {what}", f"for example {brief(kind)}={example(kind)}"
+    )

@@ -4,24 +4,25 @@ Both give lists of records as they arrive. What was given is taken as used when 
 asked for: a member commits it then, or when the reading is closed.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from console.model.failure import Failure, usage
 from console.model.link import Link
-from console.model.offsets import END, START, Place, partitions_of
+from console.model.offsets import END, START, Place, bounds, partitions_of
 from console.model.records.fetching import damaged
 from console.model.records.filters import Filter
 from console.model.records.scan import headers_of
 from console.model.records.seeking import Key, Seek, known_partitions, places
-from console.model.refusals import failure_of
+from console.model.refusals import failure_of, no_answer
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
 
 _AT_ONCE: Final = 1000
 _WAIT_S: Final = 0.2
+_EXPIRED: Final = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
 
 
 @dataclass(slots=True)
@@ -49,43 +50,93 @@ def read(
     *,
     exit_at_end: bool,
     count: int | None,
+    remark: Callable[[str], object],
 ) -> Reading:
     """Records that a filter keeps, from where `seek` says on. count: how many at most. Without an
-    end it never ends. Raises Failure."""
-    assigned, stops = _assignment(link, topics, partitions, seek, keep)
+    end it never ends. remark: takes a sentence for each time that records went away before they
+    were read, as those do that are too old. Raises Failure."""
+    assigned, stops, highs = _assignment(link, topics, partitions, seek, keep)
     if count == 0 or not assigned:
         return
     ends = exit_at_end or seek.has_stop
     # The end of a partition is told by an empty answer, which the broker holds back for so long.
     patience_ms = 20 if exit_at_end else 500
     consumer = link.consumer(enable_partition_eof=True, fetch_wait_max_ms=patience_ms)
-    unread = {(one.topic, one.partition) for one in assigned}
+    unread = {(one.topic, one.partition): one.offset for one in assigned}
     shown = 0
     try:
         consumer.assign(assigned)
         while unread:
             wanted: list[Record] = []
             for key, message in _arrived(consumer, count, shown):
+                stop = stops.get(key)
                 if isinstance(message, Failure):
                     yield wanted
-                    raise message
-                stop = stops.get(key)
+                    wanted = []
+                    remark(_passed_over(link, key, unread, message))
+                    if stop is not None and unread[key] >= stop:
+                        del unread[key]
+                    consumer.assign(_at(unread))
+                    continue
                 if isinstance(message, int):
                     # Marks of transactions, and what compaction left, may lie before the end.
-                    if exit_at_end or (ends if stop is None else message >= stop):
-                        unread.discard(key)
+                    known = highs[key]
+                    stop = _end(link, consumer, key, message, known) if exit_at_end else stop
+                    if ends if stop is None else message >= stop:
+                        unread.pop(key, None)
                     continue
+                if key in unread:
+                    unread[key] = message.offset + 1
                 if (stop is None or message.offset < stop) and _keeps(keep, message):
                     wanted.append(message)
                     shown += 1
                 if stop is not None and message.offset >= stop - 1:
-                    unread.discard(key)
+                    unread.pop(key, None)
                 if shown == count:
                     unread.clear()
                     break
             yield wanted
     finally:
         consumer.close()
+
+
+def _end(link: Link, consumer: "Consumer", key: Key, told: int, known: int) -> int:
+    """Where this consumer's records end. told: by a fetch; known: from when it began. A new leader
+    answers a fetch with an end before it knows how far its predecessor had come; who asks it for
+    the end is answered when it does (KIP-207). Raises Failure."""
+    from confluent_kafka import KafkaException, TopicPartition
+
+    if told >= known:
+        return known
+    try:
+        found = consumer.get_watermark_offsets(TopicPartition(*key), link.timeout_s)
+    except KafkaException as refused:
+        raise link.explained(failure_of(refused.args[0])) from None
+    if found is None:
+        raise no_answer(link.bootstrap)
+    return int(found[1])
+
+
+def _passed_over(link: Link, key: Key, unread: dict[Key, int], failure: Failure) -> str:
+    """What to say of records that went away before they were read: the partition goes on at the
+    first that is there. Raises the failure when it is something else."""
+    if failure.name not in _EXPIRED or key not in unread:
+        raise failure
+    wanted = unread[key]
+    (edge,) = bounds(link, _at({key: wanted})).values()
+    if edge.low <= wanted:
+        raise failure
+    unread[key] = edge.low
+    return (
+        f"{key[0]} partition {key[1]}: offsets {wanted} to {edge.low - 1} went away before they"
+        f" were read; on at {edge.low}"
+    )
+
+
+def _at(offsets: dict[Key, int]) -> "list[TopicPartition]":
+    from confluent_kafka import TopicPartition
+
+    return [TopicPartition(*key, offset) for key, offset in offsets.items()]
 
 
 def _keeps(keep: Filter, one: Record) -> bool:
@@ -120,29 +171,33 @@ def read_as_member(
         )
         while shown != count and not (exit_at_end and share.at_the_end):
             wanted: list[Record] = []
+            after: dict[Key, int] = {}
             for key, message in _arrived(consumer, count, shown):
                 if isinstance(message, Failure):
                     yield wanted
-                    _used(consumer, share, wanted)
+                    _used(consumer, share, after)
                     raise message
                 if isinstance(message, int):
                     share.read.add(key)
+                    after[key] = message
                     continue
                 share.read.discard(key)
+                after[key] = message.offset + 1
                 wanted.append(message)
                 shown += 1
             yield wanted
-            _used(consumer, share, wanted)
+            _used(consumer, share, after)
     finally:
         consumer.close()
 
 
-def _used(consumer: "Consumer", share: "Share", records: list[Record]) -> None:
+def _used(consumer: "Consumer", share: "Share", after: dict[Key, int]) -> None:
+    """To be committed: the next offset of partitions, also of those that were found empty, as with
+    Kafka's own consumer: what comes later is the group's lag."""
     from confluent_kafka import TopicPartition
 
-    last = {(one.topic, one.partition): one.offset for one in records}
     # What went to another member is read again by it.
-    mine = [TopicPartition(*key, at + 1) for key, at in last.items() if key in share.mine]
+    mine = [TopicPartition(*key, at) for key, at in after.items() if key in share.mine]
     if mine:
         consumer.store_offsets(offsets=mine)
 
@@ -175,8 +230,9 @@ class Share:
 
 def _assignment(
     link: Link, topics: list[str], wanted: tuple[int, ...], seek: Seek, keep: Filter
-) -> "tuple[list[TopicPartition], dict[Key, int]]":
-    """(partitions with the offset to begin at, the offset before which to stop in each)"""
+) -> "tuple[list[TopicPartition], dict[Key, int], dict[Key, int]]":
+    """(partitions with the offset to begin at, the offset before which to stop in each, where each
+    ends)"""
     found = known_partitions(link, topics, wanted, seek)
     found = [one for one in found if keep.partition(one.partition)]
     starts, stops, known = places(link, found, seek)
@@ -193,7 +249,7 @@ def _assignment(
         one.offset = starts[key]
         if key not in stops or stops[key] > starts[key]:
             chosen.append(one)
-    return chosen, stops
+    return chosen, stops, {key: edge.high for key, edge in known.items()}
 
 
 def _arrived(

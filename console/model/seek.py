@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from console.model.change import STALE
-from console.model.failure import Failure, unknown_topic, usage
+from console.model.failure import Failure, unknown_topic, unreadable, usage
 from console.model.groups import Place, commit, committed, described, edges, existing, refuse_live
 from console.model.link import Link
 from console.model.offsets import AT, END, START, Bounds, no_partition, parse, resolve
@@ -209,7 +209,7 @@ def read_file(path: str) -> dict[Place, int]:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text()
     except (OSError, UnicodeDecodeError) as problem:
-        raise usage(f"{path} cannot be read: {problem}") from None
+        raise unreadable(path, problem) from None
     found: dict[Place, int] = {}
     for line, (topic, partition, offset) in enumerate(_triples(path, text), 1):
         if not (partition.isdecimal() and offset.isdecimal() and topic):

@@ -8,19 +8,23 @@ started, each later one about the time since the one before.
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from appliance.base import proc
 from appliance.base.ids import TopicId
 from appliance.base.os_disk import OsDisk
+from appliance.config.listeners import in_url
+from appliance.metadata.changes import PartitionChanged
 from appliance.metadata.follower import Follower
-from appliance.observer.door import NotThere, Observer
+from appliance.observer.door import Observer
 from appliance.observer.names import api_name, error_name
 from appliance.observer.snapshot import Api, Snapshot
 from appliance.observer.traffic import NOTHING, Sums
 from appliance.ring.client_table import ClientTable
+from appliance.ring.push_table import PushTable
 from console.model.failure import UNREACHABLE, Failure
+from console.model.observed import observed
 
 _MB: Final = 1_000_000
 _BREATH: Final = 50
@@ -48,7 +52,8 @@ class ApiRate:
 @dataclass(slots=True, frozen=True)
 class ProcessRate:
     """One process. cpu_percent: of one core. longest_turn_ms: since the process began. memory_mb:
-    its own and its part of what it shares (PSS), 0 when it is gone."""
+    its own and its part of what it shares (PSS), 0 when it is gone. restarts: since the appliance
+    started."""
 
     process: str
     pid: int
@@ -57,13 +62,15 @@ class ProcessRate:
     longest_turn_ms: float
     cpu_percent: float
     memory_mb: float
+    restarts: int = 0
 
 
 @dataclass(slots=True, frozen=True)
 class TopicRate:
     """One topic: batches and records that were written, fetches that were answered with records.
     records: those that a consumer can read. offline: how many partitions cannot be used. held:
-    records that wait for an open transaction, so that read_committed does not get them."""
+    records that wait for an open transaction, so that read_committed does not get them. replicas:
+    of its first partition."""
 
     topic: str
     partitions: int
@@ -76,6 +83,7 @@ class TopicRate:
     records: int
     offline: int
     held: int = 0
+    replicas: int = 1
 
 
 class Meter:
@@ -84,13 +92,7 @@ class Meter:
     def __init__(self, data_dir: str, breathe: Callable[[], None] = lambda: None) -> None:
         """breathe: called now and then while much is read. Raises Failure."""
         self._breathe = breathe
-        try:
-            self._observer, self._follower = self._open(data_dir)
-        except NotThere as why:
-            raise Failure(
-                str(why), "--data names the folder of a running appliance",
-                where=data_dir, code=UNREACHABLE, name="NOT_RUNNING",
-            ) from None  # fmt: skip
+        self._observer, self._follower = self._open(data_dir)
         self._now: Snapshot = self._observer.snapshot()
         self._before: Snapshot | None = None
         self._seconds = max(time.time() - self.started_ms / 1000, 1e-3)
@@ -102,8 +104,8 @@ class Meter:
         self._stale = set(self._moved)  # to be worked out anew
 
     def _open(self, data_dir: str) -> tuple[Observer, Follower]:
-        """Its tables and its metadata. Raises NotThere."""
-        observer = Observer(data_dir)
+        """Its tables and its metadata. Raises Failure."""
+        observer = observed(data_dir)
         return observer, Follower(OsDisk(), data_dir, observer.tables.partitions)
 
     @property
@@ -111,9 +113,21 @@ class Meter:
         """Who is connected."""
         return self._observer.tables.clients
 
+    @property
+    def pushes(self) -> PushTable:
+        """What clients pushed of their own metrics."""
+        return self._observer.tables.pushes
+
     def lags(self) -> dict[tuple[str, str], int]:
         """(group, topic) → records behind, as the coordinators counted some seconds ago."""
         return self._observer.tables.lags.read()[0]
+
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """Where clients are sent, NAME://HOST:PORT, as far as `topics_by_name` has read."""
+        me = self._follower.image.brokers.get(self._follower.identity.node_id)
+        opened = me.endpoints if me else ()
+        return tuple(f"{one.name}://{in_url(one.host)}:{one.port}" for one in opened)
 
     @property
     def started_ms(self) -> int:
@@ -170,6 +184,7 @@ class Meter:
                     round(one.longest_turn_ns / 1e6, 3),
                     _short(cpu_s / self._seconds * 100),
                     _memory_mb(one.pid),
+                    one.restarts,
                 )
             )
         return told
@@ -182,7 +197,10 @@ class Meter:
     def topics_by_name(self) -> dict[str, TopicRate]:
         """Every topic, in the order of their names. What rests costs nothing: of 10,000 topics only
         those are worked out anew that have changed since the look before."""
-        self._follower.catch_up(self._observer.tables.processes.metadata_offset, self._breathe)
+        committed = self._observer.tables.processes.metadata_offset
+        for change in self._follower.catch_up(committed, self._breathe):
+            if isinstance(change, PartitionChanged):
+                self._stale.add(TopicId(change.topic_id))
         named, traffic = self._follower.image.topics_by_id, self._observer.traffic
         grew = False
         stale, self._stale = self._stale, set()
@@ -199,6 +217,8 @@ class Meter:
             elif sums is not None:
                 name = named[topic_id].name
                 one = _topic(name, sums, self._past.get(topic_id, NOTHING), self._seconds)
+                if (kept := len(named[topic_id].partitions[0].replicas)) != one.replicas:
+                    one = replace(one, replicas=kept)
                 grew |= name not in self._by_name
                 self._topics[topic_id] = self._by_name[name] = one
         if grew:

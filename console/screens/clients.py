@@ -1,10 +1,14 @@
-"""Clients: who is connected, with what software, how fast, and who has to wait for which quota."""
+"""Clients: who is connected, with what software, how fast, who has to wait for which quota, and
+what a client says of itself."""
 
+from math import isfinite
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 
+from console.model.client_metrics import Number, Pushing
 from console.model.clients import Connection
+from console.model.local import Facts
 from console.model.quota_rules import ANYBODY, Client
 from console.screens.places import QUOTA, Place, keeps
 from console.screens.rows import Cell, Column, Rows
@@ -31,32 +35,57 @@ _COLUMNS: Final = (
     Column("LAST", 16, from_width=130),
     Column("THROTTLED", 13),
 )
+_PUSHED: Final = (
+    Column("METRIC", 0),
+    Column("OF", 22, from_width=60),
+    Column("VALUE", 12, right=True),
+    Column("UNIT", 8, from_width=110),
+)
+_OF_JAVA: Final = "org.apache.kafka."
+"""How names of metrics begin by KIP-714; what is behind it tells them apart."""
+_LABEL_OF_CLIENT: Final = "client.id"
 
 
 class ClientsView(View):
-    """The list, the fastest first. Enter tells which quotas hold for a client."""
+    """The list, the fastest first. Enter tells which quotas hold for a client. Below it, where the
+    client under the cursor pushes them, its own metrics: Tab goes there."""
 
     has_filter: ClassVar[bool] = True
+    DEFAULT_CSS = """
+    ClientsView #pushed { height: 50%; }
+    ClientsView #pushing { height: 1; padding: 0 1; border-top: none; }
+    """
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
         yield Rows(_COLUMNS, name="clients")
+        yield Words(name="pushing")
+        yield Rows(_PUSHED, name="pushed", opens=False)
 
     def paint(self) -> None:
         facts = self.world.facts.shown.value
-        words, rows = self.query_one(Words), self.query_one(Rows)
+        words, rows = self.query_one("#summary", Words), self.query_one("#clients", Rows)
         if facts is None or self.world.is_foreign:
             words.say("")
             empty = FOREIGN if self.world.is_foreign else self.waiting()
             rows.show([], lambda key: (key,), empty=empty)
+            self._say(())
             return
         typed = self.filter_text
         found = {one.key: one for one in facts.clients if keeps(typed, _told(one))}
-        words.say((self._summary(len(found), facts.clients, facts.clients_left_out), "dim"))
+        words.say((self._summary(len(found), facts), "dim"))
         rows.show(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
             empty="no client is called so" if typed else "nobody is connected",
         )  # fmt: skip
+        self._say(self._pushing(facts))
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Another client is under the cursor."""
+        event.stop()
+        facts = self.world.facts.shown.value
+        if facts is not None and event.rows.id == "clients":
+            self._say(self._pushing(facts))
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
         """To the quotas of that client."""
@@ -67,13 +96,50 @@ class ClientsView(View):
                 who = Client(one.user or ANYBODY, one.client_id)
                 self.post_message(self.Go(Place(QUOTA, who.text)))
 
-    def _summary(self, shown: int, every: tuple[Connection, ...], left_out: int) -> str:
+    def _pushing(self, facts: Facts) -> tuple[Pushing, ...]:
+        """Who pushes of the client under the cursor: one id may be that of several."""
+        key = self.query_one("#clients", Rows).key
+        for one in facts.clients:
+            if one.key == key:
+                return tuple(
+                    who for who in facts.pushing
+                    if (who.client.client_id, who.client.user, who.client.address)
+                    == (one.client_id, one.user, one.address)
+                )  # fmt: skip
+        return ()
+
+    def _say(self, pushing: tuple[Pushing, ...]) -> None:
+        """What these said last; without one there is nothing to see."""
+        about, rows = self.query_one("#pushing", Words), self.query_one("#pushed", Rows)
+        about.display = rows.display = bool(pushing)
+        if not pushing:
+            if rows.has_focus:
+                self.query_one("#clients", Rows).focus()
+            return
+        about.say((_said(pushing), "bold"))
+        several = len(pushing) > 1
+        found = {
+            f"{one.client.instance} {n}": (one.client.instance if several else "", sample)
+            for one in pushing
+            for n, sample in enumerate(one.samples)
+        }
+        wrong = next((one.client.wrong for one in pushing if one.client.wrong), "it said nothing")
+        rows.show(
+            list(found), lambda key: _pushed(*found[key]),
+            lambda key, n: _pushed_by(found[key][1], n), empty=wrong,
+        )  # fmt: skip
+
+    def _summary(self, shown: int, facts: Facts) -> str:
+        every, left_out = facts.clients, facts.clients_left_out
         waiting = sum(bool(one.throttled_by) for one in every)
         said = f"{some(len(every) + left_out, 'connection')}, {waiting} throttled"
         if self.filter_text:
             said = f"{shown} of {said}: /{self.filter_text}  (Esc shows all)"
         if left_out:
             said += f"; {left_out} more than have a line here"
+        if facts.pushing:
+            push = "pushes metrics" if len(facts.pushing) == 1 else "push metrics"
+            said += f", {len(facts.pushing)} {push}"
         return said
 
 
@@ -88,6 +154,31 @@ def throttled(one: Connection) -> str:
         return ""
     kind = _SHORT.get(one.throttled_by, one.throttled_by)
     return f"{took(one.throttled_ms / 1000)}, {kind}"
+
+
+def _said(pushing: tuple[Pushing, ...]) -> str:
+    """Who pushed how much, and how long ago."""
+    last = pushing[0].client
+    numbers = sum(one.client.metrics for one in pushing)
+    ago = min(one.client.pushed_s for one in pushing)
+    who = f", {len(pushing)} instances" if len(pushing) > 1 else ""
+    said = f"{last.client_id or '(none)'}{who} says of itself: {some(numbers, 'number')}"
+    return f"{said}, {age(ago)} ago, every {age(last.interval_s)}"
+
+
+def _pushed(instance: str, one: Number) -> tuple[Cell, ...]:
+    labels = " ".join(f"{name}={value}" for name, value in one.labels if name != _LABEL_OF_CLIENT)
+    told = f"{instance[:6]} {labels}".strip()
+    return one.name.removeprefix(_OF_JAVA), (told, "dim"), _number(one.value), (one.unit, "dim")
+
+
+def _number(value: int | float) -> str:
+    """Java's averages over nothing are no numbers."""
+    return short(value) if isfinite(value) else str(value)
+
+
+def _pushed_by(one: Number, column: int) -> str | float:
+    return (one.name, str(one.labels), float(one.value), one.unit)[column]
 
 
 def _told(one: Connection) -> str:

@@ -1,11 +1,11 @@
 """The command line that shows the same as a view: to read, to copy, to learn from."""
 
-import os
 import shlex
 from typing import Final
 
 from console.called import typed
-from console.model.link import DEFAULT_BOOTSTRAP
+from console.model.failure import Failure
+from console.model.profiles import where
 from console.model.quota_rules import client_of, flags
 from console.screens.places import (
     CLIENTS,
@@ -86,7 +86,10 @@ def line(place: Place, bootstrap: str, data_dir: str, jobs: str = "") -> str:
 def asking(words: str, bootstrap: str) -> str:
     """A command that asks the broker at that address: it is named where the command would ask
     another one."""
-    there = os.environ.get("PENSTOCK_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    try:
+        there = where(None, None).bootstrap
+    except Failure:  # of profiles that are wrong: the command would say so
+        there = ""
     return typed(words if bootstrap == there else f"{words} -b {quoted(bootstrap)}")
 
 

@@ -28,6 +28,7 @@ from console.screens.view import Part, View, Words
 from console.screens.world import World
 from console.show.figures import age, buckets, in_bytes, meter, short, some
 from console.show.figures import spark as _spark
+from console.show.leads import full
 
 _ATTENTION_MOST: Final = 4
 _KINDS_MOST: Final = 3
@@ -279,16 +280,6 @@ def _lines(lines: list[list[Part]]) -> list[Part]:
     return [part for n, line in enumerate(lines) for part in (["\n"] if n else []) + line]
 
 
-def _leads(forecast: Forecast | None) -> str:
-    """When it is full, in words."""
-    if forecast is None or not forecast.known_s:
-        return "too early to say when full"
-    rate = f"at the rate of the last {age(forecast.known_s)}"
-    if forecast.full_s is not None:
-        return f"full in {age(forecast.full_s)} {rate}"
-    return f"never full {rate}"
-
-
 def _disk(one: LogFolder, forecast: Forecast | None, is_foreign: bool) -> list[Part]:
     if one.problem:
         return [(f"{one.path} is offline: {one.problem}", "bold red")]
@@ -297,7 +288,7 @@ def _disk(one: LogFolder, forecast: Forecast | None, is_foreign: bool) -> list[P
     used = 1 - one.free_bytes / one.total_bytes
     style = "red" if used > 0.98 else "yellow" if used > 0.9 else "green"
     free = f" {used:4.0%} used, {in_bytes(one.free_bytes)} free"
-    leads = "" if is_foreign else f", {_leads(forecast)}"
+    leads = "" if is_foreign else f", {full(forecast)}"
     soon = forecast is not None and forecast.full_s is not None and forecast.full_s < SOON_S
     return [
         ("Disk ", "bold"), (meter(used, _METER), style), free, (leads, "yellow" if soon else ""),

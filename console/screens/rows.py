@@ -27,6 +27,8 @@ STYLES: Final = ("dim", "bad", "warn", "good", "chart")
 _WIDEST: Final = 72
 """Of a name with figures behind it: farther away one loses the row."""
 _GAP: Final = 2
+_LEAST: Final = 12
+"""For names, before what needs a wide table goes."""
 _EACH: Final = 20
 """Characters that are looked at for each cell of a column: some take none."""
 
@@ -209,7 +211,7 @@ class Rows(ScrollView, can_focus=True):
         """By the next of the columns that are seen."""
         if self._by is None:
             return
-        shown = [self._columns.index(one) for one, _ in self._seen()]
+        shown = self._shown()
         later = [n for n in shown if self._sorted is None or n > self._sorted]
         self._sorted = later[0] if later else None
         here = self.key
@@ -262,9 +264,8 @@ class Rows(ScrollView, can_focus=True):
             text = self._empty if not self._keys and y == 1 else ""
             dim = base + self.get_component_rich_style("rows--dim", partial=True)
             return Strip([Segment(set_cell_size(plain(text), width), dim)], width)
-        numbers = [n for n, one in enumerate(self._columns) if one.fits(width)]
         given = self._cells(self._keys[row])
-        cells = [given[n] for n in numbers]
+        cells = [given[n] for n in self._shown()]
         if self._keys[row] in self._marked:
             cells[0] = (f"● {_words(cells[0])}", "warn")
         if row == self._cursor and self.has_focus:
@@ -276,11 +277,14 @@ class Rows(ScrollView, can_focus=True):
         sorted_by = self._sorted is not None and self._columns[self._sorted] is column
         return f"{column.title[: width - 1]}↓" if sorted_by else column.title
 
+    def _shown(self) -> list[int]:
+        return fitting(self._columns, self.scrollable_content_region.width)
+
     def _seen(self) -> list[tuple[Column, int]]:
-        """The columns that there is room for, with their widths."""
+        """The columns that are shown, with their widths."""
         width = self.scrollable_content_region.width
-        shown = [one for one in self._columns if one.fits(width)]
-        left = width - sum(one.width for one in shown) - _GAP * (len(shown) - 1)
+        shown = [self._columns[n] for n in self._shown()]
+        left = _left(shown, width)
         if not shown[0].width and len(shown) > 1:
             left = min(left, _WIDEST)
         return [(one, one.width or max(4, left)) for one in shown]
@@ -295,6 +299,23 @@ class Rows(ScrollView, can_focus=True):
             parts.append(Segment(_fit(text, size, right=column.right), own))
             parts.append(Segment(" " * _GAP, style))
         return Strip(parts[:-1]).adjust_cell_length(width, style).crop(0, width)
+
+
+def fitting(columns: Sequence[Column], width: int) -> list[int]:
+    """The numbers of the columns that a table of `width` characters has room for. Those that want
+    the widest table go first where names would be cut to a few letters."""
+    shown = [n for n, one in enumerate(columns) if one.fits(width)]
+    while _left([columns[n] for n in shown], width) < _LEAST:
+        more = [n for n in shown if columns[n].from_width]
+        if not more:
+            break
+        shown.remove(max(more, key=lambda n: columns[n].from_width))
+    return shown
+
+
+def _left(shown: Sequence[Column], width: int) -> int:
+    """What the column without a width of its own may have."""
+    return width - sum(one.width for one in shown) - _GAP * (len(shown) - 1)
 
 
 def _words(cell: Cell) -> str:

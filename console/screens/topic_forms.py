@@ -7,7 +7,7 @@ from typing import Final
 from console.model import replica_changes, topic_changes
 from console.model.change import Proposal, Tier
 from console.model.configs import Setting
-from console.model.failure import usage
+from console.model.failure import Failure, usage
 from console.model.setting_values import in_unit
 from console.model.topics import PARTITIONS_MOST
 from console.screens.changes.form import FLAG, LINES, YES, Field, Form, Values, count, needed
@@ -134,7 +134,10 @@ def edit_setting(name: str, one: Setting) -> Form:
         return None if follows else in_unit(one.key, values["value"])
 
     def preview(values: Values) -> str:
-        after = wanted(values)
+        try:
+            after = wanted(values)
+        except Failure as unclear:  # 10M, perhaps on its way to 10MB
+            return unclear.message
         told = f"the broker's ({one.default or 'default'})" if after is None else after or '""'
         return f"{now}  →  {'a secret' if one.sensitive and after is not None else told}"
 

@@ -144,7 +144,7 @@ def _local(name: str, facts: Facts, oldest: Mapping[str, int]) -> tuple[Cell, ..
         _age(oldest.get(name)),
         str(groups) if groups else ("0", "dim"),
         (short(behind), "warn" if behind else "") if groups else (NOT_KNOWN, "dim"),
-        ("1", "dim"),
+        str(one.replicas) if one.replicas > 1 else ("1", "dim"),
         (f"{one.offline} offline", "bad") if one.offline else ("", ""),
     )
 
@@ -181,7 +181,8 @@ def _readers(name: str, facts: Facts) -> tuple[int, int]:
 _OF_TOPIC: Final[dict[int, Callable[[TopicRate], str | float]]] = {
     0: attrgetter("topic"), 1: attrgetter("partitions"), 2: attrgetter("records"),
     3: attrgetter("size_mb"), 4: attrgetter("in_mb_s"), 5: attrgetter("in_mb_s"),
-    6: attrgetter("out_mb_s"), 7: attrgetter("out_mb_s"), 12: attrgetter("offline"),
+    6: attrgetter("out_mb_s"), 7: attrgetter("out_mb_s"), 11: attrgetter("replicas"),
+    12: attrgetter("offline"),
 }  # fmt: skip
 """By the number of the column: 10,000 rows are sorted while somebody waits."""
 
@@ -192,7 +193,7 @@ def _by(name: str, facts: Facts, oldest: Mapping[str, int], column: int) -> str 
         return of_topic(facts.topics[name])
     if column == 8:
         return _UNKNOWN - oldest.get(name, _UNKNOWN)
-    return (*_readers(name, facts), 1)[column - 9]
+    return _readers(name, facts)[column - 9]
 
 
 def _of(one: Seen, column: int) -> str | float:

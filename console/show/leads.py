@@ -1,5 +1,6 @@
-"""Where a group's lag leads, in a few words."""
+"""Where a group's lag leads, and when a disk is full, in a few words."""
 
+from console.model.forecast import Forecast
 from console.model.trend import Trend
 from console.show.figures import age, short
 
@@ -14,3 +15,13 @@ def leads(found: Trend | None) -> str:
     if found.drains_s is None:
         return "stays"
     return f"drains in {age(found.drains_s)}" if found.drains_s else "up to date"
+
+
+def full(forecast: Forecast | None) -> str:
+    """`full in 3 d 4 h at the rate of the last 23 h`, `never full at …`."""
+    if forecast is None or not forecast.known_s:
+        return "too early to say when full"
+    rate = f"at the rate of the last {age(forecast.known_s)}"
+    if forecast.full_s is not None:
+        return f"full in {age(forecast.full_s)} {rate}"
+    return f"never full {rate}"

@@ -7,6 +7,7 @@ value can paint the terminal.
 
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -15,6 +16,8 @@ from console.called import typed
 
 Row = dict[str, Any]
 FORMATS: Final = ("table", "wide", "json", "jsonl", "yaml", "name", "csv")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+"""Keys that TOML takes without quotes."""
 
 
 def rows_of(values: Iterable[Any]) -> list[Row]:
@@ -101,6 +104,39 @@ def _csv(rows: Sequence[Row]) -> None:
         for row in rows:
             cells = (json.dumps(v) if isinstance(v, dict | list) else v for v in row.values())
             writer.writerow(["" if cell is None else cell for cell in cells])
+
+
+def as_toml(value: dict[str, Any]) -> str:
+    """A table of tables and lists of tables in TOML, without a newline at its end. A key with dots
+    is quoted, so that they are no tables."""
+    return "\n".join(_toml(value, "")).strip()
+
+
+def _toml(table: dict[str, Any], path: str) -> Iterator[str]:
+    plainly = {k: v for k, v in table.items() if not isinstance(v, dict) and not _is_tables(v)}
+    for key, value in plainly.items():
+        yield f"{_key(key)} = {_scalar(value)}"
+    for key, value in table.items():
+        if key in plainly:
+            continue
+        there = f"{path}{_key(key)}"
+        for one in value if isinstance(value, list) else [value]:
+            yield f"\n[[{there}]]" if isinstance(value, list) else f"\n[{there}]"
+            yield from _toml(one, f"{there}.")
+
+
+def _key(key: str) -> str:
+    """As TOML wants it."""
+    return key if _BARE.fullmatch(key) else _scalar(key)
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+
+
+def as_yaml(value: object) -> str:
+    """A value in YAML, without a newline at its end."""
+    return "\n".join(_yaml(value, ""))
 
 
 def _yaml(value: object, indent: str) -> Iterator[str]:

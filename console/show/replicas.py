@@ -16,7 +16,7 @@ def told(missing: Missing, node: Node | None) -> str:
             f", not heard of for {age(node.heard_s)}" if silent and node is not None else ""
         )
     if missing.why == FOLDER:
-        return f"{who} has lost the folder that it was in"
+        return f"{who} has lost the folder that it was in, or has no row for it (see its log)"
     if missing.why == LEVEL:
         return f"{who} has caught up and joins in a moment"
     if missing.why == BEHIND:

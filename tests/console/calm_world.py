@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from appliance.history.samples import Whole
 from appliance.quotas.limits import PRODUCE, entity_text
+from appliance.wire.otlp import Sample as OneSample
+from console.model.client_metrics import Instance, Pushing
 from console.model.clients import Connection
 from console.model.cluster import Cluster
 from console.model.cluster_watch import Disks
@@ -81,6 +83,25 @@ def connection(key, client_id, software, rate, **more):
     )  # fmt: skip
 
 
+def pushing():
+    """One client with Java's names for what it says of itself, as librdkafka has them, too."""
+    told = (
+        ("producer.connection.creation.rate", "gauge", "1/s", (), 0.02),
+        ("producer.connection.creation.total", "counter", "1", (), 3),
+        ("producer.node.request.latency.avg", "gauge", "ms", (("node.id", "1"),), 1.84),
+        ("producer.node.request.latency.max", "gauge", "ms", (("node.id", "1"),), 22),
+        ("producer.produce.throttle.time.avg", "gauge", "ms", (("node.id", "1"),), float("nan")),
+        ("producer.record.queue.time.avg", "gauge", "ms", (), 4.25),
+        ("producer.record.queue.time.max", "gauge", "ms", (), 31),
+        ("producer.record.bytes", "counter", "By", (("topic", "orders"),), 81_034_112),
+        ("producer.record.count", "counter", "1", (("topic", "orders"),), 412_003),
+    )  # fmt: skip
+    shop = Instance("shop", "b0qXh2yJS7K3f8mZ1cVw4A", "librdkafka", "2.6.1", "ANONYMOUS",
+                    "127.0.0.1", 4.0, 10.0, 81, len(told), "")  # fmt: skip
+    named = tuple(OneSample(f"org.apache.kafka.{name}", *rest) for name, *rest in told)
+    return (Pushing(shop, named),)
+
+
 def facts():
     topics = [
         topic_rate("orders", 3, 6000.0, 5200.0), topic_rate("payments", 1, 2400.0, 1900.0),
@@ -108,7 +129,7 @@ def facts():
         history=tuple(Sample(2.0 * one, 6.0 * one, 520.0 * one) for one in WAVE * 8),
         of_topics={"orders": wave, "payments": wave[4:]}, replaced_s={}, clients=clients,
         clients_left_out=0, readers={"orders": (2, 1200), "payments": (1, 0)},
-        held=("orders", "payments", "returns"),
+        held=("orders", "payments", "returns"), pushing=pushing(),
     )  # fmt: skip
 
 

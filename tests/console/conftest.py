@@ -1,7 +1,5 @@
 """`run`: commands against the session's appliance."""
 
-import os
-
 import pytest
 
 from penstock.local import Appliance
@@ -10,13 +8,12 @@ from tests.console_process import typing
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_state(tmp_path_factory):
-    """What a console remembers is not the user's."""
-    before = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
-    yield
-    os.environ.pop("XDG_STATE_HOME")
-    if before is not None:
-        os.environ["XDG_STATE_HOME"] = before
+    """What a console remembers is not the user's, nor are the profiles that it knows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.delenv("PENSTOCK_PROFILE", raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")

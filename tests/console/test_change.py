@@ -168,6 +168,13 @@ def test_lines_of_settings_are_checked(typed, wrong):
     assert wrong in told and bool(wrong) == bool(told)
 
 
+def test_what_is_not_clear_yet_is_said_while_it_is_typed():
+    one = configs.Setting("segment.bytes", "1048576", "topic", None, None, "int", False, False, ())
+    preview = topic_forms.edit_setting("x", one).preview
+    assert "say 10MB for 10000000" in preview({"value": "10M", "follow": "no"})
+    assert "→  10000000" in preview({"value": "10MB", "follow": "no"})
+
+
 def test_fields_say_what_may_be_typed():
     field = Field("x", "X", choices=("true", "false"))
     assert not field.wrong("true") and "true, false" in field.wrong("maybe")

@@ -83,7 +83,8 @@ def test_one_that_goes_away_in_between_is_told_with_the_reason(fresh_appliance, 
         lose()
     assert "1 record not acknowledged" in str(told.value)
     assert f"{one.bootstrap} cannot be reached" in str(told.value)
-    assert capfd.readouterr().err == ""
+    said = capfd.readouterr().err.splitlines()  # other tests' clients may still look for theirs
+    assert not [line for line in said if one.bootstrap in line]
 
 
 def test_reading_can_follow(link):

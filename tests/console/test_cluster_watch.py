@@ -105,6 +105,7 @@ def test_who_is_away_stays_a_node_of_the_cluster(monkeypatch, link):
     fake.nodes = Nodes("c", Quorum(None, -1, -1, (), ()), alone)
     seen = watch.look(1.0)
     assert seen.several and seen.voters == (1, 2, 3), "nobody leads who could tell the voters"
+    assert fake.asked["under_way"] == 1, "nobody could answer: all of it would not be told"
     (notice,) = of_cluster(replace(seen, health=None))
     assert notice.level == BAD and "no majority of the voters 1, 2, 3" in notice.what
 

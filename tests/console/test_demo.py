@@ -12,7 +12,15 @@ from datetime import datetime
 import pytest
 
 from console.commands.demo.data import TABLES, Content, events, folder, records
+from console.commands.demo.derive import Derivation
+from console.commands.demo.jobs import Jobs
 from console.commands.demo.load import _later
+from console.commands.demo.screen import JobView
+from console.model.failure import Failure
+from console.model.link import Link
+
+EACH = 17
+"""Of many rows one in so many is looked at; all are counted."""
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.topic)
@@ -22,6 +30,9 @@ def test_every_record_says_what_its_row_says(table):
     rows = csv.DictReader(io.StringIO(text, newline=""))
     count = 0
     for row, (key, value) in zip(rows, records(table, folder()), strict=True):
+        count += 1
+        if count % EACH and count > 1000:
+            continue
         found = json.loads(value)
         assert key.decode() == "".join(row[name] for name in table.keys)
         assert list(found) == list(row)
@@ -32,9 +43,7 @@ def test_every_record_says_what_its_row_says(table):
                 assert found[name] == cell
             else:
                 assert found[name] == float(cell)
-        count += 1
-    # A tenth of the flights' rows would do; all of them take two seconds.
-    assert count == sum(1 for _ in records(table, folder())) == table.count
+    assert count == table.count
 
 
 def _unzipped(path):
@@ -90,6 +99,25 @@ def test_content_is_the_same_in_any_order_and_differs_by_any_byte():
     assert content(a, b) != content(a, a)
     assert content(a) != content(a, a)
     assert content((b"k", b"v")) != content((b"kv", b""))
+
+
+def test_it_gives_up_when_neither_the_feed_nor_a_job_has_moved_for_long(tmp_path):
+    run = Derivation(Link("localhost:1", {}, 1.0), folder(), Jobs(tmp_path / "data", ""), 0.0)
+    run._view.jobs = [JobView("totals", "", 9)]
+    at = 1000.0
+    run._check_silence(at)
+    for move in (
+        lambda: run._advance("flights", 1),
+        lambda: setattr(run._view.jobs[0], "state", "running"),
+        lambda: setattr(run._view.jobs[0], "out", 1),
+    ):
+        at += 179
+        run._check_silence(at)
+        move()
+        at += 2
+        run._check_silence(at)
+    with pytest.raises(Failure, match="nothing has moved"):
+        run._check_silence(at + 181)
 
 
 def test_it_runs_and_everything_comes_back(tmp_path):

@@ -83,7 +83,7 @@ def names(found):
 
 def test_events_of_all_processes_come_by_their_time_and_the_oldest_go(monkeypatch):
     memory = Memory()
-    monkeypatch.setattr(events, "Observer", lambda data_dir: memory)
+    monkeypatch.setattr(events, "observed", lambda data_dir: memory)
     memory.say("ioproc-0", 20, "second")
     memory.say("control", 10, "first")
     feed = Feed("/x", most=4)
@@ -105,13 +105,13 @@ def test_events_of_all_processes_come_by_their_time_and_the_oldest_go(monkeypatc
     assert feed.seen.missed == 5000 - len(found) > 0
     memory.say("control", 70, "last breath")
     memory.alive = False
-    monkeypatch.setattr(events, "Observer", lambda data_dir: (_ for _ in ()).throw(OSError()))
+    monkeypatch.setattr(events, "observed", lambda data_dir: (_ for _ in ()).throw(OSError()))
     assert names(feed.look()) == ["last breath"]
     assert feed.seen.is_over
     memory = Memory()
     memory.started_ms = 8
     memory.say("supervisor", 80, "again")
-    monkeypatch.setattr(events, "Observer", lambda data_dir: memory)
+    monkeypatch.setattr(events, "observed", lambda data_dir: memory)
     assert names(feed.look()) == ["again"]
     assert not feed.seen.is_over and feed.seen.events[-2].event == "last breath"
 
@@ -139,6 +139,7 @@ def test_who_did_what_is_told_of_topic_group_and_client(run, told):
     changed = [one["fields"] for one in of_topic if one["event"] == "metadata-changed"]
     assert {"CreateTopics", "IncrementalAlterConfigs"} <= {one["request"] for one in changed}
     assert all(one["peer"] == "127.0.0.1" and one["client"] for one in changed)
+    assert [one["settings"] for one in changed if "settings" in one] == ["retention.ms"]
     of_group = rows(told("--group", "events-readers", "-o", "json"))
     assert {one["process"] for one in of_group} == {"ioproc-0"}
     assert of_group[0]["fields"] | {"generation": 1} == {

@@ -45,7 +45,10 @@ LEADS = Held(1500, 90_000)
     [
         (9, None, (9,), Missing(9, UNREGISTERED), "node 9 is not registered"),
         (3, None, (3,), Missing(3, FENCED), "node 3 is fenced, not heard of for 3 min"),
-        (2, None, (2,), Missing(2, FOLDER), "node 2 has lost the folder that it was in"),
+        (
+            2, None, (2,), Missing(2, FOLDER),
+            "node 2 has lost the folder that it was in, or has no row for it (see its log)",
+        ),
         (2, Held(300, 20_000), (), Missing(2, BEHIND, 1200, 70_000),
          "node 2 is 1,200 records, 70.0 kB behind"),
         (2, Held(1499, None), (), Missing(2, BEHIND, 1, None), "node 2 is 1 record behind"),

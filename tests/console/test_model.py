@@ -172,14 +172,16 @@ def test_a_group_is_where_it_was_moved_and_has_its_lag(link, topic):
 
 def test_records_are_read_from_a_place_and_as_a_member(link, topic):
     seek, name = Seek(Range(Place(START, 1))), f"model.group.{next(_numbers)}"
-    found = reading.read(link, [topic], (), seek, Filter(), exit_at_end=True, count=None)
+    found = reading.read(
+        link, [topic], (), seek, Filter(), exit_at_end=True, count=None, remark=str
+    )
     records = [one for some in found for one in some]
     assert [(one.offset, one.value, one.key) for one in records] == [
         (n, b"%d" % n, b"k") for n in range(1, 6)
     ]
     mine = reading.read_as_member(link, name, [topic], Place(START), exit_at_end=True, count=4)
     assert sum(map(len, mine)) == 4
-    assert groups.committed(link, [name])[name] == {(topic, 0): 4}
+    assert groups.committed(link, [name])[name][topic, 0] == 4
     rest = reading.read_as_member(link, name, [topic], Place(END), exit_at_end=True, count=None)
     assert [one.offset for some in rest for one in some] == [4, 5]
 

@@ -1,5 +1,5 @@
-"""README's quick start, line by line as it stands, in a folder that has only the `.venv` that its
-first command makes."""
+"""README's quick start and that of the documentation, line by line as they stand, in a folder that
+has only the `.venv` that its first command makes."""
 
 import os
 import random
@@ -20,6 +20,9 @@ QUICK_START = README[README.index("## Quick start") : README.index("## A cluster
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", QUICK_START, re.MULTILINE | re.DOTALL)
 UP, COMMANDS, KCAT, JOB_ADD, JOB_SERVE = (text for kind, text in BLOCKS if kind == "sh")
 CLIENT, IN_TESTS = (text for kind, text in BLOCKS if kind == "python")
+FIRST_STEPS = re.findall(
+    r"^```sh\n(.*?)^```$", (ROOT / "docs" / "quickstart.md").read_text(), re.MULTILINE | re.DOTALL
+)
 ADDRESS = "localhost:9092"
 CLUSTER = re.findall(
     r"^```sh\n(.*?)^```$", (ROOT / "docs" / "cluster.md").read_text(), re.MULTILINE | re.DOTALL
@@ -105,7 +108,15 @@ def test_the_commands_work_as_they_stand(home):
     assert re.search(r"^log\.retention\.ms +604800000 +604800000", told, re.MULTILINE)
     assert re.search(r"^world$", told, re.MULTILINE), "read in a group"
     assert "readers" in told
-    assert "penstock-data/hello-0/" in told
+    assert "key=greeting value=world" in told
+
+
+def test_the_first_steps_of_the_documentation_work_as_they_stand(home):
+    _, _, writes, in_a_group, *_ = FIRST_STEPS
+    read = [line for line in home.shell(writes).splitlines() if line.isdigit()]
+    assert sorted(read) == ["1", "2", "3", "4", "5"]
+    told = home.shell(". .venv/bin/activate\n" + in_a_group)
+    assert re.search(r"^lag +2$", told, re.MULTILINE), "as the page says"
 
 
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="there is no kcat here")

@@ -6,6 +6,11 @@ import json
 
 import pytest
 
+from console.model import reading
+from console.model.link import Link
+from console.model.records.seeking import places
+from console.model.topics import trim
+
 MOST = (1 << 63) - 1
 
 
@@ -49,3 +54,35 @@ def test_csv_loses_nothing(run, topic):
 )  # fmt: skip
 def test_what_is_no_place_or_filter_is_refused(run, topic, words, told):
     assert told in run("consume", topic, "-e", *words, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "cut", "left"),
+    [
+        (("-o", "start"), 4, [4, 5, 0, 1]),
+        (("-o", "0:2..5 1:0"), 3, [3, 4, 0, 1]),
+        (("-o", "..2"), 5, [0, 1]),
+    ],
+)
+def test_what_goes_away_before_it_is_read_is_passed_over(
+    run, appliance, monkeypatch, words, cut, left
+):
+    """Retention is quicker than who has looked where a partition begins."""
+    name = f"away.{cut}"
+    run("topic", "create", name, "-p", "2")
+    for partition, count in ((0, 6), (1, 2)):
+        lines = "".join(f"{n}\n" for n in range(count))
+        run("produce", name, "-p", str(partition), stdin=lines)
+
+    def looked(asked, partitions, seek):
+        found = places(asked, partitions, seek)
+        trim(Link(appliance.bootstrap, {}, 30), name, {0: cut})
+        return found
+
+    monkeypatch.setattr(reading, "places", looked)
+    done = run("consume", name, "-e", *words, "-f", "%p %v\\n")
+    shown = sorted(done.stdout.splitlines())
+    assert shown == sorted(f"{int(at >= len(left) - 2)} {n}" for at, n in enumerate(left))
+    begins = 2 if "0:" in words[1] else 0
+    said = f"{name} partition 0: offsets {begins} to {cut - 1} went away before they were read"
+    assert f"{said}; on at {cut}\n" in done.stderr

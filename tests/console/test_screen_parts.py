@@ -15,7 +15,7 @@ from console.model.disk import LogFolder
 from console.model.failure import Failure
 from console.model.local import Facts
 from console.model.stats import ApiRate, ProcessRate, TopicRate
-from console.screens import actions, lines, places, topics
+from console.screens import actions, clients, lines, places, rows, topics
 from console.screens.app import _VIEWS
 from console.screens.group import _spans
 from console.screens.help import told
@@ -400,3 +400,11 @@ def test_help_says_what_a_key_means_where_somebody_is():
     of_topics, of_groups = (dict(told([("D", "delete")], kind)) for kind in ("topics", "groups"))
     assert of_topics == {"D": "With its records; its name is typed."}
     assert of_groups == {"D": "With its offsets; its name is typed."}
+
+
+@pytest.mark.parametrize("columns", [topics._COLUMNS, clients._COLUMNS])
+def test_names_are_not_cut_to_a_few_letters_for_figures(columns):
+    for width in range(70, 240):
+        shown = [columns[n] for n in rows.fitting(columns, width)]
+        assert not shown[0].width and shown[-1] is columns[-1], "names, and what is wrong"
+        assert width - sum(one.width + 2 for one in shown[1:]) >= 12, width

@@ -9,7 +9,9 @@ import pytest
 from appliance.history.samples import Whole
 from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
 from appliance.ring.event_ring import LONGEST_TEXT
+from appliance.wire.otlp import Sample as OneSample
 from console.model.change import Change, Fact, Proposal, Tier
+from console.model.client_metrics import Instance, Pushing
 from console.model.clients import Connection
 from console.model.cluster_watch import ClusterSeen, Count, Disks, Pace
 from console.model.configs import Setting
@@ -117,6 +119,20 @@ def jobs_seen():
     }
 
 
+def pushing():
+    """Clients that push such names and such numbers, two by each id, one that cannot be read."""
+    values = (float("nan"), float("-inf"), 1e300, -MOST, 0)
+    return tuple(
+        Pushing(
+            Instance(name, f"{n}{name}", name, name, name, name, 1e30, -1.0, MOST, MOST, "[/red]"),
+            tuple(OneSample(one, one, one, ((one, name), ("", "[/")), value)
+                  for one, value in zip(HOSTILE, cycle(values), strict=False)) if n else (),
+        )
+        for name in HOSTILE
+        for n in range(2)
+    )  # fmt: skip
+
+
 def connections():
     """Clients of such names."""
     return tuple(
@@ -219,7 +235,7 @@ def answers():
             [ProcessRate(one, MOST, one, 1e30, 1e30, 1e30, 1e30) for one in HOSTILE],
             topics, (Sample(1e30, 0.0, 1e30),) * 3,
             dict.fromkeys(HOSTILE, ((1e+30, 0.0),) * 3), dict.fromkeys(HOSTILE, 1.0),
-            connections(), MOST, dict.fromkeys(HOSTILE, (MOST, MOST)), HOSTILE,
+            connections(), MOST, dict.fromkeys(HOSTILE, (MOST, MOST)), HOSTILE, pushing=pushing(),
         ),
         "past": Remembered(
             1e9, told_past(1e9), told_past(1e8), dict.fromkeys(HOSTILE, PAST),

@@ -105,7 +105,7 @@ def test_what_is_mistyped_is_said_beside_it_and_nothing_is_sent(alone, quotas):
         await seat.press(tab("quotas"), "n")
         await fill(seat, "<default>", None, None, "fast")
         await seat.press("enter")
-        await seat.sees("that is not a value of it")
+        await seat.sees("produce=fast is not a rate")
         await seat.press("shift+tab")
         await seat.type("10.0.0.7")
         await seat.sees("an address stands alone")

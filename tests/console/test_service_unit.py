@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from appliance.config.listeners import in_url
 from appliance.config.load import load
-from console.commands.up import command
+from console.commands.up import _read, command
 
 FOLDER = Path(__file__).parents[2] / "systemd"
 UNIT = (FOLDER / "penstock.service").read_text()
@@ -33,6 +34,14 @@ def test_its_settings_load_without_a_warning():
     config, warnings = load((FOLDER / "server.properties").read_text(), {})
     assert warnings == []
     assert [one.host for one in config.endpoints()] == ["localhost"], "loopback unless told"
+
+
+def test_the_socket_unit_listens_where_the_settings_do():
+    text = (FOLDER / "penstock.socket").read_text()
+    listens = re.findall(r"^ListenStream=(.*)$", text, re.MULTILINE)
+    broker, _ = _read(str(FOLDER / "server.properties"), (), {})
+    told = [f"{in_url(one.host)}:{one.port}" for one in broker.endpoints()]
+    assert set(told) <= {one.replace("127.0.0.1", "localhost") for one in listens}
 
 
 def test_the_unit_knows_our_exit_codes():

@@ -33,9 +33,10 @@ _SHOWN = 20
 def command(link: Link, node: int, fewer: bool, yes: bool, dry_run: bool, output: str) -> int:
     """Take a node out for good: others get its replicas, and the cluster forgets it.
 
-    Replicas move while everything is served, those that it leads too; a dynamic voter votes no more
-    then. Then the node has to be stopped, which is waited for: one that runs would register again.
-    Ctrl-C ends nothing but the looking: the same command goes on where it was.
+    It takes nothing new (cordoned.log.dirs). Replicas move while everything is served, those that
+    it leads too; a dynamic voter votes no more then. Then the node has to be stopped, which is
+    waited for: one that runs would register again. Ctrl-C ends nothing but the looking: the same
+    command goes on where it was.
 
     \b
     penstock cluster leave 3 --dry-run
@@ -50,6 +51,7 @@ def command(link: Link, node: int, fewer: bool, yes: bool, dry_run: bool, output
         return OK
     _ask(change, node, yes=yes)
     moved = 0
+    cordoned = leaving.cordon(link, node)
     while change is not None:  # what was made meanwhile may have got a replica there, too
         moved += len(change.rows)
         change.apply(link)
@@ -57,6 +59,8 @@ def command(link: Link, node: int, fewer: bool, yes: bool, dry_run: bool, output
         change = _plan(link, node, fewer)
     leaving.take_vote(link, node)
     _stopped(link, node)
+    if cordoned:
+        leaving.uncordon(link, node)  # whoever gets this number later takes partitions
     leaving.unregister(link, node)
     if vote := leaving.still_votes(nodes.look(link), node):
         say(vote)

@@ -11,6 +11,9 @@ command = LazyGroup(
         "unset": ("change:unset", "Let settings have their default again."),
         "list": ("values:list_", "Show what somebody has set."),
         "describe": ("values:describe", "Explain settings."),
+        "reload": ("reload", "Let a running appliance read its settings file again."),
+        "apply": ("apply:apply", "Make topics, settings and quotas as a file says."),
+        "export": ("apply:export", "Print them as such a file."),
         "lint": ("file:lint", "Check a server.properties file."),
         "show": ("file:show", "Show what a server.properties file means."),
         "schema": ("schema", "Show every setting that there is."),
@@ -27,6 +30,9 @@ Examples:
   penstock config set log.retention.ms=86400000 --dry-run
   penstock config set retention.ms=86400000 -t orders
   penstock config describe flush.policy -t orders
-  penstock config lint server.properties""",
+  penstock config export > wished.toml
+  penstock config apply wished.toml --dry-run
+  penstock config lint server.properties
+  penstock config reload""",
 )
 """What the root calls for `penstock config`."""

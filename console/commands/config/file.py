@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from console.flags.output import formatted
-from console.model.failure import NEGATIVE, OK, usage
+from console.model.failure import NEGATIVE, OK, unreadable, usage
 from console.show.output import Row, emit, say
 
 
@@ -72,4 +72,4 @@ def _text_of(path: str) -> str:
     try:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as problem:
-        raise usage(f"{path} cannot be read: {problem}") from None
+        raise unreadable(path, problem) from None

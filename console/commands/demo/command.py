@@ -55,7 +55,7 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
     place = Path(data) if data else Path(tempfile.mkdtemp(prefix="penstock-demo-")) / "data"
     appliance = Appliance(place.absolute(), own_session=True)
     jobs: Jobs | None = None
-    done = False
+    done = failed = False
     try:
         _start(appliance)
         link = Link(appliance.bootstrap, {}, SILENCE_S)
@@ -72,13 +72,16 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
         kept = place if data or keep else None
         say(next_steps(appliance, jobs, kept, running=keep and done))
         return code
+    except Failure:
+        failed = True
+        raise
     finally:
         if not (keep and done):
             if jobs:
                 jobs.close()
             appliance.close()
-            if not data:
-                shutil.rmtree(place.parent, ignore_errors=True)
+            if not data:  # what the runner logged, which a hint may name, outlives a failure
+                shutil.rmtree(place if failed and jobs else place.parent, ignore_errors=True)
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -58,7 +58,8 @@ class Derivation:
         self._failure: BaseException | None = None
         self._goes_on = True
         self._first_row = threading.Event()
-        self._moved_s = began_s
+        self._moved: object = None
+        self._moved_s = time.monotonic()
         self._given: set[str] = set()
         self._outputs = {one.job: self._watch.found[one.topic] for one in DERIVED}
 
@@ -129,11 +130,10 @@ class Derivation:
         for failure in (self._failure, self._watch.failure):
             if failure is not None:
                 raise failure
-        before = self._sum()
         states = self._jobs.states()
         for job in self._view.jobs:
             self._see(job, states.get(job.name, {}))
-        self._check_silence(moved=self._sum() != before)
+        self._check_silence(time.monotonic())
         if self._watch.first_s is not None:
             self._mark("first derived row", self._watch.first_s)
             self._first_row.set()
@@ -186,13 +186,11 @@ class Derivation:
         self._jobs.add(*names)
         self._given |= set(names)
 
-    def _sum(self) -> int:
-        return self._view.loaded + sum(job.rows_in + job.out for job in self._view.jobs)
-
-    def _check_silence(self, *, moved: bool) -> None:
-        now = time.monotonic()
-        if moved:
-            self._moved_s = now
+    def _check_silence(self, now: float) -> None:
+        """Raises Failure when the feed and all jobs have been where they are for too long."""
+        jobs = [(job.state, job.rows_in, job.out) for job in self._view.jobs]
+        if self._moved != (self._view.loaded, jobs):
+            self._moved, self._moved_s = (self._view.loaded, jobs), now
         elif now - self._moved_s > _SILENCE_S:
             problem = f"nothing has moved for {_SILENCE_S:.0f} s ({line(self._view)})"
             hint = f"the runner's log is {self._jobs.log_file}"

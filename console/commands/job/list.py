@@ -4,6 +4,7 @@ import click
 
 from console.flags.jobs import in_folder
 from console.flags.output import formatted
+from console.flags.watch import watched
 from console.model.failure import OK
 from console.model.jobs import listed
 from console.show.output import emit, rows_of
@@ -13,6 +14,7 @@ from spark_local.folder import Folder
 @click.command("list")
 @formatted
 @in_folder
+@watched
 def command(folder: Folder, output: str) -> int:
     """List the jobs of the folder, what each reads and writes, and how it is.
 

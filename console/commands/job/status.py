@@ -7,6 +7,7 @@ import click
 from console.flags.connection import connected
 from console.flags.jobs import in_folder
 from console.flags.output import formatted
+from console.flags.watch import watched
 from console.model.failure import NEGATIVE, OK
 from console.model.jobs import statuses
 from console.model.link import Link
@@ -25,6 +26,7 @@ _NARROW: Final = (
 @formatted
 @connected
 @in_folder
+@watched
 def command(folder: Folder, link: Link, names: tuple[str, ...], check: bool, output: str) -> int:
     """Show how jobs are. On another host, or without the jobs folder, it asks the appliance.
 

@@ -8,6 +8,7 @@ from appliance.quotas.limits import CLIENT_ID, IP, USER, Entity, entity_text
 from console.flags.connection import connected
 from console.flags.entity import entity_flags, needed
 from console.flags.output import formatted
+from console.flags.watch import watched
 from console.model.failure import OK
 from console.model.link import Link
 from console.model.quota_values import KINDS, shown
@@ -21,6 +22,7 @@ _DEFAULT: Final = "<default>"
 @entity_flags
 @formatted
 @connected
+@watched
 def command(link: Link, entity: Entity, output: str) -> int:
     """List every quota that is set, or those of one entity.
 
@@ -49,6 +51,7 @@ def _columns(entity: Entity) -> Row:
 @entity_flags
 @formatted
 @connected
+@watched
 def describe(link: Link, entity: Entity, output: str) -> int:
     """Show which limits hold for a client, and which entity has them.
 

@@ -5,6 +5,7 @@ import click
 from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import formatted
+from console.flags.watch import watched
 from console.model import configs, nodes, replicas, topics
 from console.model import partitions as partitions_of
 from console.model.failure import OK
@@ -26,6 +27,7 @@ _SETTING = ("key", "value", "source", "read_only", "sensitive")
 @click.option("-a", "--all", "everything", is_flag=True, help="Summary, partitions and settings.")
 @formatted
 @connected
+@watched
 def command(
     link: Link,
     names: tuple[str, ...],

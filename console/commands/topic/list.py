@@ -5,7 +5,8 @@ import click
 from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import topics
+from console.flags.watch import watched
+from console.model import disk, topics
 from console.model.failure import OK, usage
 from console.model.link import Link
 from console.model.offsets import Lost
@@ -19,6 +20,7 @@ from console.show.output import Row, emit, rows_of, say, telling
 @click.option("--deleted", is_flag=True, help="Those that can be brought back, and until when.")
 @formatted
 @connected
+@watched
 def command(
     link: Link,
     names: tuple[str, ...],
@@ -27,7 +29,8 @@ def command(
     deleted: bool,
     output: str,
 ) -> int:
-    """List topics. The form "wide" counts their records too.
+    """List topics. The form "wide" counts their records too, and the bytes
+    that they take on the disks of the broker that is asked.
 
     \b
     penstock topic list
@@ -54,7 +57,10 @@ def command(
     if output == "wide":
         lost: Lost = {}
         records = topics.records(link, chosen.values(), lost)
-        rows = [row | {"records": records[row["name"]]} for row in rows]
+        sizes = disk.of_topics(link, {one.name: one.partitions for one in chosen.values()})
+        rows = [
+            row | {"records": records[row["name"]], "bytes": sizes.get(row["name"])} for row in rows
+        ]
         for name, number in lost:
             say(
                 f"{name} partition {number} is not counted; penstock topic describe {name} says why"

@@ -7,6 +7,7 @@ import click
 from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import formatted
+from console.flags.watch import watched
 from console.model.failure import NEGATIVE, OK
 from console.model.groups import existing
 from console.model.link import Link
@@ -23,6 +24,7 @@ from console.show.output import Row, emit
 )  # fmt: skip
 @formatted
 @connected
+@watched
 def command(link: Link, topics: tuple[str, ...], output: str) -> int:
     """Find transactions that are open in a partition and that no coordinator knows.
 

@@ -1,0 +1,58 @@
+"""`penstock backup create`."""
+
+import os
+
+import click
+
+from appliance.base.idle import giving_way
+from appliance.base.os_disk import OsDisk
+from console.commands.up import DEFAULT_DATA
+from console.flags.output import formatted
+from console.model.backup import keeping, store
+from console.model.backup.instant import Running
+from console.model.backup.taking import take
+from console.model.failure import NEGATIVE, OK, usage
+from console.show.output import emit, say
+from console.show.progress import Progress
+
+
+@click.command("create")
+@click.argument("where", metavar="WHERE")
+@click.argument("folders", nargs=-1, metavar="[DIR]...")
+@click.option("--keep", type=click.IntRange(1), metavar="N", help="Forget all but the newest N.")
+@formatted
+def command(where: str, folders: tuple[str, ...], keep: int | None, output: str) -> int:
+    """Take a backup of the appliance that runs in DIR (./penstock-data; with log.dirs name all, the
+    first one first), as it is at one instant: topics with ids and settings, quotas, access rules,
+    records, committed offsets, transactions.
+
+    WHERE is a folder, or s3://BUCKET/PREFIX (AWS_ENDPOINT_URL and the other usual variables). What
+    an earlier backup there has is not sent again. Segments are checked while they are read. Exit
+    code 4 when partitions had to be left out.
+
+    \b
+    penstock backup create /mnt/backups
+    penstock backup create s3://bucket/events /srv/a /srv/b --keep 14
+    """
+    disk, progress = OsDisk(), Progress(0)
+    kept = store.opened(where)
+    paths = [os.path.abspath(one) for one in folders or (DEFAULT_DATA,)]
+    if any(f"{os.path.abspath(where)}/".startswith(f"{path}/") for path in paths):
+        raise usage(f"{where} is in what is backed up: what takes that takes both")
+    running = Running(disk, paths)
+    taken = giving_way(lambda: take(disk, running, kept, progress.is_at))
+    progress.wipe()
+    made = taken.manifest
+    gone = keeping.forget(kept, keep) if keep else []
+    row = {
+        "name": made.name,
+        "partitions": len(made.partitions),
+        "bytes": made.bytes,
+        "sent": taken.sent,
+        "left_out": list(made.left_out),
+        "forgotten": gone,
+    }
+    emit([row], output)
+    for text in made.left_out:
+        say(f"left out: {text}")
+    return NEGATIVE if made.left_out else OK

@@ -1,0 +1,31 @@
+"""`penstock backup prune`."""
+
+import click
+
+from console.flags.confirm import confirm, dry_run_option, yes_option
+from console.flags.output import formatted
+from console.model.backup import keeping, manifest, store
+from console.model.failure import OK
+from console.show.output import emit
+
+
+@click.command("prune")
+@click.argument("where", metavar="WHERE")
+@click.option("--keep", type=click.IntRange(1), required=True, metavar="N", help="The newest ones.")
+@dry_run_option
+@yes_option
+@formatted
+def command(where: str, keep: int, dry_run: bool, yes: bool, output: str) -> int:
+    """Forget all backups but the newest N, and what no other one needs. No backup may be taken
+    there meanwhile.
+
+    \b
+    penstock backup prune /mnt/backups --keep 14
+    """
+    kept = store.opened(where)
+    gone = manifest.names(kept)[:-keep]
+    if not dry_run:
+        confirm(f"{len(gone)} backups in {where} are forgotten", yes=yes)
+        keeping.forget(kept, keep)
+    emit([{"name": name} for name in gone], output, empty="there is none to forget")
+    return OK

@@ -1,0 +1,32 @@
+"""`penstock backup verify`."""
+
+import click
+
+from appliance.base.idle import giving_way
+from console.flags.output import formatted
+from console.model.backup import keeping, store
+from console.model.failure import NEGATIVE, OK
+from console.show.output import emit, say
+from console.show.progress import Progress
+
+
+@click.command("verify")
+@click.argument("where", metavar="WHERE")
+@click.argument("name", metavar="[BACKUP]", default="")
+@formatted
+def command(where: str, name: str, output: str) -> int:
+    """Read all that a backup needs, or all of them, and hold it against its SHA-256. Exit code 4
+    when something is missing or has changed.
+
+    \b
+    penstock backup verify /mnt/backups
+    """
+    kept, progress = store.opened(where), Progress(0)
+    wanted = [keeping.chosen(kept, name)] if name else keeping.every(kept)
+    found = giving_way(lambda: keeping.verify(kept, wanted, progress.is_at))
+    progress.wipe()
+    emit([one._asdict() for one in found], output, name="digest")
+    many, damages = ("" if len(one) == 1 else "s" for one in (wanted, found))
+    said = f"{len(found)} damage{damages}" if found else "sound"
+    say(f"{len(wanted)} backup{many}: {said}")
+    return NEGATIVE if found else OK

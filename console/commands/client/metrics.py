@@ -1,0 +1,79 @@
+"""`penstock client metrics`."""
+
+from dataclasses import asdict
+from typing import Final
+
+import click
+
+from console.commands.up import DEFAULT_DATA
+from console.flags.output import formatted
+from console.flags.watch import watched
+from console.model.client_metrics import Instance, Value, instances, values
+from console.model.failure import OK
+from console.show.figures import age
+from console.show.output import Row, emit
+
+_NARROW: Final = ("client_id", "instance", "software", "pushed", "metrics", "metric", "labels",
+                  "value", "unit")  # fmt: skip
+_NONE: Final = (
+    "no client pushes its metrics: a subscription asks for them, such as"
+    " penstock config set metrics='*' interval.ms=10s --client-metrics everybody"
+)
+
+
+@click.command("metrics")
+@click.argument("client", required=False)
+@click.option(
+    "--data", metavar="DIR", default=DEFAULT_DATA,
+    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
+)  # fmt: skip
+@click.option("--metric", default="", metavar="PREFIX", help="Only metrics whose names begin so.")
+@formatted
+@watched
+def command(client: str | None, data: str, metric: str, output: str) -> int:
+    """Show what clients say of themselves (KIP-714): who pushes metrics, or the last values of one
+    client, by its client id or its instance id.
+
+    Clients push what a subscription asks them for. Values are those of the last push; who has not
+    pushed for two intervals is not told any more. Only the user that runs the appliance may look,
+    and root.
+
+    \b
+    penstock client metrics
+    penstock client metrics loader-7 --metric org.apache.kafka.producer
+    penstock client metrics loader-7 -o json
+    """
+    whole = output not in ("table", "wide")
+    if client is None:
+        rows = [asdict(one) if whole else _instance(one) for one in instances(data)]
+        emit(rows, output, narrow=_NARROW, name="client_id", empty=_NONE)
+        return OK
+    told = [asdict(one) if whole else _value(one) for one in values(data, client, metric)]
+    emit(told, output, narrow=_NARROW[1:], name="metric", empty="it has said nothing of that")
+    return OK
+
+
+def _instance(one: Instance) -> Row:
+    return {
+        "client_id": one.client_id,
+        "instance": one.instance,
+        "software": f"{one.software} {one.version}".strip() or None,
+        "user": one.user,
+        "address": one.address,
+        "pushed": f"{age(one.pushed_s)} ago",
+        "every": age(one.interval_s),
+        "pushes": one.pushes,
+        "metrics": one.wrong or one.metrics,
+    }
+
+
+def _value(one: Value) -> Row:
+    labels = " ".join(f"{name}={value}" for name, value in one.labels.items())
+    return {
+        "instance": one.instance,
+        "metric": one.metric,
+        "labels": labels or None,
+        "value": one.value,
+        "unit": one.unit or None,
+        "kind": one.kind,
+    }

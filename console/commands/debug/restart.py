@@ -1,0 +1,42 @@
+"""`penstock debug restart`."""
+
+import click
+
+from console.commands.up import DEFAULT_DATA
+from console.flags.output import formatted
+from console.model.failure import OK
+from console.model.renewal import renew
+from console.show.output import emit
+
+
+@click.command("restart")
+@click.argument("names", metavar="[PROCESS]...", nargs=-1)
+@click.option(
+    "--data", metavar="DIR", default=DEFAULT_DATA,
+    help=f"The data folder of the appliance.  [default: ./{DEFAULT_DATA}]",
+)  # fmt: skip
+@formatted
+def command(names: tuple[str, ...], data: str, output: str) -> int:
+    """Restart network processes of an appliance of this host; clients stay connected.
+
+    PROCESS is a name that penstock status shows, netproc-0 for example; none: every network
+    process, one after the other. What was asked is answered first, then the connections go over to
+    the successor; who asks meanwhile waits for some tens of ms. Requests that wait for other
+    members of a group are waited for, ten seconds at most.
+
+    \b
+    penstock debug restart
+    penstock debug restart netproc-0 --data /var/lib/penstock
+    """
+    rows = [
+        {
+            "process": one.name,
+            "before": one.before,
+            "pid": one.pid,
+            "connections": one.connections,
+            "took_ms": round(one.took_s * 1000),
+        }
+        for one in renew(data, names)
+    ]
+    emit(rows, output, name="process")
+    return OK

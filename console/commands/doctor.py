@@ -1,0 +1,90 @@
+"""`penstock doctor`."""
+
+import os
+
+import click
+
+from console.commands.up import DEFAULT_DATA
+from console.flags.confirm import asked, at_terminal, yes_option
+from console.flags.output import formatted
+from console.model.doctor import gather, judge
+from console.model.doctor.facts import Facts
+from console.model.doctor.finding import Finding
+from console.model.doctor.host import Host
+from console.model.doctor.remedies import apply
+from console.model.failure import usage
+from console.model.link import Link, asking
+from console.show.findings import lines, rows, summary
+from console.show.output import emit, say
+
+_LIMIT_S = 10.0
+
+
+@click.command("doctor")
+@click.option(
+    "--data", metavar="DIR",
+    help=f"The data folder of an appliance of this host.  [default: ./{DEFAULT_DATA}]",
+)  # fmt: skip
+@click.option(
+    "-b", "--bootstrap-server", "bootstrap", metavar="HOST:PORT",
+    help="The appliance that answers there, instead of a folder.",
+)  # fmt: skip
+@click.option("--fix", is_flag=True, help="Apply the remedies that are safe; asks before each.")
+@yes_option
+@formatted
+def command(data: str | None, bootstrap: str | None, fix: bool, yes: bool, output: str) -> int:
+    """Look at this host and at the appliance on it: what is wrong, worst first, and what helps.
+
+    The appliance need not run, and is asked nothing when --data names its folder. Of one on
+    another host only disks and addresses are looked at. What only root may change is printed; as
+    root --fix applies it.
+
+    Exit code 0: nothing, or notes alone; 1: warnings; 2: something that will lose service or data
+    (or the command line is wrong); 3: nobody answers at -b.
+
+    \b
+    penstock doctor
+    penstock doctor --data /var/lib/penstock -o json
+    penstock doctor -b localhost:9092 --fix
+    """
+    if data is not None and bootstrap is not None:
+        raise usage("say --data or -b, not both")
+    if fix and not yes and not at_terminal():
+        raise usage("--fix asks before each remedy: this needs --yes")
+    host = Host()
+    facts = _look(host, data, bootstrap)
+    found = judge.findings(facts)
+    if fix and _fixed(host, found, yes=yes):
+        facts = _look(host, data, bootstrap)
+        found = judge.findings(facts)
+    for remark in facts.remarks:
+        say(remark)
+    if output == "table":
+        for line in lines(found, facts.uid):
+            print(line)
+        say(summary(found))
+    else:
+        emit(rows(found), output, name="check")
+    return judge.code(found)
+
+
+def _look(host: Host, data: str | None, bootstrap: str | None) -> Facts:
+    if bootstrap is None:
+        return gather.of_folder(host, data or os.path.join(os.curdir, DEFAULT_DATA))
+    link = Link(bootstrap, {}, _LIMIT_S)
+    with asking(link):
+        return gather.of_link(host, link)
+
+
+def _fixed(host: Host, found: list[Finding], *, yes: bool) -> bool:
+    """Whether anything was done."""
+
+    def allowed(one: Finding) -> bool:
+        return yes or asked(
+            f"{one.subject}: {one.found}, should be {one.wanted}: {one.why}.\n{one.typed}\nDo it?"
+        )
+
+    done = apply(host, found, allowed)
+    for one in done:
+        say(f"{one.finding.typed}: {one.problem or 'done'}")
+    return bool(done)

@@ -1,0 +1,130 @@
+"""`penstock import` and `penstock export`: from a folder of Apache Kafka, and back."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+
+from appliance.base.errors import StorageFailed
+from appliance.base.os_disk import OsDisk
+from console.commands.up import DEFAULT_DATA, KEPT
+from console.flags.confirm import confirm, dry_run_option, yes_option
+from console.flags.output import formatted
+from console.model import folder_copy, kafka_folder
+from console.model.failure import OK, Failure
+from console.model.kafka_folder import Found
+from console.show.output import Row, emit, say
+from console.show.progress import Progress
+
+_MB: Final = 1_000_000
+_DEFAULT_NODE: Final = 1
+
+
+@click.command("import")
+@click.argument("folder", metavar="FOLDER")
+@click.option(
+    "--data",
+    default=DEFAULT_DATA,
+    metavar="DIR",
+    help=f"The data folder that is made, empty or not there.  [default: ./{DEFAULT_DATA}]",
+)
+@dry_run_option
+@yes_option
+@formatted
+def take_in(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> int:
+    """Make a data folder of that of a stopped Apache Kafka, which `penstock up --data DIR` opens.
+
+    FOLDER is what log.dirs in server.properties names: of one KRaft node, broker and controller
+    in one. Topics, settings, records with their offsets, groups, transactions and producers stay
+    as they are; it is the same cluster and node, so the two must never run beside each other.
+    FOLDER is only read, and stays what it was. The plan is shown first, with what is not the same
+    here.
+
+    \b
+    penstock import /var/lib/kafka --data /srv/events --dry-run
+    penstock import /var/lib/kafka --data /srv/events --yes
+    """  # fmt: skip
+    source, target, disk = os.path.abspath(folder), os.path.abspath(data), OsDisk()
+    with folder_copy.stopped(source):
+        found = kafka_folder.of_kafka(disk, source)
+        if not _agreed(found, target, output, dry_run=dry_run, yes=yes):
+            return OK
+        node, extra = found.identity.node_id, {}
+        if node != _DEFAULT_NODE:
+            extra = {KEPT: f"node.id={node}\n".encode()}
+        with _copying(found) as is_at:
+            kafka_folder.take(disk, found, target, is_at, extra)
+    say(f"penstock up --data {data} opens it; never start Apache Kafka on {folder} beside it")
+    return OK
+
+
+@click.command("export")
+@click.argument("folder", metavar="FOLDER")
+@click.option(
+    "--data",
+    default=DEFAULT_DATA,
+    metavar="DIR",
+    help=f"The data folder.  [default: ./{DEFAULT_DATA}]",
+)
+@dry_run_option
+@yes_option
+@formatted
+def give_out(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> int:
+    """Make a folder that Apache Kafka starts with, of a data folder whose appliance is stopped.
+
+    FOLDER is empty or not there yet; it also gets a server.properties to begin with. Topics,
+    records, groups, transactions and producers stay as they are; settings that Apache Kafka does
+    not know are left out. The data folder is only read.
+
+    \b
+    penstock export /var/lib/kafka --data /srv/events --dry-run
+    penstock export /var/lib/kafka --data /srv/events --yes
+    kafka-server-start.sh /var/lib/kafka/server.properties
+    """  # fmt: skip
+    source, target, disk = os.path.abspath(data), os.path.abspath(folder), OsDisk()
+    with folder_copy.stopped(source):
+        found = kafka_folder.of_ours(disk, source)
+        if not _agreed(found, target, output, dry_run=dry_run, yes=yes):
+            return OK
+        with _copying(found) as is_at:
+            kafka_folder.give(disk, found, target, is_at, time.time_ns() // _MB)
+    say(f"kafka-server-start.sh {target}/server.properties starts Apache Kafka on it")
+    return OK
+
+
+@contextmanager
+def _copying(found: Found) -> Iterator[Callable[[int, int], None]]:
+    """To be told how many bytes are copied, of how many. Raises Failure."""
+    progress = Progress(found.size)
+    try:
+        yield progress.is_at
+    except StorageFailed as why:
+        raise Failure(str(why), name="CANNOT_MOVE") from None
+    progress.wipe()
+
+
+def _agreed(found: Found, target: str, output: str, *, dry_run: bool, yes: bool) -> bool:
+    """Show the plan, ask. Whether it is to be done."""
+    folder_copy.check_target(target, found.folder)
+    folder_copy.check_room(target, found.size)
+    plan: Row = {
+        "cluster_id": found.identity.cluster_id,
+        "node_id": found.identity.node_id,
+        "clean": found.clean,
+        "topics": len(found.image.topics_by_name),
+        "partitions": found.partitions,
+        "files": len(found.files),
+        "bytes": found.size,
+    }
+    if output != "table":
+        plan["notes"] = found.notes
+    emit([plan], output)
+    for note in found.notes:
+        say(f"note: {note}")
+    if dry_run:
+        return False
+    confirm(f"{found.size / _MB:.0f} MB are copied into {target}", yes=yes)
+    return True

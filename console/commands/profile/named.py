@@ -1,0 +1,93 @@
+"""`penstock profile list`, `add`, `use` and `remove`."""
+
+from pathlib import Path
+
+import click
+
+from console.flags.output import formatted
+from console.model import profiles
+from console.model.failure import OK, usage
+from console.model.profiles import Profile
+from console.show.output import emit, say
+
+
+@click.command("list")
+@formatted
+def list_(output: str) -> int:
+    """Show the profiles, and which one is in use.
+
+    \b
+    penstock profile list
+    """
+    known = profiles.read()
+    rows = [
+        {"name": name, "bootstrap": one.bootstrap, "command_config": one.command_config or None,
+         "used": name == known.used}
+        for name, one in sorted(known.named.items())
+    ]  # fmt: skip
+    emit(rows, output, empty="there is no profile yet; penstock profile add NAME HOST:PORT")
+    return OK
+
+
+@click.command("add")
+@click.argument("name")
+@click.argument("bootstrap", metavar="HOST:PORT[,...]")
+@click.option("--command-config", metavar="FILE", help="Properties of the client: TLS, SASL.")
+@click.option("--use", is_flag=True, help="It holds when nothing is said.")
+def add(name: str, bootstrap: str, command_config: str | None, use: bool) -> int:
+    """Give an appliance or a cluster a name; one that is there already is replaced.
+
+    \b
+    penstock profile add prod a.example.org:9092,b.example.org:9092 --use
+    penstock profile add secure a.example.org:9093 --command-config client.properties
+    """
+    from penstock.reach import address_of
+
+    try:
+        for server in bootstrap.split(","):
+            address_of(server)
+    except ValueError as wrong:
+        raise usage(str(wrong)) from None
+    known = profiles.read()
+    config = str(Path(command_config).absolute()) if command_config else ""
+    known.named[name] = Profile(bootstrap, config)
+    known.used = name if use else known.used
+    profiles.write(known)
+    say(f"{name} is {bootstrap}{', and in use' if known.used == name else ''}")
+    return OK
+
+
+@click.command("use")
+@click.argument("name", required=False)
+@click.option("--none", "nobody", is_flag=True, help="None: this host's appliance again.")
+def use(name: str | None, nobody: bool) -> int:
+    """Let a profile hold when nothing is said.
+
+    \b
+    penstock profile use prod
+    penstock profile use --none
+    """
+    if bool(name) == nobody:
+        raise usage("name a profile, or say --none: one of the two")
+    known = profiles.read()
+    if name:
+        known.get(name)
+    known.used = name or ""
+    profiles.write(known)
+    return OK
+
+
+@click.command("remove")
+@click.argument("name")
+def remove(name: str) -> int:
+    """Forget a profile; what it names stays as it is.
+
+    \b
+    penstock profile remove prod
+    """
+    known = profiles.read()
+    known.get(name)
+    del known.named[name]
+    known.used = "" if known.used == name else known.used
+    profiles.write(known)
+    return OK

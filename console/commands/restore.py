@@ -1,0 +1,47 @@
+"""`penstock restore`."""
+
+import os
+import time
+from dataclasses import asdict
+
+import click
+
+from appliance.base.os_disk import OsDisk
+from console.flags.output import formatted
+from console.model.backup import keeping, restoring, store
+from console.model.failure import OK
+from console.model.offsets import time_of
+from console.show.output import emit, say
+from console.show.progress import Progress
+
+
+@click.command("restore")
+@click.argument("where", metavar="WHERE")
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...")
+@click.option("--backup", default="", metavar="NAME", help="This one, not the newest.")
+@click.option("--to", "to", default="", metavar="TIME", help="No record later than that.")
+@formatted
+def command(where: str, folders: tuple[str, ...], backup: str, to: str, output: str) -> int:
+    """Make the empty folder DIR the data folder of a backup, which `penstock up --data DIR` opens.
+    With log.dirs name as many as there were. It is the same cluster and node as before, so the
+    other one must not run any more. What is read is held against its SHA-256.
+
+    With --to each partition ends before its first batch with a later record, by what records say of
+    themselves, and transactions that were open then are aborted. The first backup behind TIME is
+    taken. TIME is as in 2026-11-23T12:00, 12:00 or 2h, which is two hours ago.
+
+    \b
+    penstock restore /mnt/backups /srv/events
+    penstock restore s3://bucket/events /srv/events --to 2026-11-23T12:00
+    """
+    to_ms = time_of(to, time.time_ns() // 1_000_000) if to else -1
+    kept, progress = store.opened(where), Progress(0)
+    chosen = keeping.chosen(kept, backup, to_ms)
+    paths = [os.path.abspath(one) for one in folders]
+    made = restoring.restore(OsDisk(), kept, chosen, paths, progress.is_at, to_ms)
+    progress.wipe()
+    emit([{"name": chosen.name} | asdict(made)], output)
+    for text in chosen.left_out:
+        say(f"not in this backup: {text}")
+    say(f"penstock up --data {folders[0]} opens it")
+    return OK

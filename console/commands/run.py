@@ -1,0 +1,135 @@
+"""`penstock run -- COMMAND`: a command with an appliance of its own, which is gone when it ends."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
+
+import click
+
+from console.flags.connection import key_values
+from console.model import topics
+from console.model.failure import Failure, usage
+from console.model.link import Link, asking
+from console.model.setting_values import in_units
+from penstock.local import Appliance, ApplianceError
+
+_TIMEOUT_S: Final = 30.0
+_NOT_FOUND, _NOT_RUN = 127, 126
+_PASSED: Final = frozenset(
+    {
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGWINCH,
+    }
+)
+_ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
+"""These end us while there is no command yet; Ctrl-C raises by itself."""
+
+
+@click.command("run", context_settings={"allow_interspersed_args": False})
+@click.option(
+    "-t", "--topic", "wanted", metavar="NAME[:PARTITIONS]", multiple=True,
+    help="A topic to be there when the command begins; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--data", metavar="DIR", help="A data folder that stays.  [default: one that is removed]"
+)
+@click.option(
+    "-o", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of the appliance."
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
+def command(
+    wanted: tuple[str, ...], data: str | None, settings: tuple[str, ...], command: tuple[str, ...]
+) -> int:
+    """Run a command beside an appliance of its own, on a free port, and end the appliance with it.
+
+    The command finds it by PENSTOCK_BOOTSTRAP, BOOTSTRAP_SERVERS, KAFKA_BOOTSTRAP_SERVERS,
+    KAFKA_BROKERS, RPK_BROKERS, SPRING_KAFKA_BOOTSTRAP_SERVERS and the like. Signals are passed on
+    to it; its exit code is ours, 128 and the signal's number when a signal ended it, 127 when there
+    is no such command.
+
+    \b
+    penstock run -- pytest
+    penstock run -t orders:3 -t payments -- mvn test
+    penstock run --data ./kept -o log.retention.ms=1h -- ./loader --fast
+    """
+    given = in_units(key_values(settings, "-o"))
+    counts = [_counted(one) for one in wanted]
+    for one in _ENDS:
+        signal.signal(one, _ended)
+    with _appliance(data, given) as running:
+        link = Link(running.bootstrap, {}, _TIMEOUT_S)
+        with asking(link):
+            for name, partitions in counts:
+                _make(link, name, partitions)
+        return _attend(command, os.environ | running.environment())
+
+
+def _ended(number: int, _: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _counted(text: str) -> tuple[str, int | None]:
+    """(name, partitions) of NAME[:PARTITIONS]. Raises Failure (USAGE)."""
+    name, colon, count = text.partition(":")
+    if not name or (colon and not (count.isdecimal() and 0 < int(count) <= topics.PARTITIONS_MOST)):
+        raise usage(f"--topic {text!r} is not NAME[:PARTITIONS]", "for example --topic orders:3")
+    return name, int(count) if colon else None
+
+
+@contextmanager
+def _appliance(data: str | None, settings: dict[str, str]) -> Iterator[Appliance]:
+    """Running, in a session of its own: the terminal's Ctrl-C is for the command. Raises
+    Failure."""
+    folder = Path(data).absolute() if data else Path(tempfile.mkdtemp(prefix="penstock-run-"))
+    one = Appliance(folder if data else folder / "data", settings, own_session=True)
+    try:
+        try:
+            one.start()
+        except ApplianceError as problem:
+            raise Failure(problem.reason, name="CANNOT_START") from None
+        yield one
+    finally:
+        if one.running:
+            one.stop() if data else one.kill()  # nothing of what is removed is worth an orderly end
+        if not data:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make(link: Link, name: str, partitions: int | None) -> None:
+    failure = topics.create(link, [name], partitions=partitions, settings={}, dry_run=False)[name]
+    if failure is not None and failure.name != "TOPIC_ALREADY_EXISTS":
+        raise failure
+
+
+def _attend(command: tuple[str, ...], environment: dict[str, str]) -> int:
+    """Be there until the command ends: its exit code.
+
+    Signals are waited for, not handled, so that none comes between. What the terminal sends goes
+    to the command too, by the kernel; what somebody sends to us alone we pass on."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED | {signal.SIGCHLD})
+    try:
+        pid = os.posix_spawnp(command[0], command, environment, setsigmask=before)
+    except OSError as problem:
+        code = _NOT_FOUND if isinstance(problem, FileNotFoundError) else _NOT_RUN
+        raise Failure(f"{command[0]}: {problem.strerror}", code=code, name="NOT_RUN") from None
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        heard = signal.sigwaitinfo(_PASSED | {signal.SIGCHLD})
+        by_kernel = heard.si_code > 0
+        if heard.si_signo in _PASSED and not by_kernel:
+            os.kill(pid, heard.si_signo)

@@ -1,0 +1,47 @@
+"""`penstock service status`."""
+
+import click
+
+from console.flags.output import formatted
+from console.flags.service import for_user
+from console.model.failure import NEGATIVE, OK
+from console.model.service.place import APPLIANCE, JOBS
+from console.model.service.systemd import Systemd
+from console.show.output import emit
+
+_ASKED = (
+    "LoadState", "ActiveState", "SubState", "Result", "UnitFileState", "MainPID", "NRestarts",
+    "ActiveEnterTimestamp", "FragmentPath",
+)  # fmt: skip
+
+
+@click.command("status")
+@for_user
+@formatted
+def command(for_user: bool, output: str) -> int:
+    """Whether systemd runs it. Exit code 0 when it serves, 4 when not. How the appliance itself
+    stands: `penstock status`.
+
+    \b
+    penstock service status
+    penstock service status --user -o json
+    """
+    systemd = Systemd(for_user)
+    found = {name: systemd.properties(name, _ASKED) for name in (APPLIANCE, JOBS)}
+    rows = [
+        {
+            "unit": name.removesuffix(".service"),
+            "state": one["ActiveState"],
+            "detail": one["SubState"] if one["Result"] in ("success", "") else one["Result"],
+            "starts_with_host": one["UnitFileState"] == "enabled",
+            "pid": int(one["MainPID"] or 0) or None,
+            "restarts": int(one["NRestarts"] or 0),
+            "since": one["ActiveEnterTimestamp"] or None,
+            "file": one["FragmentPath"],
+        }
+        for name, one in found.items()
+        if one["LoadState"] == "loaded"
+    ]
+    missing = "no service is installed; penstock service install brings one"
+    emit(rows, output, name="unit", empty=missing)
+    return OK if found[APPLIANCE]["ActiveState"] == "active" else NEGATIVE

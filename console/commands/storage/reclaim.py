@@ -1,0 +1,51 @@
+"""`penstock storage reclaim`."""
+
+import os
+from dataclasses import asdict
+
+import click
+
+from appliance.base.os_disk import OsDisk
+from console.commands.up import DEFAULT_DATA
+from console.flags.confirm import confirm_names, dry_run_option, yes_option
+from console.flags.output import formatted
+from console.model import reclaim
+from console.model.failure import OK
+from console.show.figures import in_bytes
+from console.show.output import emit, say
+
+
+@click.command("reclaim")
+@click.argument("folders", nargs=-1, metavar="[DIR]...")
+@click.option("--delete", "names", multiple=True, metavar="NAME", help="Delete this; may be given"
+              " several times.")  # fmt: skip
+@dry_run_option
+@yes_option
+@formatted
+def command(
+    folders: tuple[str, ...], names: tuple[str, ...], dry_run: bool, yes: bool, output: str
+) -> int:
+    """Show what takes space in a data folder and could be given back, the largest first: what
+    repairs have set aside, what a killed backup has left, deleted topics that can be brought back,
+    and each topic, with what its retention deletes within a day. Only what --delete names is
+    deleted.
+
+    \b
+    penstock storage reclaim
+    penstock storage reclaim /srv/a /srv/b --delete orders-0.0000019a0b1c2d3e4f5061728394a5b6-stray
+    """
+    paths = [os.path.abspath(folder) for folder in folders or (DEFAULT_DATA,)]
+    disk = OsDisk()
+    found = reclaim.look(disk, paths, reclaim.now())
+    if names:
+        chosen = [one for one in found if one.name in names]
+        if not dry_run:
+            size = sum(one.bytes for one in chosen)
+            confirm_names(f"{in_bytes(size)} are deleted", list(names), yes=yes, things="folders")
+            reclaim.remove(paths, list(names), found)
+        found = chosen
+    emit([asdict(one) for one in found], output)
+    for path in paths:
+        space = disk.space(path)
+        say(f"{path}: {in_bytes(space.free)} of {in_bytes(space.total)} are free")
+    return OK

@@ -1,0 +1,147 @@
+"""`penstock top`."""
+
+import os
+import select
+import shutil
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+
+from console.commands.up import DEFAULT_DATA
+from console.model.clients import Connections
+from console.model.failure import OK, usage
+from console.model.stats import Meter
+from console.show.top import HELP, KINDS, Seen, View, lines, pressed, sorted_by
+
+_KEY_BYTES: Final = 64
+_ENTER: Final = "\x1b[?1049h\x1b[?25l"
+_LEAVE: Final = "\x1b[?25h\x1b[?1049l"
+"""The other screen of the terminal, without a cursor; and back."""
+
+
+class _Look:
+    """Looks at one appliance again and again."""
+
+    def __init__(self, data_dir: str) -> None:
+        """Raises Failure."""
+        self._meter = Meter(data_dir)
+        self._clients = Connections(self._meter.clients)
+        self._began_s = time.monotonic()
+        self.seen = self._told("since the start")
+
+    def again(self) -> None:
+        """What happened since the look before. Raises Failure: the appliance has ended."""
+        self._meter.look()
+        now_s = time.monotonic()
+        span_s, self._began_s = now_s - self._began_s, now_s
+        self.seen = self._told(f"last {span_s:.1f} s")
+
+    def _told(self, since: str) -> Seen:
+        return Seen(
+            time.strftime("%H:%M:%S"), since, self._meter.topics(), self._clients.look(),
+            self._meter.processes(), sum(one.requests_s for one in self._meter.apis()),
+        )  # fmt: skip
+
+
+@click.command("top")
+@click.option(
+    "--data", metavar="DIR", default=DEFAULT_DATA,
+    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
+)  # fmt: skip
+@click.option("-t", "--topics", "kind", flag_value="t", default="t", help="By topic, at first.")
+@click.option("-c", "--connections", "kind", flag_value="c", help="By connection of a client.")
+@click.option("-p", "--processes", "kind", flag_value="p", help="By process.")
+@click.option("--sort", metavar="COLUMN", help="By a column; the start of its title will do.")
+@click.option(
+    "--interval", type=click.FloatRange(0.1, 3600), default=2.0, metavar="SECONDS",
+    help="Between two pictures.  [default: 2]",
+)  # fmt: skip
+@click.option(
+    "-n", "--pictures", type=click.IntRange(1), metavar="COUNT",
+    help="End after so many.  [default: 1 where it is no terminal]",
+)  # fmt: skip
+def command(data: str, kind: str, sort: str | None, interval: float, pictures: int | None) -> int:
+    """Show live what goes through an appliance of this host: by topic, by client, by process.
+
+    Keys: t topics, c connections, p processes; < and > sort by another column, r turns the order
+    round; q quits. Rates are of the time since the picture before. Where it is no terminal it
+    prints plain text, one picture after an interval, or as many as -n says. It reads the
+    appliance's memory and asks nothing; only the user that runs it may look, and root.
+
+    \b
+    penstock top
+    penstock top --connections --sort out
+    penstock top -p -n 10 > processes.txt
+    """
+    view = View(KINDS[kind])
+    try:
+        view = sorted_by(view, sort) if sort else view
+    except ValueError as wrong:
+        raise usage(str(wrong)) from None
+    look = _Look(data)
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        _live(look, view, interval, pictures)
+    else:
+        _plainly(look, view, interval, pictures or 1)
+    return OK
+
+
+def _plainly(look: _Look, view: View, interval: float, pictures: int) -> None:
+    for number in range(pictures):
+        time.sleep(interval)
+        look.again()
+        print("\n".join(([""] if number else []) + lines(view, look.seen)), flush=True)
+
+
+def _live(look: _Look, first: View, interval: float, pictures: int | None) -> None:
+    """Until q, Ctrl-C, or so many pictures."""
+    view: View | None = first
+    with _keys() as keyboard:
+        drawn, due_s = 1, time.monotonic() + interval
+        while view is not None:
+            _draw(view, look.seen)
+            wait_s = max(0.0, due_s - time.monotonic())
+            if select.select([keyboard], [], [], wait_s)[0]:
+                view = _after(view, keyboard)
+                continue
+            if drawn == pictures:
+                return
+            look.again()
+            drawn, due_s = drawn + 1, time.monotonic() + interval
+
+
+def _after(view: View, keyboard: int) -> View | None:
+    """The view after what was typed; None where it ends, also with the terminal."""
+    typed = os.read(keyboard, _KEY_BYTES).decode(errors="replace")
+    found: View | None = view if typed else None
+    for key in typed:
+        found = pressed(found, key) if found is not None else None
+    return found
+
+
+def _draw(view: View, seen: Seen) -> None:
+    size = shutil.get_terminal_size()
+    shown = lines(view, seen, most=size.lines - 1)
+    shown += [""] * (size.lines - 1 - len(shown)) + [HELP]
+    text = "\n".join(f"{line[: size.columns]}\x1b[K" for line in shown)
+    print(f"\x1b[H{text}", end="", flush=True)
+
+
+@contextmanager
+def _keys() -> Iterator[int]:
+    """Keys come as they are pressed, on another screen; all is as before afterwards."""
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    try:
+        tty.setcbreak(keyboard)
+        print(_ENTER, end="", flush=True)
+        yield keyboard
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+        print(_LEAVE, end="", flush=True)

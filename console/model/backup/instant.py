@@ -1,0 +1,239 @@
+"""One instant of a running appliance: where each of its logs ended, and its files as they were.
+
+High watermarks are read from its memory in an order that makes them one: those of
+`__consumer_offsets` before those of the records that offsets speak of, and no transaction may be
+decided meanwhile, or all are read again. Then every segment gets a second name in a folder of ours,
+so that retention and compaction take none of it while it is copied. A log that was compacted
+between the two is seen by its layout, and all begins again.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from appliance.base.disk import Disk
+from appliance.base.errors import ConfigError, StorageFailed
+from appliance.base.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from appliance.logstore.scrub import segments_of
+from appliance.metadata import checkpoint
+from appliance.metadata.checkpoint import SnapshotId
+from appliance.metadata.follower import Follower, MetadataUnreadable
+from appliance.metadata.identity import META_PROPERTIES, read_identity
+from appliance.metadata.image import MetadataImage
+from appliance.observer.door import NotThere, Observer
+from appliance.ring import partition_table as columns
+from appliance.ring.partition_table import PartitionTable
+from console.model.failure import Failure, usage
+
+LINKS: Final = "penstock.backup"
+_TRIES: Final = 5
+_PATIENCE_S: Final = 10.0
+_POLL_S: Final = 0.02
+
+
+@dataclass(slots=True)
+class Log:
+    """A partition at the instant. links: folder with its segments, (base offset, bytes) each."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    handle: int
+    end: int = 0
+    log_start: int = 0
+    layout: int = 0
+    folder: int = 0
+    links: str = ""
+    segments: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Instant:
+    """metadata: a snapshot of it, as a file; metadata_end: where that log ended."""
+
+    ms: int
+    cluster_id: str
+    node_id: int
+    identities: tuple[str, ...]
+    metadata: bytes
+    metadata_end: int
+    logs: list[Log]
+    left_out: list[str]
+
+
+class Running:
+    """An appliance that runs in these log folders, the first one first."""
+
+    def __init__(self, disk: Disk, folders: list[str]) -> None:
+        """Raises Failure."""
+        self._disk, self._folders = disk, folders
+        try:
+            self._observer = Observer(folders[0])
+            identities = [read_identity(disk, folder) for folder in folders]
+        except (NotThere, ConfigError, StorageFailed) as why:
+            raise Failure(str(why), "penstock up starts one", name="NOT_RUNNING") from None
+        if len({one.cluster_id for one in identities}) > 1:
+            raise usage(f"{', '.join(folders)} do not belong to one appliance")
+        self._identity = identities[0]
+        self._lock = _locked(folders[0])
+        if self._lock < 0:
+            text = f"a backup of {folders[0]} is being taken just now"
+            raise Failure(text, name="BACKUP_RUNS")
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.let_go()
+        os.close(self._lock)
+
+    def instant(self) -> Instant:
+        """Look, and give the files their second names. Raises Failure."""
+        for _ in range(_TRIES):
+            self.let_go()
+            self._wait_until_open()
+            found = self._look()
+            if found is not None:
+                return found
+        raise Failure("topics come and go too fast to be backed up", name="NO_INSTANT")
+
+    def _wait_until_open(self) -> None:
+        """Partitions that were made just now, or whose process has a successor, come soon."""
+        table = self._observer.tables.partitions
+        give_up = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < give_up and any(
+            table.get(row.handle, columns.STATUS) == columns.NOT_OPEN for row in table.live_rows()
+        ):
+            time.sleep(_POLL_S)
+
+    def let_go(self) -> None:
+        """The second names are not needed any more."""
+        for folder in self._folders:
+            shutil.rmtree(os.path.join(folder, LINKS), ignore_errors=True)
+
+    def _look(self) -> Instant | None:
+        table = self._observer.tables.partitions
+        follower = Follower(self._disk, self._folders[0], table)
+        try:
+            follower.catch_up(self._observer.tables.processes.metadata_offset)
+        except (MetadataUnreadable, StorageFailed) as why:
+            raise Failure(str(why), name="METADATA_UNREADABLE") from None
+        image = follower.image
+        self._check_alone(image)
+        logs, left_out = self._logs(image, table)
+        ms = _read_marks(table, logs)
+        if not self._link(logs) or any(
+            table.get(one.handle, columns.LAYOUT) != one.layout for one in logs
+        ):
+            return None
+        snapshot = SnapshotId(image.applied_offset + 1, max(image.epoch, 0))
+        pieces = checkpoint.write(
+            image, snapshot, follower.quorum, now_ms=ms, last_log_timestamp=ms
+        )
+        return Instant(
+            ms,
+            self._identity.cluster_id,
+            self._identity.node_id,
+            tuple(_text(f"{folder}/{META_PROPERTIES}") for folder in self._folders),
+            b"".join(pieces),
+            snapshot.offset,
+            logs,
+            left_out,
+        )
+
+    def _check_alone(self, image: MetadataImage) -> None:
+        others = sorted(set(image.brokers) - {self._identity.node_id})
+        if others:
+            text = f"it is one of a cluster with the nodes {others}: their replicas are its backup"
+            raise Failure(text, "penstock backup is for an appliance alone", name="CLUSTER")
+
+    def _logs(self, image: MetadataImage, table: PartitionTable) -> tuple[list[Log], list[str]]:
+        logs, left_out = [], []
+        for row in table.live_rows():
+            topic = image.topics_by_id.get(row.topic_id)
+            if topic is None:
+                continue  # it came or went just now
+            log = Log(topic.name, row.topic_id, row.partition, row.handle)
+            if table.get(row.handle, columns.STATUS) == columns.ONLINE:
+                logs.append(log)
+            else:
+                left_out.append(f"{topic.name}-{row.partition}: it is offline")
+        order = {OFFSETS_TOPIC: 0}
+        logs.sort(key=lambda one: (order.get(one.topic, 1), one.topic, one.partition))
+        return logs, left_out
+
+    def _link(self, logs: list[Log]) -> bool:
+        """Whether all of them were there."""
+        for folder in self._folders:
+            os.mkdir(os.path.join(folder, LINKS), 0o700)
+        for number, one in enumerate(logs):
+            name = f"{one.topic}-{one.partition}"
+            places = [n for n, f in enumerate(self._folders) if os.path.isdir(f"{f}/{name}")]
+            if not places:
+                if len(self._folders) == 1 and not one.end:
+                    continue  # nothing was ever written
+                raise usage(f"{name} is in none of the folders", "name all log folders (log.dirs)")
+            one.folder = places[0]
+            root = self._folders[one.folder]
+            one.links = f"{root}/{LINKS}/{number}"
+            os.mkdir(one.links)
+            try:
+                for base, _ in segments_of(self._disk, f"{root}/{name}"):
+                    file = f"{base:020d}.log"
+                    os.link(f"{root}/{name}/{file}", f"{one.links}/{file}")
+            except (OSError, StorageFailed) as why:
+                if isinstance(why, OSError) and why.errno == errno.ENOENT:
+                    return False
+                if isinstance(why, StorageFailed) and not os.path.exists(f"{root}/{name}"):
+                    return False
+                raise Failure(str(why), name="NOT_READABLE") from None
+            one.segments = segments_of(self._disk, one.links)
+        return True
+
+
+def _locked(folder: str) -> int:
+    """A descriptor whose lock says that a backup is being taken, -1 when another one has it."""
+    fd = os.open(f"{folder}/{META_PROPERTIES}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return -1
+    return fd
+
+
+def taken_just_now(folder: str) -> bool:
+    """Whether a backup of the appliance with this first log folder is being taken."""
+    fd = _locked(folder)
+    if fd >= 0:
+        os.close(fd)
+    return fd < 0
+
+
+def _read_marks(table: PartitionTable, logs: list[Log]) -> int:
+    """High watermarks of one instant, and when that was. Raises Failure."""
+    decided = [one.handle for one in logs if one.topic == TRANSACTIONS_TOPIC]
+    give_up = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < give_up:
+        before = [table.get(handle, columns.HIGH_WATERMARK) for handle in decided]
+        ms = time.time_ns() // 1_000_000
+        for one in logs:  # those of offsets come first
+            one.layout = table.get(one.handle, columns.LAYOUT)
+            one.log_start = table.get(one.handle, columns.LOG_START)
+            one.end = table.get(one.handle, columns.HIGH_WATERMARK)
+        if before == [table.get(handle, columns.HIGH_WATERMARK) for handle in decided]:
+            return ms
+    raise Failure(
+        f"for {_PATIENCE_S:.0f} s there was no instant without a transaction being decided",
+        "try again when there are fewer of them",
+        name="NO_INSTANT",
+    )
+
+
+def _text(path: str) -> str:
+    with suppress(OSError), open(path) as file:
+        return file.read()
+    return ""

@@ -1,0 +1,114 @@
+"""What a backup is: a list of what was there at one instant, which names bytes by their SHA-256.
+
+Invariant: it is written last, so a backup that was cut off is none; and bytes never change under
+their name, so what two backups have in common is kept once.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from console.model.backup.store import Store
+from console.model.failure import Failure
+
+FORMAT: Final = 1
+BACKUPS: Final = "backups"
+SEGMENTS: Final = "segments"
+_SUFFIX: Final = ".json"
+
+
+@dataclass(slots=True, frozen=True)
+class Part:
+    """A segment, or the beginning of one. digest: SHA-256 in hex. inode, mtime_ns: of the file that
+    it was read from: who finds the same ones need not read it again."""
+
+    base: int
+    bytes: int
+    digest: str
+    inode: int
+    mtime_ns: int
+
+
+@dataclass(slots=True, frozen=True)
+class Partition:
+    """topic_id: hex. folder: number of its log folder. end: behind its last record."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    folder: int
+    log_start: int
+    end: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Manifest:
+    """name: of the backup, its instant. identities: `meta.properties` of each log folder. metadata:
+    digest of a snapshot of the cluster's metadata. left_out: partitions that could not be read, and
+    why."""
+
+    name: str
+    instant_ms: int
+    cluster_id: str
+    node_id: int
+    identities: tuple[str, ...]
+    metadata: str
+    metadata_end: int
+    partitions: tuple[Partition, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def digests(self) -> set[str]:
+        """All that it needs."""
+        parts = (part.digest for one in self.partitions for part in one.parts)
+        return {self.metadata, *parts}
+
+    @property
+    def bytes(self) -> int:
+        """Of all records."""
+        return sum(part.bytes for one in self.partitions for part in one.parts)
+
+
+def name_of(instant_ms: int) -> str:
+    """Sorts as time does."""
+    when = datetime.fromtimestamp(instant_ms / 1000, UTC)
+    return f"{when:%Y%m%dT%H%M%S}.{instant_ms % 1000:03d}Z"
+
+
+def place(digest: str) -> str:
+    """Where the bytes lie."""
+    return f"{SEGMENTS}/{digest[:2]}/{digest}"
+
+
+def write(store: Store, one: Manifest) -> None:
+    """Raises Failure."""
+    body = json.dumps({"format": FORMAT, **asdict(one)})
+    line = f"{sha256(body.encode()).hexdigest()} {body}\n"
+    store.put(f"{BACKUPS}/{one.name}{_SUFFIX}", [line.encode()])
+
+
+def names(store: Store) -> list[str]:
+    """Of all backups, oldest first. Raises Failure."""
+    found = (name.rpartition("/")[2] for name in store.names(BACKUPS))
+    return sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX))
+
+
+def read(store: Store, name: str) -> Manifest:
+    """Raises Failure when it is damaged, or of a later version."""
+    data = b"".join(store.get(f"{BACKUPS}/{name}{_SUFFIX}"))
+    digest, _, body = data.rstrip(b"\n").partition(b" ")
+    if digest.decode("ascii", "replace") != sha256(body).hexdigest():
+        raise Failure(f"the list of the backup {name} is damaged", name="BACKUP_DAMAGED")
+    found: dict[str, Any] = json.loads(body)
+    if found.pop("format") != FORMAT:
+        text = f"the backup {name} is of a later version of penstock"
+        raise Failure(text, "restore it with that", name="BACKUP_UNKNOWN")
+    partitions = tuple(
+        Partition(**one | {"parts": tuple(Part(**part) for part in one["parts"])})
+        for one in found.pop("partitions")
+    )
+    lists: dict[str, Any] = {key: tuple(found.pop(key)) for key in ("identities", "left_out")}
+    return Manifest(partitions=partitions, **found, **lists)

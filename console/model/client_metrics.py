@@ -1,0 +1,119 @@
+"""What clients say of themselves: the metrics that they push (KIP-714), read from the memory of an
+appliance of this host."""
+
+import time
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from appliance.observer.client_metrics import Client, ClientMetrics
+from appliance.ring.push_table import PushTable
+from appliance.wire.otlp import Sample
+from appliance.wire.uuids import format_uuid
+from console.model.failure import Failure
+from console.model.observed import observed
+
+_NS_MS: Final = 1_000_000
+Number: TypeAlias = Sample
+"""One number of one metric, as it was pushed."""
+
+
+@dataclass(slots=True, frozen=True)
+class Instance:
+    """One client that pushes. instance: its id, as text. pushed_s: how long ago it last did.
+    interval_s: how often it is to. pushes: how often it did. wrong: why nothing of it could be
+    read, "" when it could."""
+
+    client_id: str
+    instance: str
+    software: str
+    version: str
+    user: str
+    address: str
+    pushed_s: float
+    interval_s: float
+    pushes: int
+    metrics: int
+    wrong: str
+
+
+@dataclass(slots=True, frozen=True)
+class Value:
+    """One number. labels: name → value, as the client has them."""
+
+    client_id: str
+    instance: str
+    metric: str
+    labels: dict[str, str]
+    value: int | float
+    unit: str
+    kind: str
+
+
+@dataclass(slots=True, frozen=True)
+class Pushing:
+    """One client that pushes, and what it said last."""
+
+    client: Instance
+    samples: tuple[Number, ...]
+
+
+class Pushes:
+    """Who pushes to one appliance, looked at again and again: what was opened stays so."""
+
+    def __init__(self, table: PushTable) -> None:
+        self._metrics = ClientMetrics(table)
+
+    def look(self) -> tuple[Pushing, ...]:
+        """By client id."""
+        now_ms = time.monotonic_ns() // _NS_MS
+        found = (Pushing(_instance(one, now_ms), one.samples) for one in self._metrics.look(now_ms))
+        return tuple(sorted(found, key=lambda one: (one.client.client_id, one.client.instance)))
+
+
+def instances(data_dir: str) -> list[Instance]:
+    """Who pushes to the appliance in a data folder, by client id. Raises Failure."""
+    return [one.client for one in Pushes(observed(data_dir).tables.pushes).look()]
+
+
+def _instance(one: Client, now_ms: int) -> Instance:
+    return Instance(
+        one.pushed.who.client_id,
+        format_uuid(one.pushed.instance),
+        one.pushed.who.software,
+        one.pushed.who.version,
+        one.pushed.who.principal,
+        one.pushed.who.address,
+        max(now_ms - one.pushed.pushed_ms, 0) / 1000,
+        one.pushed.interval_ms / 1000,
+        one.pushed.pushes,
+        len(one.samples),
+        one.wrong,
+    )
+
+
+def values(data_dir: str, who: str, prefix: str) -> list[Value]:
+    """What the clients with this client id, or the one with this instance id, said last: metrics
+    whose names begin so. Raises Failure, too when nobody is called so."""
+    every = Pushes(observed(data_dir).tables.pushes).look()
+    clients = [one for one in every if who in (one.client.client_id, one.client.instance)]
+    if not clients:
+        raise Failure(
+            f"no client {who} has pushed metrics lately",
+            "penstock client metrics lists those that have",
+            name="NOT_FOUND",
+        )
+    found = [
+        Value(
+            one.client.client_id,
+            one.client.instance,
+            sample.name,
+            dict(sample.labels),
+            sample.value,
+            sample.unit,
+            sample.kind,
+        )
+        for one in clients
+        for sample in one.samples
+        if sample.name.startswith(prefix)
+    ]
+    return sorted(found, key=lambda one: (one.client_id, one.instance, one.metric))

@@ -1,0 +1,6 @@
+"""What is wrong with this host for an appliance, and with an appliance of this host.
+
+`host.py` is the only door to the operating system, `gather.py` makes Facts (`facts.py`) of what is
+behind it, and the judges (`storage.py`, `system.py`, `processes.py`, `network.py`) make findings of
+Facts: they are pure. `judge.py` puts those in order.
+"""

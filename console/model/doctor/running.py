@@ -1,0 +1,72 @@
+"""The appliance of a data folder as its own tables and metadata tell of it, without asking it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from appliance.base.errors import ConfigError, StorageFailed
+from appliance.base.os_disk import OsDisk
+from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable
+from appliance.observer.door import NotThere, Observer
+from console.model.doctor.host import Host
+
+
+@dataclass(slots=True, frozen=True)
+class Running:
+    """pids: by the process's name, the supervisor's first. folders: log folders that it holds.
+    endpoints: (node, host, port) of every listener of the brokers that are not fenced."""
+
+    pids: Mapping[str, int]
+    folders: tuple[str, ...]
+    started_ms: int
+    node: int
+    partitions: int
+    endpoints: tuple[tuple[int, str, int], ...]
+    remarks: tuple[str, ...] = ()
+
+
+def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
+    """What runs in the folder; None and the reason when it is nothing that can be seen."""
+    try:
+        observer = Observer(data_dir)
+    except (NotThere, FileNotFoundError) as why:
+        return None, str(why)
+    except OSError as why:
+        return None, f"{data_dir}: {why.strerror}"
+    table = observer.tables.processes
+    pids = {"supervisor": observer.head.pid}
+    pids |= {str(peer): table.pid(peer) for peer in table.peers if table.pid(peer)}
+    folders = _held(host, observer.head.pid) or (host.real(data_dir),)
+    # The first of them has the metadata, whichever was named.
+    home = next((one for one in folders if LOG_FOLDER in host.names(one)), data_dir)
+    follower = Follower(OsDisk(), home, observer.tables.partitions)
+    remarks: tuple[str, ...] = ()
+    node = -1
+    try:
+        node = follower.identity.node_id
+        follower.catch_up(table.metadata_offset)
+    except (MetadataUnreadable, StorageFailed, ConfigError) as why:
+        remarks = (f"where it sends clients is not known: {why}",)
+    return Running(
+        pids=pids,
+        folders=folders,
+        started_ms=observer.head.started_ms,
+        node=node,
+        partitions=sum(holder & 1 for holder in observer.tables.partitions.holders()),
+        endpoints=tuple(
+            (broker.broker_id, one.host, one.port)
+            for broker in follower.image.brokers.values()
+            if not broker.fenced
+            for one in broker.endpoints
+        ),
+        remarks=remarks,
+    ), ""
+
+
+def _held(host: Host, supervisor: int) -> tuple[str, ...]:
+    """The supervisor keeps the lock of each of its folders open."""
+    folder = f"/proc/{supervisor}/fd"
+    targets = (host.target(f"{folder}/{number}") for number in host.names(folder))
+    return tuple(
+        sorted({os.path.dirname(one) for one in targets if os.path.basename(one) == ".lock"})
+    )

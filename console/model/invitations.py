@@ -1,0 +1,81 @@
+"""Tokens by which a new node is let in, once: made for `penstock cluster invite`, looked at by
+`penstock up --join` before anything is written.
+
+They stand as hashes in the cluster's dynamic settings (IncrementalAlterConfigs); the controller
+spends one with the registration that it lets in.
+"""
+
+import secrets
+import time
+from typing import Any, Final
+
+from appliance.config.invitations import (
+    INVITATIONS,
+    INVITED,
+    JOIN,
+    TOKEN_BYTES,
+    Invitation,
+    hashed,
+    parse,
+)
+from console.model.configs import APPEND, BROKER, SET, SUBTRACT, values_of
+from console.model.failure import Failure, usage
+from console.model.link import Link
+from console.model.plain_request import ask
+from console.model.refusals import check
+
+VALID_S: Final = 3600
+_ALTER: Final = (44, 1)
+_REMEDY: Final = "penstock cluster invite, on the host of one of its nodes, prints another line"
+
+
+def new_token(link: Link, number: int, valid_s: float) -> str:
+    """A token for this node. From the first one on only who is invited joins, unless somebody has
+    said otherwise. Raises Failure."""
+    join, there = _told(link)
+    now_ms = time.time_ns() // 1_000_000
+    gone = [str(one) for one in there if one.until_ms <= now_ms]
+    if gone:
+        _alter(link, [(INVITATIONS, SUBTRACT, ",".join(gone))])
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    one = Invitation(number, hashed(token), now_ms + round(valid_s * 1000))
+    changes = [(INVITATIONS, APPEND, str(one))]
+    if join is None:
+        changes.append((JOIN, SET, INVITED))
+    _alter(link, changes)
+    return token
+
+
+def invited(link: Link, token: str | None, number: int | None) -> int | None:
+    """The number of the node that this token is for; without one that which was given. Raises
+    Failure where the controller would refuse the node."""
+    join, there = _told(link)
+    if token is None:
+        if join == INVITED:
+            raise Failure(
+                f"the cluster of {link.bootstrap} only takes nodes that are invited", _REMEDY
+            )
+        return number
+    its = hashed(token)
+    found = next((one for one in there if one.hashed == its), None)
+    if found is None:
+        raise Failure("the token is used, or was never given out", _REMEDY)
+    if found.until_ms <= time.time_ns() // 1_000_000:
+        raise Failure("the token has expired", _REMEDY)
+    if number not in (None, found.node_id):
+        raise usage(f"the token is for node {found.node_id}, not for node {number}")
+    return found.node_id
+
+
+def _told(link: Link) -> tuple[str | None, list[Invitation]]:
+    told = values_of(link, BROKER, ("",), (JOIN, INVITATIONS)).get("", {})
+    texts = (told.get(INVITATIONS) or "").split(",")
+    return told.get(JOIN), parse(tuple(one for one in texts if one))
+
+
+def _alter(link: Link, changes: list[tuple[str, int, str]]) -> None:
+    configs = [{"name": key, "config_operation": how, "value": text} for key, how, text in changes]
+    resource: dict[str, Any] = {"resource_type": BROKER, "resource_name": "", "configs": configs}
+    answer = ask(link, *_ALTER, {"resources": [resource], "validate_only": False})
+    for one in answer.responses:
+        check(int(one.error_code), one.error_message, "the invitation")

@@ -1,0 +1,296 @@
+"""The data folder of one Apache Kafka node (KRaft, broker and controller in one) as ours, and ours
+as its: what is in it, what stands against it, what is lost on the way.
+
+Formats are Kafka's on both sides, so that it is a copy of the same cluster, node and folder: ids,
+offsets, epochs, groups, transactions and producers stay as they are. Only two things are ours
+alone: files besides partitions, which stay here, and settings that Kafka has not, which it would
+refuse the next change of a topic for; an export writes the metadata anew without them.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from appliance.base.disk import Disk, read_file
+from appliance.base.errors import ConfigError, StorageFailed
+from appliance.config.topic_settings import TOPIC as TOPIC_SETTINGS
+from appliance.control import quorum_state, repair
+from appliance.control.startup import check_features
+from appliance.controller.features import SUPPORTED
+from appliance.ioproc import checkpoints
+from appliance.logstore.recovery import read_topic_id
+from appliance.metadata.follower import LOG_FOLDER
+from appliance.metadata.identity import META_PROPERTIES, Identity, read_identity
+from appliance.metadata.image import TOPIC, MetadataImage
+from appliance.supervisor.folder import CLEAN_NAME
+from appliance.wire import kraft_records as kraft
+from console.model import folder_copy
+from console.model.failure import Failure, usage
+from console.model.folder_copy import Source
+
+_PARTITION: Final = re.compile(r"(.+)-(\d+)")
+_BESIDE: Final = (
+    "bootstrap.checkpoint", checkpoints.RECOVERY_POINT, checkpoints.HIGH_WATERMARK,
+    checkpoints.LOG_START, checkpoints.CLEANER,
+)  # fmt: skip
+_OURS: Final = ("flush.policy", "log.flush.policy")
+_NOT_ENFORCED: Final = {
+    "acl": "access rules (ACLs) are kept and NOT enforced: who can connect may do everything",
+    "scram": "SCRAM credentials are kept and not used: nobody has to log in here",
+    "token": "delegation tokens are kept and not used",
+}
+_SHOWN: Final = 5
+
+
+@dataclass(slots=True)
+class Found:
+    """A folder whose broker is stopped. clean: it ended in order. notes: what is not as it was on
+    the other side, a sentence each. size: of the files, bytes."""
+
+    folder: str
+    identity: Identity
+    made: repair.Plan
+    clean: bool
+    files: list[Source] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.made.image
+
+    @property
+    def size(self) -> int:
+        return sum(one.size for one in self.files)
+
+    @property
+    def partitions(self) -> int:
+        return sum(len(one.partitions) for one in self.image.topics_by_name.values())
+
+    @property
+    def clean_marker(self) -> dict[str, bytes]:
+        """The file that says of a copy that its broker ended in order, if it did."""
+        if not self.clean:
+            return {}
+        broker = self.image.brokers.get(self.identity.node_id)
+        epoch = broker.epoch if broker else -1
+        return {CLEAN_NAME: json.dumps({"version": 0, "brokerEpoch": epoch}).encode()}
+
+
+def of_kafka(disk: Disk, folder: str) -> Found:
+    """What an import would take. Raises Failure when it cannot be, with everything that stands
+    against it."""
+    found = _look(disk, folder, "start Apache Kafka on it once, and stop it in order")
+    if not found.clean:
+        found.notes.append(
+            "Apache Kafka was not stopped in order: the first start verifies the ends of the logs"
+        )
+    try:
+        check_features(found.image, folder)
+    except ConfigError as why:
+        raise _cannot(str(why)) from None
+    tiered = [
+        name
+        for (kind, name), settings in sorted(found.image.configs.items())
+        if kind == TOPIC and settings.get("remote.storage.enable") == "true"
+    ]
+    if tiered:
+        raise _cannot(f"{_some(tiered)}: segments in remote storage are not in this folder")
+    found.notes += _lost_in_import(found.image)
+    return found
+
+
+def of_ours(disk: Disk, folder: str) -> Found:
+    """What an export would write. Raises Failure when it cannot be."""
+    found = _look(disk, folder, "run penstock metadata repair")
+    if not found.clean:
+        raise _cannot(
+            f"{folder} was not closed in order: only the appliance knows what its journal holds",
+            "start it once with penstock up, and end it with Ctrl-C",
+        )
+    own = sorted({f"{setting} of {name or 'all'}" for _, name, setting in _own_settings(found)})
+    if own:
+        found.notes.append(f"settings that Apache Kafka has not are left out: {_some(own)}")
+    if own and found.image.skipped:
+        text = f"{found.image.skipped} metadata records of kinds that are not known here are lost"
+        found.notes.append(text)
+    return found
+
+
+def take(
+    disk: Disk, found: Found, target: str, told: Callable[[int, int], None],
+    extra: dict[str, bytes],
+) -> None:  # fmt: skip
+    """Make the data folder `target` of it, which is empty or not there. told: bytes done, of how
+    many. extra: files beside, by name. Raises Failure, StorageFailed, OSError."""
+    _copy(found, target, told)
+    folder_copy.finish(disk, target, extra | found.clean_marker | _identity(disk, found))
+
+
+def give(
+    disk: Disk, found: Found, target: str, told: Callable[[int, int], None], now_ms: int
+) -> None:
+    """The folder of an appliance as one of Apache Kafka, with a `server.properties` that it starts
+    with. Raises as `take`."""
+    _copy(found, target, told)
+    own = list(_own_settings(found))
+    if own:
+        for kind, name, setting in own:
+            record = kraft.ConfigRecord(
+                resource_type=kind, resource_name=name, name=setting, value=None
+            )
+            found.image.apply(found.image.applied_offset, record)
+        shutil.rmtree(repair.carry_out(disk, target, found.made, now_ms))
+    extra = {"server.properties": _properties(disk, found, target).encode()}
+    folder_copy.finish(disk, target, extra | found.clean_marker | _identity(disk, found))
+
+
+def _copy(found: Found, target: str, told: Callable[[int, int], None]) -> None:
+    folder_copy.check_target(target, found.folder)
+    folder_copy.check_room(target, found.size)
+    folder_copy.copy(found.folder, found.files, target, told)
+    if folder_copy.sources(found.folder, _folders(found), _is_beside) != found.files:
+        raise _cannot(
+            f"{found.folder} has changed while it was copied",
+            f"remove {target}, and see that no broker runs there",
+        )
+
+
+def _identity(disk: Disk, found: Found) -> dict[str, bytes]:
+    path = f"{found.folder}/{META_PROPERTIES}"
+    return {META_PROPERTIES: bytes(read_file(disk, path))}
+
+
+def _look(disk: Disk, folder: str, remedy: str) -> Found:
+    if not os.path.exists(f"{folder}/{META_PROPERTIES}"):
+        text = f"{folder} is no data folder: it has no {META_PROPERTIES}"
+        raise usage(text, "log.dirs in server.properties names it")
+    try:
+        identity = read_identity(disk, folder)
+        made = repair.plan(disk, folder)
+        voters = quorum_state.voters(disk, f"{folder}/{LOG_FOLDER}")
+    except (ConfigError, StorageFailed) as why:
+        raise _cannot(str(why)) from None
+    if not made.lossless:
+        raise _cannot(f"the metadata log of {folder} is not there, or not whole", remedy)
+    if made.quorum.record is not None:
+        voters = frozenset(one.voter_id for one in made.quorum.record.voters)
+    _check_alone(identity, made.image, voters)
+    found = Found(folder, identity, made, os.path.exists(f"{folder}/{CLEAN_NAME}"))
+    found.files = folder_copy.sources(folder, _folders(found), _is_beside)
+    found.notes += _strange_folders(disk, found)
+    return found
+
+
+def _check_alone(identity: Identity, image: MetadataImage, voters: frozenset[int]) -> None:
+    """Raises Failure when the folder is not all that there is of a cluster."""
+    me = identity.node_id
+    others = sorted((voters | set(image.brokers)) - {me})
+    if others:
+        raise _cannot(
+            f"the nodes {', '.join(map(str, others))} belong to this cluster, too: only a node that"
+            " is alone, broker and controller in one, is moved by its folder",
+            "take the others out of it first, or copy its topics by MirrorMaker",
+        )
+    known = image.brokers.get(me)
+    if known is not None and any(one != identity.directory_id for one in known.log_dirs):
+        raise _cannot("its partitions lie in several folders (log.dirs); only one can be moved")
+    for topic in image.topics_by_name.values():
+        if any(set(one.replicas) != {me} for one in topic.partitions):
+            raise _cannot(f"the topic {topic.name} has replicas that are not on node {me}")
+
+
+def _is_beside(name: str) -> bool:
+    return name in _BESIDE
+
+
+def _folders(found: Found) -> list[str]:
+    """Of the partitions that the metadata knows, and of the metadata, as far as they are there."""
+    wanted = [LOG_FOLDER]
+    for topic in found.image.topics_by_name.values():
+        wanted += [f"{topic.name}-{one.index}" for one in topic.partitions]
+    return [one for one in sorted(wanted) if os.path.isdir(f"{found.folder}/{one}")]
+
+
+def _strange_folders(disk: Disk, found: Found) -> Iterator[str]:
+    there, topics = set(_folders(found)), found.image.topics_by_name
+    left = []
+    for name in sorted(os.listdir(found.folder)):
+        path = f"{found.folder}/{name}"
+        match = _PARTITION.fullmatch(name)
+        if not os.path.isdir(path) or name == LOG_FOLDER:
+            continue
+        if name not in there:
+            left.append(name)
+        elif match and read_topic_id(disk, path) not in (None, topics[match[1]].topic_id):
+            raise _cannot(f"{path} belongs to another topic of that name, by its id")
+    if left:
+        yield f"folders of no topic are left where they are: {_some(left)}"
+    if missing := found.partitions + 1 - len(there):
+        yield f"{missing} partitions have no folder yet: they begin empty"
+
+
+def _lost_in_import(image: MetadataImage) -> Iterator[str]:
+    unknown = {name: level for name, level in image.features.items() if name not in SUPPORTED}
+    if unknown:
+        told = ", ".join(f"{name}={level}" for name, level in sorted(unknown.items()))
+        yield f"features that are not served here: {told}"
+    if image.skipped:
+        yield (
+            f"{image.skipped} metadata records are of kinds that are not known here: they go with"
+            " the first snapshot"
+        )
+    for kind, count in sorted(Counter(key[0] for key in image.kept).items()):
+        yield f"{count} {_NOT_ENFORCED[kind]}"
+    settings = sorted(
+        {
+            f"{setting} of {name}"
+            for (kind, name), given in image.configs.items()
+            if kind == TOPIC
+            for setting in given
+            if setting not in TOPIC_SETTINGS
+        }
+    )
+    if settings:
+        yield f"settings of topics that are kept and do nothing here: {_some(settings)}"
+
+
+def _own_settings(found: Found) -> Iterator[tuple[int, str, str]]:
+    """(resource type, its name, setting) of those that Apache Kafka does not know."""
+    for (kind, name), given in sorted(found.image.configs.items()):
+        for setting in sorted(given):
+            if setting in _OURS or setting.startswith("penstock."):
+                yield kind, name, setting
+
+
+def _properties(disk: Disk, found: Found, target: str) -> str:
+    node = found.identity.node_id
+    voted = quorum_state.dynamic(disk, f"{found.folder}/{LOG_FOLDER}")
+    quorum = f"controller.quorum.voters={node}@localhost:9093"
+    if voted or found.made.quorum.kraft_version:
+        quorum = "controller.quorum.bootstrap.servers=localhost:9093"
+    alone = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+    lines = [
+        "process.roles=broker,controller",
+        f"node.id={node}",
+        "listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+        "controller.listener.names=CONTROLLER",
+        quorum,
+        f"log.dirs={target}",
+        *(f"{name}.replication.factor=1" for name in alone),
+        *(f"{name}.min.isr=1" for name in alone[1:]),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _cannot(text: str, hint: str = "") -> Failure:
+    return Failure(text, hint, name="CANNOT_MOVE")

@@ -1,0 +1,110 @@
+"""Where several appliances are, by names of one's own: `profiles.toml` in the user's settings.
+
+    use = "prod"
+
+    [profiles.prod]
+    bootstrap = "a.example.org:9092,b.example.org:9092"
+    command-config = "/home/me/prod.properties"
+
+A broker is named, the strongest first, by -b, by --profile or PENSTOCK_PROFILE, by
+PENSTOCK_BOOTSTRAP, by the profile in use, else it is that of this host.
+"""
+
+import json
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from console.model.failure import Failure, usage
+from console.model.link import DEFAULT_BOOTSTRAP
+
+FILE: Final = "profiles.toml"
+_CONFIG: Final = "command-config"
+
+
+@dataclass(slots=True, frozen=True)
+class Profile:
+    """bootstrap: HOST:PORT with commas between. command_config: a file with the properties of a
+    client, for TLS and SASL; "" for none."""
+
+    bootstrap: str
+    command_config: str = ""
+
+
+@dataclass(slots=True)
+class Profiles:
+    """By name. used: the one that holds when nothing is said, "" for none."""
+
+    used: str = ""
+    named: dict[str, Profile] = field(default_factory=dict)
+
+    def get(self, name: str) -> Profile:
+        """Raises Failure with the names that there are."""
+        if name not in self.named:
+            known = ", ".join(sorted(self.named)) or "none yet"
+            raise usage(
+                f"there is no profile {name}: {known}",
+                f"penstock profile add {name} HOST:PORT makes one",
+            )
+        return self.named[name]
+
+
+def where(bootstrap: str | None, name: str | None) -> Profile:
+    """The broker that is meant. bootstrap: of -b; name: of --profile. Raises Failure."""
+    if bootstrap:
+        return Profile(bootstrap)
+    if name := name or os.environ.get("PENSTOCK_PROFILE"):
+        return read().get(name)
+    if told := os.environ.get("PENSTOCK_BOOTSTRAP"):
+        return Profile(told)
+    known = read()
+    return known.get(known.used) if known.used else Profile(DEFAULT_BOOTSTRAP)
+
+
+def path() -> Path:
+    """Of the file."""
+    from platformdirs import user_config_path
+
+    return user_config_path("penstock") / FILE
+
+
+def read() -> Profiles:
+    """What the file says; nothing when there is none. Raises Failure for one that is wrong."""
+    file = path()
+    try:
+        found = tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return Profiles()
+    except (OSError, ValueError) as problem:
+        raise Failure(f"{file}: {problem}", "mend it, or remove it") from None
+    profiles = Profiles(str(found.get("use", "")))
+    tables = found.get("profiles", {})
+    for name, said in tables.items() if isinstance(tables, dict) else ():
+        profiles.named[name] = _profile(file, name, said)
+    return profiles
+
+
+def _profile(file: Path, name: str, said: Any) -> Profile:
+    if not isinstance(said, dict) or not isinstance(said.get("bootstrap"), str):
+        raise Failure(f"{file}: profile {name} says no bootstrap", "mend it, or remove it")
+    return Profile(said["bootstrap"], str(said.get(_CONFIG, "")))
+
+
+def write(profiles: Profiles) -> None:
+    """Into the file, whole or not at all."""
+    lines = [f"use = {_text(profiles.used)}"] if profiles.used else []
+    for name, one in sorted(profiles.named.items()):
+        lines += ["", f"[profiles.{_text(name)}]", f"bootstrap = {_text(one.bootstrap)}"]
+        lines += [f"{_CONFIG} = {_text(one.command_config)}"] if one.command_config else []
+    file = path()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
+    new.write_text("\n".join([*lines, ""]), "utf-8")
+    os.replace(new, file)
+
+
+def _text(value: str) -> str:
+    """As TOML has it: JSON's text, but for surrogates and what JSON leaves as it is."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,141 @@
+"""A service put onto the host, or taken off it: which files, then which calls of systemd."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from console.model.failure import Failure, usage
+from console.model.service import place as places
+from console.model.service.fitting import MARK, fitted
+from console.model.service.listening import socket_unit
+from console.model.service.place import APPLIANCE, JOBS, SOCKET, SYSUSERS, USER, Place
+from console.model.service.systemd import Systemd
+
+_READABLE: Final = 0o644
+
+
+class File(NamedTuple):
+    """A file to write. keep: one that is there stays as it is; it belongs to the administrator."""
+
+    path: Path
+    text: str
+    keep: bool = False
+
+
+def files(
+    place: Place, program: tuple[str, ...], jobs: bool, listens: bool = False
+) -> Iterator[File]:
+    """What installing writes. listens: systemd is to listen for the appliance. Raises Failure."""
+    if not place.for_user:
+        yield File(SYSUSERS, places.shipped("penstock.sysusers"))
+    yield File(place.settings, places.shipped("server.properties"), keep=True)
+    for name in (APPLIANCE, JOBS) if jobs else (APPLIANCE,):
+        text = fitted(name, places.shipped(name), program, place)
+        yield File(place.units / name, text)
+    if listens:
+        file = place.settings
+        settings = file.read_text() if file.exists() else places.shipped("server.properties")
+        text = socket_unit(places.shipped(SOCKET), place, settings)
+        yield File(place.units / SOCKET, text)
+
+
+def units(jobs: bool, listens: bool) -> list[str]:
+    """What is to run: where systemd listens it does so first."""
+    return [*([SOCKET] if listens else []), APPLIANCE, *([JOBS] if jobs else [])]
+
+
+def check(place: Place, jobs: bool, listens: bool = False) -> None:
+    """Raises Failure where the service could not work, or would replace what is not ours."""
+    if not place.for_user:
+        if os.geteuid() != 0:
+            raise usage(
+                "only root can install a service of the host",
+                "penstock service install --user installs one for you alone",
+            )
+        if why := places.unreachable(places.parts()):
+            raise Failure(
+                f"a service of the host cannot start this penstock: {why}",
+                "install it into /opt/penstock (docs/install.md), or use --user",
+            )
+    for name in units(jobs, listens):
+        _ours(place, name)
+
+
+def _is_ours(unit: Path) -> bool:
+    return unit.exists() and unit.read_text().startswith(MARK)
+
+
+def _ours(place: Place, name: str) -> None:
+    unit = place.units / name
+    if unit.exists() and not _is_ours(unit):
+        raise Failure(
+            f"{unit} was not written by penstock service install",
+            "move it away to have this one instead",
+        )
+    brought = [folder / name for folder in places.BROUGHT if (folder / name).exists()]
+    if brought and not place.for_user:
+        raise Failure(
+            f"a package has brought {brought[0]}",
+            f"systemctl enable --now {name.removesuffix('.service')}",
+        )
+
+
+def install(
+    place: Place, program: tuple[str, ...], *, jobs: bool, start: bool, listens: bool = False
+) -> list[Path]:
+    """Write the files, make the user, enable and start the units. Returns the files written. A
+    socket unit that we wrote before is written anew, too. Raises Failure; what was written by then
+    stays, and a second call goes on from there."""
+    listens = listens or _is_ours(place.units / SOCKET)
+    check(place, jobs, listens)
+    systemd = Systemd(place.for_user)
+    systemd.ctl("--version")
+    written = []
+    for file in files(place, program, jobs, listens):
+        if file.keep and file.path.exists():
+            continue
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        file.path.write_text(file.text)
+        file.path.chmod(_READABLE)
+        written.append(file.path)
+        if file.path == SYSUSERS:
+            systemd.sysusers(str(SYSUSERS))
+    _data_folder(place)
+    systemd.ctl("daemon-reload")
+    if listens and start:
+        systemd.ctl("stop", APPLIANCE)  # a socket cannot be opened for a service that runs
+    for name in units(jobs, listens):
+        systemd.ctl("enable", name)
+        if start:
+            systemd.ctl("restart", name)
+    return written
+
+
+def _data_folder(place: Place) -> None:
+    """Where systemd does not make it: its owner is whom the service runs as."""
+    if place.data == Path("/var/lib/penstock"):
+        return
+    place.data.mkdir(mode=0o750, parents=True, exist_ok=True)
+    if not place.for_user and place.data.stat().st_uid == 0:
+        import shutil
+
+        shutil.chown(place.data, USER, USER)
+
+
+def uninstall(place: Place) -> list[Path]:
+    """Stop and disable the units that we wrote, and remove them. Returns the files removed: none
+    when there was none. Settings, data and the user stay."""
+    systemd = Systemd(place.for_user)
+    removed = []
+    for name in (JOBS, SOCKET, APPLIANCE):  # who connects in between starts nothing
+        unit = place.units / name
+        if not unit.exists():
+            continue
+        _ours(place, name)
+        systemd.ctl("disable", "--now", name)
+        unit.unlink()
+        removed.append(unit)
+    if removed:
+        systemd.ctl("daemon-reload")
+    return removed

@@ -1,0 +1,131 @@
+"""docs/testing.md: its tests run as they stand, its variables are those that are set, its Java
+program talks to an appliance of `penstock run`; and what else that command promises."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from benchmarks import kafka
+from penstock.local import Appliance
+from penstock.variables import NAMES
+from tests.console_process import PENSTOCK
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "testing.md").read_text()
+
+
+def blocks(kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def put_away(tmp_path):
+    """An environment whose temporary folder is empty, and where ours are found."""
+    home = tmp_path / "temporary"
+    home.mkdir()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"TMPDIR": str(home), "PYTHONPATH": str(ROOT), "PATH": path}
+
+
+@pytest.mark.timeout(300)  # seven tests with processes of their own
+def test_its_tests_run_as_they_stand(tmp_path, put_away):
+    (tmp_path / "test_page.py").write_text("\n\n".join(blocks("python")))
+    (tmp_path / "pyproject.toml").write_text("".join(blocks("toml")))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "penstock.pytest_plugin", "-p",
+         "no:cacheprovider", "test_page.py"],
+        cwd=tmp_path, env=put_away, capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{''.join(blocks('python')).count('def test_')} passed" in done.stdout
+
+
+def test_the_plugin_is_declared_once_and_loads_nothing_for_who_does_not_use_it():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (named,) = project["entry-points"]["pytest11"].items()
+    assert named == ("penstock.pytest_plugin", "penstock.pytest_plugin")
+    heavy = "{'penstock.local', 'penstock.client', 'confluent_kafka', 'subprocess'}"
+    asks = f"import sys, pytest; b = set(sys.modules); import {named[1]}; "
+    told = f"print(sorted({heavy} & (set(sys.modules) - b)))"
+    done = subprocess.check_output([sys.executable, "-c", asks + told], cwd=ROOT, text=True)
+    assert done.strip() == "[]"
+
+
+def test_its_variables_are_those_that_are_set(tmp_path):
+    assert dict(re.findall(r"^\| `([A-Z_]+)` \| (.*) \|$", PAGE, re.MULTILINE)) == NAMES
+    assert set(Appliance(tmp_path / "none", port=9092).environment().values()) == {"127.0.0.1:9092"}
+
+
+def test_its_command_runs_as_it_stands_and_leaves_nothing(put_away):
+    (typed,) = blocks("sh")
+    assert typed.count("penstock ") == 3
+    typed = typed.replace("penstock ", f"{' '.join(PENSTOCK)} ")
+    done = subprocess.run(
+        ["bash", "-ec", typed], env=put_away, capture_output=True, text=True, timeout=110,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["1", "2", "3", "4", "5"]
+    assert os.listdir(put_away["TMPDIR"]) == []
+
+
+def test_its_java_program_talks_to_it(tmp_path, put_away):
+    if reason := kafka.unavailable():
+        pytest.skip(reason)
+    if shutil.which("javac") is None:
+        pytest.skip("no JDK")
+    (program,) = blocks("java")
+    (tmp_path / "Orders.java").write_text(program)
+    java = ("java", "-cp", f"{kafka.libs()}/*", str(tmp_path / "Orders.java"))
+    done = subprocess.run(
+        [*PENSTOCK, "run", "-t", "orders", "--", *java],
+        env=put_away, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"order {number}" for number in range(5)]
+
+
+SCRIPT = """
+trap 'echo heard; exit 7' USR1
+echo ready $PENSTOCK_BOOTSTRAP
+while true; do read -t 0.05 < <(:) || true; done
+"""
+
+
+def test_signals_and_the_exit_code_are_the_commands(tmp_path, put_away):
+    kept = tmp_path / "kept"
+    words = ("run", "--data", str(kept), "-t", "here", "--", "bash", "-c", SCRIPT)
+    with subprocess.Popen(
+        [*PENSTOCK, *words], env=put_away, stdout=subprocess.PIPE, text=True
+    ) as one:
+        assert one.stdout.readline().startswith("ready 127.0.0.1:")
+        one.send_signal(signal.SIGUSR1)
+        assert one.communicate(timeout=60)[0] == "heard\n"
+    assert one.returncode == 7
+    assert (kept / "here-0").is_dir(), "what is named stays"
+    again = (*PENSTOCK, "run", "--data", str(kept), "-t", "here", "--", "sh", "-c", "kill -9 $$")
+    assert subprocess.run(again, env=put_away, check=False).returncode == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--", "no-such-command-here"), 127, "no-such-command-here: No such file"),
+        (("-t", "a:0", "--", "true"), 2, "is not NAME[:PARTITIONS]"),
+        (("-o", "num.partitions=x", "--", "true"), 1, "num.partitions"),
+    ],
+)
+def test_what_cannot_be_run_is_one_sentence(put_away, words, code, said):
+    done = subprocess.run(
+        [*PENSTOCK, "run", *words], env=put_away, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code
+    assert said in done.stderr.splitlines()[0]
+    assert os.listdir(put_away["TMPDIR"]) == []
