@@ -6,6 +6,7 @@ import os
 from appliance.config.broker import BrokerConfig
 from appliance.shell.links import Links
 from appliance.shell.log import Log
+from appliance.shell.rereading import Rereading
 from appliance.shell.seat import Seat
 from appliance.supervisor.memory import SharedMemory
 
@@ -47,6 +48,8 @@ class Seats:
             "counters": self.memory.counters,
             "clients": self.memory.clients,
             "lags": self.memory.lags,
+            "pushes": self.memory.pushes,
+            "rereading": Rereading(self.memory.settings, self.config),
             "events": self.memory.events,
             "arenas": self.memory.arenas,
             "doorbell": self.bells[peer],

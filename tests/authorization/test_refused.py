@@ -29,8 +29,8 @@ from tests.authorization.refusing import (
 HANDLERS = registry.handlers(FetchSessions(0, lambda: 1))
 TOPIC_CODE, GROUP_CODE = errors.TOPIC_AUTHORIZATION_FAILED, errors.GROUP_AUTHORIZATION_FAILED
 CLUSTER_CODE = errors.CLUSTER_AUTHORIZATION_FAILED
-OPEN = {18, 60}
-"""ApiVersions and DescribeCluster need nothing."""
+OPEN = {18, 60, 71, 72}
+"""ApiVersions, DescribeCluster and those of clients' metrics need nothing."""
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Network namespaces as hosts: nodes of a cluster whose links can be cut, one way or both, without
-their hearing of it. Needs root and `ip`.
+their hearing of it, lose packets, or be slow. Needs root and `ip`.
 
 A link is cut by the sender's believing in a wrong hardware address for the receiver: what it sends
-reaches nobody, and nobody says so.
+reaches nobody, and nobody says so. Losing packets needs nftables.
 """
 
 import os
@@ -13,13 +13,24 @@ from benchmarks.nodes import Place
 
 NOWHERE = "02:00:00:00:00:fe"
 PORT, CONTROLLER_PORT = 9092, 9093
+PACKAGES = {
+    "ip": "iproute2",
+    "nsenter": "util-linux",
+    "nft": "nftables",
+    "tc": "iproute2",
+    "cc": "gcc",
+}
+"""Which one of Debian a command is in."""
 
 
-def unavailable():
-    """Why there can be no such hosts here, None when there can."""
+def unavailable(*commands):
+    """Why there can be no such hosts here, None when there can. commands: that are needed, too."""
     if os.geteuid() != 0:
         return "only root may make network namespaces"
-    return None if shutil.which("ip") else "there is no ip (Debian: iproute2)"
+    for one in ("ip", "nsenter", *commands):
+        if shutil.which(one) is None:
+            return f"there is no {one} (Debian: {PACKAGES[one]})"
+    return None
 
 
 def ip(*words):
@@ -33,6 +44,8 @@ class Hosts:
         self.numbers = range(1, count + 1)
         self._tag = f"pk{os.getpid() % 100_000}"
         self._cuts = set()
+        self._lossy = set()
+        self._slow = set()
 
     def name(self, number):
         return f"{self._tag}h{number}"
@@ -47,8 +60,9 @@ class Hosts:
         )
 
     def within(self, number):
-        """The beginning of a command that runs on that host."""
-        return ("ip", "netns", "exec", self.name(number))
+        """The beginning of a command that runs on that host. It shares our mounts: a disk that is
+        taken away is gone for it, too, which `ip netns exec` would see to keep."""
+        return ("nsenter", f"--net=/run/netns/{self.name(number)}")
 
     def __enter__(self):
         try:
@@ -87,10 +101,34 @@ class Hosts:
             self.cut(number, other)
             self.cut(other, number)
 
+    def lose(self, number, percent):
+        """So many of a hundred packets that are sent to this host do not arrive."""
+        words = (
+            "add table inet lossy; add chain inet lossy input"
+            " { type filter hook input priority 0; };"
+            f" add rule inet lossy input iifname eth0 numgen random mod 100 < {percent} drop"
+        )
+        self._run(number, "nft", words)
+        self._lossy.add(number)
+
+    def slow(self, number, kbit):
+        """This host sends so many kbit in a second, and what has to wait longer is dropped."""
+        rate = ("rate", f"{kbit}kbit", "burst", "16kb", "latency", "500ms")
+        self._run(number, "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", *rate)
+        self._slow.add(number)
+
     def heal(self):
         for source, target in sorted(self._cuts):
             self._neighbour("del", source, target)
-        self._cuts.clear()
+        for number in sorted(self._lossy):
+            self._run(number, "nft", "delete table inet lossy")
+        for number in sorted(self._slow):
+            self._run(number, "tc", "qdisc", "del", "dev", "eth0", "root")
+        for fault in (self._cuts, self._lossy, self._slow):
+            fault.clear()
+
+    def _run(self, number, *words):
+        subprocess.run([*self.within(number), *words], check=True, capture_output=True, timeout=10)
 
     def _neighbour(self, what, source, target, *more):
         ip("-n", self.name(source), "neigh", what, self.address(target), "dev", "eth0", *more)

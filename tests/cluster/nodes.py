@@ -86,6 +86,7 @@ class Nodes:
             for one in self.places
         }
         self._links = {}
+        self.missed = ""  # by the last look at a topic
 
     def __enter__(self):
         try:
@@ -225,10 +226,13 @@ class Nodes:
         """Whether all replicas of each partition are in sync, as every living node knows it."""
         for number in self.living:
             found = self.partitions(topic, number)
-            if len(found) < (count or 1):
+            bad = [
+                one for one in found.values() if one.leader < 0 or one.isr != sorted(one.replicas)
+            ]
+            if bad or len(found) < (count or 1):
+                self.missed = f"node {number} says of {topic}: {found}"
                 return False
-            if any(one.leader < 0 or one.isr != sorted(one.replicas) for one in found.values()):
-                return False
+        self.missed = ""
         return True
 
     def wait(self, fact, what, limit_s=LIMIT_S):
@@ -239,7 +243,7 @@ class Nodes:
             with suppress(ConnectionError, KeyError, NotThere):
                 if given := fact():
                     return given
-            assert time.monotonic() < end, f"never: {what}\n{self.said()}"
+            assert time.monotonic() < end, f"never: {what}; {self.missed}\n{self.said()}"
             time.sleep(0.01)
 
     def said(self):

@@ -69,7 +69,8 @@ def replicas_of(run, topic):
 
 def test_a_topic_gets_more_replicas_and_fewer(nodes, run):
     nodes.create("r", assignment=[[1], [2]], factor=1)
-    run("produce", "r", stdin="x\n" * 100)
+    for partition in ("0", "1"):  # else all may go to one of them
+        run("produce", "r", "-p", partition, stdin="x\n" * 100)
     planned = rows(run("topic", "replicas", "set", "r", "3", "--dry-run", "-o", "json"))
     assert [one["before"] for one in planned] == ["1", "2"]
     assert replicas_of(run, "r") == [[1], [2]], "nothing was done"
@@ -163,6 +164,8 @@ def test_a_node_leaves_for_good(nodes, run, link):
                 break
         else:
             pytest.fail(f"it ended: {leaving.stdout.read()}")
+        run("topic", "create", "meanwhile", "-p", "6", "-r", "1")
+        assert all(3 not in one for one in replicas_of(run, "meanwhile")), "it takes nothing new"
         nodes.wait(lambda: all(3 not in one for one in replicas_of(run, TOPIC)), "all moved")
         assert nodes.stop(3) in (0, 143)
         out, err = leaving.communicate(timeout=60)

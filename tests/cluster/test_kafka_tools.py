@@ -145,7 +145,9 @@ def test_replicas_move(nodes, tool, plan):
         return all(one in said for one in done)
 
     nodes.wait(verified, "they have moved")
-    assert set(throttles(nodes, "moves").values()) == {""}, "verifying took the throttles back"
+    nodes.wait(
+        lambda: set(throttles(nodes, "moves").values()) == {""}, "verifying took the throttles back"
+    )
     assert [nodes.partition("moves", n).replicas for n in range(2)] == after
     assert "No partition reassignments found." in tool(f"{MOVE} --list")
 

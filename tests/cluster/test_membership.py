@@ -112,7 +112,7 @@ def test_a_killed_broker_is_fenced_at_once_and_comes_back(nodes):
     nodes.kill(number)
     nodes.wait(lambda: not led_by(nodes, number), "others lead")
     assert sum(counted(nodes, one, f"broker-gone broker={number}") for one in nodes.living) > 0
-    assert number not in nodes.brokers(leads)
+    nodes.wait(lambda: number not in nodes.brokers(leads), "it is fenced for all")
     assert create(nodes, "made-by-two", leads)[0] == "NONE"
     nodes.start(number)
     nodes.wait(lambda: nodes.whole(TOPIC, 6), "all are in sync again")

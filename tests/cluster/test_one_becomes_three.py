@@ -1,12 +1,14 @@
 """What `penstock cluster invite` prints is typed as it stands, twice, while a stock producer
 writes: one appliance alone is three then, and goes on without the first."""
 
+import json
 import os
 import random
 import shlex
 import socket
 import sys
 import threading
+from collections import Counter
 from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 
@@ -19,8 +21,10 @@ from console.model.failure import Failure
 from tests.cluster.nodes import DESCRIBE_QUORUM, Node, Nodes
 from tests.cluster.test_voters_come_and_go import METADATA
 from tests.console_process import rows, typing
+from tests.differential.link import Link
 
 TOPIC, KEPT = "t", "joined.properties"
+WHICH = 60, 0, {"include_cluster_authorized_operations": False}
 
 
 class Typed(Node):
@@ -81,7 +85,9 @@ class Writing(threading.Thread):
         self.said, self.failed = [], []
         self._ends = threading.Event()
         settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
-        self._producer = Producer(settings | {"topic.metadata.refresh.interval.ms": 500})
+        watched = {"statistics.interval.ms": 100, "stats_cb": self._seen}
+        self.disconnects = 0  # from the first node, as a broker
+        self._producer = Producer(settings | watched | {"topic.metadata.refresh.interval.ms": 500})
 
     def run(self):
         number = 0
@@ -92,8 +98,44 @@ class Writing(threading.Thread):
         self._producer.flush(30)
         del self._producer
 
+    def _seen(self, text):
+        for one in json.loads(text)["brokers"].values():
+            if one["nodeid"] == 1:
+                self.disconnects = one["disconnects"]
+
     def _heard(self, error, message):
         (self.failed if error else self.said).append(message.value())
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def end(self):
+        self._ends.set()
+        self.join(60)
+        assert not self.is_alive()
+
+    def __exit__(self, *_):
+        self.end()
+
+
+class Reading(threading.Thread):
+    """What is written, as it comes."""
+
+    def __init__(self, bootstrap):
+        super().__init__(daemon=True)
+        self.found = []
+        self._ends = threading.Event()
+        settings = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
+        self._consumer = Consumer(settings | {"topic.metadata.refresh.interval.ms": 500})
+        self._consumer.assign([TopicPartition(TOPIC, one, OFFSET_BEGINNING) for one in (0, 1)])
+
+    def run(self):
+        while not self._ends.is_set():
+            message = self._consumer.poll(0.1)
+            if message is not None and not message.error():
+                self.found.append(message.value())
+        self._consumer.close()
 
     def __enter__(self):
         self.start()
@@ -126,23 +168,28 @@ def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_p
     with Invited(tmp_path) as nodes:
         alone, everybody = typing(nodes[1].bootstrap), typing(nodes.bootstrap)
         nodes.create(TOPIC, partitions=2, factor=1)
-        refused = alone("cluster", "invite", code=1).stderr
-        assert "node 1 has no listener for controllers" in refused
-        (line,) = (one for one in refused.splitlines() if " up --data" in one)
-        there = line.replace("//:9092", f"//127.0.0.1:{nodes[1].port}")
-        there = there.replace("//:9093", f"//127.0.0.1:{nodes[1].port + 1}")
-        nodes.stop(1)
-        nodes[1].words = there[there.index("-o ") :].split()
-        nodes.start(1)
-        with Writing(nodes[1].bootstrap) as writing:
+        held = Link(("127.0.0.1", nodes[1].port))
+        with Writing(nodes[1].bootstrap) as writing, Reading(nodes[1].bootstrap) as reading:
+            nodes.wait(lambda: len(reading.found) > 10, "it is read")
             for number in (2, 3):
                 (line,) = alone("cluster", "invite").stdout.splitlines()
                 nodes.join(number, line)
             planned = rows(everybody("cluster", "grow", "--dry-run", "-o", "json"))
-            assert [one["after"][0] for one in planned] == ["1", "2"], "they share what is led"
+            leads = Counter(one["after"][0] for one in planned)
+            assert max(leads.values()) - min(leads.values()) <= 1 and len(leads) == 3, (
+                "they share what is led"
+            )
+            assert not writing.disconnects, "the one that served alone was never left"
+            assert held.ask(*WHICH)["error_code"] in ("NONE", "none")
+            held.close()
             everybody("cluster", "grow", "--yes")
             nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
             assert rows(everybody("cluster", "grow", "-o", "json")) == []
+            everybody("topic", "create", "later")
+            assert len(nodes.partition("later").replicas) == 3, "as the others have"
+            cluster = rows(everybody("config", "list", "--cluster", "-o", "json"))
+            told = {one["key"]: one["value"] for one in cluster}
+            assert told["min.insync.replicas"] == "2"
             assert "3 nodes, whole" in everybody("cluster", "status").stdout
             nodes.stop(3)
             nodes[3].words = ()  # it knows by its folder what it is
@@ -152,6 +199,8 @@ def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_p
             nodes.wait(lambda: nodes.quorum_leader(2) in (2, 3), "another one leads")
             before = len(writing.said)
             nodes.wait(lambda: len(writing.said) > before + 100, "it is written on")
+            writing.end()
+            nodes.wait(lambda: set(writing.said) <= set(reading.found), "it is read on")
         found = everything(nodes[2].bootstrap, 2)
         assert not writing.failed
         assert sorted(found) == sorted(writing.said), "nothing is lost and nothing there twice"
@@ -169,6 +218,9 @@ def cluster(monkeypatch):
         found = SimpleNamespace(cluster_id="id", brokers={1: node}, all={1: node})
         quorum = SimpleNamespace(current_voters=[voter])
         monkeypatch.setattr(joining, "look", lambda _: found)
+        monkeypatch.setattr(joining, "let_others_in", lambda *_: "")
+        monkeypatch.setattr(joining, "new_token", lambda *_: "secret")
+        monkeypatch.setattr(joining, "invited", lambda _, token, number: number)
         monkeypatch.setattr(joining, "quorum_told", lambda _: quorum)
         monkeypatch.setattr(joining, "controllers", lambda _: {1: "h:9093"} if reached else {})
         monkeypatch.setattr(joining, "ask", lambda _, *told: asked.append(told) or answer)
@@ -186,7 +238,8 @@ def test_an_old_folder_gets_voters_that_can_come_and_go_by_the_invitation(cluste
     assert not asked and not list(tmp_path.iterdir())
     found = joining.invite(link)
     assert found.upgraded and not found.here
-    assert found.line == "penstock up --join h:9092 --node-id 2 --cluster-id id --listen :9092"
+    line = "penstock up --join h:9092 --node-id 2 --cluster-id id --token secret --listen :9092"
+    assert found.line == line
     ((key, _, values),) = asked
     assert key == 57 and values["feature_updates"][0]["feature"] == "kraft.version"
 

@@ -24,6 +24,7 @@ SETTINGS = {
     "group.consumer.max.size": str(GROUP_MAX),
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
+    "broker.session.timeout.ms": "60000",  # a machine that is busy fences nobody
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",

@@ -11,7 +11,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from loop_disk import run
+
+from tests.faults.loop_disk import LoopDisk, run
 
 SIZE = "256m"
 ROOM = "400m"
@@ -19,13 +20,13 @@ SPARE_KB = 4096  # written while the room is made smaller
 TRIES = 5
 
 
-class FailingDisk:
+class FailingDisk(LoopDisk):
     """Mounted at `mount` as long as it is entered; whatever happens, nothing stays mounted."""
 
     def __init__(self, folder):
+        super().__init__(folder)
         self.memory = folder / "memory"
         self.image = self.memory / "disk.img"
-        self.mount = folder / "disk"
 
     def __enter__(self):
         if os.geteuid():
@@ -39,26 +40,33 @@ class FailingDisk:
             ("truncate", "-s", SIZE, self.image),
             ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", self.image),
             ("fallocate", "-l", SIZE, self.image),
-            ("mount", "-o", "loop", self.image, self.mount),
-            ("fstrim", self.mount),
         ]
         for command in commands:
-            done = run(*map(str, command))
-            if done.returncode:
-                self.__exit__()
-                pytest.skip(f"{command[0]} does not work here: {done.stderr.strip()}")
-        # The loop device calls a write that found room for its first pages a success: page by page.
-        device = run("losetup", "-j", str(self.image)).stdout.partition(":")[0]
-        Path(f"/sys/block/{Path(device).name}/queue/max_sectors_kb").write_text("4")
+            self._or_skip(run(*map(str, command)))
+        self._or_skip(self._mount())
+        self._or_skip(run("fstrim", str(self.mount)))
         return self
 
-    def fail(self):
-        """Soon blocks that were never written cannot be: there is room for a few more."""
+    def _or_skip(self, done):
+        if done.returncode:
+            self.__exit__()
+            pytest.skip(f"{done.args[0]} does not work here: {done.stderr.strip()}")
+
+    def _mount(self):
+        done = super()._mount()
+        if done.returncode == 0:
+            # The loop device calls a write that found room for its first pages a success: page by
+            # page.
+            Path(f"/sys/block/{Path(self.device).name}/queue/max_sectors_kb").write_text("4")
+        return done
+
+    def fail(self, spare_kb=SPARE_KB):
+        """Soon blocks that were never written cannot be: there is room for so many more."""
         said = ""
         for _ in range(TRIES):  # what was written since it was looked at may be more than is spared
             used = os.statvfs(self.memory)
             said = self._room(
-                f"{((used.f_blocks - used.f_bfree) * used.f_frsize >> 10) + SPARE_KB}k"
+                f"{((used.f_blocks - used.f_bfree) * used.f_frsize >> 10) + spare_kb}k"
             )
             if not said:
                 return

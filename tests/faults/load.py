@@ -28,9 +28,11 @@ class Load:
 
     Use as a context manager. `told` collects every error the clients were told; `unexpected` those
     that a client could not go on after. at_most: records that wait for their acknowledgement.
+    pause_s: after each 20 records.
     """
 
     at_most = 20_000
+    pause_s = 0.0
 
     def __init__(self, bootstrap, topic, partitions=1, value_bytes=100):
         self.bootstrap = bootstrap
@@ -90,6 +92,8 @@ class Load:
                 number += 1
                 if number % 20 == 0:
                     self.producer.poll(0.001)
+                    if self.pause_s:
+                        self.ending.wait(self.pause_s)
             except BufferError:
                 self.producer.poll(0.1)
 
@@ -108,7 +112,10 @@ class Load:
                 if message.error():
                     self.told.append(message.error())
                 else:
-                    self.consumed[(message.partition(), message.offset(), message.value())] += 1
+                    self._took(message)
+
+    def _took(self, message):
+        self.consumed[(message.partition(), message.offset(), message.value())] += 1
 
     def go_on(self, count=200):
         """Wait until `count` more records are acknowledged. Returns the seconds it took."""

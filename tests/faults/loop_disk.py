@@ -49,7 +49,15 @@ class LoopDisk:
         return self
 
     def _mount(self):
-        return run("mount", "-o", "loop", str(self.image), str(self.mount))
+        """By a loop device of its own each time: somebody's mount namespace may still hold the file
+        system that lost its power, and that one would be mounted again."""
+        made = run("losetup", "--find", "--show", str(self.image))
+        if made.returncode:
+            return made
+        self.device = made.stdout.strip()
+        mounted = run("mount", self.device, str(self.mount))
+        run("losetup", "--detach", self.device)  # when it is mounted no more
+        return mounted
 
     def cut(self):
         """The power goes. Files can still be open; every write fails from now on."""

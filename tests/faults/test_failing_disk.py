@@ -28,7 +28,7 @@ def disk(tmp_path):
 
 @pytest.fixture
 def broker(disk, tmp_path):
-    node = Broker(disk.mount / "data", {"num.io.processes": "1"})
+    node = Broker(disk.mount / "data", {"penstock.io.processes": "1"})
     node.log = tmp_path / "broker.out"
     yield node.start()
     if node.process is not None and node.process.poll() is None:

@@ -16,6 +16,7 @@ class Faults:
         self.machines = machines
         self.every_ms = every_ms
         self.going_on = True
+        self._held_ns = 0
         self.kinds = [
             self.kill,
             self.cut_power,
@@ -35,8 +36,13 @@ class Faults:
 
     def _happen(self):
         if self.going_on:
-            self.world.rng.choice(self.kinds)()
+            if self.world.clock.now_ns >= self._held_ns:
+                self.world.rng.choice(self.kinds)()
             self._next()
+
+    def hold(self, ms):
+        """Nothing else happens for so long: what was begun needs its time."""
+        self._held_ns = self.world.clock.now_ns + ms * 1_000_000
 
     def stop(self):
         """From now on all is well; who is away comes back by itself."""

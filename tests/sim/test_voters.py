@@ -4,10 +4,11 @@ which must be found."""
 from unittest.mock import patch
 
 import pytest
-from sim.agreed.elections import play
+from sim.agreed.elections import play, play_crossing, play_watching
 from sim.agreed.voter import Voter
 from sim.seeds import first_broken, seeds
 
+from appliance.quorum.majority import needed
 from appliance.quorum.replica import Replica
 from appliance.quorum.voters import History
 
@@ -15,6 +16,12 @@ from appliance.quorum.voters import History
 @pytest.mark.parametrize("seed", seeds(3))
 def test_what_is_agreed_stays_whoever_votes(seed):
     play(seed)
+
+
+@pytest.mark.parametrize("tell", [play_crossing, play_watching])
+@pytest.mark.parametrize("seed", seeds(1))
+def test_who_looks_on_and_what_crosses_take_nothing_back(tell, seed):
+    tell(seed)
 
 
 # Bugs that must be found --------------------------------------------------------------------------
@@ -39,14 +46,47 @@ class HoldsOnToTheFirst(Replica):
         super().elects(self.voters, end, agreed)
 
 
+class ChangesBeforeItsFirst(Replica):
+    """No record of its own epoch is agreed yet."""
+
+    @property
+    def may_change(self):
+        return self.leads and self.high_watermark >= self._elected_end
+
+
+class ChangesBeforeTheLast(Replica):
+    """The change before is not agreed yet."""
+
+    @property
+    def may_change(self):
+        return self.begun
+
+
+class CountsObservers(Replica):
+    """As many as would be a majority have it, whoever they are."""
+
+    def _commit(self):
+        held = [peer.held for peer in self.peers.values()] + [self._held] * self.votes
+        agreed = sorted(held + [-1] * len(self.voters), reverse=True)[needed(len(self.voters)) - 1]
+        if agreed > max(self._began, self.high_watermark):
+            self.high_watermark = agreed
+
+
 def driven(replica):
     return type(replica.__name__, (Voter,), {"replica_of": replica})
 
 
 @pytest.mark.parametrize(
-    "voter",
-    [KeepsWhatWasCutOff, driven(HoldsOnToTheFirst)],
-    ids=lambda value: value.__name__,
+    ("tell", "voter", "first"),
+    [
+        (play, KeepsWhatWasCutOff, 2),
+        (play, driven(HoldsOnToTheFirst), 1),
+        (play, driven(ChangesBeforeTheLast), 3),
+        (play_watching, driven(CountsObservers), 0),
+        (play_crossing, driven(ChangesBeforeItsFirst), 2),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_planted_bug_is_found(voter):
-    assert first_broken(lambda seed: play(seed, voter=voter), 20), "no seed shows it"
+def test_a_planted_bug_is_found(tell, voter, first):
+    """first: a seed that showed it lately, from which on to look."""
+    assert first_broken(lambda seed: tell(first + seed, voter=voter), 40), "no seed shows it"

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
-    for name in ("appliance", "console", "penstock", "spark_local")
+    for name in ("appliance", "console", "pages", "penstock", "spark_local")
     for path in (ROOT / name).rglob("*.py")
 )
 ROOMS = sorted(

@@ -7,7 +7,9 @@ from sim.world import World
 
 from appliance.quorum import voters as electing
 
-FEWEST = 1
+FEWEST, CROSSED = 1, 4
+ELECTED_MS = 700
+"""Until somebody else leads, as a rule."""
 
 
 class Changing(Story):
@@ -16,14 +18,71 @@ class Changing(Story):
 
     def __init__(self, world, *, size=4, **options):
         super().__init__(world, size=size, first=0, **options)
-        self.changes = 0
-        self.faults.kinds += [self.change] * 4
-        world.invariants.append(self.one_at_a_time)
+        self.epochs = set()  # whose leader has been seen
+        self.crossed = None  # who has a change that nobody has heard of
+        self.faults.kinds += [self.change] * 4 + [self.leave_observers, self.leave_one] * 2
+        world.invariants += [self.one_at_a_time, self.begins]
 
     def change(self):
         for one in self.machines:
             if one.up and one.replica is not None and one.quorum.active:
                 self.world.after(0, self.ask, one, node=one)
+
+    def begins(self):
+        """Who has just been elected is asked at once, too."""
+        for one in self.machines if self.faults.going_on else ():
+            if one.up and one.replica is not None and one.replica.leads:
+                epoch = one.replica.epoch
+                if epoch not in self.epochs:
+                    self.epochs.add(epoch)
+                    self.world.after(self.world.rng.uniform(0, 5), self.ask, one, node=one)
+                    self._cross(one)
+
+    def leave_observers(self):
+        """Whoever leads is cut off from who votes; who does not vote hears it."""
+        for one in self._leading():
+            voters = one.quorum.electing.latest
+            self._part(one, [other for other in self.machines if voters.find(other.number)])
+
+    def leave_one(self):
+        """Whoever leads is asked for a change, and cut off from all but one, voter or not."""
+        for one in self._leading():
+            self.world.after(0, self.ask, one, node=one)
+            others = [other for other in self.machines if other is not one]
+            others.remove(self.world.rng.choice(others))
+            self._part(one, others)
+
+    def cross(self):
+        """Whoever leads is asked for a change that nobody hears of; whoever is elected next is
+        asked for another, which one hears of, and the first one is back among the rest."""
+        for one in self._leading():
+            self.world.network.heal()
+            self._part(one, self.machines)
+            self.world.after(0, self.ask, one, node=one)
+            self.crossed = one
+            self.faults.hold(ELECTED_MS)
+
+    def _cross(self, leader):
+        before, self.crossed = self.crossed, None
+        if before in (None, leader):
+            self.crossed = before
+            return
+        self.world.network.heal()
+        self.faults.hold(ELECTED_MS)
+        others = [one for one in self.machines if one not in (before, leader)]
+        second = self.world.rng.choice(others)
+        for one in (leader, second):
+            self._part(one, [other for other in self.machines if other not in (leader, second)])
+
+    def _leading(self):
+        return [one for one in self.machines if one.up and one.replica and one.replica.leads]
+
+    def _part(self, one, others):
+        self.world.say(one.name, f"hears nothing of {[other.name for other in others]}")
+        for other in others:
+            if other is not one:
+                self.world.network.block(one.name, other.name)
+                self.world.network.block(other.name, one.name)
 
     def ask(self, leader):
         """What `handlers/electing.py` and its callers do, in short."""
@@ -44,7 +103,6 @@ class Changing(Story):
         else:
             return
         self.world.say(leader.name, f"{sorted(now.keys)} become {sorted(then.keys)}")
-        self.changes += 1
         leader.elect(then)
 
     def one_at_a_time(self):
@@ -58,8 +116,54 @@ class Changing(Story):
 
     def all_is_well(self):
         super().all_is_well()
-        assert self.changes, "nobody came or went"
         assert len({tuple(one.quorum.electing.latest.keys) for one in self.machines}) == 1
+
+
+class Crossing(Changing):
+    """As soon as an even number votes, two changes cross, over and over: only then two majorities
+    need not share anybody (Raft's first rules for single changes were wrong so)."""
+
+    def __init__(self, world, **options):
+        super().__init__(world, **options)
+        self.faults.kinds = [self.grow_or_cross]
+
+    def grow_or_cross(self):
+        for one in self._leading():
+            if len(one.quorum.electing.latest.voters) == CROSSED:
+                self.cross()
+            else:
+                self.ask(one)
+
+
+class Watching(Changing):
+    """Three vote, others look on; now and then only these hear who leads, until he dies."""
+
+    def __init__(self, world, **options):
+        super().__init__(world, **options)
+        self.faults.kinds = [self.grow_or_leave]
+
+    def grow_or_leave(self):
+        for one in self._leading():
+            if len(one.quorum.electing.latest.voters) < 3:
+                self.ask(one)
+            else:
+                self.world.network.heal()
+                self.leave_observers()
+                self.faults.hold(2 * ELECTED_MS)
+                self.world.after(ELECTED_MS // 4, self._end, one, node=one)
+
+    def _end(self, leader):
+        leader.stop(power=False)
+
+
+def play_watching(seed, **planted):
+    """The story of this seed."""
+    return Watching(World(seed), **planted).play()
+
+
+def play_crossing(seed, **planted):
+    """The story of this seed."""
+    return Crossing(World(seed), **planted).play()
 
 
 def play(seed, **planted):

@@ -76,7 +76,8 @@ class Story:
             machine.disk.mkdir("/data")
             machine.disk.sync_dir("/")
             machine.format()
-        self.clients = [Client(world, f"c{n}", self.ledger, ids) for n in range(3)]
+        asked = ids if first is None else (*ids, OBSERVER)  # whoever may come to lead
+        self.clients = [Client(world, f"c{n}", self.ledger, asked) for n in range(3)]
         for node in (*self.machines, *self.clients):
             world.after(world.rng.random(), node.start, node=node)
         self.faults = Faults(world, self.machines)

@@ -78,6 +78,9 @@ class Elsewhere:
             return -1
         return broker.epoch
 
+    def holds(self, replica, node):
+        return True
+
     def lag_ms(self):
         return LAG_MS
 

@@ -168,6 +168,12 @@ class SimHost(Host):
     def replica(self, topic, partition):
         raise AssertionError("nobody moves a replica")
 
+    def client(self, x):
+        raise AssertionError("nobody is subscribed to here")
+
+    def watch(self, x, index, home, flags, rows):
+        raise AssertionError("nobody fetches so many partitions")
+
     # Asking ---------------------------------------------------------------------------------------
 
     def ask(self, x, index, route, op, flags, a, b, e, f):

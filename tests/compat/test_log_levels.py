@@ -1,0 +1,58 @@
+"""Levels of loggers by Kafka's tool as it is, and lines of JSON: what every process writes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import kafka
+from tests.broker_process import KAFKA, Broker
+
+pytestmark = [
+    pytest.mark.skipif(bool(kafka.unavailable()), reason=str(kafka.unavailable())),
+    pytest.mark.skipif(KAFKA, reason="Apache Kafka's loggers have other names"),
+    pytest.mark.timeout(180),
+]
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory):
+    settings = {"penstock.log.format": "json", "penstock.metrics.listener": "127.0.0.1:0"}
+    with Broker(tmp_path_factory.mktemp("levels") / "data", settings) as running:
+        yield running
+
+
+def lines(broker):
+    """Every line of its log: each is an object."""
+    return [json.loads(line) for line in broker.log.read_text().splitlines()]
+
+
+def configs(broker, *words):
+    where = ("--entity-type", "broker-loggers", "--entity-name", "1")
+    tool = "kafka.admin.ConfigCommand"
+    done = kafka.tool(
+        tool, "--bootstrap-server", broker.bootstrap, *words, *where,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def created(broker, name):
+    """The events that are written when a topic of this name is made."""
+    broker.peer.create(1, {}, name)
+    return {one["event"] for one in lines(broker) if name in one["fields"].values()}
+
+
+def test_levels_are_shown_and_changed_while_it_runs(quiet):
+    assert {one["event"] for one in lines(quiet)} >= {"ready", "metrics"}
+    assert created(quiet, "usual") == {"topic-created"}
+    configs(quiet, "--alter", "--add-config", "penstock.control=DEBUG,penstock.netproc=ERROR")
+    told = configs(quiet, "--describe")
+    assert "penstock.control=DEBUG" in told and "penstock.ioproc=INFO" in told
+    assert created(quiet, "closely") == {"topic-created", "metadata-changed"}
+    ours = [sys.executable, "-m", "console", "config"]
+    where = ["--loggers", "1", "--bootstrap-server", quiet.bootstrap]
+    for words in (["unset", "penstock.control"], ["set", "root=FATAL"]):
+        subprocess.run([*ours, *words, *where], check=True, timeout=60, capture_output=True)
+    assert created(quiet, "unsaid") == set()

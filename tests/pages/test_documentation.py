@@ -1,0 +1,235 @@
+"""The documentation: its links lead somewhere, what it types exists, what is made of code is
+current."""
+
+import ast
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import pytest
+
+from appliance.config.setting import INT, LONG, STRING, Setting
+from appliance.config.units import unit_of
+from console.root import root
+from pages import apis, commands, errors
+from pages.error_meanings import FAILURES, MEANINGS
+from pages.event_meanings import EVENTS
+from pages.made import PAGES
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SITE = ROOT / "zensical.toml"
+FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+READ = sorted(
+    {
+        *DOCS.rglob("*.md"),
+        *ROOT.glob("*.md"),
+        *ROOT.glob("*/README.md"),
+        *ROOT.glob("*/*/README.md"),
+    }
+)
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+def prose(path):
+    return FENCE.sub("", path.read_text())
+
+
+def anchors(path):
+    """Of the headings of a page, as the site and a forge make them where they agree."""
+    plain = (re.sub(r"[^\w\s-]", "", one).strip().lower() for one in HEADING.findall(prose(path)))
+    return {re.sub(r"\s", "-", one) for one in plain}
+
+
+@pytest.mark.parametrize("path", READ, ids=named)
+def test_links_lead_somewhere(path):
+    for target in LINK.findall(prose(path)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        assert there.exists(), target
+        if anchor:
+            assert anchor in anchors(there), target
+        if DOCS in path.parents:
+            assert there.is_file() and DOCS in there.parents, f"{target} is not on the site"
+
+
+def pages_of(nav):
+    for one in nav:
+        for found in one.values():
+            yield from [found] if isinstance(found, str) else pages_of(found)
+
+
+def test_every_page_is_found_from_the_first_one():
+    listed = list(pages_of(tomllib.loads(SITE.read_text())["project"]["nav"]))
+    assert len(listed) == len(set(listed))
+    numbered = {path for path in DOCS.rglob("*.md") if re.match(r"\d{4}-", path.name)}
+    there = {str(path.relative_to(DOCS)) for path in set(DOCS.rglob("*.md")) - numbered}
+    assert set(listed) == there
+
+
+def typed(text):
+    """Every call of penstock in a block of shell commands: its words."""
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.wordchars += "%$@:,{}[]!^+"
+        words = []
+        for word in [*lexer, ";"]:
+            if set(word) <= set("();<>|&"):
+                if "penstock" in words[:1]:
+                    yield words
+                words = []
+            elif "=" not in word or words:
+                words.append(word)
+
+
+def unknown(words):
+    """What of a call is no command and no option; None when all of it is known."""
+    own = words[: words.index("--")] if "--" in words else words  # behind it is another program
+    command, rest = root, own[1:]
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        command, name = command.get_command(click.Context(command), rest[0]), rest[0]
+        if command is None:
+            return name
+        rest = rest[1:]
+    flags = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
+    flags.add("--help")
+    short = "".join(flag[1] for flag in flags if len(flag) == 2)
+    for word in rest:
+        known = word.partition("=")[0] in flags or word[1:2] in short or word[1:2].isdigit()
+        if word.startswith("-") and word != "-" and not known:
+            return word
+    return None
+
+
+@pytest.mark.parametrize("path", READ, ids=named)
+def test_what_is_typed_exists(path):
+    for block in TYPED.findall(path.read_text()):
+        for words in typed(block):
+            assert unknown(words) is None, " ".join(words)
+
+
+def test_what_does_not_exist_is_found():
+    calls = list(typed("penstock topic create a -p 3 && echo b | penstock topik list\n"))
+    assert calls == [shlex.split("penstock topic create a -p 3"), ["penstock", "topik", "list"]]
+    assert unknown(calls[0]) is None
+    assert unknown(calls[1]) == "topik"
+    assert unknown(["penstock", "topic", "create", "a", "--partition-count", "3"]) is not None
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_is_made_of_code_is_current(name):
+    assert (ROOT / name).read_text() == PAGES[name](), "python -m pages"
+
+
+def test_every_error_code_has_a_meaning():
+    assert list(MEANINGS) == list(errors.codes().values())
+
+
+def constants(folder):
+    """(file, text constant) of every module below a folder."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+SAYS = {"event", "event_from", "event_kept", "event_of", "event_seldom", "note", "note_of",
+        "complain", "warn", "_report"}  # fmt: skip
+
+
+def said():
+    """Names that are given to whoever writes the log."""
+    for path in sorted((ROOT / "appliance").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            for given in node.args[:2] if node.func.attr in SAYS else ():
+                name = given.value if isinstance(given, ast.Constant) else None
+                if isinstance(name, str) and re.fullmatch("[a-z]+(-[a-z]+)*", name):
+                    yield name
+
+
+def test_every_event_of_the_log_has_a_meaning_and_no_other():
+    assert set(said()) - EVENTS.keys() == set()
+    made = re.compile("(group|transaction)(s-loaded|s-not-loaded|-record-skipped)|broker-.*")
+    known = {*constants("appliance"), *constants("console")}
+    assert {name for name in EVENTS if not made.fullmatch(name)} - known == set()
+
+
+def test_every_failure_of_a_command_has_a_meaning():
+    names = set()
+    for path in (ROOT / "console").rglob("*.py"):
+        names |= set(re.findall(r'\bname="([A-Z][A-Z_]+)"', path.read_text()))
+    unknown = names - FAILURES.keys() - set(MEANINGS)
+    assert unknown == set()
+    assert FAILURES.keys() - names == {"FAILED"}, "what nothing is called is not explained"
+
+
+def test_every_api_is_there_once():
+    keys = re.findall(r"^\| (\d+) \| (\w+) \|", apis.text(), re.MULTILINE)
+    served, _, missing = apis.text().partition("## Not served")
+    assert ("1", "Fetch") in keys and "ShareFetch" in missing and "ShareFetch" not in served
+    told = re.findall(r"^\| (\d+) ", missing, re.MULTILINE)
+    assert told and not set(told) & set(re.findall(r"^\| (\d+) ", served, re.MULTILINE))
+
+
+def test_units_are_those_of_the_name_or_the_meaning():
+    assert unit_of(Setting("a.ms", LONG, 1, "How long.")) == "ms"
+    assert unit_of(Setting("a.rate", LONG, 1, "Limit, in bytes per second.")) == "bytes/s"
+    assert unit_of(Setting("a.max.bytes.per.second", LONG, 1, "Limit.")) == "bytes/s"
+    assert unit_of(Setting("a.size", INT, 1, "Memory, in bytes.")) == "bytes"
+    assert unit_of(Setting("a.num", INT, 1, "Windows.")) == ""
+    assert unit_of(Setting("a.ms", STRING, "", "Where.")) == ""
+
+
+def test_help_keeps_its_examples_in_lines():
+    """click leaves a paragraph as it is when \\b stands alone above it, and else runs it on."""
+    for one in commands.found():
+        told = f"{one.command.help or ''}\n{one.command.epilog or ''}"
+        wrong = [line for line in told.splitlines() if "\b" in line and line.strip(" ") != "\b"]
+        assert not wrong, " ".join(one.words)
+
+
+def test_whatever_is_listed_can_be_watched():
+    """`event list` goes on by -f; what metrics, backups and profiles there are does not move,
+    `config describe` explains, systemd says how its service is."""
+    verbs = ("list", "status", "usage", "lag", "hanging", "describe")
+    lists = {
+        one.words[1:]: one.command.params for one in commands.found() if one.words[-1] in verbs
+    }
+    watched = {words for words, params in lists.items() if "watch" in {one.name for one in params}}
+    still = {
+        ("event", "list"), ("metrics", "list"), ("config", "describe"), ("backup", "list"),
+        ("profile", "list"), ("service", "status"),
+    }  # fmt: skip
+    assert set(lists) - watched - still == set()
+    for words in watched:
+        (form,) = (one for one in lists[words] if one.name == "output")
+        assert "yaml" in form.type.choices, words
+
+
+@pytest.mark.skipif(find_spec("zensical") is None, reason="the extra docs is not installed")
+def test_the_site_is_built_without_a_warning(tmp_path):
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(SITE, tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = {str(path.relative_to(tmp_path / "build/site")) for path in tmp_path.rglob("*.html")}
+    assert {"index.html", "concepts.html", "reference/settings.html"} <= built

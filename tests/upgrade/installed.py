@@ -1,0 +1,121 @@
+"""Penstock as wheels of this checkout and of earlier commits, each in an environment of its own."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 60
+
+
+def sources(commit, place):
+    """The tree of a commit, or of the checkout as it stands (None); None where there is no such
+    commit."""
+    place.mkdir()
+    if commit is None:
+        listed = subprocess.run(
+            ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "-z"],
+            capture_output=True, check=False,
+        ).stdout.decode()  # fmt: skip
+        for name in filter(None, listed.split("\0")):
+            if (ROOT / name).is_file():
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, place / name)
+        return place
+    archive = place.with_suffix(".tar")
+    command = ["git", "-C", ROOT, "archive", "-o", archive, commit]
+    with contextlib.suppress(FileNotFoundError):
+        if subprocess.run(command, check=False, capture_output=True).returncode == 0:
+            with tarfile.open(archive) as tar:
+                tar.extractall(place, filter="data")
+            return place
+    return None
+
+
+PIP = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+
+
+def install(tree, place):
+    """An environment with the wheel of a tree in it, interpreted: its program."""
+    wheels = place / "wheels"
+    options = ["--no-deps", "--no-build-isolation"]
+    env = os.environ | {"PENSTOCK_COMPILE": "0"}
+    subprocess.run([*PIP, "wheel", *options, "-w", wheels, tree], check=True, env=env)
+    (wheel,) = wheels.glob("*.whl")
+    return put(wheel, place)
+
+
+def put(wheel, place):
+    """An environment with a wheel in it, and what it needs from this interpreter's packages: its
+    program."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    python = place / "bin/python"
+    subprocess.run([*PIP, "--python", python, "install", "--no-deps", wheel], check=True)
+    (packages,) = place.glob("lib/*/site-packages")
+    ours = next(path for path in sys.path if path.endswith("site-packages"))
+    (packages / "zz-needed.pth").write_text(f"{ours}\n")
+    return place / "bin/penstock"
+
+
+def checkout(place):
+    """A program that runs the checkout as it stands, as if it were installed."""
+    place.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m console "$@"\n')
+    place.chmod(0o755)
+    return place
+
+
+class Installed:
+    """One appliance, started by any installation's program on one folder and port."""
+
+    def __init__(self, data, *settings):
+        self.data = data
+        self._settings = [word for one in settings for word in ("-o", one)]
+        with socket.create_server(("127.0.0.1", 0)) as door:
+            self.bootstrap = f"127.0.0.1:{door.getsockname()[1]}"
+        self._process = None
+        self._env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+
+    def start(self, program):
+        """Returns when clients are served. Raises AssertionError with what it said."""
+        ours, theirs = os.pipe()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    program, "up", "--data", self.data, "--listen", self.bootstrap,
+                    *self._settings, "--ready-fd", str(theirs),
+                ],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[theirs],
+                cwd=self.data.parent, env=self._env, start_new_session=True,
+            )  # fmt: skip
+        os.close(theirs)
+        with os.fdopen(ours, "rb") as ready:
+            assert ready.read(1), self.log.read_text()[-2000:]
+
+    @property
+    def log(self):
+        return self.data.parent / f"{self.data.name}.log"
+
+    def stop(self):
+        """In order. Its exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(LIMIT_S)
+
+    def refuses(self, program):
+        """Start in vain: exit code, and what it said."""
+        done = subprocess.run(
+            [program, "up", "--data", self.data, "--listen", self.bootstrap, *self._settings],
+            capture_output=True, text=True, timeout=LIMIT_S, check=False, env=self._env,
+            cwd=self.data.parent,
+        )  # fmt: skip
+        return done.returncode, done.stderr
+
+    def close(self):
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
