@@ -14,6 +14,11 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # a build backend leaves the project's own folder out
+from pages.release import version  # noqa: E402
 
 HOT = {
     "authorization": ["rights"],
@@ -25,11 +30,12 @@ HOT = {
     ],
     "handlers": [
         "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_answer", "fetch_sessions",
-        "fetch_state", "transactional_produce", "verifying",
+        "fetch_state", "fetch_watch", "transactional_produce", "verifying",
     ],
     "ioproc": [
         "appending", "arrivals", "asker", "core", "failing", "journaling", "main", "partition",
         "places", "questions", "reading", "rows", "served", "siblings", "syncing",
+        "watches",
     ],
     "ioproc/coordinating": ["endings", "host", "led", "requests"],
     "coordinators/runtime": ["call", "records", "routing", "shard", "turn"],
@@ -100,11 +106,24 @@ class AllOrNothing(build_ext):
             self.warn(f"Penstock stays interpreted, its hot modules do not compile: {why}")
 
 
+class WithUnits(build_py):
+    """systemd's units go along as data of the command that installs them."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            shutil.copytree(
+                "systemd", f"{self.build_lib}/console/model/service/units", dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("README.md"),
+            )  # fmt: skip
+
+
 wished = MUST or (not NEVER and can_compile())
 building = {"bdist_wheel"} | ({"build_ext", "editable_wheel"} if MUST else set())
 setup(
     # The installer asks first what is needed, then for the metadata, then for the wheel.
     setup_requires=requirements() if wished and "egg_info" in sys.argv else [],
     ext_modules=extensions() if wished and building & set(sys.argv) else [],
-    cmdclass={"build_ext": AllOrNothing},
+    version=version.of(HERE),
+    cmdclass={"build_ext": AllOrNothing, "build_py": WithUnits},
 )

@@ -151,10 +151,12 @@ class Rig:
         found = client.answer()
         if found is None:
             self._io(count)
+        step = self._turn
         for _ in range(_MOST_TURNS):  # one, unless what is to be sent has to come from the disk
             if found is not None:
                 break
-            self._turn(count, OUT, self.world.loop, self.world.server)
+            step(count, OUT, self.world.loop, self.world.server)
+            step = self._event  # a thread reads it: as fast as the disk, not as these turns
             found = client.answer()
         assert found is not None, "it is not answered"
         assert not any(_error_codes(found[1])), found[1]

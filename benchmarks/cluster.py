@@ -9,11 +9,11 @@ producer: MB/s on 1 and 6 partitions; latency at 500 records a second; after `ki
 a leader the time until another leads, for how long no record is acknowledged (librdkafka looks for
 a leader when it is told of a loss, and again when its own timer of a second goes off), and the time
 from the node's start to a whole ISR; the same while all nodes are restarted in turn; the start of a
-node whose folder was emptied, until it is in sync again; with very many partitions the start of all
-nodes and the election of a third of the leaders; memory and idle CPU. All clients are librdkafka
-with its defaults. Both clusters run all the time, a round measures a row on both, the next one the
-other way round. A ratio is the median of the rounds' ratios. With --markdown, what misses a goal
-(`GOALS`) is bold.
+node whose folder was emptied, until it is in sync again, and what that does to who writes
+meanwhile; with very many partitions the start of all nodes and the election of a third of the
+leaders; memory and idle CPU. All clients are librdkafka with its defaults. Both clusters run all
+the time, a round measures a row on both, the next one the other way round. A ratio is the median of
+the rounds' ratios. With --markdown, what misses a goal (`GOALS`) is bold.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import confluent_kafka as ck
@@ -46,6 +46,7 @@ PULSE_S = 0.005
 PER_SECOND = 500
 
 WRITE = "s that a write waited at most"
+TIMES = "times the p99 of before"
 GOALS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
     ("*", "MB/s", lambda _, ratio: ratio >= 1.5),
     ("*", "p99 ms", lambda _, ratio: ratio <= 0.5),
@@ -53,6 +54,7 @@ GOALS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
     ("SIGTERM*", WRITE, lambda ours, _: ours <= 0.1),
     ("rolling*", WRITE, lambda ours, _: ours <= 0.1),
     ("*", "MB/s, its start included", lambda _, ratio: ratio >= 1),
+    ("*", TIMES, lambda ours, _: ours <= 2),
     ("*", LED, lambda ours, _: ours <= 1),
     ("*", SERVED, lambda _, ratio: ratio <= 0.5),
     ("*", "PSS MB", lambda _, ratio: ratio <= 0.2),
@@ -144,28 +146,42 @@ def latency(seconds: float) -> Callable[[Cluster], Figures]:
     """ms from the moment at which a record is due to its acknowledgement, 500 a second."""
 
     def once(cluster: Cluster) -> Figures:
-        topic, found = cluster.create(1), list[float]()
-        client = producer(cluster, linger_ms=0)
-        count = round(seconds * PER_SECOND)
-        begun = time.perf_counter() + 0.1
-        for number in range(count):
-            due = begun + number / PER_SECOND
-            while (left := due - time.perf_counter()) > 0:
-                client.poll(left)
-            client.produce(topic, VALUE, on_delivery=_taker(due, found))
-        if client.flush(LIMIT_S) or len(found) < count:
-            raise RuntimeError(f"{len(found)} of {count} records were acknowledged")
+        topic, count = cluster.create(1), round(seconds * PER_SECOND)
+        found = paced(cluster, topic, lambda number: number < count)
         cluster.delete(topic)
-        kept = sorted(found[count // 4 :])
-        return {"p50 ms": kept[len(kept) // 2], "p99 ms": kept[int(len(kept) * 0.99)]}
+        kept = sorted(ms for _, ms in found[count // 4 :])
+        return {"p50 ms": at(kept, 0.5), "p99 ms": at(kept, 0.99)}
 
     return once
 
 
-def _taker(due: float, found: list[float]) -> Callable[[ck.KafkaError | None, ck.Message], None]:
+def paced(cluster: Cluster, topic: str, more: Callable[[int], bool]) -> list[tuple[float, float]]:
+    """Of each record when it was due, and the ms from then to its acknowledgement; 500 a second.
+    more: whether there is another one, by its number. Raises RuntimeError."""
+    client, found, number = producer(cluster, linger_ms=0), list[tuple[float, float]](), 0
+    begun = time.perf_counter() + 0.1
+    while more(number):
+        due = begun + number / PER_SECOND
+        while (left := due - time.perf_counter()) > 0:
+            client.poll(left)
+        client.produce(topic, VALUE, on_delivery=_taker(due, found))
+        number += 1
+    if client.flush(LIMIT_S) or len(found) < number:
+        raise RuntimeError(f"{len(found)} of {number} records were acknowledged")
+    return found
+
+
+def at(kept: list[float], share: float) -> float:
+    """The value below which that share lies, of values in ascending order."""
+    return kept[int(len(kept) * share)]
+
+
+def _taker(
+    due: float, found: list[tuple[float, float]]
+) -> Callable[[ck.KafkaError | None, ck.Message], None]:
     def told(error: ck.KafkaError | None, _: ck.Message) -> None:
         if error is None:
-            found.append((time.perf_counter() - due) * 1e3)
+            found.append((due, (time.perf_counter() - due) * 1e3))
 
     return told
 
@@ -268,23 +284,105 @@ def emptied(megabytes: int) -> Callable[[Cluster], Figures]:
     """A node comes back without anything and fetches all there is, nobody writing."""
 
     def once(cluster: Cluster) -> Figures:
-        topic = cluster.create(6)
-        counted = Counted(producer(cluster, linger_ms=5), topic, 6)
-        while counted.sent * len(VALUE) < megabytes * 1_000_000:
-            counted.some(1000)
-        counted.finish()
+        topic = filled(cluster, megabytes)
         victim = next(number for number in cluster.nodes if number != cluster.controller())
-        cluster.stop(victim)
-        shutil.rmtree(cluster.nodes[victim].data)
+        empty(cluster, victim)
         begun = time.perf_counter()
-        cluster.start(victim)
-        cluster.wait(lambda: cluster.whole(topic), "the ISR is whole", 10 * LIMIT_S)
+        come_back(cluster, victim, topic)
         whole = time.perf_counter() - begun
         cluster.settle()
         cluster.delete(topic)
         return {"MB/s, its start included": megabytes / whole, WHOLE: whole}
 
     return once
+
+
+def beside(megabytes: int, seconds: float) -> Callable[[Cluster], Figures]:
+    """The same while 500 records a second are written to a partition that another node leads, by a
+    client that has written for `seconds` before."""
+
+    def once(cluster: Cluster) -> Figures:
+        topic = filled(cluster, megabytes)
+        order = sorted(cluster.nodes, key=lambda number: number != cluster.controller())
+        written, victim = cluster.create(replicas=[order]), order[-1]
+        with Writer(cluster, written) as writer:
+            time.sleep(seconds)  # the measurement is the waiting
+            quiet = writer.p99(time.perf_counter() - seconds * 3 / 4)
+            empty(cluster, victim)
+            begun = time.perf_counter()
+            come_back(cluster, victim, topic)
+            whole = time.perf_counter() - begun
+            busy = writer.p99(begun)
+        if not cluster.whole(topic):
+            raise RuntimeError("the ISR is not whole")
+        cluster.settle()
+        cluster.delete(topic)
+        cluster.delete(written)
+        figures = {"p99 ms before": quiet, "p99 ms meanwhile": busy, TIMES: busy / quiet}
+        return figures | {WHOLE: whole, "MB/s, its start included": megabytes / whole}
+
+    return once
+
+
+class Writer:
+    """Writes 500 records a second in a thread of its own. Use as a context manager."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self.client, self.topic = producer(cluster, linger_ms=0), topic
+        self.found: list[tuple[float, float]] = []
+        self.sent = 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._work)
+
+    def _work(self) -> None:
+        begun = time.perf_counter()
+        while not self.over.is_set():
+            due = begun + self.sent / PER_SECOND
+            while (left := due - time.perf_counter()) > 0:
+                self.client.poll(left)
+            self.client.produce(self.topic, VALUE, on_delivery=_taker(due, self.found))
+            self.sent += 1
+
+    def p99(self, since: float) -> float:
+        """Of the ms from when a record was due to its acknowledgement, of those due since then and
+        before now: the last of them is waited for. Raises RuntimeError."""
+        now = time.perf_counter()
+        while self.found[-1][0] < now:
+            if time.perf_counter() > now + LIMIT_S:
+                raise RuntimeError("nothing is acknowledged any more")
+            time.sleep(0.005)
+        return at(sorted(ms for due, ms in list(self.found) if since <= due < now), 0.99)
+
+    def __enter__(self) -> "Writer":
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+        if self.client.flush(LIMIT_S) or len(self.found) < self.sent:
+            raise RuntimeError(f"{len(self.found)} of {self.sent} records were acknowledged")
+
+
+def filled(cluster: Cluster, megabytes: int) -> str:
+    """A topic of six partitions with so much in it."""
+    topic = cluster.create(6)
+    counted = Counted(producer(cluster, linger_ms=5), topic, 6)
+    while counted.sent * len(VALUE) < megabytes * 1_000_000:
+        counted.some(1000)
+    counted.finish()
+    return topic
+
+
+def empty(cluster: Cluster, victim: int) -> None:
+    cluster.stop(victim)
+    shutil.rmtree(cluster.nodes[victim].data)
+
+
+def come_back(cluster: Cluster, victim: int, topic: str) -> None:
+    """Start it; until it has all of the topic."""
+    cluster.start(victim)
+    cluster.wait(lambda: cluster.whole(topic), "the ISR is whole", 10 * LIMIT_S)
 
 
 def rolling(cluster: Cluster) -> Figures:
@@ -335,6 +433,9 @@ def rows_of(mode: Mode) -> dict[str, Callable[[Cluster], Figures]]:
         "SIGTERM of a leader, active controller": death(kill=False, controller=True),
         "rolling restart": rolling,
         f"emptied node, {mode.megabytes} MB": emptied(mode.megabytes),
+        f"emptied node, {mode.megabytes} MB, {PER_SECOND}/s written": beside(
+            mode.megabytes, 2 * mode.seconds
+        ),
         "three nodes at rest, after all that": rest(mode.idle_s),
         f"start, {count}": start(many),
         f"elections after kill -9, {count}": elections(many, kill=True),
@@ -417,15 +518,23 @@ def main() -> None:
     parser.add_argument("--levels", nargs="+", choices=LEVELS, default=["D1"])
     parser.add_argument("--rows", nargs="+", default=["*"], help="shell patterns of their names")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    parser.add_argument("--megabytes", type=int, help="that an emptied node has to fetch")
+    parser.add_argument("--rounds", type=int, help="of every row")
     parser.add_argument("--folder", type=Path, help="where the nodes' files lie meanwhile")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
+    mode = MODES[options.mode]
+    mode = replace(
+        mode,
+        megabytes=options.megabytes or mode.megabytes,
+        rounds=options.rounds or mode.rounds,
+    )
     kafka.fetch()
     byte_compile()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=options.folder) as folder:
         for level in options.levels:
             with running(level, Path(folder), options.systems) as clusters:
-                found = measure(clusters, MODES[options.mode], options.rows)
+                found = measure(clusters, mode, options.rows)
             print(f"\nload average {os.getloadavg()[0]:.1f}; medians (range)\n")
             print(report(level, found, markdown=options.markdown), flush=True)
 

@@ -4,8 +4,9 @@
 
 For each shape (topics x partitions) one appliance, interpreted unless it is installed. *rest*:
 scrapes while nobody writes; *busy*: every partition is written to between two scrapes; *new*: a
-topic is created before each. CPU is the exporter's own account of making a page; all: of its
-process for each scrape, sending included. Beside it: one client with one request in flight, in
+topic is created right before each; *a look ago*: as long before it as the exporter waits between
+two looks. CPU is the exporter's own account of making a page; all: of its process for each scrape,
+sending included. Beside it: one client with one request in flight, in
 turns with nobody who scrapes and with a process that does so twice a second.
 """
 
@@ -26,6 +27,8 @@ from penstock.local import Appliance
 
 _LIMIT_S = 60
 _ROUNDS = 4
+_LOOK_S = 1.5
+"""The exporter looks once a second."""
 _OFTEN = "two scrapes a second"
 _SCRAPES = """
 import select, sys, urllib.request
@@ -73,6 +76,10 @@ def _write(wire: Wire, topics: int, partitions: int, batch: bytes) -> None:
     for topic in range(topics):
         for partition in range(partitions):
             wire.call(requests.produce(f"topic-{topic:05d}", partition, batch, 1, 1))
+
+
+def _create(wire: Wire) -> None:
+    wire.call(requests.create_topic(f"new-{time.time_ns()}", 1, {}))
 
 
 def _row(scraper: Scraper, name: str, scrapes: int, before: Callable[[], object]) -> list[str]:
@@ -143,7 +150,8 @@ def _measured(
         several: dict[str, Callable[[], object]] = {
             "rest": lambda: None,
             "busy": lambda: _write(wire, topics, partitions, batch),
-            "new": lambda: wire.call(requests.create_topic(f"new-{time.time_ns()}", 1, {})),
+            "new": lambda: _create(wire),
+            "new, a look ago": lambda: (_create(wire), time.sleep(_LOOK_S)),
         }
         rows = [
             _row(scraper, f"{title}, {name}", scrapes, before) for name, before in several.items()

@@ -13,7 +13,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from penstock.variables import variables
+
+if TYPE_CHECKING:
+    from penstock.client import Connection
 
 READY_LIMIT_S: Final = 60.0
 STOP_LIMIT_S: Final = 60.0
@@ -72,6 +77,16 @@ class Appliance:
     def bootstrap(self) -> str:
         """HOST:PORT for a client's bootstrap servers."""
         return f"127.0.0.1:{self._port}"
+
+    def connect(self, **settings: Any) -> "Connection":
+        """penstock's own client, connected to it; see `penstock.connect`."""
+        from penstock.client import connect
+
+        return connect(self.bootstrap, **settings)
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which programs are told where a broker is."""
+        return variables(self.bootstrap)
 
     @property
     def port(self) -> int:

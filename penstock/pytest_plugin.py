@@ -1,33 +1,60 @@
-"""pytest fixtures that give tests a real appliance.
+"""pytest fixtures that give tests a real appliance. Installed with the package, so nothing has to
+be switched on; `docs/testing.md` is the manual.
 
-Switch them on with `pytest_plugins = ["penstock.pytest_plugin"]` in the topmost conftest.py.
+Under pytest-xdist each worker is a process with a session of its own, so each has an appliance of
+its own: no worker waits for another one, and names of topics need not be shared out.
 """
 
+import itertools
+import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from penstock.local import Appliance
+if TYPE_CHECKING:  # every run of pytest in this environment loads this module
+    from penstock.local import Appliance
+
+_SETTINGS: Final = "penstock_settings"
+_NAME_MOST: Final = 200
+_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What can be said of the appliance in pytest's own file."""
+    parser.addini(
+        _SETTINGS, "Settings of the session's appliance, KEY=VALUE in each line.", "linelist", []
+    )
 
 
 @pytest.fixture(scope="session")
-def appliance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
-    """One running appliance for the whole session: `.bootstrap`, `.pid`, `.pids()`, `.data_dir`,
-    `.log_text()`. Use topics of your own in it, and do not stop it."""
-    with Appliance(tmp_path_factory.mktemp("appliance") / "data") as running:
+def appliance(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator["Appliance"]:
+    """One running appliance for the whole session: `.bootstrap`, `.connect()`, `.environment()`,
+    `.data_dir`, `.log_text()`. Use topics of your own in it (`new_topic`), and do not stop it."""
+    from penstock.local import Appliance
+
+    lines = [line.partition("=") for line in pytestconfig.getini(_SETTINGS)]
+    if wrong := [key for key, sign, _ in lines if not sign]:
+        raise pytest.UsageError(f"{_SETTINGS}: {wrong[0]!r} is not KEY=VALUE")
+    settings = {key.strip(): value.strip() for key, _, value in lines}
+    with Appliance(tmp_path_factory.mktemp("appliance") / "data", settings) as running:
         yield running
 
 
 @pytest.fixture
 def fresh_appliance(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[..., Appliance]]:
+) -> Iterator[Callable[..., "Appliance"]]:
     """A function that starts an appliance of this test's own in an empty folder.
 
     Its keywords are settings with `_` for `.`; the appliance has `start`, `stop`, `kill` and
     `restart`, and is stopped at the end of the test.
     """
+    from penstock.local import Appliance
+
     with ExitStack() as made:
 
         def start(**settings: object) -> Appliance:
@@ -36,3 +63,42 @@ def fresh_appliance(
             return one.start(**settings)
 
         yield start
+
+
+@pytest.fixture
+def new_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
+    """A function that makes a topic in the session's appliance, with a name that no other test has,
+    and returns the name: `new_topic(partitions=3, retention_ms=60000)`."""
+    running: Appliance = request.getfixturevalue("appliance")
+    test = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-")[:_NAME_MOST]
+
+    def make(partitions: int = 1, **settings: Any) -> str:
+        name = f"{test}.{next(_numbers)}"
+        running.connect().create_topic(name, partitions, **settings)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def kill_process() -> Callable[..., None]:
+    """`kill_process(appliance, "io")`: that process is killed, another one is at work."""
+    from penstock import failures
+
+    return failures.kill_process
+
+
+@pytest.fixture
+def full_disk() -> Callable[["Appliance"], AbstractContextManager[None]]:
+    """`with full_disk(appliance):` records are refused for want of room."""
+    from penstock import failures
+
+    return failures.full_disk
+
+
+@pytest.fixture
+def throttled() -> Callable[..., AbstractContextManager[None]]:
+    """`with throttled(appliance, produce="10kB/s"):` every client has these quotas."""
+    from penstock import failures
+
+    return failures.throttled

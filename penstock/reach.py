@@ -57,7 +57,7 @@ def address_of(server: str) -> Address:
     host, colon, port = text.rpartition(":")
     if not colon or (text.startswith("[") and text.endswith("]")):
         host, port = text, str(DEFAULT_PORT)
-    if not host or not port.isdecimal() or int(port) > 65535:
+    if not host or " " in host or not port.isdecimal() or int(port) > 65535:
         raise ValueError(f"{server!r} is not HOST:PORT")
     return host.strip("[]"), int(port)
 

@@ -13,15 +13,20 @@ ROOT = Path(__file__).parents[2]
 
 
 def build(folder: Path) -> Path:
-    """Install the packages into `folder`/tree, hot modules compiled. Raises SystemExit with what
-    the compiler said. Takes a minute."""
-    tree = folder / "tree"
-    shutil.rmtree(tree, ignore_errors=True)
+    """Make a wheel in `folder`/wheel, hot modules compiled, and install it into `folder`/tree.
+    Raises SystemExit with what the compiler said. Takes a minute."""
+    tree, wheels = folder / "tree", folder / "wheel"
+    for old in (tree, wheels):
+        shutil.rmtree(old, ignore_errors=True)
     print("compiling: about a minute", file=sys.stderr, flush=True)
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(tree)]
-    done = install(pip, folder, PENSTOCK_COMPILE="1")
+    pip = [sys.executable, "-m", "pip"]
+    making = [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels)]
+    done = install(making, folder, PENSTOCK_COMPILE="1")
     if done.returncode:
         raise SystemExit(f"it cannot be compiled here: {(done.stdout + done.stderr)[-2000:]}")
+    (wheel,) = wheels.glob("*.whl")
+    placing = [*pip, "install", "--quiet", "--no-deps", "--target", str(tree), str(wheel)]
+    subprocess.run(placing, check=True)
     return tree
 
 
@@ -30,9 +35,9 @@ def install(pip: list[str], folder: Path, **variables: str) -> subprocess.Comple
     source = folder / "source"
     shutil.rmtree(source, ignore_errors=True)
     unwanted = shutil.ignore_patterns("*.so", "__pycache__")
-    for name in ("appliance", "console", "penstock", "spark_local"):
+    for name in ("appliance", "console", "pages", "penstock", "spark_local", "systemd"):
         shutil.copytree(ROOT / name, source / name, ignore=unwanted)
-    for name in ("pyproject.toml", "setup.py", "README.md"):
+    for name in ("MANIFEST.in", "pyproject.toml", "setup.py", "README.md"):
         shutil.copy(ROOT / name, source)
     done = subprocess.run(
         [*pip, str(source)], env={**os.environ, **variables}, capture_output=True, text=True,
