@@ -11,12 +11,34 @@ import aiokafka
 import confluent_kafka as ck
 import kafka
 from kafka.errors import KafkaError as PythonError
+from kafka.errors import KafkaTimeoutError
 
 LIMIT_S = 60
 TRY_S = 3
 """Of any broker that dies: librdkafka may wait for ever in `send_offsets_to_transaction` then,
 whatever time it is given."""
+EXPIRY_MS = 10_000
 QUIET = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 200, "log_level": 0}
+
+
+def or_leave_it(limit_s, call, *arguments):
+    """Whether a call came back within limit_s, with its error raised. One that did not is given up,
+    and its producer is a zombie from then on."""
+    told = []
+
+    def run():
+        try:
+            call(*arguments)
+            told.append(None)
+        except Exception as error:
+            told.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if told and told[0] is not None:
+        raise told[0]
+    return bool(told)
 
 
 class Confluent:
@@ -48,31 +70,16 @@ class Confluent:
         group: its name, or what this library's consumer says of itself as a member."""
         places = [ck.TopicPartition(topic, *one) for one in positions.items()]
         member = self._nobody_of(group) if isinstance(group, str) else group
-        self._or_leave_it(self.client.send_offsets_to_transaction, places, member, TRY_S)
+        if not or_leave_it(
+            TRY_S + 1, self.client.send_offsets_to_transaction, places, member, TRY_S
+        ):
+            raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
 
     def _nobody_of(self, group):
         reader = ck.Consumer({"bootstrap.servers": "none", "group.id": group, **QUIET})
         metadata = reader.consumer_group_metadata()
         reader.close()
         return metadata
-
-    def _or_leave_it(self, call, *arguments):
-        """Give up a call that does not come back; its producer is a zombie from then on."""
-        told = []
-
-        def run():
-            try:
-                told.append(call(*arguments))
-            except ck.KafkaException as error:
-                told.append(error)
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        thread.join(TRY_S + 1)
-        if not told:
-            raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
-        if told[0] is not None:
-            raise told[0]
 
     def commit(self):
         self._again(self.client.commit_transaction)
@@ -94,6 +101,10 @@ class Confluent:
 
 
 class KafkaPython:
+    """What it is asked within a transaction while its coordinator's port is closed it may forget,
+    and the caller then waits for ever; and it commits what is left when a batch of the transaction
+    has expired, unless somebody asks what became of that."""
+
     failures = (PythonError,)
 
     def __init__(self, bootstrap, name):
@@ -102,7 +113,7 @@ class KafkaPython:
             reconnect_backoff_ms=10, reconnect_backoff_max_ms=200, retry_backoff_ms=20,
             request_timeout_ms=3000,  # a connection that was refused is waited for that long
             # A batch whose node is connecting just then is forgotten until it expires.
-            delivery_timeout_ms=10_000,
+            delivery_timeout_ms=EXPIRY_MS,
         )  # fmt: skip
         self.sent = []
 
@@ -122,19 +133,22 @@ class KafkaPython:
             future.get(LIMIT_S)
 
     def offsets(self, group, topic, positions):
-        self.client.send_offsets_to_transaction(
-            {
-                kafka.TopicPartition(topic, partition): kafka.OffsetAndMetadata(offset, "", -1)
-                for partition, offset in positions.items()
-            },
-            group,
-        )
+        places = {
+            kafka.TopicPartition(topic, partition): kafka.OffsetAndMetadata(offset, "", -1)
+            for partition, offset in positions.items()
+        }
+        self._within(self.client.send_offsets_to_transaction, places, group)
 
     def commit(self):
-        self.client.commit_transaction()
+        self.flush()
+        self._within(self.client.commit_transaction)
 
     def abort(self):
-        self.client.abort_transaction()
+        self._within(self.client.abort_transaction)
+
+    def _within(self, call, *arguments):
+        if not or_leave_it(EXPIRY_MS / 1000, call, *arguments):
+            raise KafkaTimeoutError("a transactional request was forgotten")
 
     def close(self):
         self.client.close(timeout=0)
