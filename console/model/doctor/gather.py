@@ -56,7 +56,7 @@ def of_folder(host: Host, data_dir: str) -> Facts:
         folders=_folders(host, [real]),
         files_limit=host.files_limit(),
         partitions=sum(_is_partition(name) for name in host.names(real)),
-        listening=() if held else tuple(_listening(host, "self", ())),
+        listening=() if held else _listening(host, "self", ()),
         remarks=(why,),
     )
 
@@ -104,7 +104,7 @@ def _of_running(host: Host, running: Running) -> Facts:
         files_limit=host.files_limit(),
         partitions=running.partitions,
         processes=seen,
-        listening=tuple(_listening(host, str(supervisor), sockets)),
+        listening=_listening(host, str(supervisor), sockets),
         advertised=tuple(
             _dialled(host, node, name, port, own=node == running.node)
             for node, name, port in running.endpoints
@@ -184,12 +184,16 @@ def _jumped_s(host: Host, running: Running) -> float:
     return born_s - running.started_ms / 1000
 
 
-def _listening(host: Host, pid: str, ours: Iterable[str]) -> Iterable[Listening]:
-    """Of the network that this process is in, which may be a container's."""
+def _listening(host: Host, pid: str, ours: Iterable[str]) -> tuple[Listening, ...]:
+    """Of the network that this process is in, which may be a container's. Each network process has
+    a socket at the same port, and that is told once."""
     mine = frozenset(ours)
-    for file in ("tcp", "tcp6"):
-        for address, port, inode in reading.listening(host.text(f"/proc/{pid}/net/{file}")):
-            yield Listening(address, port, address in _ANY, f"socket:[{inode}]" in mine)
+    found = (
+        Listening(address, port, address in _ANY, f"socket:[{inode}]" in mine)
+        for file in ("tcp", "tcp6")
+        for address, port, inode in reading.listening(host.text(f"/proc/{pid}/net/{file}"))
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def _dialled(host: Host, node: int, name: str, port: int, *, own: bool) -> Advertised:
