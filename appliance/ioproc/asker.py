@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from appliance.ring.messages import GOES_BEFORE
+from appliance.ring.messages import CARRIES
 from appliance.ring.ring import PIECES, RingWriter
 
 BACKLOG: Final = 1 << 13
@@ -55,7 +55,7 @@ class Asker:
         self._writer = writer
 
     def before(self, op: int, handle: int, token: int, rows: bytes, size: int) -> None:
-        """These go before the completion that comes next, as one of GOES_BEFORE, in pieces that fit
+        """These go before the completion that comes next, as one of CARRIES, in pieces that fit
         into the ring. size: of a row."""
         most = max(1, self._writer.max_payload // PIECES // size) * size
         for at in range(0, len(rows), most):
@@ -86,7 +86,7 @@ class Asker:
         push = self._writer.push
         sent = 0
         for completion in out:
-            if completion[0] in GOES_BEFORE:
+            if completion[0] in CARRIES:
                 op, flags, handle, token = completion
                 payload = self.payloads[0]
                 if not self._writer.push_with_payload(op, flags, handle, token, payload=payload):

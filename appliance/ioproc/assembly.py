@@ -23,6 +23,7 @@ from appliance.ioproc.appending import Appends
 from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.behind import Behind
+from appliance.ioproc.billing import Billing
 from appliance.ioproc.chores import Chores
 from appliance.ioproc.cleaner_link import CleanerLink
 from appliance.ioproc.cleaning import Cleaning
@@ -79,6 +80,7 @@ class Parts(NamedTuple):
     """What the shell drives."""
 
     core: Core
+    billing: Billing
     arrivals: Arrivals
     hosts: tuple[CoordinatorHost, ...]
     endings: Endings
@@ -158,7 +160,7 @@ class Assembly:
             lambda: os.urandom(16),
         )
         probing = self._probing()
-        core, hosts, whereabouts = self._core(trims, journals, probing)
+        core, billing, hosts, whereabouts = self._core(trims, journals, probing)
         ground = Ground(self._disk, self._dirs, core, self._events)
         housekeeping = Housekeeping(seat.config, ground, workers.chores, trims, self._time)
         moves = self._moves(ground, housekeeping)
@@ -166,7 +168,7 @@ class Assembly:
         home = self._home(ground, housekeeping, moves, left, whereabouts)
         cleaning = self._cleaning(ground, housekeeping)
         throttling = self._throttling
-        following = Following(seat, self._follower, home, hosts, throttling, clock.wall_ms)
+        following = Following(seat, self._follower, home, hosts, throttling, billing, clock.wall_ms)
         behind = Behind(
             seat.lags,
             seat.index,
@@ -185,14 +187,14 @@ class Assembly:
         askers = core.served.siblings
         siblings = Siblings(seat.index, self._own, askers, endings, arrivals.handle)
         return Parts(
-            core, arrivals, hosts, endings, siblings, self._own, home, following, housekeeping,
-            moves, cleaning, chores, journals, self._ids, pulling, self._brokers, self._report,
-            self._level,
+            core, billing, arrivals, hosts, endings, siblings, self._own, home, following,
+            housekeeping, moves, cleaning, chores, journals, self._ids, pulling, self._brokers,
+            self._report, self._level,
         )  # fmt: skip
 
     def _core(
         self, trims: Trims, journals: Journals, probing: Probing
-    ) -> tuple[Core, tuple[CoordinatorHost, ...], Whereabouts]:
+    ) -> tuple[Core, Billing, tuple[CoordinatorHost, ...], Whereabouts]:
         seat, links = self._seat, self._links
         keep = seat.config.int("penstock.disk.free.min.bytes")
         served = Served(
@@ -212,8 +214,9 @@ class Assembly:
         coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
         whereabouts = Whereabouts(self._node_id, served, lambda: self._follower.image, self._assign)
         observers: list[Observer] = [self._leaders, whereabouts, probing]
-        core = Core(served, appends, questions, failures, observers, coordinators)
-        return core, tuple(coordinators.values()), whereabouts
+        billing = Billing(self._clock, served.askers)
+        core = Core(served, appends, questions, failures, observers, coordinators, billing)
+        return core, billing, tuple(coordinators.values()), whereabouts
 
     def _probing(self) -> Probing:
         return Probing(

@@ -18,6 +18,7 @@ from appliance.base.errors import (
 )
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.asker import Asker
+from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.failing import HELD, LOST, OFFLINE, REPLACED, Failures
 from appliance.ioproc.observing import Observer
@@ -35,6 +36,7 @@ class Core:
     """The partitions of one ioproc and everything that becomes of them.
 
     coordinators: by the topic that holds their records. observers: who is told besides them.
+    billing: of what a turn takes, told before its answers.
     """
 
     __slots__ = (
@@ -43,6 +45,7 @@ class Core:
         "_observers",
         "_replicas",
         "_siblings",
+        "_speakers",
         "appends",
         "askers",
         "coordinators",
@@ -61,6 +64,7 @@ class Core:
         failures: Failures,
         observers: Sequence[Observer] = (),
         coordinators: Mapping[str, CoordinatorHost] = NO_COORDINATORS,
+        billing: Billing | None = None,
     ) -> None:
         self.served = served
         self.appends = appends
@@ -68,6 +72,9 @@ class Core:
         self._failures = failures
         self.coordinators = coordinators
         self._hosts = tuple(coordinators.values())
+        self._speakers: tuple[Billing | CoordinatorHost, ...] = self._hosts
+        if billing is not None:
+            self._speakers = (billing, *self._hosts)
         self._replicas = questions.replicas
         self._observers: tuple[Observer, ...] = (*self._hosts, self._replicas, *observers)
         self.partitions = served.partitions
@@ -102,8 +109,8 @@ class Core:
         if rows.watches.waits:
             self.questions.tell_watching()
         sent = True
-        for host in self._hosts:
-            if host.waiting and not host.release():
+        for speaker in self._speakers:
+            if speaker.waiting and not speaker.release():
                 sent = False
         for asker in chain(self.askers.values(), self._siblings.values()):
             if asker.out and not asker.push():

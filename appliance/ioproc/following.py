@@ -8,10 +8,11 @@ in a turn, and while there is more they wait.
 
 from collections.abc import Callable
 
+from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.home import Home
 from appliance.ioproc.throttling import Throttling
-from appliance.metadata.changes import Change, TopicRemoved
+from appliance.metadata.changes import Change, QuotaChanged, TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
 from appliance.shell.seat import Seat
@@ -22,6 +23,7 @@ class Following:
     there is metadata. applied: up to where it is replayed."""
 
     __slots__ = (
+        "_billing",
         "_follower",
         "_home",
         "_hosts",
@@ -41,6 +43,7 @@ class Following:
         home: Home,
         hosts: tuple[CoordinatorHost, ...],
         throttling: Throttling,
+        billing: Billing,
         wall_ms: Callable[[], int],
     ) -> None:
         self._me = seat.me
@@ -49,6 +52,7 @@ class Following:
         self._home = home
         self._hosts = hosts
         self._throttling = throttling
+        self._billing = billing
         self._wall_ms = wall_ms
         self._said = 0  # in the process table
         self.committed = seat.processes.word(METADATA_OFFSET)
@@ -78,6 +82,8 @@ class Following:
         self._home.apply(changes, self.applied)
         self._throttling.follow(self._follower.image, changes)
         for change in changes:
+            if isinstance(change, QuotaChanged):
+                self._billing.follow(self._follower.image.quotas)
             if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
                 self._deleted(change.name, change.topic_id, now_ms)
 
@@ -92,6 +98,7 @@ class Following:
         self.applied = self._follower.applied
         self.say_applied()
         self._throttling.look(self._follower.image)
+        self._billing.follow(self._follower.image.quotas)
         for host in self._hosts:
             host.follow(self._follower.image)
 

@@ -68,6 +68,7 @@ class IoProcess:
         self._served = parts.core.served
         self._replicas = parts.core.questions.replicas
         self._arrivals = parts.arrivals
+        self._billing = parts.billing
         self._hosts = parts.hosts
         self._siblings = parts.siblings
         self._own = parts.own
@@ -128,10 +129,12 @@ class IoProcess:
             self._held.append((asker, messages))
             return
         now_ms = self._now_ms or self._begin_turn()
-        if self._level:
-            self._arrivals.handle(asker, messages, now_ms)
-        else:
+        if not self._level:
             self._held.append((asker, messages))
+        elif self._billing.on:
+            self._billing.hear(self._arrivals.handle, asker, messages, now_ms)
+        else:
+            self._arrivals.handle(asker, messages, now_ms)
 
     def _settings_changed(self, changes: list[Change]) -> None:
         """In the settings file. A thread has the logs for itself while they are opened."""

@@ -9,7 +9,7 @@ from appliance.netproc.exchanges import DEADLINE, Exchanges
 from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.stopwatch import Stopwatch
-from appliance.ring.messages import ANSWERED, GOES_BEFORE, Message
+from appliance.ring.messages import ANSWERED, GOES_BEFORE, SPENT, Message
 from appliance.ring.process_table import CONTROL, IOPROC, Peer
 
 _A_NODE: Final = Peer(IOPROC, -1)
@@ -43,7 +43,9 @@ class Completions:
             index = token & 0xFFFFFFFF
             op = message.op
             if op in GOES_BEFORE or (op == ANSWERED and message.a == 1):  # others follow
-                if index in x.pending:
+                if op == SPENT:
+                    x.connection.account.spent_ns += message.a
+                elif index in x.pending:
                     x.handler.complete(self._host, x, index, message, message.payload)
             elif x.pending.pop(index, None) is not None:
                 if self._watch.running:

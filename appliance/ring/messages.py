@@ -156,6 +156,10 @@ NEWS: Final = 44
 is not open here (yet). flags: THROTTLING_QUOTA_EXCEEDED when so much is watched already that this
 is not."""
 
+SPENT: Final = 45
+"""Goes before an answer while some client has a quota on its requests. a: ns that this process has
+spent for the request."""
+
 LISTED: Final = 35
 """a: timestamp in ms, b: offset, c: leader epoch."""
 
@@ -220,16 +224,18 @@ of the proposal, flags: error code + 1."""
 OPERATIONS: Final = frozenset(
     (
         *(APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE, MARK),
-        *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD, KNOWS, KNOWN, WATCH, NEWS),
+        *(DESCRIBE_PRODUCERS, PRODUCERS, PRODUCERS_TOLD, KNOWS, KNOWN, WATCH, NEWS, SPENT),
         *(FORWARD, ENSURE_TOPIC, ASSIGN, PRODUCER_IDS, PRODUCER_ID_BLOCK, ISR_CHANGE, ISR_REFUSED),
         FOLDER_FAILED,
         *(APPENDED, UNVERIFIED, FOUND, ABORTED, LISTED, EPOCH_ENDED, DELETED, MOVED, ANSWERED),
     )
 )
-GOES_BEFORE: Final = frozenset((ABORTED, PRODUCERS))
+CARRIES: Final = frozenset((ABORTED, PRODUCERS))
 """Completions that carry bytes and are followed by another one with the same token."""
+GOES_BEFORE: Final = CARRIES | {SPENT}
+"""Completions that are followed by another one with the same token."""
 WITH_PAYLOAD: Final = (
-    frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, ISR_CHANGE, WATCH)) | GOES_BEFORE
+    frozenset((COORDINATE, FORWARD, ENSURE_TOPIC, ANSWERED, ISR_CHANGE, WATCH)) | CARRIES
 )
 WITH_ARENA: Final = frozenset((APPEND, FORWARD))
 """Operations whose a and e name bytes of the sender's arena."""

@@ -14,6 +14,7 @@ from appliance.config.log_config import LogConfig
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.asker import Asker
+from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import Failures
@@ -145,6 +146,20 @@ def stays(partition, number, now_ms):
     return errors.NONE if number == partition.directory else errors.LOG_DIR_NOT_FOUND
 
 
+STEP_NS = 30_000
+
+
+class Steps:
+    """A clock that every look at it moves on."""
+
+    def __init__(self):
+        self.now_ns = 0
+
+    def monotonic_ns(self):
+        self.now_ns += STEP_NS
+        return self.now_ns
+
+
 class World:
     def __init__(
         self,
@@ -205,8 +220,10 @@ class World:
         for index, writer in siblings.items():
             self.served.siblings[index] = Asker(index, memoryview(b""), writer)
         coordinators = self.coordinators(appends, failures)
+        self.billing = Billing(Steps(), self.served.askers)
+        observers = [Heard(self.observers)]
         self.core = Core(
-            self.served, appends, self.questions, failures, [Heard(self.observers)], coordinators
+            self.served, appends, self.questions, failures, observers, coordinators, self.billing
         )
         self.arrivals = Arrivals(self.core, self.core.partitions.get, stays, self.endings)
         askers = self.served.siblings

@@ -141,7 +141,8 @@ def test_metadata_is_not_replayed_before_all_of_its_roles_are_told(cluster, monk
 
     follower.go_on = replay
     unlimited = SimpleNamespace(follow=lambda image, changes: None)
-    following = Following(seat, follower, life.home, (), unlimited, lambda: 0)
+    bills = SimpleNamespace(follow=lambda quotas: None)
+    following = Following(seat, follower, life.home, (), unlimited, bills, lambda: 0)
     topic.partitions[:] = [many(index, leader=1, epoch=5) for index in range(3)]
     steps = []
     while not following.go_on():
