@@ -24,12 +24,13 @@ _UNABLE: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PageCache:
-    """The kernel's answers. Where it cannot tell, everything counts as present."""
+    """The kernel's answers. Where it cannot tell, or the C library cannot ask it (musl before
+    1.2.5), everything counts as present."""
 
     __slots__ = ("_able", "_byte")
 
     def __init__(self) -> None:
-        self._able = True
+        self._able = hasattr(os, "RWF_NOWAIT")
         self._byte = [bytearray(1)]
 
     def holds(self, fd: int, position: int) -> bool:

@@ -93,3 +93,12 @@ def test_patience_begins_anew_with_every_range():
     ahead.passed(3, 10)
     assert not ahead.missed(3, 10, 20, 1 + PATIENCE_NS)
     assert ahead.missed(3, 10, 20, 1 + 2 * PATIENCE_NS)
+
+
+def test_where_the_c_library_cannot_ask_everything_counts_as_present(monkeypatch, tmp_path):
+    """As with musl before 1.2.5."""
+    monkeypatch.delattr(os, "RWF_NOWAIT")
+    path = tmp_path / "cold"
+    path.write_bytes(b"x")
+    with path.open("rb") as file:
+        assert PageCache().holds(file.fileno(), 0)
