@@ -7,7 +7,9 @@ read from the batches again.
 from bisect import bisect_left, bisect_right
 
 from appliance.base.disk import Disk, write_file
+from appliance.base.errors import DiskFull
 from appliance.logstore.files import LEADER_EPOCHS
+from appliance.logstore.flush import Unsynced
 
 _VERSION = 0
 
@@ -76,6 +78,21 @@ class LeaderEpochs:
         write_file(disk, path, self.encode(), sync=False)
         self.changed = False
         return path
+
+    def keep(self, disk: Disk, folder: str, unsynced: Unsynced) -> None:
+        """Write the file, durable by the next flush. Where it finds no room the old one goes, which
+        would be trusted with batches that it does not know: who opens the log reads these instead.
+        Raises StorageFailed."""
+        try:
+            unsynced.derived_changed(self.write(disk, folder))
+        except DiskFull:
+            self.changed = True  # the next flush tries again
+            path = f"{folder}/{LEADER_EPOCHS}"
+            if not disk.exists(path):
+                return
+            disk.unlink(path)
+            unsynced.derived_gone(path)
+        unsynced.folders_changed((folder,))
 
     @classmethod
     def decode(cls, data: bytes) -> "LeaderEpochs | None":

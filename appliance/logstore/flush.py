@@ -101,6 +101,11 @@ class Unsynced:
         if path not in self.derived:
             self.derived.append(path)
 
+    def derived_gone(self, path: str) -> None:
+        """This small file is no more."""
+        if path in self.derived:
+            self.derived.remove(path)
+
     def shortened(self, left: list[Segment], gone: list[Segment], active_size: int) -> None:
         """The log was cut: `gone` are dropped or cut, and the one that is active now is synced.
         left: full segments that stay."""

@@ -268,10 +268,7 @@ class Log:
     def write_epochs(self) -> None:
         """Durable by the next flush. Its owner writes: a job would put older over newer ones."""
         try:
-            self.unsynced.derived_changed(self.epochs.write(self._disk, self.path))
-            self.unsynced.folders_changed((self.path,))
-        except DiskFull:
-            pass  # the next flush tries again: `epochs.changed` says so
+            self.epochs.keep(self._disk, self.path, self.unsynced)
         except StorageFailed as failure:
             self.fail(failure)
             raise

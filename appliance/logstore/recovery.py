@@ -431,7 +431,7 @@ class Recovery:
         self.epochs.cut_end(end + 1 if self.clean else end)
         self.epochs.changed = self.epochs.encode() != self.epochs_as_read
         if self.epochs.changed or not self.clean:
-            self._write_epochs()
+            self.epochs.keep(disk, self.path, self.unsynced)
         if not self.clean:  # whoever wrote here may have died before its first sync
             self.unsynced.folders_changed((self.path, self.path.rpartition("/")[0]))
             for name in (*metadata, *active.index_paths()):
@@ -455,13 +455,6 @@ class Recovery:
             saved and self.snapshots.offsets[-1:] == [end],
             self.cut,
         )
-
-    def _write_epochs(self) -> None:
-        try:
-            self.unsynced.derived_changed(self.epochs.write(self.disk, self.path))
-            self.unsynced.folders_changed((self.path,))
-        except DiskFull:
-            self.epochs.changed = True  # the next flush tries again
 
     def _let_rest(self, first: int, end: int) -> None:
         """Full segments: their indexes written if they were built again, closed if synced."""

@@ -139,6 +139,32 @@ def test_epochs_that_found_no_room_come_with_a_later_flush():
     assert b"2 1\n" in read_file(log.disk, "/t-0/leader-epoch-checkpoint")
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_batches_tell_of_epochs_that_found_no_room(clean):
+    """The file is older than what is synced: it goes, and an opening reads the batches."""
+    log = new_log()
+    stage(log, batch(), 1, 0)
+    log.sync_now()
+    stage(log, batch(sequence=1), 2, 0)
+    log.roll(0)
+    stage(log, batch(sequence=2), 3, 0)
+    log.commit()
+    fill(log.disk)
+    log.sync_now()
+    assert log.recovery_point == 3 and log.epochs.changed
+    if clean:
+        log.close()
+    log.disk.power_cut(Random(1))
+    log.disk.foreign = 0
+    again = Log.open(
+        log.disk, "/t-0", LogConfig(), recovery_point=3, log_start_offset=0, clean=clean,
+        machine_lived=False, now_ms=0,
+    )  # fmt: skip
+    assert [again.epoch_end(epoch) for epoch in (1, 2, 3)] == [(1, 1), (2, 2), (3, 3)]
+    again.sync_now()
+    assert read_file(log.disk, "/t-0/leader-epoch-checkpoint") == b"0\n3\n1 0\n2 1\n3 2\n"
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_finds_no_room_nothing_written_is_lost_and_all_goes_on(seed):
     """Another program takes and gives room at any moment; every batch lands once, in order."""
