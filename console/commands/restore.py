@@ -40,7 +40,8 @@ def command(where: str, folders: tuple[str, ...], backup: str, to: str, output: 
     paths = [os.path.abspath(one) for one in folders]
     made = restoring.restore(OsDisk(), kept, chosen, paths, progress.is_at, to_ms)
     progress.wipe()
-    emit([{"name": chosen.name} | asdict(made)], output)
+    row = {"name": chosen.name} | asdict(made)
+    emit([row | {"to_ms": made.to_ms if to else None}], output)
     for text in chosen.left_out:
         say(f"not in this backup: {text}")
     say(f"penstock up --data {folders[0]} opens it")

@@ -86,7 +86,7 @@ def plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ",".join(map(plain, value))
+        return ",".join(map(plain, value)) or "-"
     if isinstance(value, dict):
         return ",".join(f"{plain(key)}={plain(item)}" for key, item in value.items())
     text = str(value)

@@ -277,6 +277,7 @@ def test_a_bucket_keeps_backups_as_a_folder_does(story, bucket, tmp_path):
     assert told("backup", "verify", bucket) == []
     [row] = told("restore", bucket, tmp_path / "data")
     assert row["bytes"] == story.second["bytes"] and row["aborted"] == 0
+    assert row["to_ms"] is None, "no time was given"
     [row] = told("backup", "prune", bucket, "--keep", 1, "--yes")
     assert told("backup", "verify", bucket) == []
     assert len(there.names(manifest.SEGMENTS)) < len(folder.names(manifest.SEGMENTS))
