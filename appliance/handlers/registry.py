@@ -95,20 +95,23 @@ FORWARDED = (
     forward.handler(81, "RemoveRaftVoter", 0, 0),
 )
 
-CONTROLLERS = (
-    forward.handler(1, "Fetch", 12, 18, between_nodes=True),
-    forward.handler(52, "Vote", 0, 2, between_nodes=True),
-    forward.handler(53, "BeginQuorumEpoch", 0, 1, between_nodes=True),
-    forward.handler(54, "EndQuorumEpoch", 0, 1, between_nodes=True),
-    forward.handler(56, "AlterPartition", 2, 3, between_nodes=True),
-    forward.handler(58, "Envelope", 0, 0, between_nodes=True),
-    forward.handler(59, "FetchSnapshot", 0, 1, between_nodes=True),
-    forward.handler(62, "BrokerRegistration", 0, 4, between_nodes=True),
-    forward.handler(63, "BrokerHeartbeat", 0, 2, between_nodes=True),
-    forward.handler(67, "AllocateProducerIds", 0, 0, between_nodes=True),
-    forward.handler(70, "ControllerRegistration", 0, 0, between_nodes=True),
-    forward.handler(73, "AssignReplicasToDirs", 0, 0, between_nodes=True),
-    forward.handler(82, "UpdateRaftVoter", 0, 0, between_nodes=True),
+CONTROLLERS = tuple(
+    forward.handler(*row, between_nodes=True)
+    for row in (
+        (1, "Fetch", 12, 18),
+        (52, "Vote", 0, 2),
+        (53, "BeginQuorumEpoch", 0, 1),
+        (54, "EndQuorumEpoch", 0, 1),
+        (56, "AlterPartition", 2, 3),
+        (58, "Envelope", 0, 0),
+        (59, "FetchSnapshot", 0, 1),
+        (62, "BrokerRegistration", 0, 4),
+        (63, "BrokerHeartbeat", 0, 2),
+        (67, "AllocateProducerIds", 0, 0),
+        (70, "ControllerRegistration", 0, 0),
+        (73, "AssignReplicasToDirs", 0, 0),
+        (82, "UpdateRaftVoter", 0, 0),
+    )
 )
 """What only controllers ask of each other, and brokers of their controller: served on no listener
 of clients. Fetch is that of the metadata log."""

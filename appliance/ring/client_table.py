@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from appliance.ring.regions import regions
+
 ROWS: Final = 4096
 
 _HEADER: Final = 8  # one cache line per region
@@ -201,10 +203,7 @@ class ClientTable:
     __slots__ = ("_regions", "rows")
 
     def __init__(self, memory: memoryview, netprocs: int) -> None:
-        assert len(memory) >= self.bytes_needed(netprocs)
-        size = self.bytes_needed(1)
-        parts = [memory[n * size : (n + 1) * size] for n in range(netprocs)]
-        self._regions = [(part.cast("q"), part) for part in parts]
+        self._regions = regions(memory, netprocs, self.bytes_needed(1))
         self.rows = tuple(ClientRows(words, part) for words, part in self._regions)
 
     @staticmethod

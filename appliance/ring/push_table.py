@@ -10,6 +10,8 @@ rows; its successor begins with none. Times are ms of the host's monotonic clock
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from appliance.ring.regions import regions
+
 ROWS: Final = 256
 PAYLOAD: Final = 64 << 10
 """Most bytes of one push, as they come."""
@@ -154,10 +156,7 @@ class PushTable:
     __slots__ = ("_regions", "rows")
 
     def __init__(self, memory: memoryview, netprocs: int) -> None:
-        assert len(memory) >= self.bytes_needed(netprocs)
-        size = self.bytes_needed(1)
-        parts = [memory[n * size : (n + 1) * size] for n in range(netprocs)]
-        self._regions = [(part.cast("q"), part) for part in parts]
+        self._regions = regions(memory, netprocs, self.bytes_needed(1))
         self.rows = tuple(PushRows(words, part) for words, part in self._regions)
 
     @staticmethod
