@@ -12,6 +12,7 @@ import pytest
 from appliance.observer.door import Observer
 from appliance.ring.partition_table import LOG_START
 from appliance.ring.process_table import NETPROC, READY, Peer
+from benchmarks.kafka import free_port
 from tests.broker_process import Broker
 from tests.console_process import rows, typing
 
@@ -116,13 +117,6 @@ def test_what_needs_a_restart_is_named_until_it_is_gone(broker, run):
     assert "is in force" in reload(broker, run, FIRST).stderr
 
 
-def free_port():
-    """One that nobody has just now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 def scraped(port, path="/metrics"):
     """What is told at a port, "" when nobody is there."""
     try:
@@ -135,7 +129,6 @@ def scraped(port, path="/metrics"):
 def test_the_exporter_takes_other_settings_at_once(broker, run):
     run("topic", "create", "told", "-p", "3")
     first = free_port()
-    second = free_port()
     at = "penstock.metrics.listener=127.0.0.1:{}\n"
     (row,) = rows(reload(broker, run, FIRST + at.format(first)))
     assert (row["key"], row["status"]) == ("penstock.metrics.listener", "changed")
@@ -146,8 +139,9 @@ def test_the_exporter_takes_other_settings_at_once(broker, run):
     page = until(lambda: scraped(first))
     assert 'penstock_partition_log_end_offset{topic="told"}' in page, "summed up by topic"
     with socket.socket() as other:
-        other.bind(("127.0.0.1", second))
+        other.bind(("127.0.0.1", 0))
         other.listen()
+        second = other.getsockname()[1]
         broker.file.write_text(FIRST + at.format(second) + "max.connections=900\n")
         said = run("config", "reload", "--data", str(broker.data), code=2).stderr
         assert f"{second} is in use" in said
