@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from appliance.authorization.rights import OURSELVES
 from appliance.handlers.exchange import Exchange, Handler, never
 from appliance.netproc.completions import Completions
@@ -10,6 +12,7 @@ from appliance.netproc.stopwatch import Account, Stopwatch
 from appliance.ring.messages import APPENDED, SPENT, Message
 from appliance.ring.process_table import IOPROC, Peer
 
+pytestmark = pytest.mark.interpreted("completions without a host")
 HOME = Peer(IOPROC, 0)
 
 
