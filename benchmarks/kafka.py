@@ -30,6 +30,8 @@ FETCH_LIMIT_S = 300
 TOOLS, STREAMS = "kafka-tools", "kafka-streams"
 """Jars; where the first one is, all are that the broker and the tools need."""
 
+_WORKERS = 16
+
 
 def libs(jar: str = TOOLS) -> Path | None:
     """The folder with the jars, or None when the jar of that name has not been fetched."""
@@ -87,10 +89,13 @@ def free_port(other_than: int = 0) -> int:
     """A TCP port of the loopback that nobody listens on just now.
 
     It lies below the range the system hands out by itself: a client that keeps asking whether a
-    broker is there yet would otherwise take the broker's port, or connect to itself.
+    broker is there yet would otherwise take the broker's port, or connect to itself. Each worker
+    of pytest-xdist has ports of its own: a JVM takes seconds to listen, and who started something
+    at the same port meanwhile would be taken for it.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
     while True:
-        port = random.randrange(20_000, 32_000)
+        port = random.randrange(20_000 + worker, 32_000, _WORKERS)
         if port != other_than:
             with contextlib.suppress(OSError), socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
