@@ -1,6 +1,5 @@
 """The local client: defaults that are safe, and errors that are not swallowed."""
 
-import socket
 import subprocess
 import sys
 
@@ -9,6 +8,7 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 import penstock
+from benchmarks.kafka import free_port
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,7 @@ def test_more_than_the_queue_holds_is_waited_for(link):
 
 
 def test_an_appliance_that_is_down_is_told_at_once_in_one_sentence():
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
+    port = free_port()
     code = f"""
 import penstock
 link = penstock.connect("127.0.0.1:{port}")

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from importlib.metadata import version
@@ -16,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 import penstock
+from benchmarks.kafka import free_port
 from console.root import root
 from tests.console_process import PENSTOCK, rows, started, typing
 
@@ -212,8 +212,7 @@ def test_every_form_of_output(run, topic):
 
 
 def test_nobody_there_is_code_3_and_says_what_to_do(run):
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
+    port = free_port()
     told = run("topic", "list", "-b", f"127.0.0.1:{port}", code=3)
     assert "console up starts an appliance" in told.stderr.splitlines()[-1]
     told = run("topic", "list", "--bootstrap-server", f"127.0.0.1:{port}", "-o", "json", code=3)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.kafka import free_port
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 QUICK_START = README[README.index("## Quick start") : README.index("## A cluster")]
@@ -81,8 +83,7 @@ def free_tens(count):
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = folder_with_venv(tmp_path_factory)
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        address = f"127.0.0.1:{door.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     home = Home(folder, address)
     assert "penstock up " in UP
     typed = UP.replace("penstock up ", f"penstock up --listen {address} ")

@@ -1,10 +1,10 @@
 """The console as somebody uses it: keys are pressed, the screen is read, over a real appliance."""
 
 import re
-import socket
 
 import pytest
 
+from benchmarks.kafka import free_port
 from console.model.failure import Failure
 from console.screens.actions import ACTIONS, APP, KINDS, ROWS
 from console.screens.app import _VIEWS, ConsoleApp
@@ -269,8 +269,7 @@ def test_a_process_that_is_replaced_needs_attention(fresh_appliance):
 
 
 def test_without_an_appliance_it_says_how_to_start_one():
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        address = f"127.0.0.1:{door.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
 
     async def act(seat):
         await seat.sees("cannot be reached", "penstock up", "no answer")

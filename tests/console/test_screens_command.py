@@ -6,7 +6,6 @@ import pty
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from benchmarks.kafka import free_port
 from tests.console_process import PENSTOCK, typing
 
 LIMIT_S = 60.0
@@ -103,11 +103,6 @@ def test_without_colours_there_are_greys(alone):
         assert shades and all(red == green == blue for red, green, blue in shades)
     finally:
         terminal.close()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        return door.getsockname()[1]
 
 
 def test_without_an_appliance_it_offers_to_start_one_that_outlives_it(tmp_path):

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 import penstock
+from benchmarks.kafka import free_port
 from console.model import producing
 from console.model.change import Change, carry_out
 from console.model.failure import Failure
@@ -177,8 +178,7 @@ def test_a_process_that_dies_while_the_dialog_is_open_doubles_nothing(filled):
 
 
 def test_nothing_is_sent_to_a_broker_that_is_not_there():
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        link = Link(f"127.0.0.1:{door.getsockname()[1]}", {}, 1.0)
+    link = Link(f"127.0.0.1:{free_port()}", {}, 1.0)
     one = Outgoing("t", b"k", b"v")
     plan = Change("Produce", words(one), partial(producing.written, one=one))
     with pytest.raises(Failure) as told:

@@ -12,6 +12,7 @@ from exporter_world import SECOND, World
 from appliance.exporter.knock import unanswered
 from appliance.exporter.main import Pages, process_state
 from appliance.exporter.serving import MOST, Answer, Server
+from benchmarks.kafka import free_port
 
 TEXT = "ä" * 3_000_000  # more than a socket takes at once
 
@@ -215,8 +216,7 @@ def test_an_answer_is_what_a_client_would_take(answer, why):
 
 
 def test_one_door_that_opens_is_enough():
-    with socket.create_server(("127.0.0.1", 0)) as shut:
-        nobody = shut.getsockname()
+    nobody = ("127.0.0.1", free_port())
     host, port = door(lambda number: b"\0\0\0\x06" + number + b"\0\0")
     assert "does not answer" in unanswered([nobody])
     assert unanswered([nobody, (host, port)], 30) == ""

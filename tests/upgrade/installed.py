@@ -4,11 +4,12 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+
+from benchmarks.kafka import free_port
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60
@@ -76,8 +77,7 @@ class Installed:
     def __init__(self, data, *settings):
         self.data = data
         self._settings = [word for one in settings for word in ("-o", one)]
-        with socket.create_server(("127.0.0.1", 0)) as door:
-            self.bootstrap = f"127.0.0.1:{door.getsockname()[1]}"
+        self.bootstrap = f"127.0.0.1:{free_port()}"
         self._process = None
         self._env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
