@@ -59,19 +59,25 @@ class _Still:
     """What stands still, and since when."""
 
     def __init__(self) -> None:
-        self._since: dict[Hashable, tuple[object, int]] = {}
+        self._since: dict[Hashable, tuple[object, int, bool]] = {}  # the last: it has moved once
 
     def see(self, seen: Iterable[tuple[Hashable, object]], now_ns: int) -> None:
         """These are all, as they are now; what is not among them is forgotten."""
         before, self._since = self._since, {}
         for key, value in seen:
             known = before.get(key)
-            same = known is not None and known[0] == value
-            self._since[key] = known if known is not None and same else (value, now_ns)
+            if known is None or known[0] != value:
+                known = (value, now_ns, known is not None)
+            self._since[key] = known
 
     def longer_than(self, limit_ns: int, now_ns: int) -> list[Hashable]:
         """What has been the same for so long."""
-        return [key for key, (_, since) in self._since.items() if now_ns - since > limit_ns]
+        return [key for key, (_, since, _) in self._since.items() if now_ns - since > limit_ns]
+
+    def unknown(self, limit_ns: int, now_ns: int) -> bool:
+        """Something has not been seen to move, and not been looked at for so long either."""
+        known = self._since.values()
+        return any(not moved and now_ns - since <= limit_ns for _, since, moved in known)
 
     def for_ns(self, key: Hashable, now_ns: int) -> int:
         """For how long; 0 for what was not seen."""
@@ -120,6 +126,12 @@ class Watch:
     def silent_ns(self, peer: Peer, now_ns: int) -> int:
         """For how long its loop has not turned; 0 of one that is not ready."""
         return self._turns.for_ns(peer, now_ns)
+
+    def unsure(self, now_ns: int) -> bool:
+        """Who began to look just now cannot tell who works from who stands still: somebody has
+        neither been seen to turn nor to stand still for long enough. It lasts for as long as an
+        idle loop sleeps, or for SILENT_NS where something is wrong."""
+        return any(one.unknown(SILENT_NS, now_ns) for one in (self._turns, self._behind))
 
     def stalled(self, now_ns: int) -> int:
         """Partitions whose records have been written and not visible for five seconds."""

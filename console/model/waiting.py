@@ -1,7 +1,9 @@
 """Whether an appliance of this host is ready, looked at again and again without asking it."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
@@ -10,6 +12,8 @@ from appliance.observer.door import NotThere, Observer
 from appliance.observer.health import Verdict, Watch, not_sent_to
 from console.model.failure import usage
 from penstock import reach
+
+_AGAIN_S: Final = 0.05
 
 
 class Waiting:
@@ -25,7 +29,9 @@ class Waiting:
         self.is_there = False
 
     def look(self) -> Verdict:
-        """What is missing now. Raises Failure for what is no HOST:PORT."""
+        """What is missing now. Takes a moment where nothing is known of before: until every loop
+        has been seen to turn, or for long enough not to. Raises Failure for what is no
+        HOST:PORT."""
         try:
             found = self._verdict()
         except (NotThere, FileNotFoundError) as why:
@@ -45,9 +51,7 @@ class Waiting:
             self._watch = Watch(tables.processes, tables.partitions)
             self._follower = Follower(OsDisk(), self._data_dir, tables.partitions)
         assert self._watch is not None and self._follower is not None
-        now_ns = time.monotonic_ns()
-        self._watch.look(now_ns)
-        found = self._watch.verdict(now_ns)
+        found = self._sure(self._watch, time.monotonic_ns)
         if found.missing or not self._watch.is_broker:
             return found
         follower = self._follower
@@ -55,6 +59,15 @@ class Waiting:
             follower.catch_up(self._observer.tables.processes.metadata_offset)
         why = not_sent_to(follower.image, follower.identity.node_id)
         return found._replace(missing=(why,)) if why else found
+
+    @staticmethod
+    def _sure(watch: Watch, clock: Callable[[], int]) -> Verdict:
+        """What the tables say, once it is known who works and who stands still."""
+        watch.look(now_ns := clock())
+        while not (found := watch.verdict(now_ns)).missing and watch.unsure(now_ns):
+            time.sleep(_AGAIN_S)
+            watch.look(now_ns := clock())
+        return found
 
     def _unreachable(self) -> str:
         if not self._bootstrap:

@@ -5,6 +5,7 @@ import pytest
 from exporter_world import World
 
 from appliance.metadata.parts import BrokerImage
+from appliance.observer.health import Watch
 from appliance.ring import partition_table as columns
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, STARTING, Peer
 
@@ -68,6 +69,22 @@ def test_a_loop_that_stands_still_is_missed_after_two_seconds_and_dead_after_thi
     assert world.look().dead == ("ioproc-0 has stood still for 31 s",)
     world.turn()
     assert world.look() == ((), (), ())
+
+
+def test_who_began_to_look_just_now_is_not_sure_until_everybody_has_turned(world):
+    silent = Peer(IOPROC, 0)
+    watch = Watch(world.tables.processes, world.tables.partitions)
+    watch.look(world.now_ns)
+    assert watch.unsure(world.now_ns)
+    world.turn(silent, seconds=1)
+    watch.look(world.now_ns)
+    assert watch.unsure(world.now_ns) and not watch.verdict(world.now_ns).missing
+    world.turn(silent, seconds=2)
+    watch.look(world.now_ns)
+    assert watch.verdict(world.now_ns).missing and not watch.unsure(world.now_ns)
+    world.turn()
+    watch.look(world.now_ns)
+    assert not watch.unsure(world.now_ns) and not watch.verdict(world.now_ns).missing
 
 
 def test_who_does_not_follow_the_metadata_is_missed_and_who_is_busy_following_is_not(world):
