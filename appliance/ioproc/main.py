@@ -91,6 +91,7 @@ class IoProcess:
         self._level = False  # whether the metadata is replayed as far as it is committed
         self._held: list[tuple[Asker, list[Message]]] = []  # until all is open and replayed
         self._without_room = 0  # log folders, as said last
+        self._loading = 0  # coordinators, as said last
         self._holding = False  # some netproc has to take answers before it may ask more
         self._now_ms = 0  # of this turn, 0: not looked at yet
 
@@ -193,6 +194,7 @@ class IoProcess:
         for host in self._hosts:
             if level_ms >= host.due_ms:
                 host.turn(now_ms)
+                self._tell_loading()
             rest_ms = min(rest_ms, max(0, host.due_ms - level_ms))
         own, endings = self._own, self._endings
         if level_ms >= endings.due_ms or own.writer.head != own.reader.tail:
@@ -203,6 +205,7 @@ class IoProcess:
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
             self._tell_room()
+            self._tell_loading()
         sent = self.core.finish(now_ns)
         pulls = self._leaders or self._pulling.told
         rest_ms = min(rest_ms, self._pulling.turn(now_ns, now_ms)) if pulls else rest_ms
@@ -227,6 +230,12 @@ class IoProcess:
             self._without_room = len(low)
             self._processes.set_without_room(self._me, len(low))
             self._links.wake_sleepers()  # control looks at the disks at once
+
+    def _tell_loading(self) -> None:
+        loading = sum(host.loading for host in self._hosts)
+        if loading != self._loading:
+            self._loading = loading
+            self._processes.set_loading(self._me, loading)
 
     def _leave_nobody_waiting(self) -> None:
         for host in self._hosts:
@@ -254,6 +263,7 @@ class IoProcess:
         self._begin_turn()
         self._following.reread(self._reread)
         self._now_ms = 0
+        self._tell_loading()  # before anybody takes it for ready
         self._links.set_state(READY)
         return 0
 

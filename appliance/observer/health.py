@@ -142,6 +142,8 @@ class Watch:
         missing, warnings = self._serving()
         lost, limp = self._partitions_open()
         missing += lost
+        if not missing and (loading := self._processes.loading):
+            missing.append(f"{loading} coordinators of groups and transactions are still loading")
         warnings += limp
         for peer in self._turns.longer_than(SILENT_NS, now_ns):
             seconds = self._turns.for_ns(peer, now_ns) / _S

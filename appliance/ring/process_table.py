@@ -63,6 +63,7 @@ LONGEST_TURN: Final = 13  # the process; who measures sets it to zero
 _WITHOUT_ROOM: Final = 14  # the process
 _ISOLATED: Final = 15  # the process
 ASLEEP: Final = 16  # the process
+_LOADING: Final = 17  # the process, so seldom that it costs no reader of the word before
 _ROW: Final = 24
 
 
@@ -270,6 +271,12 @@ class ProcessTable:
         return sum(self._words[at + _WITHOUT_ROOM] for at in self._at.values())
 
     @property
+    def loading(self) -> int:
+        """Coordinators, of groups and of transactions, that still read their logs and refuse
+        clients until then: those of all processes together."""
+        return sum(self._words[at + _LOADING] for at in self._at.values())
+
+    @property
     def isolated_ms(self) -> int:
         """Since when some I/O process refuses what others lead by now, it seems, because nobody
         hears this node: ms, monotonic; 0: none does."""
@@ -300,6 +307,10 @@ class ProcessTable:
     def set_without_room(self, me: Peer, folders: int) -> None:
         """See `without_room`."""
         self._words[self._at[me] + _WITHOUT_ROOM] = folders
+
+    def set_loading(self, me: Peer, coordinators: int) -> None:
+        """See `loading`."""
+        self._words[self._at[me] + _LOADING] = coordinators
 
     def set_isolated(self, me: Peer, since_ms: int) -> None:
         """See `isolated_ms`."""
@@ -337,7 +348,7 @@ class ProcessTable:
         words = self._words
         assert not words[at + _ALIVE], "the place is taken"
         words[at + _GENERATION] += 1
-        for word in (*range(_PHASE, _ISOLATED + 1), ASLEEP):
+        for word in range(_PHASE, _LOADING + 1):
             if word != HEARTBEAT:
                 words[at + word] = 0
         words[at + _ALIVE] = 1

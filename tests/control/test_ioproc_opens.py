@@ -6,6 +6,7 @@ import pytest
 from test_control_shell import NET, Appliance, create, new
 
 from appliance.base.os_disk import OsDisk
+from appliance.ioproc.coordinating import loading
 from appliance.ioproc.main import IoProcess
 from appliance.ring.process_table import IOPROC, READY, STARTING, Peer
 from appliance.shell.links import Links
@@ -33,11 +34,10 @@ def appliance(tmp_path):
     one.close()
 
 
-def test_a_log_that_takes_long_keeps_no_peer_waiting(appliance):
-    create(appliance, new("t", 3))
+def started(appliance, disk):
+    """An I/O process, and what makes a turn of its loop."""
     seat = appliance.seats.seat(IO)
     links = Links(seat, appliance.log)
-    disk = GatedDisk()
     process = IoProcess(seat, links, disk, appliance.log, Loop(seat, links))
 
     def turn():
@@ -49,6 +49,37 @@ def test_a_log_that_takes_long_keeps_no_peer_waiting(appliance):
             process.handle(peer, messages)
         return process.turn(0)
 
+    return process, turn
+
+
+def test_coordinators_that_load_are_told(appliance, monkeypatch):
+    gate = threading.Event()
+
+    def load(partition, replayed):
+        while not gate.is_set():
+            yield False  # its followers have not got all of it yet
+
+    create(appliance, new("__consumer_offsets", 2))
+    process, turn = started(appliance, OsDisk())
+    while appliance.table.state(IO) != READY:
+        turn()
+        process.workers.opener.wait()
+    assert appliance.table.loading == 0
+    monkeypatch.setattr(loading, "load", load)
+    for partition in process.core.partitions.values():
+        process.core.coordinators["__consumer_offsets"].no_room(partition, lost=True)
+    turn()
+    assert appliance.table.loading == 2
+    gate.set()
+    while appliance.table.loading:
+        turn()
+    assert process.close()
+
+
+def test_a_log_that_takes_long_keeps_no_peer_waiting(appliance):
+    create(appliance, new("t", 3))
+    disk = GatedDisk()
+    process, turn = started(appliance, disk)
     assert turn() > 0
     assert disk.asked.wait(60)
     for _ in range(3):

@@ -113,6 +113,17 @@ def test_partitions_that_open_are_missed_and_offline_ones_are_told(world):
     assert world.look().missing == ("3 of 3 partitions are offline",)
 
 
+def test_coordinators_that_load_are_missed(world):
+    for process, loading in ((0, 2), (1, 1)):
+        world.tables.processes.set_loading(Peer(IOPROC, process), loading)
+    assert world.look().missing == (
+        "3 coordinators of groups and transactions are still loading",
+    )
+    world.tables.processes.vacate(Peer(IOPROC, 0))
+    world.tables.processes.occupy(Peer(IOPROC, 0))
+    assert world.tables.processes.loading == 1, "a successor has begun nothing yet"
+
+
 def test_a_partition_that_is_deleted_is_not_waited_for(world):
     (handle,) = world.topic("orders", 1, status=columns.NOT_OPEN)
     assert world.look().missing

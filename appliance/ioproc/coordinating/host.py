@@ -321,6 +321,11 @@ class CoordinatorHost:
             if self._loading.queue:
                 self.due_ms = min(self.due_ms, level_ms + self._loading.pause_ms)
 
+    @property
+    def loading(self) -> int:
+        """How many are not loaded yet."""
+        return len(self._loading.queue)
+
     def ids_came(self) -> None:
         """There are producer ids again."""
         now_ms = self._clock.wall_ms()
