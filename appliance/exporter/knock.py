@@ -11,7 +11,7 @@ PATIENCE_S: Final = 1.0
 _CLIENT: Final = b"penstock-readyz"
 _ID: Final = 18
 _REQUEST: Final = struct.pack(">hhih", 18, 0, _ID, len(_CLIENT)) + _CLIENT
-_ANYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+ANYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def unanswered(addresses: Sequence[tuple[str, int]], patience_s: float = PATIENCE_S) -> str:
@@ -20,7 +20,7 @@ def unanswered(addresses: Sequence[tuple[str, int]], patience_s: float = PATIENC
     why = "nobody listens"
     for host, port in addresses:
         try:
-            _ask(_ANYWHERE.get(host, host), port, patience_s)
+            _ask(ANYWHERE.get(host, host), port, patience_s)
         except (OSError, ValueError) as problem:
             why = f"{host}:{port} does not answer: {problem}"
         else:

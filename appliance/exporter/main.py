@@ -1,8 +1,9 @@
 """The process that tells how the appliance is: `/metrics`, `/livez` and `/readyz` over HTTP, and by
 OpenTelemetry's protocol to whom the settings name.
 
-It reads the tables and asks nobody, but for `/readyz`, which connects to a listener once. Whatever
-becomes of it, the appliance does not notice.
+It reads the tables and asks nobody, but for `/readyz`, which connects to a listener once, and
+`/readyz?probe=1`, which writes, reads and joins a group. Whatever becomes of it, the appliance does
+not notice.
 """
 
 import json
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 from appliance.base.os_disk import OsDisk
 from appliance.config.otlp import Target
 from appliance.exporter.exposition import CONTENT_TYPE
-from appliance.exporter.knock import unanswered
+from appliance.exporter.knock import ANYWHERE, unanswered
 from appliance.exporter.post import Post
+from appliance.exporter.probe import NotProbed, failed
+from appliance.exporter.probing import Probing
 from appliance.exporter.scrape import Exporter
 from appliance.exporter.serving import Answer, Server
 from appliance.shell.log import Log
@@ -28,6 +31,8 @@ _LOOK_NS: Final = 1_000_000_000
 _NICE: Final = 5
 """Where CPUs are short, who serves clients comes first."""
 _HELP: Final = "/metrics for Prometheus, /livez, /readyz\n"
+_PROBE_S: Final = 5.0
+"""Longer than anything takes that works, shorter than a caller of ours may wait."""
 _STOPPED: Final = "TtZX"
 """States of a process in /proc that does nothing."""
 
@@ -72,7 +77,8 @@ def _pusher(exporter: Exporter, post: Post, target: Target, log: Log) -> "Pusher
 
 
 class Pages:
-    """What is answered to whom. knock: why no client is answered, "" when one is."""
+    """What is answered to whom. knock: why no client is answered, "" when one is. probe: why one is
+    not served."""
 
     def __init__(
         self,
@@ -80,21 +86,24 @@ class Pages:
         post: Post,
         clock: Callable[[], int],
         knock: Callable[..., str] = unanswered,
+        probe: Callable[[], str] | None = None,
     ) -> None:
         self._exporter = exporter
         self._post = post
         self._clock = clock
         self._knock = knock
+        self._probing = Probing(probe or self._probe)
 
-    def answer(self, target: str) -> Answer:
-        """By the target of a request."""
-        path = target.partition("?")[0].rstrip("/")
+    def answer(self, target: str) -> Answer | None:
+        """By the target of a request; None: ask again soon."""
+        path, _, query = target.partition("?")
+        path = path.rstrip("/")
         if path == "/metrics":
             return Answer(HTTPStatus.OK, CONTENT_TYPE, self._exporter.page(self._clock()))
         if path == "/livez":
             return self._live()
         if path in ("/readyz", "/healthz"):
-            return self._ready()
+            return self._ready(probes="probe=1" in query.split("&"))
         status = HTTPStatus.NOT_FOUND if path else HTTPStatus.OK
         return Answer(status, "text/plain", _HELP)
 
@@ -106,14 +115,35 @@ class Pages:
             dead.append(f"the supervisor is stopped (state {state})")
         return _told(not dead, {"live": not dead, "dead": dead})
 
-    def _ready(self) -> Answer:
+    def _ready(self, *, probes: bool) -> Answer | None:
+        if probes and self._probing.under_way:
+            return None
         now_ns = self._clock()
         self._exporter.watch.look(now_ns)
         missing, warnings, _ = self._exporter.verdict(now_ns)
         told = list(missing)
         if not told and (why := self._knock(self._post.addresses)):
             told.append(why)
-        return _told(not told, {"ready": not told, "missing": told, "warnings": list(warnings)})
+        more: dict[str, object] = {}
+        if probes:
+            probed = None if told else self._probing.result()
+            if not told and probed is None:
+                return None
+            more["probed"] = probed is not None and not probed.skipped
+            if probed is not None and probed.problem:
+                told.append(probed.problem)
+            if probed is not None and probed.skipped:
+                warnings = (*warnings, f"not probed: {probed.skipped}")
+        what = {"ready": not told, "missing": told, "warnings": list(warnings)}
+        return _told(not told, what | more)
+
+    def _probe(self) -> str:
+        post = self._post
+        if not self._exporter.watch.is_broker:
+            raise NotProbed("this node has no partitions, it is a controller alone")
+        host, port = post.addresses[0]
+        node_id, ioprocs = post.config.int("node.id"), post.tables.shape.ioprocs
+        return failed((ANYWHERE.get(host, host), port), node_id, ioprocs, _PROBE_S)
 
 
 def process_state(pid: int) -> str:

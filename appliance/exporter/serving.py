@@ -2,7 +2,7 @@
 
 One thread and one epoll. Whoever connects has some seconds for the request and as many for the
 answer, and only so many are let in at a time, so a stranger costs at most a few descriptors and
-pages. The answer to a request is made at once: the caller's `answer` must not wait.
+pages. The caller's `answer` must not wait: what takes longer is asked for again in later turns.
 """
 
 import select
@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 MOST: Final = 16
 """Connections at a time; the others wait in the backlog."""
 _PATIENCE_NS: Final = 10_000_000_000
+_AGAIN_S: Final = 0.02
+"""So often somebody is asked for an answer that takes longer."""
 _HEAD: Final = 8192
 _CHUNK: Final = 1 << 18
 _END: Final = b"\r\n\r\n"
@@ -29,22 +31,24 @@ class Answer(NamedTuple):
 
 
 class _Caller:
-    """A connection: first `told` grows to a request, then `left` shrinks to nothing."""
+    """A connection: first `told` grows to a request, then `left` shrinks to nothing. waits: for an
+    answer that is not there yet."""
 
-    __slots__ = ("left", "sock", "told", "until_ns")
+    __slots__ = ("left", "sock", "told", "until_ns", "waits")
 
     def __init__(self, sock: socket.socket, until_ns: int) -> None:
         self.sock = sock
         self.until_ns = until_ns
         self.told = b""
         self.left = memoryview(b"")
+        self.waits = False
 
 
 class Server:
     """listener: bound, listening and non-blocking. answer: by the target of a request, such as
-    /metrics?x=y."""
+    /metrics?x=y; None: not yet."""
 
-    def __init__(self, listener: socket.socket, answer: Callable[[str], Answer]) -> None:
+    def __init__(self, listener: socket.socket, answer: Callable[[str], Answer | None]) -> None:
         self._listener = listener
         self._answer = answer
         self._callers: dict[int, _Caller] = {}
@@ -54,11 +58,17 @@ class Server:
 
     def turn(self, wait_s: float, now_ns: Callable[[], int]) -> None:
         """Wait so long at most for something to do, and do it. now_ns: monotonic."""
+        if any(one.waits for one in self._callers.values()):
+            wait_s = min(wait_s, _AGAIN_S)
         for fd, _ in self._epoll.poll(wait_s):
             if fd == self._listener.fileno():
                 self._accept(now_ns())
+            elif (caller := self._callers[fd]).waits:
+                self._close(caller)  # it has gone
             else:
-                self._go_on(self._callers[fd])
+                self._go_on(caller)
+        for caller in [one for one in self._callers.values() if one.waits]:
+            self._go_on(caller)
         now = now_ns()
         for caller in [one for one in self._callers.values() if now >= one.until_ns]:
             self._close(caller)
@@ -84,7 +94,10 @@ class Server:
 
     def _go_on(self, caller: _Caller) -> None:
         try:
-            over = self._send(caller) if caller.left else self._read(caller)
+            if caller.waits:
+                over = self._answered(caller)
+            else:
+                over = self._send(caller) if caller.left else self._read(caller)
         except BlockingIOError:
             return
         except OSError:
@@ -96,10 +109,21 @@ class Server:
         part = caller.sock.recv(_HEAD)
         caller.told += part
         if _END in caller.told:
-            caller.left = memoryview(self._reply(caller.told))
-            self._epoll.modify(caller.sock.fileno(), select.EPOLLOUT)
-            return self._send(caller)
+            return self._answered(caller)
         return not part or len(caller.told) > _HEAD
+
+    def _answered(self, caller: _Caller) -> bool:
+        """Send the answer, or keep the caller until there is one. Whether it is over."""
+        reply = self._reply(caller.told)
+        if reply is None:
+            if not caller.waits:  # it is told of nothing but that the other side has gone
+                self._epoll.modify(caller.sock.fileno(), 0)
+            caller.waits = True
+            return False
+        caller.waits = False
+        caller.left = memoryview(reply)
+        self._epoll.modify(caller.sock.fileno(), select.EPOLLOUT)
+        return self._send(caller)
 
     def _send(self, caller: _Caller) -> bool:
         while caller.left:
@@ -109,7 +133,7 @@ class Server:
             caller.sock.shutdown(socket.SHUT_WR)
         return True
 
-    def _reply(self, told: bytes) -> bytes:
+    def _reply(self, told: bytes) -> bytes | None:
         words = told.partition(b"\r\n")[0].decode("latin-1").split(" ")
         method = words[0]
         if len(words) != 3 or not words[2].startswith("HTTP/"):
@@ -117,7 +141,10 @@ class Server:
         elif method not in ("GET", "HEAD"):
             answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
         else:
-            answer = self._answer(words[1])
+            found = self._answer(words[1])
+            if found is None:
+                return None
+            answer = found
         body = answer.text.encode()
         status = HTTPStatus(answer.status)
         head = (

@@ -13,6 +13,7 @@ from console.model.waiting import Waiting
 from console.show.output import emit
 
 _AGAIN_S: Final = 0.05
+_PROBE_AGAIN_S: Final = 1.0
 
 
 @click.command("wait")
@@ -28,26 +29,37 @@ _AGAIN_S: Final = 0.05
     "--timeout", type=click.FloatRange(0, 86_400), default=30.0, metavar="SECONDS",
     help="How long to wait; 0 looks once.  [default: 30]",
 )  # fmt: skip
+@click.option(
+    "--probe", is_flag=True,
+    help="Wait also until a record is taken, read again, and a group joined.",
+)
 @formatted
-def command(data: str, bootstrap: str | None, timeout: float, output: str) -> int:
+def command(
+    data: str, bootstrap: str | None, timeout: float, probe: bool, output: str
+) -> int:
     """Wait until an appliance of this host serves its clients: everything is open, nobody stands
     still.
 
-    It reads the appliance's memory and asks it nothing. Exit code 0 when it is ready; else what is
-    missing, and 4, or 3 when nobody is there.
+    It reads the appliance's memory and asks it nothing, which proves that all can work. --probe
+    proves that it does: it writes to topic __penstock_probe_NODE, which it makes and which keeps
+    ten minutes, reads that again, and joins and deletes a group. Exit code 0 when it is ready; else
+    what is missing, and 4, or 3 when nobody is there.
 
     \b
     penstock wait --timeout 60
     penstock wait --data /srv/events -b localhost:9092
+    penstock wait --probe
     """
     until = time.monotonic() + timeout
-    waiting = Waiting(data, bootstrap)
+    waiting = Waiting(data, bootstrap, probes=probe)
     found = waiting.look()
     while found.missing and time.monotonic() < until:
-        time.sleep(_AGAIN_S)
+        time.sleep(_PROBE_AGAIN_S if waiting.probed else _AGAIN_S)
         found = waiting.look()
     ready = not found.missing
     row = {"ready": ready, "missing": list(found.missing), "warnings": list(found.warnings)}
+    if probe:
+        row["probed"] = waiting.probed
     if output in ("table", "wide"):
         for problem in found.missing:
             print(f"not ready: {problem}", file=sys.stderr)

@@ -17,12 +17,17 @@ _AGAIN_S: Final = 0.05
 
 
 class Waiting:
-    """data_dir: of the appliance. bootstrap: where a broker must answer, too. is_there: it ran at
-    the last look."""
+    """data_dir: of the appliance. bootstrap: where a broker must answer, too. probes: it must take a
+    record, give it back and let a group be joined. is_there: it ran at the last look. probed: it was
+    tried at the last look."""
 
-    def __init__(self, data_dir: str, bootstrap: str | None = None) -> None:
+    def __init__(
+        self, data_dir: str, bootstrap: str | None = None, *, probes: bool = False
+    ) -> None:
         self._data_dir = data_dir
         self._bootstrap = bootstrap
+        self._probes = probes
+        self.probed = False
         self._observer: Observer | None = None
         self._watch: Watch | None = None
         self._follower: Follower | None = None
@@ -32,6 +37,7 @@ class Waiting:
         """What is missing now. Takes a moment where nothing is known of before: until every loop
         has been seen to turn, or for long enough not to. Raises Failure for what is no
         HOST:PORT."""
+        self.probed = False
         try:
             found = self._verdict()
         except (NotThere, FileNotFoundError) as why:
@@ -41,6 +47,30 @@ class Waiting:
         problem = "" if found.missing else self._unreachable()
         if problem:
             return found._replace(missing=(problem,))
+        return self._tried(found) if self._probes and not found.missing else found
+
+    def _tried(self, found: Verdict) -> Verdict:
+        """With what a probe found."""
+        from appliance.exporter.probe import failed  # here: it brings Kafka's messages
+        from appliance.exporter.probing import Probed, looked
+
+        observer, follower = self._observer, self._follower
+        assert observer is not None and follower is not None and self._watch is not None
+        me = follower.image.brokers.get(follower.identity.node_id)
+        if not self._watch.is_broker or me is None:
+            probed = Probed(skipped="this node has no partitions, it is a controller alone")
+        else:
+            address = (me.endpoints[0].host, me.endpoints[0].port)
+            if self._bootstrap:
+                address = reach.address_of(self._bootstrap)
+            ioprocs = observer.head.shape.ioprocs
+            self.probed = True
+            probed = looked(lambda: failed(address, me.broker_id, ioprocs))
+        if probed.problem:
+            return found._replace(missing=(probed.problem,))
+        if probed.skipped:
+            self.probed = False
+            return found._replace(warnings=(*found.warnings, f"not probed: {probed.skipped}"))
         return found
 
     def _verdict(self) -> Verdict:

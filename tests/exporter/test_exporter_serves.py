@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from exporter_world import parse, series, value
 from receiver import Receiver, points
 
@@ -81,6 +82,53 @@ def test_it_is_alive_and_ready(running):
     status, text = get(running, "/readyz")
     assert (status, json.loads(text)["missing"]) == (200, [])
     assert value(scrape(running), "penstock_requests_total", api="ApiVersions") >= 1, "it knocked"
+
+
+def test_a_probe_writes_reads_and_joins_a_group(running):
+    assert wait(running, "--probe") == (0, "")
+    wait(running)  # the first group makes many partitions, which open one by one
+    status, text = get(running, "/readyz?probe=1")
+    told = json.loads(text)
+    assert (status, told["missing"], told["probed"]) == (200, [], True)
+    admin = AdminClient({"bootstrap.servers": running.bootstrap})
+    topic = ConfigResource(ConfigResource.Type.TOPIC, "__penstock_probe_1")
+    (described,) = admin.describe_configs([topic]).values()
+    found = described.result()
+    assert (found["retention.ms"].value, found["cleanup.policy"].value) == ("600000", "delete")
+    groups = admin.list_consumer_groups().result().valid
+    assert not [one for one in groups if "probe" in one.group_id]
+    homes = len(admin.list_topics("__penstock_probe_1").topics["__penstock_probe_1"].partitions)
+    assert homes == sum(name.startswith("ioproc-") for name in processes(running))
+
+
+def test_a_probe_finds_what_tables_do_not_show(running):
+    wait(running, "--probe")
+    admin = AdminClient({"bootstrap.servers": running.bootstrap})
+
+    def largest(how, value=None):
+        entry = ConfigEntry("max.message.bytes", value, incremental_operation=how)
+        topic = ConfigResource(
+            ConfigResource.Type.TOPIC, "__penstock_probe_1", incremental_configs=[entry]
+        )
+        (done,) = admin.incremental_alter_configs([topic]).values()
+        done.result()
+
+    largest(AlterConfigOpType.SET, "1")
+    try:
+        code, told = wait(running, "--probe", "--timeout", "0")
+        assert code == 4 and "__penstock_probe_1-" in told and "MESSAGE_TOO_LARGE" in told
+        assert wait(running) == (0, "")
+        assert get(running, "/readyz")[0] == 200
+        status, text = get(running, "/readyz?probe=1")
+        assert status == 503 and "MESSAGE_TOO_LARGE" in json.loads(text)["missing"][0]
+    finally:
+        largest(AlterConfigOpType.DELETE)
+
+
+def processes(appliance):
+    """By their names."""
+    told = "penstock_process_memory_bytes"
+    return [dict(labels)["process"] for labels in series(scrape(appliance), told)]
 
 
 def wait(appliance, *args):

@@ -11,6 +11,7 @@ from exporter_world import SECOND, World
 
 from appliance.exporter.knock import unanswered
 from appliance.exporter.main import Pages, process_state
+from appliance.exporter.probe import NotProbed
 from appliance.exporter.serving import MOST, Answer, Server
 from benchmarks.kafka import free_port
 
@@ -25,11 +26,14 @@ class Place:
         self.listener.setblocking(False)
         self.now_ns = 0
         self.asked = []
+        self.not_yet = False
         self.server = Server(self.listener, self.answer)
         self.mine = []
 
     def answer(self, target):
         self.asked.append(target)
+        if target == "/later" and self.not_yet:
+            return None
         return Answer(200, "text/plain", TEXT if target == "/long" else "short\n")
 
     def connect(self):
@@ -133,6 +137,23 @@ def test_who_does_not_go_on_is_hung_up_on_and_others_get_in(place):
     assert all(place.hear(sock) == b"" for sock in idle)
 
 
+def test_who_waits_for_an_answer_keeps_nobody_else_waiting(place):
+    place.not_yet = True
+    first, gone = place.connect(), place.connect()
+    for sock in (first, gone):
+        sock.sendall(b"GET /later HTTP/1.1\r\n\r\n")
+    place.turn(5)
+    assert place.ask(b"GET / HTTP/1.1\r\n\r\n").endswith(b"short\n")
+    gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gone.close()
+    place.turn()
+    place.asked.clear()
+    place.turn(1)
+    assert place.asked == ["/later"], "nobody asks for who has gone"
+    place.not_yet = False
+    assert place.hear(first).endswith(b"short\n")
+
+
 # What is told where -----------------------------------------------------------------------------
 
 
@@ -166,6 +187,40 @@ def test_a_door_that_does_not_answer_is_not_ready(tmp_path):
         "127.0.0.1:1 does not answer"
     ]
     assert told.answer("/livez").status == 200, "it lives all the same"
+
+
+def waited(told, target):
+    """The answer, when it is there."""
+    while (answer := told.answer(target)) is None:
+        pass
+    return answer.status, json.loads(answer.text)
+
+
+def test_a_probe_is_made_when_it_is_asked_for_and_nothing_is_missing(tmp_path):
+    world, _, _ = pages(tmp_path)
+    outcomes = [NotProbed("there is no topic"), "a record is refused"]
+
+    def probe():
+        found = outcomes.pop()
+        if isinstance(found, str):
+            return found
+        raise found
+
+    def told():
+        post = world.exporter._post
+        return Pages(world.exporter, post, lambda: world.now_ns, lambda _: "", probe)
+
+    assert told().answer("/readyz?probe=0").status == 200 and len(outcomes) == 2
+    page = told()
+    status, found = waited(page, "/readyz?x&probe=1")
+    assert (status, found["missing"], found["probed"]) == (503, ["a record is refused"], True)
+    assert waited(page, "/readyz?probe=1")[0] == 503 and len(outcomes) == 1, "the same one"
+    status, found = waited(told(), "/readyz?probe=1")
+    assert (status, found["missing"], found["probed"]) == (200, [], False)
+    assert found["warnings"] == ["not probed: there is no topic"]
+    world.tables.processes.set_drain(1)
+    status, found = waited(page, "/readyz?probe=1")
+    assert (status, found["missing"], found["probed"]) == (503, ["it is ending"], False)
 
 
 def test_the_paths_there_are(tmp_path):

@@ -25,10 +25,26 @@ Whoever can connect may read: it says names of topics, groups and clients.
 |---|---|
 | `/metrics` | everything below, in Prometheus' text format |
 | `/livez` | 200 while the appliance runs or mends itself; 503 when its supervisor is stopped, or a process has stood still for 30 s and nobody has replaced it |
-| `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, the controller knows the node and has not fenced it, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
+| `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, all coordinators of groups and transactions are loaded, the controller knows the node and has not fenced it, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
+| `/readyz?probe=1` | that, and a record was taken, was read again, and a group was joined: `probed` is true then |
 
-`penstock wait --timeout 30` waits for the same on the host itself, without that listener; `-b HOST:PORT` adds the connection. Exit code 0, or 4
-(3 when nobody is there) with what is missing. In a scrape configuration:
+`penstock wait --timeout 30` waits for the same on the host itself, without that listener; `-b HOST:PORT` adds the connection, `--probe` the record and the
+group. Exit code 0, or 4 (3 when nobody is there) with what is missing.
+
+**Levels of ready** ([decision 88](decisions/0088-four-levels-of-ready.md)). Each means what the one before means, and more:
+
+| asked by | means | costs |
+|---|---|---|
+| READY=1 to systemd, `penstock up` says "ready" | every process has started, every partition is open, listeners answer | nothing |
+| `penstock wait`, `penstock status`, `penstock_ready` | nobody stands still, everybody follows the metadata, coordinators are loaded | nothing; the first look takes up to 2 s |
+| `/readyz`, `wait -b` | a connection was taken and answered | one connection |
+| `/readyz?probe=1`, `wait --probe` | a record went through each I/O process of this node, and a group was joined | a topic, a record for each I/O process and a few of the group, up to 10 s where it fails |
+
+A probe makes topic `__penstock_probe_NODE` when it is first asked for, a partition for each I/O process, all on this node, ten minutes of retention; delete it when no more probes are made.
+Its group has a new name each time and is deleted. Nobody probes who is not asked to, and whoever asks within a second of another one hears the same. Where that topic is not there and
+cannot be made, because no controller is to be reached, nothing is tried: `probed` is false, and a warning says so. For a probe every few seconds of Kubernetes `/readyz` is meant; this one for a start, an upgrade, a doubt.
+
+In a scrape configuration:
 
 ```yaml
 scrape_configs:
