@@ -4,8 +4,8 @@ import os
 
 import click
 
-from console.commands.up import DEFAULT_DATA
 from console.flags.confirm import asked, at_terminal, yes_option
+from console.flags.folder import data_option, folder, profile_named
 from console.flags.output import formatted
 from console.model.doctor import gather, judge
 from console.model.doctor.facts import Facts
@@ -14,6 +14,7 @@ from console.model.doctor.host import Host
 from console.model.doctor.remedies import apply
 from console.model.failure import usage
 from console.model.link import Link, asking
+from console.model.profiles import where
 from console.show.findings import lines, rows, summary
 from console.show.output import emit, say
 
@@ -21,10 +22,7 @@ _LIMIT_S = 10.0
 
 
 @click.command("doctor")
-@click.option(
-    "--data", metavar="DIR",
-    help=f"The data folder of an appliance of this host.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@data_option
 @click.option(
     "-b", "--bootstrap-server", "bootstrap", metavar="HOST:PORT",
     help="The appliance that answers there, instead of a folder.",
@@ -69,8 +67,11 @@ def command(data: str | None, bootstrap: str | None, fix: bool, yes: bool, outpu
 
 
 def _look(host: Host, data: str | None, bootstrap: str | None) -> Facts:
+    said = where(bootstrap, profile_named())
+    if bootstrap is None and not data and said.name and not said.data:
+        bootstrap = said.bootstrap
     if bootstrap is None:
-        return gather.of_folder(host, data or os.path.join(os.curdir, DEFAULT_DATA))
+        return gather.of_folder(host, os.path.join(os.curdir, folder(data, None)))
     link = Link(bootstrap, {}, _LIMIT_S)
     with asking(link):
         return gather.of_link(host, link)

@@ -10,10 +10,11 @@ import click
 
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
-from console.commands.up import DEFAULT_DATA, KEPT
+from console.commands.up import KEPT
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
 from console.model import folder_copy, kafka_folder
+from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import OK, Failure
 from console.model.kafka_folder import Found
 from console.show.output import Row, emit, say

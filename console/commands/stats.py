@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from console.commands.up import DEFAULT_DATA
+from console.flags.folder import located
 from console.flags.output import formatted
 from console.flags.watch import watched
 from console.model.failure import OK, usage
@@ -26,10 +26,7 @@ _APIS: Final[tuple[str, ...]] = (
 
 
 @click.command("stats")
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@located
 @click.option("-p", "--processes", is_flag=True, help="Its processes instead of its APIs.")
 @click.option("-t", "--topics", is_flag=True, help="Its topics instead of its APIs.")
 @click.option(

@@ -5,12 +5,14 @@ from typing import Final
 
 import click
 
-from console.commands.up import DEFAULT_DATA
 from console.flags.connection import connected
+from console.flags.folder import profile_named, told
 from console.flags.output import formatted
 from console.flags.watch import watched
+from console.model.data_folder import Folder, usual
 from console.model.failure import Failure
 from console.model.link import Link
+from console.model.profiles import where
 from console.model.standing import Standing, Watch, at_folder
 from console.model.version import current
 from console.show.output import emit
@@ -20,7 +22,10 @@ _WATCH: Final = "penstock.standing"
 
 
 @click.command("status")
-@click.option("--data", metavar="DIR", default="", help="Of the appliance in this data folder.")
+@click.option(
+    "--data", metavar="DIR", default="",
+    help="Of the appliance in this data folder.  [default: that of --profile]",
+)  # fmt: skip
 @click.option(
     "--over", type=click.FloatRange(0, 3600), default=1.0, metavar="SECONDS", show_default=True,
     help="Rates of the next so many seconds; 0: since the start.",
@@ -57,11 +62,14 @@ def _look(ctx: click.Context, link: Link, data: str, over: float) -> Standing:
     """The next look of this command's watch, which is made again until its appliance runs."""
     watch: Watch | None = ctx.meta.get(_WATCH)
     if watch is None:
+        addressed = ctx.params.get("bootstrap")
+        if not data and not addressed and (said := where(None, profile_named())).data:
+            data = told(Folder(said.data, f"of profile {said.name}"))
         try:
-            there = at_folder(data, link) if data and not ctx.params.get("bootstrap") else link
+            there = at_folder(data, link) if data and not addressed else link
         except Failure as lost:
             return Standing(data, time.time(), lost)
-        ctx.meta[_WATCH] = watch = Watch(there, data, usual=DEFAULT_DATA)
+        ctx.meta[_WATCH] = watch = Watch(there, data, usual=usual().path)
         if over and watch.begin():
             time.sleep(over)
     return watch.look()

@@ -13,7 +13,7 @@ from typing import Final
 
 import click
 
-from console.commands.up import DEFAULT_DATA
+from console.flags.folder import located
 from console.model.clients import Connections
 from console.model.failure import OK, usage
 from console.model.stats import Meter
@@ -50,10 +50,7 @@ class _Look:
 
 
 @click.command("top")
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@located
 @click.option("-t", "--topics", "kind", flag_value="t", default="t", help="By topic, at first.")
 @click.option("-c", "--connections", "kind", flag_value="c", help="By connection of a client.")
 @click.option("-p", "--processes", "kind", flag_value="p", help="By process.")

@@ -23,10 +23,10 @@ from appliance.config.load import load
 from appliance.shell.log import INFO, Log
 from console import BEGAN_S
 from console.called import typed
+from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import FAILED, Failure, usage
 from console.model.version import compiled, current
 
-DEFAULT_DATA: Final = "penstock-data"
 DEFAULT_PORT: Final = 9092
 Read = Callable[[], tuple[BrokerConfig, list[str]]]
 """The settings as they are when it is called, and warnings. Raises ConfigError."""

@@ -6,8 +6,9 @@ from typing import Final
 
 import click
 
-from console.commands.up import DEFAULT_DATA
+from console.flags.folder import data_option, profile_named, told
 from console.flags.output import formatted
+from console.model.data_folder import find
 from console.model.failure import NEGATIVE, OK, UNREACHABLE
 from console.model.waiting import Waiting
 from console.show.output import emit
@@ -17,10 +18,7 @@ _PROBE_AGAIN_S: Final = 1.0
 
 
 @click.command("wait")
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder of an appliance of this host.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@data_option
 @click.option(
     "-b", "--bootstrap-server", "bootstrap", metavar="HOST:PORT",
     help="Wait also until a broker answers there.",
@@ -30,12 +28,13 @@ _PROBE_AGAIN_S: Final = 1.0
     help="How long to wait; 0 looks once.  [default: 30]",
 )  # fmt: skip
 @click.option(
-    "--probe", is_flag=True,
+    "--probe",
+    is_flag=True,
     help="Wait also until a record is taken, read again, and a group joined.",
 )
 @formatted
 def command(
-    data: str, bootstrap: str | None, timeout: float, probe: bool, output: str
+    data: str | None, bootstrap: str | None, timeout: float, probe: bool, output: str
 ) -> int:
     """Wait until an appliance of this host serves its clients: everything is open, nobody stands
     still.
@@ -51,11 +50,16 @@ def command(
     penstock wait --probe
     """
     until = time.monotonic() + timeout
-    waiting = Waiting(data, bootstrap, probes=probe)
+    place = find(data, bootstrap, profile_named(), must=False)
+    waiting = Waiting(place.path, bootstrap, probes=probe)
     found = waiting.look()
     while found.missing and time.monotonic() < until:
         time.sleep(_PROBE_AGAIN_S if waiting.probed else _AGAIN_S)
+        if not waiting.is_there:  # it may come up elsewhere
+            place = find(data, bootstrap, profile_named(), must=False)
+            waiting.look_into(place.path)
         found = waiting.look()
+    told(place)
     ready = not found.missing
     row = {"ready": ready, "missing": list(found.missing), "warnings": list(found.warnings)}
     if probe:

@@ -5,6 +5,7 @@
     [profiles.prod]
     bootstrap = "a.example.org:9092,b.example.org:9092"
     command-config = "/home/me/prod.properties"
+    data = "/var/lib/penstock"
 
 A broker is named, the strongest first, by -b, by --profile or PENSTOCK_PROFILE, by
 PENSTOCK_BOOTSTRAP, by the profile in use, else it is that of this host.
@@ -22,15 +23,19 @@ from console.model.link import DEFAULT_BOOTSTRAP
 
 FILE: Final = "profiles.toml"
 _CONFIG: Final = "command-config"
+_DATA: Final = "data"
 
 
 @dataclass(slots=True, frozen=True)
 class Profile:
     """bootstrap: HOST:PORT with commas between. command_config: a file with the properties of a
-    client, for TLS and SASL; "" for none."""
+    client, for TLS and SASL; "" for none. data: the data folder, where it is one of this host; "" for
+    none. name: of the profile; "" where nobody named one."""
 
     bootstrap: str
     command_config: str = ""
+    data: str = ""
+    name: str = field(default="", compare=False)
 
 
 @dataclass(slots=True)
@@ -89,7 +94,7 @@ def read() -> Profiles:
 def _profile(file: Path, name: str, said: Any) -> Profile:
     if not isinstance(said, dict) or not isinstance(said.get("bootstrap"), str):
         raise Failure(f"{file}: profile {name} says no bootstrap", "mend it, or remove it")
-    return Profile(said["bootstrap"], str(said.get(_CONFIG, "")))
+    return Profile(said["bootstrap"], str(said.get(_CONFIG, "")), str(said.get(_DATA, "")), name)
 
 
 def write(profiles: Profiles) -> None:
@@ -97,7 +102,8 @@ def write(profiles: Profiles) -> None:
     lines = [f"use = {_text(profiles.used)}"] if profiles.used else []
     for name, one in sorted(profiles.named.items()):
         lines += ["", f"[profiles.{_text(name)}]", f"bootstrap = {_text(one.bootstrap)}"]
-        lines += [f"{_CONFIG} = {_text(one.command_config)}"] if one.command_config else []
+        for key, value in ((_CONFIG, one.command_config), (_DATA, one.data)):
+            lines += [f"{key} = {_text(value)}"] if value else []
     file = path()
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(".new")

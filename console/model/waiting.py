@@ -33,6 +33,12 @@ class Waiting:
         self._follower: Follower | None = None
         self.is_there = False
 
+    def look_into(self, data_dir: str) -> None:
+        """From now on it is the appliance of this folder."""
+        if data_dir != self._data_dir:
+            self._data_dir = data_dir
+            self._observer = None
+
     def look(self) -> Verdict:
         """What is missing now. Takes a moment where nothing is known of before: until every loop
         has been seen to turn, or for long enough not to. Raises Failure for what is no

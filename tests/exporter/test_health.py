@@ -116,9 +116,7 @@ def test_partitions_that_open_are_missed_and_offline_ones_are_told(world):
 def test_coordinators_that_load_are_missed(world):
     for process, loading in ((0, 2), (1, 1)):
         world.tables.processes.set_loading(Peer(IOPROC, process), loading)
-    assert world.look().missing == (
-        "3 coordinators of groups and transactions are still loading",
-    )
+    assert world.look().missing == ("3 coordinators of groups and transactions are still loading",)
     world.tables.processes.vacate(Peer(IOPROC, 0))
     world.tables.processes.occupy(Peer(IOPROC, 0))
     assert world.tables.processes.loading == 1, "a successor has begun nothing yet"

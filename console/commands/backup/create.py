@@ -6,11 +6,11 @@ import click
 
 from appliance.base.idle import giving_way
 from appliance.base.os_disk import OsDisk
-from console.commands.up import DEFAULT_DATA
 from console.flags.output import formatted
 from console.model.backup import keeping, store
 from console.model.backup.instant import Running
 from console.model.backup.taking import take
+from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import NEGATIVE, OK, usage
 from console.show.output import emit, say
 from console.show.progress import Progress

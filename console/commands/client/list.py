@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import click
 
-from console.commands.up import DEFAULT_DATA
+from console.flags.folder import located
 from console.flags.output import formatted
 from console.flags.watch import watched
 from console.model.clients import Connection, connections
@@ -19,10 +19,7 @@ _NARROW: Final = (
 
 
 @click.command("list")
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@located
 @click.option(
     "--over", type=click.FloatRange(0, 3600), default=2.0, metavar="SECONDS", show_default=True,
     help="Rates of the next so many seconds; 0: since each connected.",

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from console.commands.up import DEFAULT_DATA
+from console.flags.folder import located
 from console.flags.output import formatted
 from console.flags.watch import watched
 from console.model.client_metrics import Instance, Value, instances, values
@@ -23,10 +23,7 @@ _NONE: Final = (
 
 @click.command("metrics")
 @click.argument("client", required=False)
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@located
 @click.option("--metric", default="", metavar="PREFIX", help="Only metrics whose names begin so.")
 @formatted
 @watched

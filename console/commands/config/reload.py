@@ -2,7 +2,7 @@
 
 import click
 
-from console.commands.up import DEFAULT_DATA
+from console.flags.folder import located
 from console.flags.output import formatted
 from console.model.failure import NEGATIVE, OK
 from console.model.reloading import reload
@@ -10,10 +10,7 @@ from console.show.output import Row, emit, say
 
 
 @click.command("reload")
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder of the appliance.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@located
 @formatted
 def command(data: str, output: str) -> int:
     """Let an appliance of this host read its settings file again. Exit code 4: something of it

@@ -10,11 +10,12 @@ import click
 
 from appliance.metadata.image import MetadataImage
 from appliance.observer.door import NotThere, Observer
-from console.commands.up import DEFAULT_DATA
 from console.commands.up import command as up
 from console.flags.connection import connected
+from console.flags.folder import data_option, folder
 from console.flags.output import long_formatted
-from console.model.bundle import folder, host, logs, running
+from console.model.bundle import folder as files
+from console.model.bundle import host, logs, running
 from console.model.bundle.archive import Bundle
 from console.model.bundle.secrets import Secrets
 from console.model.doctor import gather, judge
@@ -34,10 +35,7 @@ _NOT_RUNNING: Final = "no appliance runs there"
     "-o", "--file", "file", metavar="FILE",
     help="The archive.  [default: ./penstock-bundle-DATE-TIME.tar.gz]",
 )  # fmt: skip
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder, of a running appliance or not.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@data_option
 @click.option(
     "--config", metavar="FILE",
     help="Its settings.  [default: those that it was started with, when it runs]",
@@ -51,7 +49,7 @@ _NOT_RUNNING: Final = "no appliance runs there"
 def command(
     link: Link,
     file: str | None,
-    data: str,
+    data: str | None,
     config: str | None,
     log_files: tuple[str, ...],
     output: str,
@@ -68,6 +66,7 @@ def command(
     penstock debug bundle --data /srv/events -o help.tar.gz --log /var/log/penstock.log
     tar xzOf help.tar.gz penstock-bundle/manifest.json
     """
+    data = folder(data, click.get_current_context().params.get("bootstrap"), must=False)
     if not os.path.isdir(data):
         raise usage(f"{data} is no folder", "--data names the data folder of an appliance")
     at_s = int(time.time())
@@ -120,10 +119,10 @@ def _gather(
     folders = [data]
     folders += [one for one in how.config.list("log.dirs") if os.path.isdir(one) and one != data]
     image = _metadata(made, observer, data, folders)
-    made.add("quorum.json", "the metadata's quorum", lambda: folder.quorum(data, image))
+    made.add("quorum.json", "the metadata's quorum", lambda: files.quorum(data, image))
     _tables(made, observer, why, image, (data, folders), how)
-    made.add("files.jsonl", "sizes of the files", lambda: folder.sizes(folders))
-    made.add("checkpoints.json", "recovery points and such", lambda: folder.checkpoints(folders))
+    made.add("files.jsonl", "sizes of the files", lambda: files.sizes(folders))
+    made.add("checkpoints.json", "recovery points and such", lambda: files.checkpoints(folders))
     _cluster(made, link)
     made.add("logs/journal.txt", "the journal's last lines", lambda: logs.journal(pid))
     for number, path in enumerate(log_files):
@@ -149,13 +148,13 @@ def _metadata(
         if observer is not None:
             found.append(running.image_of(observer, data))
         else:
-            found.append(folder.image_of(data, folders[1:]))
-        return folder.dynamic_settings(found[0], made.secrets)
+            found.append(files.image_of(data, folders[1:]))
+        return files.dynamic_settings(found[0], made.secrets)
 
     made.add("dynamic-settings.jsonl", "settings changed while it ran", settings)
     if not found:
         return None
-    made.add("quotas.jsonl", "limits of clients", lambda: folder.quotas(found[0]))
+    made.add("quotas.jsonl", "limits of clients", lambda: files.quotas(found[0]))
     return found[0]
 
 

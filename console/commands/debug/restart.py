@@ -2,7 +2,7 @@
 
 import click
 
-from console.commands.up import DEFAULT_DATA
+from console.flags.folder import located
 from console.flags.output import formatted
 from console.model.failure import OK
 from console.model.renewal import renew
@@ -11,10 +11,7 @@ from console.show.output import emit
 
 @click.command("restart")
 @click.argument("names", metavar="[PROCESS]...", nargs=-1)
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder of the appliance.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@located
 @formatted
 def command(names: tuple[str, ...], data: str, output: str) -> int:
     """Restart network processes of an appliance of this host; clients stay connected.

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from console.commands.up import DEFAULT_DATA
+from console.flags.folder import located
 from console.flags.output import formatted
 from console.model.events import KEPT, LEVELS, Event, Feed, level_of, wanted
 from console.model.failure import OK, usage
@@ -22,10 +22,7 @@ _LINES: Final = ("table", "wide")
 
 @click.command("list")
 @click.argument("words", nargs=-1, metavar="[WORD]...")
-@click.option(
-    "--data", metavar="DIR", default=DEFAULT_DATA,
-    help=f"The data folder of a running appliance.  [default: ./{DEFAULT_DATA}]",
-)  # fmt: skip
+@located
 @click.option("-f", "--follow", is_flag=True, help="Go on as more happens, until Ctrl-C.")
 @click.option(
     "-n", "--lines", type=click.IntRange(1, KEPT), default=100, show_default=True,

@@ -1,6 +1,8 @@
 """`penstock profile list`, `add`, `use` and `remove`."""
 
+import re
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -9,6 +11,8 @@ from console.model import profiles
 from console.model.failure import OK, usage
 from console.model.profiles import Profile
 from console.show.output import emit, say
+
+_PORT: Final = re.compile(r":\d+\s*$")
 
 
 @click.command("list")
@@ -22,7 +26,7 @@ def list_(output: str) -> int:
     known = profiles.read()
     rows = [
         {"name": name, "bootstrap": one.bootstrap, "command_config": one.command_config or None,
-         "used": name == known.used}
+         "data": one.data or None, "used": name == known.used}
         for name, one in sorted(known.named.items())
     ]  # fmt: skip
     emit(rows, output, empty="there is no profile yet; penstock profile add NAME HOST:PORT")
@@ -33,24 +37,33 @@ def list_(output: str) -> int:
 @click.argument("name")
 @click.argument("bootstrap", metavar="HOST:PORT[,...]")
 @click.option("--command-config", metavar="FILE", help="Properties of the client: TLS, SASL.")
+@click.option(
+    "--data",
+    metavar="DIR",
+    help="Its data folder, where it is one of this host: for commands that read it.",
+)
 @click.option("--use", is_flag=True, help="It holds when nothing is said.")
-def add(name: str, bootstrap: str, command_config: str | None, use: bool) -> int:
+def add(name: str, bootstrap: str, command_config: str | None, data: str | None, use: bool) -> int:
     """Give an appliance or a cluster a name; one that is there already is replaced.
 
     \b
     penstock profile add prod a.example.org:9092,b.example.org:9092 --use
     penstock profile add secure a.example.org:9093 --command-config client.properties
+    penstock profile add here localhost:9092 --data /var/lib/penstock
     """
-    from penstock.reach import address_of
+    from penstock.reach import DEFAULT_PORT, address_of
 
     try:
         for server in bootstrap.split(","):
             address_of(server)
+            if not _PORT.search(server):
+                raise usage(f"{server!r} names no port", f"for example {server}:{DEFAULT_PORT}")
     except ValueError as wrong:
         raise usage(str(wrong)) from None
     known = profiles.read()
     config = str(Path(command_config).absolute()) if command_config else ""
-    known.named[name] = Profile(bootstrap, config)
+    folder = str(Path(data).absolute()) if data else ""
+    known.named[name] = Profile(bootstrap, config, folder)
     known.used = name if use else known.used
     profiles.write(known)
     say(f"{name} is {bootstrap}{', and in use' if known.used == name else ''}")

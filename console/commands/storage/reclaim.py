@@ -6,10 +6,10 @@ from dataclasses import asdict
 import click
 
 from appliance.base.os_disk import OsDisk
-from console.commands.up import DEFAULT_DATA
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.output import formatted
 from console.model import reclaim
+from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import OK
 from console.show.figures import in_bytes
 from console.show.output import emit, say

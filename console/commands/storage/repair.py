@@ -11,10 +11,10 @@ from appliance.base.idle import giving_way
 from appliance.base.os_disk import OsDisk
 from appliance.supervisor.folder import DataFolder
 from appliance.supervisor.layout import CannotStart
-from console.commands.up import DEFAULT_DATA
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
 from console.model import storage_repair
+from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import NEGATIVE, OK, Failure, usage
 from console.model.storage import Scrub
 from console.model.storage_repair import Planned

@@ -8,8 +8,8 @@ import click
 
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
-from console.commands.up import DEFAULT_DATA
 from console.flags.output import formatted
+from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import NEGATIVE, OK, Failure
 from console.model.storage import Finding, Reading, Scrub
 from console.show.output import emit, plain, say

@@ -1,0 +1,126 @@
+"""Which data folder is meant: the one place where that is decided.
+
+The strongest first: --data; the appliance at the address of -b; the folder of the profile that is
+named or in use; ./penstock-data when an appliance runs in it; the folder of the service that is
+installed; that of the appliance at PENSTOCK_BOOTSTRAP or at the usual address, when it is one of
+this host; else ./penstock-data, whatever it is.
+"""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from console.model.failure import Failure, usage
+
+if TYPE_CHECKING:
+    from console.model.profiles import Profile
+
+DEFAULT_DATA: Final = "penstock-data"
+_LIMIT_S: Final = 5.0
+
+
+class Folder(NamedTuple):
+    """why: whose it is, where nobody has named it and it is not the usual one; else ""."""
+
+    path: str
+    why: str = ""
+
+
+def find(
+    data: str | None, bootstrap: str | None = None, profile: str | None = None, *, must: bool = True
+) -> Folder:
+    """The folder that is meant. data: of --data; bootstrap: of -b; profile: of --profile. must:
+    there has to be an appliance of this host at the address of -b; without it that is only tried.
+    Raises Failure: there is none, or the profile says no folder."""
+    from console.model import profiles
+
+    if data:
+        return Folder(data)
+    if bootstrap:
+        try:
+            return _of_address(bootstrap)
+        except Failure:
+            if must:
+                raise
+            return _usual() or Folder(DEFAULT_DATA)
+    said = profiles.where(None, profile)
+    if said.name:
+        return _of_profile(said)
+    if found := _usual():
+        return found
+    try:
+        return _of_address(said.bootstrap)
+    except Failure:
+        return Folder(DEFAULT_DATA)
+
+
+def usual() -> Folder:
+    """Where no broker can say it."""
+    return _usual() or Folder(DEFAULT_DATA)
+
+
+def _usual() -> Folder | None:
+    """Of this host's appliance, where it is known without asking it."""
+    from appliance.observer.door import NotThere, segment
+
+    try:
+        segment(DEFAULT_DATA)
+    except (NotThere, OSError):
+        return next(_of_units(), None)
+    return Folder(DEFAULT_DATA)
+
+
+def _of_profile(said: "Profile") -> Folder:
+    if said.data:
+        return Folder(said.data, f"of profile {said.name}")
+    try:
+        return _of_address(said.bootstrap)
+    except Failure:
+        raise usage(
+            f"profile {said.name} names no data folder, and {said.bootstrap} is no appliance of"
+            " this host",
+            f"penstock profile add {said.name} {said.bootstrap} --data DIR names one; or say --data"
+            " DIR",
+        ) from None
+
+
+def _of_address(bootstrap: str) -> Folder:
+    """Raises Failure: it does not answer, or not from this host."""
+    from console.model.link import Link, asking
+    from console.model.local import NOT_LOCAL, data_folder
+
+    link = Link(bootstrap, {}, _LIMIT_S)
+    try:
+        with asking(link):
+            link.reach()
+            return Folder(data_folder(link), f"of the appliance at {bootstrap}")
+    except Failure as why:
+        if why.name == NOT_LOCAL:
+            why.message = f"the data folder of {bootstrap} is not known: {why.message}"
+            why.hint = f"--data DIR names it; {why.hint}"
+        raise
+
+
+def _of_units() -> Iterator[Folder]:
+    """As the units of this user and of the host start it."""
+    from console.model.service import place as places
+
+    units = [places.of_user(None, None).unit, places.of_host(None, None).unit]
+    units += [folder / places.APPLIANCE for folder in places.BROUGHT]
+    for unit in units:
+        if found := _started_with(unit):
+            yield Folder(found, f"of {unit}")
+
+
+def _started_with(unit: Path) -> str:
+    """--data of what the unit starts; "" where there is none."""
+    try:
+        lines = unit.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    for line in lines:
+        if line.startswith("ExecStart="):
+            words = shlex.split(line.partition("=")[2])
+            return words[words.index("--data") + 1] if "--data" in words[:-1] else ""
+    return ""
