@@ -1,9 +1,10 @@
 """Whether a node does what clients want of it: a record is written to each of its I/O processes and
 read again, and a consumer group is joined and left, over one connection as any client has it.
 
-It is made when somebody asks, and never else. What it writes goes into a topic of the node's own, a
-partition for each I/O process and all of them on this node, which keeps a few minutes. The group has
-a new name each time, so that two who probe do not wait for each other, and is deleted at the end.
+It is made when somebody asks, and never else. What it writes goes into a topic of the node's own
+that keeps a few minutes, a partition for each I/O process and all of them on this node. The group
+has a new name each time, so that two who probe do not wait for each other, and is deleted at the
+end.
 """
 
 import os

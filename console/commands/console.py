@@ -98,8 +98,8 @@ def _end(number: int, _: FrameType | None) -> None:
 def _offer(stack: ExitStack, link: Link) -> None:
     """Nobody answers where everybody looks first: start an appliance there, if somebody wants
     that. It outlives the console."""
-    from console.model.data_folder import DEFAULT_DATA
     from console.flags.confirm import asked
+    from console.model.data_folder import DEFAULT_DATA
     from console.model.failure import Failure
     from console.model.link import reach
     from penstock.local import Appliance, ApplianceError

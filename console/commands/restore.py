@@ -7,11 +7,14 @@ from dataclasses import asdict
 import click
 
 from appliance.base.os_disk import OsDisk
+from console.flags.confirm import dry_run_option
 from console.flags.output import formatted
 from console.model.backup import keeping, restoring, store
+from console.model.backup.manifest import Manifest
 from console.model.failure import OK
 from console.model.offsets import time_of
-from console.show.output import emit, say
+from console.show.figures import moment
+from console.show.output import Row, emit, say
 from console.show.progress import Progress
 
 
@@ -20,8 +23,11 @@ from console.show.progress import Progress
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
 @click.option("--backup", default="", metavar="NAME", help="This one, not the newest.")
 @click.option("--to", "to", default="", metavar="TIME", help="No record later than that.")
+@dry_run_option
 @formatted
-def command(where: str, folders: tuple[str, ...], backup: str, to: str, output: str) -> int:
+def command(
+    where: str, folders: tuple[str, ...], backup: str, to: str, dry_run: bool, output: str
+) -> int:
     """Make the empty folder DIR the data folder of a backup, which `penstock up --data DIR` opens.
     With log.dirs name as many as there were. It is the same cluster and node as before, so the
     other one must not run any more. What is read is held against its SHA-256.
@@ -33,16 +39,35 @@ def command(where: str, folders: tuple[str, ...], backup: str, to: str, output: 
     \b
     penstock restore /mnt/backups /srv/events
     penstock restore s3://bucket/events /srv/events --to 2026-11-23T12:00
+    penstock restore /mnt/backups /srv/events --to 2h --dry-run
     """
     to_ms = time_of(to, time.time_ns() // 1_000_000) if to else -1
     kept, progress = store.opened(where), Progress(0)
     chosen = keeping.chosen(kept, backup, to_ms)
     paths = [os.path.abspath(one) for one in folders]
+    if dry_run:
+        planned = restoring.planned(kept, chosen, paths, to_ms)
+        _show({"name": chosen.name, **asdict(planned)}, planned.to_ms if to else None, output)
+        _tell_left_out(chosen)
+        say("dry run: nothing is written" + ("; the bytes are those before the cut" if to else ""))
+        return OK
     made = restoring.restore(OsDisk(), kept, chosen, paths, progress.is_at, to_ms)
     progress.wipe()
-    row = {"name": chosen.name} | asdict(made)
-    emit([row | {"to_ms": made.to_ms if to else None}], output)
-    for text in chosen.left_out:
-        say(f"not in this backup: {text}")
+    _show({"name": chosen.name, **asdict(made)}, made.to_ms if to else None, output)
+    _tell_left_out(chosen)
     say(f"penstock up --data {folders[0]} opens it")
     return OK
+
+
+def _show(row: Row, to_ms: int | None, output: str) -> None:
+    """People read a time, programs get ms."""
+    row["to_ms"] = to_ms
+    if output in ("table", "wide"):
+        del row["to_ms"]
+        row["to"] = None if to_ms is None else moment(to_ms)
+    emit([row], output)
+
+
+def _tell_left_out(chosen: Manifest) -> None:
+    for text in chosen.left_out:
+        say(f"not in this backup: {text}")

@@ -7,6 +7,7 @@ import click
 
 from console.flags.folder import located
 from console.flags.output import formatted
+from console.flags.units import Seconds
 from console.flags.watch import watched
 from console.model.failure import OK, usage
 from console.model.stats import Meter
@@ -30,8 +31,8 @@ _APIS: Final[tuple[str, ...]] = (
 @click.option("-p", "--processes", is_flag=True, help="Its processes instead of its APIs.")
 @click.option("-t", "--topics", is_flag=True, help="Its topics instead of its APIs.")
 @click.option(
-    "--over", type=click.FloatRange(0.01, 3600), metavar="SECONDS",
-    help="Of the next so many seconds.  [default: since the start]",
+    "--over", type=Seconds(0.01, 3600), metavar="TIME",
+    help="Of the next so long.  [default: since the start]",
 )  # fmt: skip
 @formatted
 @watched

@@ -8,6 +8,7 @@ import click
 from console.flags.connection import connected
 from console.flags.folder import profile_named, told
 from console.flags.output import formatted
+from console.flags.units import Seconds
 from console.flags.watch import watched
 from console.model.data_folder import Folder, usual
 from console.model.failure import Failure
@@ -27,8 +28,8 @@ _WATCH: Final = "penstock.standing"
     help="Of the appliance in this data folder.  [default: that of --profile]",
 )  # fmt: skip
 @click.option(
-    "--over", type=click.FloatRange(0, 3600), default=1.0, metavar="SECONDS", show_default=True,
-    help="Rates of the next so many seconds; 0: since the start.",
+    "--over", type=Seconds(0, 3600), default=1.0, metavar="TIME", show_default="1s",
+    help="Rates over the next so long; 0: since the start.",
 )  # fmt: skip
 @formatted
 @connected

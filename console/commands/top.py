@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from console.flags.folder import located
+from console.flags.units import Seconds
 from console.model.clients import Connections
 from console.model.failure import OK, usage
 from console.model.stats import Meter
@@ -56,8 +57,8 @@ class _Look:
 @click.option("-p", "--processes", "kind", flag_value="p", help="By process.")
 @click.option("--sort", metavar="COLUMN", help="By a column; the start of its title will do.")
 @click.option(
-    "--interval", type=click.FloatRange(0.1, 3600), default=2.0, metavar="SECONDS",
-    help="Between two pictures.  [default: 2]",
+    "--interval", type=Seconds(0.1, 3600), default=2.0, metavar="TIME",
+    help="Between two pictures.  [default: 2s]",
 )  # fmt: skip
 @click.option(
     "-n", "--pictures", type=click.IntRange(1), metavar="COUNT",

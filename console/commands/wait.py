@@ -8,6 +8,7 @@ import click
 
 from console.flags.folder import data_option, profile_named, told
 from console.flags.output import formatted
+from console.flags.units import Seconds
 from console.model.data_folder import find
 from console.model.failure import NEGATIVE, OK, UNREACHABLE
 from console.model.waiting import Waiting
@@ -24,8 +25,8 @@ _PROBE_AGAIN_S: Final = 1.0
     help="Wait also until a broker answers there.",
 )  # fmt: skip
 @click.option(
-    "--timeout", type=click.FloatRange(0, 86_400), default=30.0, metavar="SECONDS",
-    help="How long to wait; 0 looks once.  [default: 30]",
+    "--timeout", type=Seconds(0, 86_400), default=30.0, metavar="TIME",
+    help="How long to wait; 0 looks once.  [default: 30s]",
 )  # fmt: skip
 @click.option(
     "--probe",

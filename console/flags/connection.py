@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from console.flags.units import Seconds
 from console.model.failure import unreadable, usage
 from console.model.link import DEFAULT_BOOTSTRAP, Link, asking
 from console.model.profiles import where
@@ -39,8 +40,8 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         "--command-config", metavar="FILE", help="Properties of the client, Java's syntax."
     )
     @click.option(
-        "--timeout", type=click.FloatRange(0.1, 3600), default=30.0, metavar="SECONDS",
-        help="How long an answer may take.  [default: 30]",
+        "--timeout", type=Seconds(0.1, 3600), default=30.0, metavar="TIME",
+        help="How long an answer may take.  [default: 30s]",
     )  # fmt: skip
     @functools.wraps(command)
     def wrapped(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from console.flags.units import Seconds
 from console.model.failure import usage
 from console.model.jobs import failing
 from spark_local.folder import Folder, JobFolder
@@ -14,8 +15,8 @@ from spark_local.folder import Folder, JobFolder
 DEFAULT_FOLDER: Final = "penstock-data/jobs"
 
 timeout_option = click.option(
-    "--timeout", type=click.FloatRange(0.1, 3600), default=120.0, metavar="SECONDS",
-    help="How long the runner may take.  [default: 120]",
+    "--timeout", type=Seconds(0.1, 3600), default=120.0, metavar="TIME",
+    help="How long the runner may take.  [default: 120s]",
 )  # fmt: skip
 wait_option = click.option("--no-wait", is_flag=True, help="Do not wait for the runner.")
 all_option = click.option("--all", "-a", "everyone", is_flag=True, help="All jobs.")

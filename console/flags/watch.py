@@ -12,14 +12,16 @@ from typing import Any
 
 import click
 
+from console.flags.units import Seconds
+
 
 def watched(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds -w/--watch and --interval; the command draws one picture and is called for each."""
 
     @click.option("-w", "--watch", is_flag=True, help="Show it again and again until Ctrl-C.")
     @click.option(
-        "--interval", type=click.FloatRange(0.1, 3600), default=2.0, metavar="SECONDS",
-        help="Between two pictures.  [default: 2]",
+        "--interval", type=Seconds(0.1, 3600), default=2.0, metavar="TIME",
+        help="Between two pictures.  [default: 2s]",
     )  # fmt: skip
     @functools.wraps(command)
     def wrapped(*args: object, watch: bool, interval: float, **kwargs: object) -> object:

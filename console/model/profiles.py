@@ -29,8 +29,8 @@ _DATA: Final = "data"
 @dataclass(slots=True, frozen=True)
 class Profile:
     """bootstrap: HOST:PORT with commas between. command_config: a file with the properties of a
-    client, for TLS and SASL; "" for none. data: the data folder, where it is one of this host; "" for
-    none. name: of the profile; "" where nobody named one."""
+    client, for TLS and SASL; "" for none. data: the data folder, where it is one of this host; ""
+    for none. name: of the profile; "" where nobody named one."""
 
     bootstrap: str
     command_config: str = ""

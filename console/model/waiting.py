@@ -17,9 +17,9 @@ _AGAIN_S: Final = 0.05
 
 
 class Waiting:
-    """data_dir: of the appliance. bootstrap: where a broker must answer, too. probes: it must take a
-    record, give it back and let a group be joined. is_there: it ran at the last look. probed: it was
-    tried at the last look."""
+    """data_dir: of the appliance. bootstrap: where a broker must answer, too. probes: it must take
+    a record, give it back and let a group be joined. is_there: it ran at the last look. probed: it
+    was tried at the last look."""
 
     def __init__(
         self, data_dir: str, bootstrap: str | None = None, *, probes: bool = False

@@ -204,7 +204,17 @@ def test_the_newest_backup_is_the_appliance_as_it_was(story, tmp_path):
 def test_to_a_point_in_time_later_records_are_gone_and_open_transactions_are_aborted(
     story, tmp_path
 ):
-    [row] = told("restore", story.where, tmp_path / "data", "--to", story.middle_ms)
+    to = ("--to", story.middle_ms)
+    [plan] = told("restore", story.where, tmp_path / "data", *to, "--dry-run")
+    assert not (tmp_path / "data").exists(), "nothing is written"
+    [row] = told("restore", story.where, tmp_path / "data", *to)
+    assert plan.items() <= row.items() and plan["to_ms"] <= story.middle_ms
+    shown = penstock("restore", story.where, tmp_path / "y", *to, "--dry-run")
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(plan["to_ms"] / 1000))
+    assert at in shown.stdout and str(plan["to_ms"]) not in shown.stdout
+    assert "nothing is written" in shown.stderr
+    refused = penstock("restore", story.where, tmp_path / "data", "--dry-run", code=2)
+    assert "is not empty" in refused.stderr
     assert row["name"] == story.second["name"] and row["cut"] >= 5 and row["aborted"] == 1
     with Appliance(tmp_path / "data") as one:
         assert values(one, "events") == ([str(n) for n in range(3, 30)], 0)

@@ -6,6 +6,7 @@ import click
 
 from console.flags.folder import located
 from console.flags.output import formatted
+from console.flags.units import Seconds
 from console.flags.watch import watched
 from console.model.clients import Connection, connections
 from console.model.failure import OK
@@ -21,8 +22,8 @@ _NARROW: Final = (
 @click.command("list")
 @located
 @click.option(
-    "--over", type=click.FloatRange(0, 3600), default=2.0, metavar="SECONDS", show_default=True,
-    help="Rates of the next so many seconds; 0: since each connected.",
+    "--over", type=Seconds(0, 3600), default=2.0, metavar="TIME", show_default="2s",
+    help="Rates over the next so long; 0: since each connected.",
 )  # fmt: skip
 @click.option("--throttled", is_flag=True, help="Only who has to wait for a quota just now.")
 @formatted

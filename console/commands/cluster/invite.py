@@ -3,6 +3,7 @@
 import click
 
 from console.flags.connection import connected
+from console.flags.units import Seconds, in_words
 from console.model import joining
 from console.model.failure import OK
 from console.model.invitations import VALID_S
@@ -19,10 +20,10 @@ from console.show.output import say
 @click.option(
     "--valid",
     "valid_s",
-    metavar="SECONDS",
-    type=click.FloatRange(1),
+    metavar="TIME",
+    type=Seconds(1),
     default=VALID_S,
-    help=f"How long its token lets the node in.  [default: {VALID_S}]",
+    help=f"How long its token lets the node in.  [default: {in_words(VALID_S)}]",
 )
 @connected
 def command(link: Link, listen: str | None, valid_s: float) -> int:

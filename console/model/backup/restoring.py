@@ -34,7 +34,7 @@ from appliance.wire import kraft_records, markers
 from appliance.wire.batch_header import CONTROL_BIT, HEADER, LENGTH_PREFIX
 from appliance.wire.markers import Marker
 from console.model.backup import quiet
-from console.model.backup.manifest import Manifest, Part, Partition, place
+from console.model.backup.manifest import SEGMENTS, Manifest, Part, Partition, place
 from console.model.backup.store import Store
 from console.model.durable import sync_all
 from console.model.failure import Failure, usage
@@ -56,6 +56,56 @@ class Restored:
     aborted: int = 0
 
 
+@dataclass(slots=True, frozen=True)
+class Planned:
+    """What would be made. to_ms: as of Restored. bytes: those that are read, before a cut."""
+
+    to_ms: int
+    partitions: int
+    bytes: int
+
+
+def planned(store: Store, backup: Manifest, folders: list[str], to_ms: int = -1) -> Planned:
+    """What `restore` would make; nothing is written. Raises Failure as that does, but for bytes
+    that have changed: they are not read."""
+    _check(backup, folders)
+    sizes = store.names(SEGMENTS)
+    missing = [one for one in sorted(backup.digests) if place(one) not in sizes]
+    if missing:
+        raise Failure(
+            f"{len(missing)} pieces of the backup are not there, e.g. {missing[0]}",
+            "penstock backup verify says which backups are whole", name="DAMAGED",
+        )  # fmt: skip
+    if to_ms >= 0:
+        to_ms = quiet.time_before(to_ms, _steps(store, backup))
+    return Planned(to_ms, len(backup.partitions), backup.bytes)
+
+
+def _check(backup: Manifest, folders: list[str]) -> None:
+    if len(folders) != len(backup.identities):
+        raise usage(f"the appliance had {len(backup.identities)} log folders: name as many")
+    for folder in folders:
+        if os.path.isdir(folder) and os.listdir(folder):
+            raise usage(f"{folder} is not empty")
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            raise usage(f"{folder} is no folder")
+
+
+def _steps(store: Store, backup: Manifest) -> Iterator[quiet.Step]:
+    """Of all transactions that coordinators decided."""
+    for one in backup.partitions:
+        if one.topic == TRANSACTIONS_TOPIC:
+            for part in one.parts:
+                yield from quiet.steps_of(_whole(store, part.digest))
+
+
+def _whole(store: Store, digest: str) -> bytes:
+    data = b"".join(store.get(place(digest)))
+    if sha256(data).hexdigest() != digest:
+        raise _changed(digest)
+    return data
+
+
 def restore(
     disk: Disk,
     store: Store,
@@ -66,12 +116,9 @@ def restore(
 ) -> Restored:
     """Write the folders, which are empty or not there. to_ms: the last time of records that are
     restored, -1: all. told: bytes done, of how many. Raises Failure."""
-    if len(folders) != len(backup.identities):
-        raise usage(f"the appliance had {len(backup.identities)} log folders: name as many")
+    _check(backup, folders)
     for folder in folders:
         os.makedirs(folder, exist_ok=True)
-        if os.listdir(folder):
-            raise usage(f"{folder} is not empty")
     try:
         return _Restoring(disk, store, backup, folders, told, to_ms).restore()
     except StorageFailed as why:
@@ -99,7 +146,9 @@ class _Restoring:
     def restore(self) -> Restored:
         backup, disk = self._backup, self._disk
         if self._to_ms != _NEVER:
-            self._made.to_ms = self._to_ms = quiet.time_before(self._to_ms, self._steps())
+            self._made.to_ms = self._to_ms = quiet.time_before(
+                self._to_ms, _steps(self._store, backup)
+            )
         # Coordinators first: they know what has been decided by then.
         order = sorted(backup.partitions, key=lambda one: one.topic != TRANSACTIONS_TOPIC)
         for one in order:
@@ -117,16 +166,10 @@ class _Restoring:
             write_file(disk, f"{folder}/{META_PROPERTIES}", identity.encode())
         return self._made
 
-    def _steps(self) -> Iterator[quiet.Step]:
-        for one in self._backup.partitions:
-            if one.topic == TRANSACTIONS_TOPIC:
-                for part in one.parts:
-                    yield from quiet.steps_of(self._whole(part.digest))
-
     def _metadata(self) -> None:
         """As one snapshot, behind whose end the log goes on: nobody takes what follows for what
         was there."""
-        data = self._whole(self._backup.metadata)
+        data = _whole(self._store, self._backup.metadata)
         read, image = checkpoint.read(data), MetadataImage()
         for value in read.values:
             image.apply(0, kraft_records.decode(value))
@@ -140,12 +183,6 @@ class _Restoring:
         self._disk.mkdir(folder)
         write_metadata(self._disk, folder, _METADATA_ID, sync=False)
         write_file(self._disk, f"{folder}/{snapshot.file_name}", b"".join(pieces))
-
-    def _whole(self, digest: str) -> bytes:
-        data = b"".join(self._store.get(place(digest)))
-        if sha256(data).hexdigest() != digest:
-            raise _changed(digest)
-        return data
 
     def _partition(self, one: Partition) -> None:
         log = _Log(self._disk, f"{self._folders[one.folder]}/{one.topic}-{one.partition}", one)
