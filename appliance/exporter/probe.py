@@ -125,8 +125,8 @@ def _make(node: Dialogue, topic: str, node_id: int, ioprocs: int) -> None:
     except NoAnswer as why:
         raise NotProbed(f"topic {topic}, which it is probed with, is not made: {why}") from None
     if made.error_code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
-        why = made.error_message or error_name(made.error_code)
-        raise NotProbed(f"topic {topic}, which it is probed with, cannot be made now: {why}")
+        told = made.error_message or error_name(made.error_code)
+        raise NotProbed(f"topic {topic}, which it is probed with, cannot be made now: {told}")
 
 
 def _written(node: Dialogue, partitions: list[int], node_id: int) -> dict[int, int]:

@@ -16,7 +16,7 @@ from console.model.link import Link
 from console.model.profiles import where
 from console.model.standing import Standing, Watch, at_folder
 from console.model.version import current
-from console.show.output import emit
+from console.show.output import emit_one
 from console.show.standing import lines, row
 
 _WATCH: Final = "penstock.standing"
@@ -55,7 +55,7 @@ def command(ctx: click.Context, link: Link, data: str, over: float, output: str)
     if output in ("table", "wide"):
         print("\n".join(lines(found, current())))
     else:
-        emit([row(found, current())], output, name="state")
+        emit_one(row(found, current()), output, name="state")
     return found.code
 
 

@@ -6,7 +6,7 @@ import click
 
 from console.flags.output import formatted
 from console.model.version import compiled, current
-from console.show.output import emit, say
+from console.show.output import emit_one, say
 
 
 @click.command("version")
@@ -33,7 +33,7 @@ def command(output: str) -> None:
         "confluent_kafka": confluent_kafka.__version__,
         "librdkafka": confluent_kafka.libversion()[0],
     }
-    emit([row], output)
+    emit_one(row, output)
 
 
 def _hot_modules() -> str:

@@ -12,7 +12,7 @@ from console.flags.units import Seconds
 from console.model.data_folder import find
 from console.model.failure import NEGATIVE, OK, UNREACHABLE
 from console.model.waiting import Waiting
-from console.show.output import emit
+from console.show.output import emit_one
 
 _AGAIN_S: Final = 0.05
 _PROBE_AGAIN_S: Final = 1.0
@@ -71,7 +71,7 @@ def command(
         for problem in found.warnings:
             print(f"warning: {problem}", file=sys.stderr)
     else:
-        emit([row], output, name="ready")
+        emit_one(row, output, name="ready")
     if ready:
         return OK
     return NEGATIVE if waiting.is_there else UNREACHABLE

@@ -3,7 +3,7 @@
 Sizes need no type of their own: no flag takes bytes, and settings have their units by their names.
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,7 +14,13 @@ _US: Final = 1_000_000
 _SHAPES: Final = "say for example 20s, 500ms, 1h30m or 2.5, which is seconds"
 
 
-class Seconds(click.ParamType):
+if TYPE_CHECKING:
+    _Type = click.ParamType[float]
+else:
+    _Type = click.ParamType  # which older versions of click cannot take apart
+
+
+class Seconds(_Type):
     """A time of at least `least` and at most `most` seconds; the command gets seconds."""
 
     name = "time"

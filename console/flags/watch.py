@@ -1,10 +1,12 @@
 """-w/--watch: show it again and again until Ctrl-C.
 
 On a terminal each picture replaces the one before; into a pipe they follow each other, so that
-`-w -o jsonl` is a stream of rows.
+`-w -o jsonl` is a stream of rows, `-w -o json` a picture a line, `-w -o yaml` a stream of documents
+with `---` between them.
 """
 
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from typing import Any
 import click
 
 from console.flags.units import Seconds
+from console.show.output import LINE
 
 
 def watched(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,8 +28,13 @@ def watched(command: Callable[..., Any]) -> Callable[..., Any]:
     )  # fmt: skip
     @functools.wraps(command)
     def wrapped(*args: object, watch: bool, interval: float, **kwargs: object) -> object:
-        while True:
-            if watch and kwargs.get("output") in ("table", "wide") and sys.stdout.isatty():
+        output = kwargs.get("output")
+        if watch and output == "json":
+            kwargs["output"] = LINE
+        for number in itertools.count():
+            if number and output == "yaml":
+                print("---")
+            if watch and output in ("table", "wide") and sys.stdout.isatty():
                 # Home, then clear: without a flash between two pictures.
                 print(f"\x1b[H\x1b[J{time.strftime('%H:%M:%S')}, every {interval:g} s\n")
             code = command(*args, **kwargs)
@@ -34,5 +42,6 @@ def watched(command: Callable[..., Any]) -> Callable[..., Any]:
                 return code
             sys.stdout.flush()
             time.sleep(interval)
+        raise AssertionError("a watch ends by Ctrl-C")
 
     return wrapped

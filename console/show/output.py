@@ -16,6 +16,8 @@ from console.called import typed
 
 Row = dict[str, Any]
 FORMATS: Final = ("table", "wide", "json", "jsonl", "yaml", "name", "csv")
+LINE: Final = "json-line"
+"""JSON in one line: one of several pictures, which `--watch` prints one behind the other."""
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 """Keys that TOML takes without quotes."""
 
@@ -39,6 +41,8 @@ def emit(
         say(empty)
     if output == "json":
         print(json.dumps(list(rows), indent=2, ensure_ascii=False))
+    elif output == LINE:
+        print(json.dumps(list(rows), ensure_ascii=False))
     elif output == "jsonl":
         for row in rows:
             print(json.dumps(row, ensure_ascii=False))
@@ -54,6 +58,16 @@ def emit(
         if output == "table" and narrow:
             columns = [column for column in columns if column in narrow]
         table(columns, rows)
+
+
+def emit_one(row: Row, output: str, *, name: str = "name") -> None:
+    """Print what there is one of: in JSON and YAML no list around it."""
+    if output in ("json", LINE):
+        print(json.dumps(row, indent=2 if output == "json" else None, ensure_ascii=False))
+    elif output == "yaml":
+        print(as_yaml(row))
+    else:
+        emit([row], output, name=name)
 
 
 def telling(rows: Sequence[Row]) -> list[str]:

@@ -299,7 +299,7 @@ def test_no_command_loads_what_only_tests_of_kio_need():
 
 
 def test_version(run):
-    told = rows(run("version", "-o", "json"))[0]
+    told = rows(run("version", "-o", "json"))
     assert told["hot_modules"] in ("compiled", "interpreted")
     assert run("version").stdout == (
         f"penstock {version('penstock')}, hot modules {told['hot_modules']}\n"

@@ -120,7 +120,7 @@ def test_an_appliance_of_this_host_is_told_by_its_address_and_by_its_folder(run,
     at = ("-b", alone.bootstrap)
     run("topic", "create", "standing", *at)
     run("produce", "standing", *at, stdin="one\ntwo\n")
-    (told,) = rows(run("status", *at, "--over", "0.1", "-o", "json", code=well))
+    told = rows(run("status", *at, "--over", "0.1", "-o", "json", code=well))
     assert told["listeners"] == [f"PLAINTEXT://{alone.bootstrap}"] and told["up_s"] > 0
     assert {"control", "ioproc-0", "netproc-0"} <= {one["process"] for one in told["processes"]}
     assert all(one["restarts"] == 0 and one["memory_mb"] > 0 for one in told["processes"])
@@ -134,7 +134,7 @@ def test_an_appliance_of_this_host_is_told_by_its_address_and_by_its_folder(run,
 
 def test_where_nobody_is_it_is_not_serving(run, tmp_path):
     run("status", "-b", "127.0.0.1:1", code=2)
-    (told,) = rows(run("status", "--data", str(tmp_path), "-o", "json", code=2))
+    told = rows(run("status", "--data", str(tmp_path), "-o", "json", code=2))
     assert told["state"] == "not serving" and "no folder" in told["problems"][0]["what"]
 
 

@@ -35,7 +35,7 @@ def test_who_looks_first_sees_that_a_process_stands_still(run, alone, kind):
         told = run("wait", *at, "--timeout", "0", code=4)
         assert f"not ready: {peer} has stood still for " in told.stderr
         patience = ("--over", "0", "--timeout", "0.5", "-o", "json")
-        (told,) = rows(run("status", *at, *patience, code=NOT_SERVING))
+        told = rows(run("status", *at, *patience, code=NOT_SERVING))
         assert told["state"] == "not serving"
         assert any(f"{peer} has stood still" in one["what"] for one in told["problems"])
     run("wait", *at, "--timeout", "60")

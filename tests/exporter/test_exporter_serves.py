@@ -140,7 +140,7 @@ def wait(appliance, *args):
 def test_wait_says_what_is_missing(running, tmp_path):
     assert wait(running, "-b", running.bootstrap) == (0, "")
     code, told = wait(running, "-b", "127.0.0.1:1", "--timeout", "0", "-o", "json")
-    assert code == 4 and "127.0.0.1:1" in json.loads(told)[0]["missing"][0]
+    assert code == 4 and "127.0.0.1:1" in json.loads(told)["missing"][0]
     code, told = wait(Appliance(tmp_path), "--timeout", "0")
     assert code == 3 and "no folder of an appliance" in told
 
