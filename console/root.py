@@ -176,8 +176,12 @@ def run() -> NoReturn:
         help_wanted.show()
         sys.exit(USAGE)
     except click.ClickException as wrong:
-        if not _as_json(context, usage(wrong.format_message())):
-            wrong.show()
+        told = usage(wrong.format_message())
+        if not _as_json(context, told):
+            if _is_journal():
+                _report(told)
+            else:
+                wrong.show()
         sys.exit(USAGE)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(INTERRUPTED)
@@ -189,10 +193,10 @@ def run() -> NoReturn:
         sys.exit(failure.code)
     except OSError as problem:
         # A file or folder of this host: what concerns a broker has become a Failure on the way.
-        told = Failure(_of_the_host(problem), name="OS_ERROR")
-        if not _as_json(context, told):
-            _report(told)
-        sys.exit(told.code)
+        lost = Failure(_of_the_host(problem), name="OS_ERROR")
+        if not _as_json(context, lost):
+            _report(lost)
+        sys.exit(lost.code)
 
 
 def _of_the_host(problem: OSError) -> str:
@@ -216,14 +220,26 @@ def _as_json(context: click.Context | None, failure: Failure) -> bool:
 
 
 def _report(failure: Failure) -> None:
-    """Cause and hint on stderr, as the last lines."""
+    """Cause and hint on stderr, as the last lines; for the journal with the priority of errors, so
+    that `journalctl -p err` shows why a unit did not start."""
     from console.called import typed
 
+    begin = "<3>" if _is_journal() else ""
     told = f"penstock: {failure.message}"
     if failure.hint:
         told += f"\n{typed(f'hint: {failure.hint}')}"
     for line in told.splitlines():
-        print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line), file=sys.stderr)
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+        print(begin + text, file=sys.stderr)
+
+
+def _is_journal() -> bool:
+    """Whether stderr goes to the journal."""
+    if "JOURNAL_STREAM" not in os.environ:
+        return False
+    from appliance.shell.log import is_journal
+
+    return is_journal(2)
 
 
 def _hush() -> NoReturn:

@@ -47,7 +47,7 @@ def _text(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _is_journal(fd: int) -> bool:
+def is_journal(fd: int) -> bool:
     """Whether the journal reads it. A terminal may have inherited the variable from a service, so
     it must name this very stream."""
     try:
@@ -79,7 +79,7 @@ class Log:
         self._levels = levels
         self.json = json
         self._fd = fd
-        self._journal = _is_journal(fd) if journal is None else journal
+        self._journal = is_journal(fd) if journal is None else journal
         self._ring = ring
         self._early: list[tuple[int, int, str, dict[str, str]]] = []
         self._seen: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()

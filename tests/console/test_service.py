@@ -31,11 +31,19 @@ PROGRAM = ("/srv/a/bin/penstock",)
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >> "$HOME/called"
 case "$*" in
+*show*InvocationID*) echo InvocationID=4711;;
 *show*penstock.service*) echo LoadState=loaded; echo "ActiveState=$(cat "$HOME/state")"
+    test "$(cat "$HOME/state")" = active || echo Result=exit-code
     echo SubState=running; echo UnitFileState=enabled; echo MainPID=7; echo NRestarts=2;;
 *show*) echo LoadState=not-found; echo ActiveState=inactive;;
 *restart*) test ! -e "$HOME/refuses" || { echo "Job failed. See logs." >&2; exit 1; };;
 esac
+"""
+
+
+JOURNALCTL = """#!/bin/sh
+echo "$*" >> "$HOME/asked"
+echo "penstock: log.dirs is read-only"
 """
 
 
@@ -89,10 +97,11 @@ def test_settings_of_the_administrator_are_kept():
 @pytest.fixture
 def home(tmp_path):
     """A home with a systemctl in it."""
-    program = tmp_path / "bin/systemctl"
-    program.parent.mkdir()
-    program.write_text(SYSTEMCTL)
-    program.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    for name, text in (("systemctl", SYSTEMCTL), ("journalctl", JOURNALCTL)):
+        program = tmp_path / "bin" / name
+        program.write_text(text)
+        program.chmod(0o755)
     (tmp_path / "state").write_text("active")
     return tmp_path
 
@@ -138,8 +147,13 @@ def test_a_users_service_comes_and_goes(service, home):
 
     (row,) = json.loads(service("status", "-o", "json"))
     assert (row["unit"], row["state"], row["pid"], row["restarts"]) == ("penstock", "active", 7, 2)
+    assert row["error"] is None
     (home / "state").write_text("failed")
-    service("status", code=4)
+    assert "penstock.service said: penstock: log.dirs is read-only" in service("status", code=4)
+    (row,) = json.loads(service("status", "-o", "json", code=4))
+    assert row["error"] == "penstock: log.dirs is read-only"
+    asked = (home / "asked").read_text().split()
+    assert {"--user", "--quiet", "--priority=err", "_SYSTEMD_INVOCATION_ID=4711"} <= set(asked)
     called(home)
 
     service("uninstall")
@@ -204,6 +218,7 @@ def test_a_start_that_fails_says_where_to_look(service, home):
     (home / "refuses").touch()
     said = service("install", code=1)
     assert "Job failed" in said and "service logs tells" in said
+    assert "penstock.service said: penstock: log.dirs is read-only" in said
 
 
 def test_a_dry_run_writes_nothing(service, home):

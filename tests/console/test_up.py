@@ -117,6 +117,23 @@ def test_the_journal_gets_an_event_and_nothing_to_try(tmp_path):
     assert re.search(r"event=ready process=supervisor took_ms=\d+ listens_on=127.0.0.1:\d+", shown)
 
 
+def test_the_journal_takes_a_start_that_fails_for_an_error(tmp_path):
+    with (tmp_path / "journal").open("w+") as journal:
+        stream = os.fstat(journal.fileno())
+        env = os.environ | {"JOURNAL_STREAM": f"{stream.st_dev}:{stream.st_ino}"}
+        for words in (["-o", "num.partitions=many"], ["--no-such-flag"]):
+            done = subprocess.run([*UP, *words], cwd=tmp_path, stderr=journal, env=env, check=False)
+            assert done.returncode == 2
+    told = (tmp_path / "journal").read_text().splitlines()
+    assert told and all(line.startswith("<3>") for line in told), told
+    assert "num.partitions" in told[0] and any("--no-such-flag" in line for line in told)
+    done = subprocess.run(
+        [*UP, "-o", "num.partitions=many"], cwd=tmp_path, env=env, check=False, text=True,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert done.stderr.startswith("penstock: "), "somebody else reads it"
+
+
 def test_settings_reach_it(fresh_appliance):
     one = fresh_appliance(penstock_net_processes=2, penstock_io_processes=2)
     assert len(one.pids()) == 1 + 2 + 2 + 1

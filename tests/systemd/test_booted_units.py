@@ -152,6 +152,8 @@ def test_a_wrong_setting_is_not_tried_again(appliance):
         assert appliance.show("penstock", "ExecMainStatus") == "2"
         assert appliance.show("penstock", "NRestarts") == restarts
         assert "num.partitions" in appliance.journal("penstock")
+        errors = appliance.run("journalctl", "-q", "-p", "err", "-u", "penstock", "-o", "cat")
+        assert "num.partitions" in errors, "not only that it failed to start"
     finally:
         appliance.run("mv", f"{file}.good", file)
 

@@ -29,5 +29,5 @@ def command(for_user: bool, follow: bool, lines: int, jobs: bool) -> None:
     if program is None:
         raise Failure("there is no journalctl here", "services need systemd")
     unit = f"--{'user-' if for_user else ''}unit={JOBS if jobs else APPLIANCE}"
-    words = [program, unit, f"--lines={lines}", "--output=short-iso"]
+    words = [program, unit, f"--lines={lines}", "--quiet", "--output=short-iso"]
     os.execv(program, [*words, "--follow"] if follow else [*words, "--no-pager"])

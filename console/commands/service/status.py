@@ -7,20 +7,21 @@ from console.flags.service import for_user
 from console.model.failure import NEGATIVE, OK
 from console.model.service.place import APPLIANCE, JOBS
 from console.model.service.systemd import Systemd
-from console.show.output import emit
+from console.show.output import emit, say
 
 _ASKED = (
     "LoadState", "ActiveState", "SubState", "Result", "UnitFileState", "MainPID", "NRestarts",
     "ActiveEnterTimestamp", "FragmentPath",
 )  # fmt: skip
+_NARROW = ("unit", "state", "detail", "starts_with_host", "pid", "restarts", "since", "file")
 
 
 @click.command("status")
 @for_user
 @formatted
 def command(for_user: bool, output: str) -> int:
-    """Whether systemd runs it. Exit code 0 when it serves, 4 when not. How the appliance itself
-    stands: `penstock status`.
+    """Whether systemd runs it, and where it failed why. Exit code 0 when it serves, 4 when not. How
+    the appliance itself stands: `penstock status`.
 
     \b
     penstock service status
@@ -38,10 +39,19 @@ def command(for_user: bool, output: str) -> int:
             "restarts": int(one["NRestarts"] or 0),
             "since": one["ActiveEnterTimestamp"] or None,
             "file": one["FragmentPath"],
+            "error": systemd.last_error(name) or None if _failed(one) else None,
         }
         for name, one in found.items()
         if one["LoadState"] == "loaded"
     ]
     missing = "no service is installed; penstock service install brings one"
-    emit(rows, output, name="unit", empty=missing)
+    emit(rows, output, narrow=_NARROW, name="unit", empty=missing)
+    for row in rows:
+        if row["error"] and output in ("table", "wide"):
+            say(f"{row['unit']}.service said: {row['error']}")
     return OK if found[APPLIANCE]["ActiveState"] == "active" else NEGATIVE
+
+
+def _failed(properties: dict[str, str]) -> bool:
+    """It ended by itself, whether systemd tries again or not."""
+    return properties["ActiveState"] != "active" and properties["Result"] not in ("success", "")

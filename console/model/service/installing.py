@@ -108,8 +108,18 @@ def install(
     for name in units(jobs, listens):
         systemd.ctl("enable", name)
         if start:
-            systemd.ctl("restart", name)
+            _start(systemd, name)
     return written
+
+
+def _start(systemd: Systemd, unit: str) -> None:
+    """Raises Failure, with what the unit itself said."""
+    try:
+        systemd.ctl("restart", unit)
+    except Failure as why:
+        if said := systemd.last_error(unit):
+            why.message += f"; {unit} said: {said}"
+        raise
 
 
 def _data_folder(place: Place) -> None:

@@ -24,6 +24,18 @@ class Systemd:
         """Make the users that a file of sysusers.d names."""
         _run("systemd-sysusers", (path,), True)
 
+    def last_error(self, unit: str) -> str:
+        """The last line that the unit's newest start said as an error, "" when it said none, or
+        nobody may read it."""
+        invocation = self.properties(unit, ("InvocationID",))["InvocationID"]
+        if not invocation or shutil.which("journalctl") is None:
+            return ""
+        words = (
+            *self._scope, "--quiet", "--priority=err", "--lines=1", "--output=cat",
+            f"_SYSTEMD_INVOCATION_ID={invocation}",
+        )  # fmt: skip
+        return _run("journalctl", words, False).strip()
+
     def properties(self, unit: str, names: tuple[str, ...]) -> dict[str, str]:
         """What it knows of a unit, installed or not."""
         said = self.ctl("show", unit, f"--property={','.join(names)}")
