@@ -19,6 +19,9 @@ COMPLETE: Final = "_PENSTOCK_COMPLETE"
 OUTPUT_KEY: Final = "penstock.output"
 """Where a command's context remembers its output form."""
 
+_UNTOLD: Final = frozenset(("USAGE", "FAILED"))
+"""Names of failures that say no more than their text; of the others `penstock explain` knows."""
+
 Table = dict[str, tuple[str, str]]
 """Name of a command → (its module below the group's package, with `:name` when what is called there
 is not `command`; one line of help)."""
@@ -27,6 +30,7 @@ _COMMANDS: Final[Table] = {
     "run": ("run", "Run a command beside an appliance of its own."),
     "wait": ("wait", "Wait until an appliance of this host is ready."),
     "doctor": ("doctor", "Say what is wrong with this host or the appliance, and what helps."),
+    "explain": ("explain", "Say what an error or an event means, and what helps."),
     "demo": ("demo.command", "Load real data, run jobs over it, compare what comes out."),
     "status": ("status", "How it stands, on one screen; the exit code says so too."),
     "top": ("top", "What goes through it, live: by topic, client, process."),
@@ -176,12 +180,7 @@ def run() -> NoReturn:
         help_wanted.show()
         sys.exit(USAGE)
     except click.ClickException as wrong:
-        told = usage(wrong.format_message())
-        if not _as_json(context, told):
-            if _is_journal():
-                _report(told)
-            else:
-                wrong.show()
+        _misused(context, wrong)
         sys.exit(USAGE)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(INTERRUPTED)
@@ -197,6 +196,17 @@ def run() -> NoReturn:
         if not _as_json(context, lost):
             _report(lost)
         sys.exit(lost.code)
+
+
+def _misused(context: click.Context | None, wrong: click.ClickException) -> None:
+    """Say what is wrong with the command line, with the usage where a person reads it."""
+    told = usage(wrong.format_message())
+    if _as_json(context, told):
+        return
+    if _is_journal():
+        _report(told)
+    else:
+        wrong.show()
 
 
 def _of_the_host(problem: OSError) -> str:
@@ -226,6 +236,8 @@ def _report(failure: Failure) -> None:
 
     begin = "<3>" if _is_journal() else ""
     told = f"penstock: {failure.message}"
+    if failure.name not in _UNTOLD:
+        told += f" [{failure.name}]"
     if failure.hint:
         told += f"\n{typed(f'hint: {failure.hint}')}"
     for line in told.splitlines():

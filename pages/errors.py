@@ -2,24 +2,22 @@
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from appliance.base import errors
-from pages.error_meanings import FAILURES, MEANINGS
-from pages.markdown import NOTE, code, plain, table
+from console.model.explaining import ERROR, EVENT, Explained, everything
+from pages.markdown import NOTE, anchored, plain, table
 
 _INTRO: Final = f"""\
 # Error codes
 
 {NOTE}
 
-Kafka's, by number, as clients and `penstock` show them. *Again*: a client tries again by itself.
+Kafka's, by number, as clients and `penstock` show them. *Again*: a client tries again by itself. `penstock explain NAME` says the same at a terminal.
 Codes of parts that are not served here are listed because a client's library knows them.
 """
 _OURS: Final = """\
 ## Of commands
 
-Where Kafka has no name for what went wrong, `penstock` has one of its own: with `-o json` it is the field `code` of the error. What lines of the log mean,
+Where Kafka has no name for what went wrong, `penstock` has one of its own: in brackets behind the text, with `-o json` the field `code` of the error. What lines of the log mean,
 [events](events.md) says.
 """
 
@@ -32,21 +30,22 @@ def codes() -> dict[int, str]:
 
 def text() -> str:
     """All of it, as Markdown."""
+    known = everything()
     rows = [
-        (
-            str(number),
-            code(name),
-            "again" if ErrorCode(number).retriable else "",
-            plain(MEANINGS[name]),
-        )
-        for number, name in codes().items()
+        (str(one.code), anchored(one.name), "again" if one.again else "", *_told(one))
+        for one in known
+        if one.kind == ERROR
     ]
-    ours = [(code(name), plain(meaning)) for name, meaning in sorted(FAILURES.items())]
+    ours = [(anchored(one.name), *_told(one)) for one in known if one.kind not in (ERROR, EVENT)]
     return "\n".join(
         (
             _INTRO,
-            table(("code", "name", "again", "meaning"), rows),
+            table(("code", "name", "again", "meaning", "what to do"), rows),
             _OURS,
-            table(("name", "meaning"), ours),
+            table(("name", "meaning", "what to do"), ours),
         )
     )
+
+
+def _told(one: Explained) -> tuple[str, str]:
+    return plain(one.meaning), plain(one.remedy)

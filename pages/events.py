@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from pages.event_meanings import EVENTS
-from pages.markdown import NOTE, code, plain, table
+from console.model.meanings.events import EVENTS
+from pages.markdown import NOTE, anchored, plain, table
 
 _INTRO: Final = f"""\
 # Events of the log
@@ -31,5 +31,5 @@ changed what, groups that rebalance), `TRACE` leaves nothing out, `FATAL` writes
 
 def text() -> str:
     """All of it, as Markdown."""
-    rows = [(code(name), plain(meaning)) for name, meaning in sorted(EVENTS.items())]
+    rows = [(anchored(name), plain(meaning)) for name, meaning in sorted(EVENTS.items())]
     return f"{_INTRO}\n{table(('event', 'meaning'), rows)}"

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from console.model.explaining import anchor
+
 NOTE: Final = "Made by `python -m pages`; a test holds it to the code."
 
 
@@ -17,6 +19,11 @@ def code(text: str) -> str:
     """`text` as code; nothing when there is none. It must not have backticks in it."""
     assert "`" not in text, text
     return f"`{text}`" if text else ""
+
+
+def anchored(name: str) -> str:
+    """A name as code, to which links may lead: its letters small."""
+    return f'<a id="{anchor(name)}"></a>{code(name)}'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

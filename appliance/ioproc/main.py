@@ -194,7 +194,6 @@ class IoProcess:
         for host in self._hosts:
             if level_ms >= host.due_ms:
                 host.turn(now_ms)
-                self._tell_loading()
             rest_ms = min(rest_ms, max(0, host.due_ms - level_ms))
         own, endings = self._own, self._endings
         if level_ms >= endings.due_ms or own.writer.head != own.reader.tail:
@@ -232,7 +231,7 @@ class IoProcess:
             self._links.wake_sleepers()  # control looks at the disks at once
 
     def _tell_loading(self) -> None:
-        loading = sum(host.loading for host in self._hosts)
+        loading = sum([len(host.unread) for host in self._hosts])
         if loading != self._loading:
             self._loading = loading
             self._processes.set_loading(self._me, loading)

@@ -160,7 +160,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(run, tmp_path):
         told = run("job", *words, code=1, cwd=tmp_path).stderr.splitlines()
         (cause,) = [line for line in told if line.startswith("penstock: ")]
         assert cause.startswith(f"penstock: {jobs}")
-        assert cause.endswith(": Not a directory")
+        assert cause.endswith(": Not a directory [JOB]")
 
 
 @pytest.mark.parametrize(

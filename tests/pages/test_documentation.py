@@ -16,10 +16,11 @@ import pytest
 
 from appliance.config.setting import INT, LONG, STRING, Setting
 from appliance.config.units import unit_of
+from console.model.meanings.errors import FAILURES, MEANINGS
+from console.model.meanings.events import EVENTS
+from console.model.meanings.remedies import REMEDIES
 from console.root import root
 from pages import apis, commands, errors
-from pages.error_meanings import FAILURES, MEANINGS
-from pages.event_meanings import EVENTS
 from pages.made import PAGES
 
 ROOT = Path(__file__).parents[2]
@@ -139,9 +140,19 @@ def test_every_error_code_has_a_meaning():
     assert list(MEANINGS) == list(errors.codes().values())
 
 
+def test_every_error_and_failure_has_a_remedy_that_can_be_typed():
+    assert REMEDIES.keys() == {*MEANINGS, *FAILURES}
+    for name, text in REMEDIES.items():
+        for line in re.findall("`(penstock [^`]*)`", text):
+            words = [one for one in shlex.split(line) if not one.isupper()]
+            assert unknown(words) is None, (name, line)
+
+
 def constants(folder):
     """(file, text constant) of every module below a folder."""
     for path in sorted((ROOT / folder).rglob("*.py")):
+        if path.parent.name == "meanings":
+            continue  # they explain what others say
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value

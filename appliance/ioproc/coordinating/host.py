@@ -93,6 +93,7 @@ class CoordinatorHost:
         self._touched: dict[Led, None] = {}
         self._unsent: dict[Led, None] = {}
         self._loading = Loading(clock)
+        self.unread = self._loading.queue  # who is not loaded yet
         self._isolated = False
         self.due_ms = NEVER
 
@@ -321,11 +322,6 @@ class CoordinatorHost:
             if self._loading.queue:
                 self.due_ms = min(self.due_ms, level_ms + self._loading.pause_ms)
 
-    @property
-    def loading(self) -> int:
-        """How many are not loaded yet."""
-        return len(self._loading.queue)
-
     def ids_came(self) -> None:
         """There are producer ids again."""
         now_ms = self._clock.wall_ms()
@@ -469,9 +465,8 @@ class CoordinatorHost:
         else:
             self._decide(led, now_ms, lambda: led.shard.activate(self._time.of(now_ms)))
             if size := led.shard.size():
-                self._events.event(
-                    INFO, f"{units}-loaded", partition=led.partition, **{units: size}
-                )
+                told = {units: size}
+                self._events.event(INFO, f"{units}-loaded", partition=led.partition, **told)
             for name, topic_id in led.deleted:
                 self._forget_topic(led, name, topic_id, now_ms)
             led.deleted.clear()
