@@ -20,6 +20,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.logstore.compaction import Compactor, Work
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
 _NICE: Final = 19
 """Who serves clients goes first: with 10 the 99 % of produce requests beside it rose by 2 to 5 ms
 on two busy cores, with 19 not at all, and compaction took half as long again."""
@@ -86,7 +87,9 @@ class Cleaner:
 
 def main(parent: int) -> None:
     """Serve until the parent hangs up or dies."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(_PR_SET_NAME, b"penstock-clean", 0, 0, 0)  # as ps shows it
     if os.getppid() != parent:
         return  # it died before it could be tied to us
     os.nice(_NICE)

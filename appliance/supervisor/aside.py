@@ -76,7 +76,7 @@ class Aside:
 
 
 def _run(entry: Callable[[], int], parent: int) -> None:
-    leave_the_parent(parent, oom_score=500)
+    leave_the_parent(parent, name="penstock-export", oom_score=500)
     try:
         code = entry()
     except BaseException:

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, Final, cast
 
 from appliance.base.errors import CannotServe
-from appliance.ring.process_table import NETPROC, Peer
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
 from appliance.shell.handing import PART
 from appliance.shell.seat import Seat
 from appliance.supervisor.memory import SharedMemory
@@ -53,6 +53,9 @@ HOPELESS: Final = 78
 """Exit code (EX_CONFIG of sysexits.h) of a child that would find the same when started again."""
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
+_NAME_BYTES: Final = 15  # the kernel cuts off what is longer
+_SHORT: Final = {CONTROL: "ctl", IOPROC: "io", NETPROC: "net"}
 fork_context: Final[Any] = _multiprocess().get_context("fork")
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 
@@ -133,9 +136,20 @@ def stop(pidfd: int) -> None:
     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
-def leave_the_parent(parent: int, *, oom_score: int) -> None:
-    """What a child does first: it dies with its parent and leaves signals to it. oom_score: more
-    than others' when it is the one to go where memory runs out."""
+def shown_as(peer: Peer) -> str:
+    """How the process in a place is called in ps, top and systemctl status: penstock-net-0."""
+    if peer.kind == CONTROL:
+        return f"penstock-{_SHORT[CONTROL]}"
+    name = f"penstock-{_SHORT[peer.kind]}-{peer.index}"
+    return name if len(name) <= _NAME_BYTES else f"pstk-{_SHORT[peer.kind]}-{peer.index}"
+
+
+def leave_the_parent(parent: int, *, name: str, oom_score: int) -> None:
+    """What a child does first: it dies with its parent and leaves signals to it. name: that it has
+    in ps, at most 15 bytes. oom_score: more than others' when it is the one to go where memory runs
+    out."""
+    assert len(name.encode()) <= _NAME_BYTES, name
+    _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it died before the line above
         os._exit(1)
@@ -151,7 +165,9 @@ def _run(
     entry: Entry, seat: Seat, memory: SharedMemory, settle: Callable[[Seat], None], parent: int
 ) -> None:
     # A netproc goes first when memory runs out: it holds nothing that has to be recovered.
-    leave_the_parent(parent, oom_score=300 if seat.kind == NETPROC else 0)
+    leave_the_parent(
+        parent, name=shown_as(seat.me), oom_score=300 if seat.kind == NETPROC else 0
+    )
     try:
         settle(seat)
         code = entry(seat)

@@ -233,3 +233,12 @@ def test_it_is_pushed_too_where_nobody_may_ask_and_again_when_the_receiver_is_ba
     assert receiver.got[-1][0] == "/v1/metrics"
     assert found["penstock_topics", "gauge", frozenset()] >= 1
     assert resource["service.name"] == "penstock" and resource["service.instance.id"] == "1"
+
+
+def test_the_processes_have_names_of_their_own_in_ps(running):
+    def named(pid):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+
+    names = [named(pid) for pid in running.pids()[1:]]
+    assert {"penstock-ctl", "penstock-io-0", "penstock-net-0", "penstock-export"} <= set(names)
+    assert all(one.startswith("penstock-") for one in names)

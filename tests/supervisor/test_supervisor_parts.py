@@ -12,10 +12,11 @@ from shared_memory import nothing_is_left
 
 from appliance.config.broker import BrokerConfig
 from appliance.ring.messages import APPEND
-from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer, peers_of
 from appliance.ring.ring import RingReader, RingWriter
 from appliance.shell.log import Log
 from appliance.supervisor import layout as layout_module
+from appliance.supervisor.child import shown_as
 from appliance.supervisor.folder import CLEAN_NAME, DataFolder, FolderInUse
 from appliance.supervisor.layout import MIB, Layout, default_processes
 from appliance.supervisor.listening import AddressInUse, Listeners
@@ -215,3 +216,14 @@ def test_layout_refuses_what_makes_no_appliance():
     with pytest.raises(AssertionError):
         Layout(listeners=())
     assert layout_module.online_cpus() >= 1
+
+
+def test_a_process_is_shown_as_what_it_is_in_fifteen_letters():
+    shown = {str(peer): shown_as(peer) for peer in peers_of(2, 1)}
+    assert shown == {
+        "control": "penstock-ctl",
+        "ioproc-0": "penstock-io-0",
+        "ioproc-1": "penstock-io-1",
+        "netproc-0": "penstock-net-0",
+    }
+    assert all(len(shown_as(Peer(kind, 9999))) <= 15 for kind in range(3))
