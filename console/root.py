@@ -236,7 +236,7 @@ def _report(failure: Failure) -> None:
 
     begin = "<3>" if _is_journal() else ""
     told = f"penstock: {failure.message}"
-    if failure.name not in _UNTOLD:
+    if failure.name not in _UNTOLD and failure.name[0] != "_":  # those are librdkafka's own
         told += f" [{failure.name}]"
     if failure.hint:
         told += f"\n{typed(f'hint: {failure.hint}')}"

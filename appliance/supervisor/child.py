@@ -165,9 +165,7 @@ def _run(
     entry: Entry, seat: Seat, memory: SharedMemory, settle: Callable[[Seat], None], parent: int
 ) -> None:
     # A netproc goes first when memory runs out: it holds nothing that has to be recovered.
-    leave_the_parent(
-        parent, name=shown_as(seat.me), oom_score=300 if seat.kind == NETPROC else 0
-    )
+    leave_the_parent(parent, name=shown_as(seat.me), oom_score=300 if seat.kind == NETPROC else 0)
     try:
         settle(seat)
         code = entry(seat)

@@ -27,7 +27,9 @@ _HINTS: Final = {
     "OFFSET_OUT_OF_RANGE": "penstock topic describe shows first and next offset of each partition",
     "INVALID_CONFIG": "penstock config describe KEY explains a setting",
     "INVALID_REPLICATION_FACTOR": "penstock cluster status shows the nodes that there are",
-    "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
+    "MESSAGE_TOO_LARGE": "max.message.bytes of the topic holds for a whole batch: raise it, or make"
+    " batches smaller with -X batch.size=BYTES; one record above 1 MB needs -X"
+    " message.max.bytes=BYTES, too",
 }
 _AGAIN: Final = "try again, or give it longer with --timeout SECONDS"
 

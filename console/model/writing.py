@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from console.model.failure import UNREACHABLE, Failure
 from console.model.link import Link
 from console.model.refusals import failure_of
+
+_TOO_LARGE: Final = "MESSAGE_TOO_LARGE"
+_AROUND: Final = 100
+"""Bytes of a batch around its one record, without headers."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -51,22 +55,47 @@ def write(
         late = f"{left} records were not acknowledged in time"
         sent.failure = sent.failure or Failure(late, code=UNREACHABLE, name="_TIMED_OUT")
     if sent.failure:
+        if sent.failure.name == _TOO_LARGE:
+            sent.failure.hint = _smaller(link, topic, sent.refused_bytes) or sent.failure.hint
         raise link.explained(sent.failure)
     return sent.count, sent.places
 
 
+def _smaller(link: Link, topic: str, size: int) -> str:
+    """What helps where a record of so many bytes was refused: by itself, or for others that went in
+    the same batch. "" where the topic's limit is not known."""
+    from console.model import configs
+
+    try:
+        target = configs.Target(configs.TOPIC, topic)
+        (limit,) = configs.settings(link, target, ("max.message.bytes",))
+        most = int(limit.value or "")
+    except (Failure, ValueError):
+        return ""
+    more = f"penstock config set max.message.bytes=BYTES -t {topic}"
+    if size + _AROUND > most:
+        return f"it has {size:,} bytes and {topic} takes {most:,} (max.message.bytes): {more}"
+    return (
+        f"it has {size:,} bytes and would fit, its batch does not: {topic} takes {most:,}"
+        f" (max.message.bytes) for a whole one; -X batch.size={most}, or {more}"
+    )
+
+
 class _Sent:
-    """What was acknowledged, and the first failure."""
+    """What was acknowledged, and the first failure; refused_bytes: of key and value of that one."""
 
     def __init__(self, *, keep: bool) -> None:
         self.places: list[Written] = []
         self.count = 0
         self.failure: Failure | None = None
+        self.refused_bytes = 0
         self._keep = keep
 
     def delivered(self, error: Any, message: Any) -> None:
         if error:
-            self.failure = self.failure or failure_of(error)
+            if self.failure is None:
+                self.failure = failure_of(error)
+                self.refused_bytes = len(message.key() or b"") + len(message.value() or b"")
             return
         self.count += 1
         if self._keep:
