@@ -15,7 +15,8 @@ command = LazyGroup(
     help="""Names of one's own for several appliances.
 
     penstock --profile NAME, or PENSTOCK_PROFILE, says which one a command is about; -b wins over
-    it, and it over PENSTOCK_BOOTSTRAP.""",
+    it, and it over PENSTOCK_BOOTSTRAP. Commands that read an appliance of this host take the data
+    folder of --data, else of -b, else the profile's.""",
     epilog="""\b
 Examples:
   penstock profile add prod a.example.org:9092,b.example.org:9092
