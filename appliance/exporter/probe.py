@@ -100,7 +100,10 @@ def _partitions(node: Dialogue, node_id: int, ioprocs: int) -> list[int]:
     _refuse(f"topic {topic}", found.error_code)
     led = [one.partition_index for one in found.partitions if one.leader_id == node_id]
     if not led:
-        raise _Refused(f"topic {topic} has no partition that this node leads", soon=True)
+        raise _Refused(
+            f"topic {topic} has no partition that this node leads; deleted, it is made anew here",
+            soon=True,
+        )
     return led
 
 

@@ -16,6 +16,7 @@ from console.show.output import emit_one
 
 _AGAIN_S: Final = 0.05
 _PROBE_AGAIN_S: Final = 1.0
+_FIND_AGAIN_S: Final = 1.0
 
 
 @click.command("wait")
@@ -54,10 +55,12 @@ def command(
     place = find(data, bootstrap, profile_named(), must=False)
     waiting = Waiting(place.path, bootstrap, probes=probe)
     found = waiting.look()
+    find_at = 0.0
     while found.missing and time.monotonic() < until:
         time.sleep(_PROBE_AGAIN_S if waiting.probed else _AGAIN_S)
-        if not waiting.is_there:  # it may come up elsewhere
+        if not waiting.is_there and time.monotonic() >= find_at:  # it may come up elsewhere
             place = find(data, bootstrap, profile_named(), must=False)
+            find_at = time.monotonic() + _FIND_AGAIN_S
             waiting.look_into(place.path)
         found = waiting.look()
     told(place)

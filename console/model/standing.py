@@ -35,6 +35,9 @@ WELL: Final = 0
 DEGRADED: Final = 1
 NOT_SERVING: Final = 2
 STATES: Final = ("well", "degraded", "not serving")
+_PATIENCE_S: Final = 5.0
+"""Who serves says who it is within that: nobody waits half a minute, again and again, for the
+answer of one that stands still."""
 _LARGEST: Final = 50
 """Topics of which the room in each folder is asked: the largest ones of all folders together."""
 _UNREADABLE: Final = (FileNotFoundError, ConfigError, StorageFailed, MetadataUnreadable)
@@ -111,18 +114,22 @@ class Watch:
         self._opened = TransactionWatch(link)
         self._feeds = Feeds()
         self._lost: Failure | None = None
+        self._began = False  # just now: what was lost then is lost
         self._unknown: list[str] = []
 
     def begin(self) -> bool:
         """Look at the counters alone, so that the next look tells rates since then. Whether there
         are any."""
         self._lost = self._reached()
+        self._began = True
         return self._facts() is not None
 
     def look(self) -> Standing:
         """Everything, as it is now. Raises nothing but usage."""
         self._unknown = []
-        self._lost = self._reached()
+        if self._lost is None or not self._began:
+            self._lost = self._reached()
+        self._began = False
         facts = self._facts()
         seen = self._ask(None, lambda: self._cluster.look(time.monotonic()))
         largest = self._largest(facts)
@@ -143,13 +150,17 @@ class Watch:
         )  # fmt: skip
 
     def _reached(self) -> Failure | None:
+        link = self._link
+        given, link.timeout_s = link.timeout_s, min(link.timeout_s, _PATIENCE_S)
         try:
-            with asking(self._link):
-                cluster.look(self._link)
+            with asking(link):
+                cluster.look(link)
         except Failure as why:
             if why.code == USAGE:
                 raise
             return why
+        finally:
+            link.timeout_s = given
         return None
 
     def _ask(self, nothing: T, ask: Callable[[], T]) -> T:

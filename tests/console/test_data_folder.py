@@ -77,6 +77,14 @@ def test_status_takes_the_folder_of_a_profile(alone, tmp_path):
     assert f"at {alone.bootstrap}" in told
 
 
+def test_the_doctor_looks_at_the_folder_or_the_broker_of_a_profile(alone):
+    away = typing(NOBODY)
+    away("profile", "add", "a", NOBODY, "--data", str(alone.data_dir))
+    assert "of profile a" in away("--profile", "a", "doctor", code=None).stderr
+    away("profile", "add", "far", NOBODY)
+    assert NOBODY in away("--profile", "far", "doctor", code=3).stderr
+
+
 def test_wait_goes_to_whoever_comes_up(tmp_path, alone, monkeypatch):
     """It looks where nobody is at first, as a script does that starts an appliance beside it."""
     places = iter([data_folder.Folder("nowhere"), data_folder.Folder(str(alone.data_dir), "of x")])
