@@ -77,7 +77,7 @@ class Contexts:
             dirs=started.dirs,
             volume=self._volume,
             trash=self._trash.view,
-            missing=self._trash.missing,
+            kept=lambda name: {started.identity.node_id: self._trash.kept(name)},
             now_ms=0,
             usage=self._usage,
             cluster_id=started.identity.cluster_id,

@@ -97,7 +97,9 @@ class Control:
         self._rows = started.rows
         self._dirs = started.dirs
         self._producer_ids = ProducerIds()
-        self._trash = TopicTrash(self._disk, seat.log_dirs, self._rows.everyone_has, log)
+        self._trash = TopicTrash(
+            self._disk, seat.log_dirs, self._identity.node_id, self._rows.everyone_has, log
+        )
         self._leading = Leading(
             seat, self._disk, self._quorum, self._identity, started.random, self._register, log
         )
@@ -121,9 +123,7 @@ class Control:
         self.doors = Doors(self._disk, seat.data_dir, seat.config, log)
         self._published = False  # what is committed, by this process
         self._threads = threads
-        self._syncing = False
-        self._noting = False
-        self._writing = False  # a snapshot
+        self._syncing = self._noting = self._writing = False  # the log, the trash, a snapshot
         self._waiting = WaitingAnswers()
         self._make_deciders(started)
         self._join(watcher)

@@ -17,9 +17,10 @@ from appliance.base.errors import StorageFailed
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config.broker import BrokerConfig
 from appliance.logstore.files import DELETED_FOLDER
+from appliance.logstore.recovery import read_topic_id
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
-from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, Trash
+from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, Kept, Trash
 from appliance.shell.log import NOTICE, WARNING, Log
 from appliance.wire import kraft_records as kraft
 
@@ -41,10 +42,17 @@ class TopicTrash:
     before → job → (a thread) → wrote: the file is written away from control's loop."""
 
     def __init__(
-        self, disk: Disk, dirs: Sequence[str], everyone_has: Callable[[int], bool], log: Log
+        self,
+        disk: Disk,
+        dirs: Sequence[str],
+        node_id: int,
+        everyone_has: Callable[[int], bool],
+        log: Log,
     ) -> None:
-        """everyone_has: whether all other processes have replayed the metadata below an offset."""
+        """everyone_has: whether all other processes of this node have replayed the metadata below
+        an offset."""
         self._disk = disk
+        self._node_id = node_id
         self._everyone_has = everyone_has
         self._back_at: dict[bytes, int] = {}  # topic id → an offset behind its return
         self._dirs = dirs
@@ -138,19 +146,37 @@ class TopicTrash:
             return 0
         return max(0, deleted_ms + config().int(NO_AUTO_CREATE_MS) - now_ms)
 
-    def missing(self, buried: Buried) -> str:
-        """The folder of a partition that had records and is not there any more, or ""."""
-        if not buried.records:
-            return ""
-        there: set[str] = set()
+    def kept(self, name: str) -> list[Kept]:
+        """What this node has of deleted topics of this name, the oldest deletion first."""
+        found = [one for one in self.view.topics.values() if one.name == name]
+        return [Kept(one, self._held(one)) for one in found]
+
+    def _held(self, buried: Buried) -> frozenset[int]:
+        """The partitions whose folders are here, renamed yet or not. A topic without records may
+        be without folders: some that had just been made were never opened."""
+        if not buried.records and self._alone(buried):
+            return frozenset(range(buried.partitions))
+        held = set()
         for path in self._dirs:
-            there.update(self._names_in(path))
-        kept = {found[1] for name in there if (found := _kept(name, buried.topic_id))}
-        for index in range(buried.partitions):
-            name = f"{buried.name}-{index}"
-            if str(index) not in kept and name not in there:
-                return f"the folder of {name}"
-        return ""
+            names = set(self._names_in(path))
+            held |= {int(found[1]) for name in names if (found := _kept(name, buried.topic_id))}
+            for index in range(buried.partitions):
+                folder = f"{path}/{buried.name}-{index}"
+                if f"{buried.name}-{index}" in names and self._is_of(folder, buried.topic_id):
+                    held.add(index)
+        return frozenset(held)
+
+    def _alone(self, buried: Buried) -> bool:
+        """Whether no other node has a replica of it."""
+        records = (kraft.decode(value) for value in buried.values)
+        replicas = [one.replicas for one in records if isinstance(one, kraft.PartitionRecord)]
+        return all(one == (self._node_id,) for one in replicas)
+
+    def _is_of(self, folder: str, topic_id: bytes) -> bool:
+        try:
+            return read_topic_id(self._disk, folder) == topic_id
+        except StorageFailed:
+            return False
 
     def due(self, now_ms: int) -> bool:
         """Whether `tick` should be called."""

@@ -14,9 +14,10 @@ from appliance.base import errors
 from appliance.controller.decision import Record, Result, Situation
 from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIds
+from appliance.controller.undelete import Everywhere
 from appliance.handlers.electing import Electing, Probed
 from appliance.metadata.log_dirs import LogDirs
-from appliance.metadata.trash import Buried, Trash
+from appliance.metadata.trash import Trash
 from appliance.quotas.meters import Usage
 from appliance.ring.log_levels import LogLevels
 from appliance.ring.partition_table import PartitionTable
@@ -64,7 +65,8 @@ class AdminContext:
     cluster_id: this one's. monotonic_ms: now, by a clock that never goes back.
     dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
     holds a folder, None when it does not answer. electing: who votes, while this node leads the
-    quorum; probed: what who is to vote said. loggers: of this node's processes.
+    quorum; probed: what who is to vote said. loggers: of this node's processes. trash: what this
+    node keeps of deleted topics; kept: what nodes do of those with a name.
     """
 
     rights: Rights = field(default=NOBODY, kw_only=True)
@@ -78,7 +80,7 @@ class AdminContext:
     volume: Callable[[str], tuple[int, int] | None]
     now_ms: int
     trash: Trash = field(default_factory=Trash)
-    missing: Callable[[Buried], str] = lambda _: ""
+    kept: Callable[[str], Everywhere] = lambda _: {}
     heartbeats: Heartbeats | None = None
     cluster_id: str = ""
     monotonic_ms: int = 0

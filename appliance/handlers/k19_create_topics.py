@@ -43,7 +43,7 @@ def _undelete(
     context: AdminContext, topic: NewTopic, records: list[Record]
 ) -> tuple[str, Result, CreatedTopic | None]:
     try:
-        made, created = undelete(context.situation, context.trash, context.missing, topic)
+        made, created = undelete(context.situation, context.kept(topic.name), topic)
     except PeerError as error:
         return topic.name, failed(error), None
     context.situation.free_rows -= created.partitions

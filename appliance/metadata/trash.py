@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import PeerError
@@ -41,16 +41,19 @@ class Buried:
     values: tuple[bytes, ...]
 
 
+class Kept(NamedTuple):
+    """What one node keeps of a deleted topic. held: the partitions whose folders it has."""
+
+    buried: Buried
+    held: frozenset[int]
+
+
 @dataclass(slots=True)
 class Trash:
     """topics: by topic id, the oldest deletion first. names: deleted name → when, wall clock ms."""
 
     topics: dict[bytes, Buried] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
-
-    def newest(self, name: str) -> Buried | None:
-        """The topic of this name that was deleted last."""
-        return next((one for one in reversed(self.topics.values()) if one.name == name), None)
 
 
 def bury(

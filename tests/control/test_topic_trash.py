@@ -9,6 +9,8 @@ from appliance.base.disk import Space, write_file
 from appliance.base.space import KEEP_FREE_PERCENT
 from appliance.config.broker import BrokerConfig
 from appliance.control.topic_trash import KEEP_FREE_TIMES, TopicTrash
+from appliance.logstore.files import PARTITION_METADATA
+from appliance.logstore.recovery import write_metadata
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.trash import TRASH_FILE
@@ -38,24 +40,25 @@ class World:
         self.disk.sync_dir("/")
         self.image = MetadataImage()
         self.offset = 0
+        self.sizes = (1000, 10)
         self.config = BrokerConfig.of({"node.id": "1", **settings})
         self.again()
 
     def again(self):
         """Control begins again over the same disk."""
-        self.trash = TopicTrash(self.disk, [DATA], lambda offset: True, SILENT)
+        self.trash = TopicTrash(self.disk, [DATA], 1, lambda offset: True, SILENT)
 
     def commit(self, now_ms, *records):
-        note = self.trash.before(records, self.image, self.config, lambda *_: (1000, 10), now_ms)
+        note = self.trash.before(records, self.image, self.config, lambda *_: self.sizes, now_ms)
         assert self.write() >= note
         for record in records:
             self.image.apply(self.offset, record)
             self.offset += 1
 
-    def create(self, name, topic_id=None, now_ms=NOW_MS):
+    def create(self, name, topic_id=None, now_ms=NOW_MS, replicas=(1,)):
         topic_id = topic_id or name.encode().ljust(16, b"\0")
         made = kraft.PartitionRecord(
-            partition_id=0, topic_id=topic_id, replicas=(1,), isr=(1,), leader=1,
+            partition_id=0, topic_id=topic_id, replicas=replicas, isr=replicas, leader=1,
             leader_epoch=3, partition_epoch=4,
         )  # fmt: skip
         self.commit(now_ms, kraft.TopicRecord(name=name, topic_id=topic_id), made)
@@ -80,8 +83,17 @@ class World:
     def kept(self):
         return [one.name for one in trash_file.read(self.disk, DATA).topics.values()]
 
+    def held(self, name):
+        return [set(one.held) for one in self.trash.kept(name)]
+
     def blocked_ms(self, name, now_ms):
         return self.trash.blocked_ms(name, lambda: self.config, now_ms)
+
+
+def write_metadata_of(disk, path, topic_id):
+    """A folder of a partition of this topic."""
+    disk.mkdir(path)
+    write_metadata(disk, path, topic_id)
 
 
 def test_topics_stay_for_their_time_and_names_for_theirs():
@@ -177,17 +189,30 @@ def test_a_topic_that_is_back_stays_in_the_list_while_a_folder_is_away():
     assert world.kept() == []
 
 
-def test_what_is_missing_is_named():
+def test_what_is_kept_says_whose_folders_are_here():
     world = World()
     topic_id = world.create("t")
-    world.disk.mkdir(f"{DATA}/t-0")
+    path = f"{DATA}/t-0"
+    write_metadata_of(world.disk, path, topic_id)
     world.delete(topic_id)
-    buried = world.trash.view.topics[topic_id]
-    assert world.trash.missing(buried) == "", "the ioproc has not heard of it yet"
-    world.disk.rename(f"{DATA}/t-0", f"{DATA}/t-0.{topic_id.hex()}-delete")
-    assert world.trash.missing(buried) == ""
-    world.disk.rmdir(f"{DATA}/t-0.{topic_id.hex()}-delete")
-    assert "t-0" in world.trash.missing(buried)
+    assert world.held("t") == [{0}], "the ioproc has not heard of it yet"
+    world.disk.rename(path, f"{path}.{topic_id.hex()}-delete")
+    assert world.held("t") == [{0}]
+    world.disk.unlink(f"{path}.{topic_id.hex()}-delete/{PARTITION_METADATA}")
+    world.disk.rmdir(f"{path}.{topic_id.hex()}-delete")
+    assert world.held("t") == [set()]
+    write_metadata_of(world.disk, path, b"2" * 16)
+    assert world.held("t") == [set()], "that is another topic's"
+    assert world.held("other") == []
+
+
+def test_a_topic_without_records_may_be_without_folders_where_nobody_else_has_it():
+    world = World()
+    world.sizes = (0, 0)
+    world.delete(world.create("alone"))
+    world.delete(world.create("shared", replicas=(1, 2)))
+    assert world.held("alone") == [{0}]
+    assert world.held("shared") == [set()]
 
 
 @pytest.mark.parametrize(
