@@ -78,6 +78,7 @@ class Contexts:
             volume=self._volume,
             trash=self._trash.view,
             kept=lambda name: {started.identity.node_id: self._trash.kept(name)},
+            settled=self._trash.settled,
             now_ms=0,
             usage=self._usage,
             cluster_id=started.identity.cluster_id,

@@ -87,8 +87,8 @@ def _find(kept: Everywhere, name: str, configs: Mapping[str, str | None]) -> Bur
     asked = configs[UNDELETE] or ""
     found: Buried | None = None
     for one in (one.buried for several in kept.values() for one in several):
-        which = asked in ("true", format_uuid(one.topic_id), one.topic_id.hex())
-        if which and one.name == name and (found is None or found.deleted_ms <= one.deleted_ms):
+        meant = asked in ("true", format_uuid(one.topic_id), one.topic_id.hex())
+        if meant and one.name == name and (found is None or found.deleted_ms <= one.deleted_ms):
             found = one
     if found is None:
         which = "" if asked == "true" else f" with id {asked[:50]!r}"

@@ -66,7 +66,8 @@ class AdminContext:
     dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
     holds a folder, None when it does not answer. electing: who votes, while this node leads the
     quorum; probed: what who is to vote said. loggers: of this node's processes. trash: what this
-    node keeps of deleted topics; kept: what nodes do of those with a name.
+    node keeps of deleted topics; kept: what nodes do of those with a name, this one's promised to
+    stay; settled: whether it has noted all of them. asked: the other nodes were.
     """
 
     rights: Rights = field(default=NOBODY, kw_only=True)
@@ -81,6 +82,8 @@ class AdminContext:
     now_ms: int
     trash: Trash = field(default_factory=Trash)
     kept: Callable[[str], Everywhere] = lambda _: {}
+    settled: Callable[[str], bool] = lambda _: True
+    asked: bool = False
     heartbeats: Heartbeats | None = None
     cluster_id: str = ""
     monotonic_ms: int = 0
@@ -114,6 +117,7 @@ class Api:
     fields but for the throttle time, of the request and of `error_code` and `error_message`.
     own: whether a request is about this very node alone, so that it decides, whoever leads.
     probe: who is to be asked before it is decided: node id, host and port, or None.
+    seeks: names of deleted topics of which the other brokers are asked before it is decided.
     """
 
     key: int
@@ -128,6 +132,7 @@ class Api:
     refused: Callable[[Message, Values], Values] | None = None
     probe: Callable[[Message, AdminContext], tuple[int, str, int] | None] | None = None
     own: Callable[[Message], bool] = _never
+    seeks: Callable[[Message, AdminContext], tuple[str, ...]] | None = None
 
 
 def refusals(

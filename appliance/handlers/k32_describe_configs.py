@@ -3,7 +3,8 @@
 1: sources and synonyms. 3: types and documentation. 4: flexible. Resources are topics, groups, this
 broker, "" for what is set for all brokers dynamically, loggers, and subscriptions to the metrics of
 clients. Values of sensitive settings are null. The topic `penstock:deleted`, a name that no topic
-can have, has a setting for each deleted topic that can be brought back.
+can have, has a setting for each deleted topic that can be brought back; those that begin with
+`penstock:deleted:` are for other nodes.
 """
 
 from appliance.base import errors
@@ -11,7 +12,12 @@ from appliance.base.errors import PeerError
 from appliance.controller.config_resources import Resource, check_resource
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.handlers.config_rights import check_described
-from appliance.handlers.deleted_topics import DELETED, explain_deleted
+from appliance.handlers.deleted_topics import (
+    DELETED,
+    explain_deleted,
+    explain_kept,
+    one_name,
+)
 from appliance.handlers.described_configs import described
 from appliance.metadata import effective, effective_groups
 from appliance.metadata.effective import Explained
@@ -27,8 +33,11 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         explained: list[Explained] = []
         try:
             resource = Resource(item.resource_type, item.resource_name)
-            check_described(context.rights, resource)
-            explained = _explain(context, resource)
+            if resource.kind == TOPIC and resource.name.startswith(one_name("")):
+                explained = explain_kept(context, resource.name.removeprefix(one_name("")))
+            else:
+                check_described(context.rights, resource)
+                explained = _explain(context, resource)
         except PeerError as error:
             code, text = error.code, error.message or ""
         asked = frozenset(item.configuration_keys or ())

@@ -247,14 +247,16 @@ def test_what_is_written_is_read_again():
 
 def test_the_short_reading_says_the_same_names():
     world = World()
-    assert trash_file.listed(world.disk, DATA) == {}
+    assert trash_file.listed(world.disk, DATA).names == {}
     assert trash_file.version_of(world.disk, DATA) == (0, 0)
     world.delete(world.create("first"))
     before = trash_file.version_of(world.disk, DATA)
     world.delete(world.create("second", b"2" * 16))
     assert trash_file.version_of(world.disk, DATA) != before
     topics = trash_file.read(world.disk, DATA).topics
-    assert trash_file.listed(world.disk, DATA) == {key: one.name for key, one in topics.items()}
+    assert trash_file.listed(world.disk, DATA).names == {
+        key: one.name for key, one in topics.items()
+    }
     assert len(topics) == 2
 
 
