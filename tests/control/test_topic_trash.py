@@ -8,7 +8,7 @@ from sim.disk import SimDisk
 from appliance.base.disk import Space, write_file
 from appliance.base.space import KEEP_FREE_PERCENT
 from appliance.config.broker import BrokerConfig
-from appliance.control.topic_trash import KEEP_FREE_TIMES, TopicTrash
+from appliance.control.topic_trash import KEEP_FREE_TIMES, PROMISE_MS, TopicTrash
 from appliance.logstore.files import PARTITION_METADATA
 from appliance.logstore.recovery import write_metadata
 from appliance.metadata import trash as trash_file
@@ -34,6 +34,9 @@ class Roomy(SimDisk):
 
 
 class World:
+    several = False
+    monotonic_ms = 0
+
     def __init__(self, **settings):
         self.disk = Roomy()
         self.disk.mkdir(DATA)
@@ -46,7 +49,8 @@ class World:
 
     def again(self):
         """Control begins again over the same disk."""
-        self.trash = TopicTrash(self.disk, [DATA], 1, lambda offset: True, SILENT)
+        everyone, now_ms = (lambda offset: True), (lambda: self.monotonic_ms)
+        self.trash = TopicTrash(self.disk, [DATA], 1, everyone, SILENT, self.several, now_ms)
 
     def commit(self, now_ms, *records):
         note = self.trash.before(records, self.image, self.config, lambda *_: self.sizes, now_ms)
@@ -204,6 +208,67 @@ def test_what_is_kept_says_whose_folders_are_here():
     write_metadata_of(world.disk, path, b"2" * 16)
     assert world.held("t") == [set()], "that is another topic's"
     assert world.held("other") == []
+
+
+class OneOfSeveral(World):
+    """Others may keep what this node does not."""
+
+    several = True
+
+
+def test_what_was_promised_stays_whatever_time_it_is():
+    world = World()
+    world.sizes = (1 << 40, 10)
+    topic_id = world.create("t")
+    write_metadata_of(world.disk, f"{DATA}/t-0", topic_id)
+    world.delete(topic_id)
+    assert world.held("t") == [{0}]
+    world.disk.free = 0
+    world.tick(NOW_MS + 3_600_000)
+    world.monotonic_ms = PROMISE_MS - 1
+    world.tick(NOW_MS + 3_602_000)
+    assert world.kept() == ["t"], "somebody may lead by it"
+    world.monotonic_ms = PROMISE_MS
+    world.tick(NOW_MS + 3_604_000)
+    assert world.kept() == []
+
+
+def test_of_several_nodes_one_lets_go_of_its_folders_and_remembers_the_topic():
+    world = OneOfSeveral()
+    topic_id = world.create("t")
+    write_metadata_of(world.disk, f"{DATA}/t-0", topic_id)
+    world.delete(topic_id)
+    world.disk.free = KEEP_FREE_TIMES * KEEP - 1
+    world.tick(NOW_MS)
+    assert world.kept() == ["t"]
+    found = trash_file.listed(world.disk, DATA)
+    assert (found.names, found.let_go) == ({topic_id: "t"}, {topic_id})
+    assert world.held("t") == [set()], "though it may not be removed yet"
+    world.again()
+    assert world.held("t") == [set()]
+    world.monotonic_ms += PROMISE_MS
+    world.tick(NOW_MS + 3_600_000)
+    assert world.kept() == []
+
+
+def test_a_note_of_what_has_not_gone_yet_stays():
+    """Between the note and the replay of the removal the topic is there, with all its folders."""
+    world = OneOfSeveral()
+    topic_id = world.create("t")
+    removal = kraft.RemoveTopicRecord(topic_id=topic_id)
+    end = world.offset + 1
+    world.trash.before(
+        [removal], world.image, world.config, lambda *_: world.sizes, NOW_MS, end=end
+    )
+    assert not world.trash.settled("t")
+    world.write()
+    assert world.trash.settled("t")
+    world.tick(NOW_MS)
+    assert world.kept() == ["t"]
+    world.image.apply(world.offset, kraft.NoOpRecord())  # it was never agreed
+    world.offset += 1
+    world.tick(NOW_MS + 1000)
+    assert world.kept() == []
 
 
 def test_a_topic_without_records_may_be_without_folders_where_nobody_else_has_it():

@@ -275,6 +275,23 @@ def test_its_time_is_over():
         machine.undelete()
 
 
+def test_folders_that_are_let_go_are_removed_and_what_groups_committed_stays():
+    """Another node may keep the records."""
+    machine = filled()
+    machine.delete(OLD)
+    machine.trash._several = True
+    machine.trash._lacking = lambda config: 1  # byte, on this node's disk
+    for _ in range(3):
+        machine.turn()
+    assert machine.names() == []
+    assert machine.home.may_return(OLD)
+    assert machine.home.gone() == []
+    machine.turn(HOUR_MS)
+    machine.turn()
+    assert machine.home.gone() == [("t", OLD)]
+    assert not machine.home.may_return(OLD)
+
+
 def test_what_was_over_while_nobody_looked_goes_after_the_start():
     machine = filled()
     machine.delete(OLD)
