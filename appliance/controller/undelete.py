@@ -154,7 +154,7 @@ def _nobody(partition: str, had_all: Sequence[int], away: Sequence[int]) -> Peer
     """Why the partition cannot be brought back. away: who may have it and cannot lead now."""
     if away:
         return PeerError(
-            errors.LEADER_NOT_AVAILABLE,
+            errors.ELIGIBLE_LEADERS_NOT_AVAILABLE,
             f"Only {_nodes(away)} may still have what was in {partition}, and cannot lead it now:"
             " nothing was changed; ask again when it is up.",
         )

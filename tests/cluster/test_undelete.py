@@ -141,7 +141,7 @@ def test_who_holds_a_partition_alone_is_asked_and_waited_for(nodes):
     delete(nodes, "alone")
     error = back(nodes, "alone")
     assert error is not None
-    assert error.name() == "LEADER_NOT_AVAILABLE", error
+    assert error.name() == "ELIGIBLE_LEADERS_NOT_AVAILABLE", error
     assert f"node {away}" in error.str()
     assert f"alone-{away - 1}" in error.str()
     nodes.start(away)

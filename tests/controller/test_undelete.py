@@ -89,7 +89,7 @@ def test_who_may_have_it_alone_and_is_away_is_named():
     world.delete()
     world.cluster.kill(2)
     code, text = world.refused({1: EVERY, 3: ()})
-    assert code == errors.LEADER_NOT_AVAILABLE
+    assert code == errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
     assert "t-1" in text
     assert "node 2" in text
     world.refused({1: EVERY, 2: EVERY, 3: ()})  # it answers, and may not lead yet
