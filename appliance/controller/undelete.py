@@ -155,15 +155,15 @@ def _nobody(partition: str, had_all: Sequence[int], away: Sequence[int]) -> Peer
     if away:
         return PeerError(
             errors.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-            f"Only {_nodes(away)} may still have what was in {partition}, and cannot lead it now:"
-            " nothing was changed; ask again when it is up.",
+            f"Only {_nodes(away, 'or')} may still have what was in {partition}, and cannot lead it"
+            " now: nothing was changed; start it, and ask again.",
         )
     return PeerError(
         errors.UNKNOWN_TOPIC_OR_PARTITION,
-        f"The topic cannot be brought back whole: {_nodes(had_all)}, in sync when it was deleted,"
-        f" has not the folder of {partition} any more.",
+        f"The topic cannot be brought back whole: {partition} is gone from"
+        f" {_nodes(had_all, 'and')}, in sync when it was deleted. Nothing was changed.",
     )
 
 
-def _nodes(numbers: Sequence[int]) -> str:
-    return " or ".join(f"node {one}" for one in sorted(set(numbers)))
+def _nodes(numbers: Sequence[int], word: str) -> str:
+    return f" {word} ".join(f"node {one}" for one in sorted(set(numbers)))
