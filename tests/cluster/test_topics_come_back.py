@@ -4,8 +4,14 @@ the active controller by then, and whichever nodes hold its folders."""
 import json
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import LIMIT_S, Nodes
@@ -21,7 +27,9 @@ AGAIN = {"NOT_CONTROLLER", "_TIMED_OUT", "_TRANSPORT", "REQUEST_TIMED_OUT"}
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory):
-    settings = {"offsets.topic.num.partitions": "3"}
+    settings = dict.fromkeys(
+        ("offsets.topic.num.partitions", "transaction.state.log.num.partitions"), "3"
+    )
     with Nodes(tmp_path_factory.mktemp("undelete"), settings=settings) as running:
         yield running
 
@@ -106,7 +114,7 @@ def folders(nodes, topic):
     return {
         (number, int(path.name.removeprefix(f"{topic}-").partition(".")[0]))
         for number, top in tops.items()
-        for path in top.rglob(f"{topic}-*-delete")
+        for path in top.glob(f"{topic}-*-delete")
     }
 
 
@@ -148,3 +156,41 @@ def test_who_holds_a_partition_alone_is_asked_and_waited_for(nodes):
     assert back(nodes, "alone") is None
     nodes.wait(lambda: nodes.whole("alone", PARTITIONS), "all have a leader")
     assert content(nodes, "alone") == WHOLE
+
+
+def ends(nodes, topic, level):
+    """The offset where readers of this level end, in each partition; none while a new leader does
+    not know yet."""
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(PARTITIONS)}
+    admin = admin_of(nodes)
+    told = admin.list_offsets(asked, isolation_level=level)
+    try:
+        return [told[place].result(LIMIT_S).offset for place in asked]
+    except KafkaException as error:
+        assert error.args[0].name() == "OFFSET_NOT_AVAILABLE", error
+        return []
+
+
+def test_transactions_that_ended_meanwhile_end_there_whoever_coordinates_them(nodes):
+    nodes.create("open", PARTITIONS)
+    some, every = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+    producers = []
+    for name in ("ended", "still"):
+        settings = {"bootstrap.servers": nodes.bootstrap, "transactional.id": name}
+        producers.append(Producer(settings))
+        producers[-1].init_transactions(LIMIT_S)
+        producers[-1].begin_transaction()
+        for number in range(PARTITIONS):
+            producers[-1].produce("open", name.encode(), partition=number)
+        assert producers[-1].flush(LIMIT_S) == 0
+    ended, still = producers
+    delete(nodes, "open")
+    every_folder = {(number, index) for number in nodes.all for index in range(PARTITIONS)}
+    nodes.wait(lambda: folders(nodes, "open") == every_folder, "all have put their folders away")
+    ended.commit_transaction(LIMIT_S)
+    assert back(nodes, "open") is None
+    nodes.wait(lambda: nodes.whole("open", PARTITIONS), "all are in sync")
+    nodes.wait(lambda: ends(nodes, "open", some) == [1] * PARTITIONS, "the first one is aborted")
+    assert ends(nodes, "open", every) == [3] * PARTITIONS
+    still.commit_transaction(LIMIT_S)
+    nodes.wait(lambda: ends(nodes, "open", some) == [4] * PARTITIONS, "the other one has ended")
