@@ -61,14 +61,19 @@ class Burying:
 
     def _notice(self, decided: Decided, image: MetadataImage) -> int:
         """Another node has decided this: now, or, as far as this one knows no better, before it
-        began."""
+        began. Then nobody here has seen it, and one note for all of that is soon enough."""
         now_ms, settings = self._clock.wall_ms(), self._settings(image)
         at_ms = now_ms if self._level() else min(decided.at_ms, now_ms)
         if at_ms < now_ms and at_ms + settings.int(RETENTION_MS) <= now_ms:
             return 0
-        return self.trash.before(
-            decided.records, image, settings, self._rows.size, at_ms, end=decided.end
-        )
+        sizes, end = self._rows.size, decided.end
+        note = self.trash.before(decided.records, image, settings, sizes, at_ms, end=end)
+        return note if self._level() else 0
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether something was noted that is not on the disk."""
+        return self.writing or self.trash.unwritten
 
     def begin(self) -> bool:
         """Write the next note; whether there is one."""

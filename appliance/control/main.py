@@ -466,7 +466,7 @@ class Control:
         if any(isinstance(change, BrokerChanged) for change in changes):
             self._fencing.follow(image)
             self._leading.check_registered()
-        if not self._driver.level:
+        if not self._driver.level or (self._burying.unwritten and not self._published):
             return  # others begin with what is agreed now, not with what was once
         self._published = True
         self.doors.look(changes, image)

@@ -21,7 +21,7 @@ from appliance.control import quorum_state
 from appliance.control.images import Images
 from appliance.control.leadership import Leadership, NotController
 from appliance.control.metadata_log import MetadataLog, batch_of
-from appliance.control.noticing import Noticing
+from appliance.control.noticing import Noticing, only_removals
 from appliance.control.snapshots import Limits, Snapshots, Unwritten
 from appliance.control.voter_records import for_snapshot, heard, of_snapshot, records
 from appliance.logstore.flush import FlushJob
@@ -383,12 +383,15 @@ class MetadataQuorum:
         count = size = 0
         for header, batch in self.log.read(self.committed, end):
             records = [] if header.is_control else _decoded(batch)
-            self.noticing.look(header, records, image)
-            if header.base_offset >= self.noticing.limit:
+            noticing, base = self.noticing, header.base_offset
+            if base >= noticing.limit and not only_removals(records):
                 break
-            for offset, record in enumerate(records, header.base_offset):
-                changes += image.apply(offset, record)
             count += len(records)
+            noticing.look(header, records, image)
+            if base >= noticing.limit:
+                continue  # those that follow may share its note
+            for offset, record in enumerate(records, base):
+                changes += image.apply(offset, record)
             image.epoch, image.applied_offset = header.leader_epoch, header.last_offset
             size += header.size
             if count >= _AT_ONCE:

@@ -27,6 +27,12 @@ class Decided(NamedTuple):
     at_ms: int
 
 
+def only_removals(records: Sequence[object]) -> bool:
+    """Whether a batch has nothing but removals of topics: it does not matter for the note of one
+    whether the one before has come true."""
+    return all(isinstance(one, kraft.RemoveTopicRecord) for one in records)
+
+
 Notice = Callable[[Decided, MetadataImage], int]
 """What is decided, and the image before it → the note that must be on the disk before it comes
 true here, 0: none."""

@@ -115,11 +115,16 @@ class TopicTrash:
     def job(self) -> tuple[int, Callable[[], None]] | None:
         """The next note and what writes it, on any thread, one at a time; None: nothing is to be
         written. `wrote` when it has ended."""
-        if self._wanted <= self._begun:
+        if not self.unwritten:
             return None
         self._begun = self._wanted
         entries, names = tuple(self._entries.values()), dict(self.view.names)
         return self._begun, partial(trash_file.write, self._disk, self._dirs[0], entries, names)
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether `job` has something to give."""
+        return self._wanted > self._begun
 
     def wrote(self, note: int, failure: Exception | None) -> None:
         """The job has ended. A full disk is a reason to delete, not to refuse it: then what is not

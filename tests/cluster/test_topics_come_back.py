@@ -167,7 +167,8 @@ def ends(nodes, topic, level):
     try:
         return [told[place].result(LIMIT_S).offset for place in asked]
     except KafkaException as error:
-        assert error.args[0].name() == "OFFSET_NOT_AVAILABLE", error
+        if error.args[0].name() != "OFFSET_NOT_AVAILABLE":
+            raise
         return []
 
 

@@ -109,6 +109,29 @@ def test_a_removal_is_replayed_when_its_note_is_on_the_disk(leader):
     assert [gone for gone, _, _ in node.told if gone] == [["a"], ["b"]], "each once"
 
 
+def test_removals_that_follow_each_other_share_a_note(leader):
+    node = Follows(leader)
+    ids = [bytes([n]) * 16 for n in range(1, 5)]
+    for topic_id in ids:
+        make(leader, str(topic_id[0]), topic_id)
+    node.numbers = iter([1, 1, 1, 2])
+    for topic_id in ids[:3]:
+        remove(leader, topic_id, 700)
+    make(leader, "between", A[::-1][:15] + b"x")
+    remove(leader, ids[3], 800)
+    node.fetch()
+    node.advance()
+    assert [gone for gone, _, _ in node.told if gone] == [["1"], ["2"], ["3"]]
+    assert node.topics == {"1", "2", "3", "4"}
+    node.quorum.noted(1, 1)
+    node.advance()
+    assert node.topics == {"4", "between"}
+    node.quorum.noted(2, 1)
+    node.advance()
+    assert node.topics == {"between"}
+    assert node.quorum.committed == leader.log.end_offset
+
+
 def test_what_is_cut_off_is_waited_for_no_more_and_what_comes_instead_is_told(leader):
     node = Follows(leader)
     make(leader, "a", A)
