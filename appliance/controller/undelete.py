@@ -84,12 +84,18 @@ def _check_alone(topic: NewTopic) -> None:
 
 
 def _find(kept: Everywhere, name: str, configs: Mapping[str, str | None]) -> Buried:
+    """The topic that was deleted last, as it was when it was deleted last: a node that was away may
+    know of an earlier deletion of the same topic, whose leaders and ISR count no more."""
     asked = configs[UNDELETE] or ""
-    found: Buried | None = None
+    newest: dict[bytes, Buried] = {}
     for one in (one.buried for several in kept.values() for one in several):
         meant = asked in ("true", format_uuid(one.topic_id), one.topic_id.hex())
-        if meant and one.name == name and (found is None or found.deleted_ms <= one.deleted_ms):
-            found = one
+        other = newest.get(one.topic_id)
+        if not meant or one.name != name:
+            continue
+        if other is None or (other.values != one.values and _age(other) < _age(one)):
+            newest[one.topic_id] = one
+    found = max(reversed(newest.values()), key=lambda one: one.deleted_ms, default=None)
     if found is None:
         which = "" if asked == "true" else f" with id {asked[:50]!r}"
         raise PeerError(
@@ -98,6 +104,12 @@ def _find(kept: Everywhere, name: str, configs: Mapping[str, str | None]) -> Bur
             " never there, or its time in the trash is over.",
         )
     return found
+
+
+def _age(buried: Buried) -> int:
+    """How many changes its partitions had had; clocks of nodes may differ."""
+    records = map(kraft.decode, buried.values)
+    return sum(one.partition_epoch for one in records if isinstance(one, kraft.PartitionRecord))
 
 
 def _again(

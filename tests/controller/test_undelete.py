@@ -112,6 +112,27 @@ def test_who_was_eligible_leads_what_nobody_was_in_sync_for():
     assert (found.leader, found.isr, found.eligible_leader_replicas) == (2, (2,), ())
 
 
+def test_what_a_node_knows_of_an_earlier_deletion_of_the_topic_counts_no_more():
+    """Whatever its clock said."""
+    world = Deleted([1, 2])
+    world.delete(at_ms=9000)
+    early = world.buried
+    world.back({1: {0}, 2: {0}})
+    world.cluster.kill(2)
+    assert world.cluster.shape()[:2] == (1, [1])
+    epoch = world.cluster.partition("t", 0).leader_epoch
+    world.delete(at_ms=5000)
+    world.cluster.register(2, previous=world.cluster.epochs[2])
+    world.cluster.beat(2)
+    for order in ((1, 2), (2, 1)):
+        said = {1: [Kept(world.buried, frozenset({0}))], 2: [Kept(early, frozenset({0}))]}
+        told = {node: said[node] for node in order}
+        asked = NewTopic("t", configs={UNDELETE: "true"})
+        records, _ = undelete(world.cluster.situation, told, asked)
+        [found] = [one for one in records if isinstance(one, kraft.PartitionRecord)]
+        assert (found.leader, found.isr, found.leader_epoch) == (1, (1,), epoch + 1)
+
+
 def test_the_newest_that_any_node_keeps_is_meant():
     world = Deleted([1])
     world.delete(at_ms=1000)
