@@ -6,9 +6,6 @@ versions are one cluster meanwhile.
 """
 
 import contextlib
-import subprocess
-import tarfile
-from pathlib import Path
 
 import pytest
 
@@ -19,33 +16,21 @@ from tests.cluster.test_nodes_die import PARTITIONS, ClusterLoad, comes_back, en
 from tests.cluster.verifiable import Verifiable
 from tests.transactions.bank import Bank
 from tests.transactions.writers import Confluent
+from tests.upgrade.installed import sources
+from tests.upgrade.versions import earlier
 
 pytestmark = pytest.mark.timeout(600)
-ROOT = Path(__file__).parents[2]
-BEFORE = "bd92743"
-"""The first version whose nodes were a cluster."""
 SOME = 10
 """Records, or transactions, that go through before and after each step."""
 TELLERS = (Confluent,)
 TOPICS = {"rolling": PARTITIONS, "bank": Bank.partitions(TELLERS), "verified": 2}
 
 
-def of_before(folder):
-    """Its sources, None where there is no such commit."""
-    archive = folder / "before.tar"
-    command = ["git", "-C", ROOT, "archive", "-o", archive, BEFORE]
-    with contextlib.suppress(FileNotFoundError):
-        if subprocess.run(command, check=False, capture_output=True).returncode == 0:
-            with tarfile.open(archive) as tar:
-                tar.extractall(folder / "before", filter="data")
-            return folder / "before"
-    return None
-
-
 @pytest.fixture
 def nodes(tmp_path):
     made = Nodes(tmp_path)
-    tree = None if KAFKA else of_before(tmp_path)
+    (before,) = earlier(1)
+    tree = None if KAFKA else sources(before, tmp_path / "before")
     for node in made.all.values() if tree else ():
         node.within = ("env", "-C", str(tree), "PENSTOCK_SEVERAL=1")
     with made:
