@@ -17,6 +17,7 @@ from appliance.handlers.electing import Electing
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.quotas.meters import Usage
 from appliance.shell.seat import Seat
+from appliance.shell.version import current
 
 
 class Contexts:
@@ -83,6 +84,7 @@ class Contexts:
             usage=self._usage,
             cluster_id=started.identity.cluster_id,
             loggers=self._seat.processes.log_levels,
+            version=current(),
         )
         self.refresh(context)
         return context

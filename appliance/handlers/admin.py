@@ -67,7 +67,8 @@ class AdminContext:
     holds a folder, None when it does not answer. electing: who votes, while this node leads the
     quorum; probed: what who is to vote said. loggers: of this node's processes. trash: what this
     node keeps of deleted topics; kept: what nodes do of those with a name, this one's promised to
-    stay; settled: whether it has noted all of them. asked: the other nodes were.
+    stay; settled: whether it has noted all of them. asked: the other nodes were. version: of
+    Penstock.
     """
 
     rights: Rights = field(default=NOBODY, kw_only=True)
@@ -90,6 +91,7 @@ class AdminContext:
     electing: Electing | None = None
     probed: Probed | None = None
     loggers: LogLevels | None = None
+    version: str = ""
 
 
 class Answer(NamedTuple):

@@ -4,7 +4,8 @@
 broker, "" for what is set for all brokers dynamically, loggers, and subscriptions to the metrics of
 clients. Values of sensitive settings are null. The topic `penstock:deleted`, a name that no topic
 can have, has a setting for each deleted topic that can be brought back; those that begin with
-`penstock:deleted:` are for other nodes.
+`penstock:deleted:` are for other nodes. The broker `penstock:node` tells which version whoever
+answers is.
 """
 
 from appliance.base import errors
@@ -19,9 +20,10 @@ from appliance.handlers.deleted_topics import (
     one_name,
 )
 from appliance.handlers.described_configs import described
+from appliance.handlers.this_node import NODE, explain_node
 from appliance.metadata import effective, effective_groups
 from appliance.metadata.effective import Explained
-from appliance.metadata.image import BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from appliance.metadata.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -62,6 +64,8 @@ def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
     image, config = situation.image, situation.config
     if resource == Resource(TOPIC, DELETED):
         return explain_deleted(context)
+    if resource == Resource(BROKER, NODE):
+        return explain_node(context)
     check_resource(situation, resource, describing=True)
     if resource.kind == TOPIC:
         return effective.explain_topic(image, config, image.config(TOPIC, resource.name))

@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from appliance.shell.version import current
 from console.commands.up import DEFAULT_DATA
 from console.flags.connection import connected
 from console.flags.output import formatted
@@ -12,7 +13,6 @@ from console.flags.watch import watched
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.standing import Standing, Watch, at_folder
-from console.model.version import current
 from console.show.output import emit
 from console.show.standing import lines, row
 

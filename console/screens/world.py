@@ -30,6 +30,7 @@ from console.model.open_transactions import Watch as TransactionWatch
 from console.model.records import leaf
 from console.model.records.one import one as one_record
 from console.model.remembered import Memory, Remembered
+from console.model.versions import Told, told
 from console.screens import lines
 from console.screens.places import (
     CLIENTS,
@@ -94,6 +95,9 @@ class World:
         self.nodes = self._cluster_wide()
         self.disks: Source[dict[int, Disks]] = Source(
             "disks of nodes", "", self._asking(self._disks), every_s=10, retry_s=5
+        )
+        self.versions: Source[Told] = Source(
+            "versions of nodes", "", self._asking(self._versions), every_s=3, retry_s=5
         )
         self.facts: Source[Facts] = Source(
             "counters", self._reading("penstock stats"), self._asking(lambda _: local.look()),
@@ -186,7 +190,7 @@ class World:
         """What is wrong in a cluster is said wherever somebody is. Who wants TLS is not asked."""
         seen = self.nodes.shown.value
         if here.kind == NODES:
-            return [self.nodes, self.disks] if seen is not None else [self.nodes]
+            return [self.nodes, self.disks, self.versions] if seen is not None else [self.nodes]
         says = here.kind == OVERVIEW or (seen is not None and seen.several)
         return [self.nodes] if says and self.link.is_plain else []
 
@@ -363,6 +367,10 @@ class World:
     def _disks(self, link: Link) -> dict[int, Disks]:
         seen = self.nodes.shown.value
         return disks(link, seen.nodes.brokers) if seen is not None else {}
+
+    def _versions(self, link: Link) -> Told:
+        seen = self.nodes.shown.value
+        return told(link, seen.nodes) if seen is not None else Told()
 
     def _topic(self, name: str) -> TopicSeen:
         (found,) = topics.described(self.link, [name])
