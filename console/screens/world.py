@@ -93,12 +93,7 @@ class World:
         command = self._command
         self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)
         self.nodes = self._cluster_wide()
-        self.disks: Source[dict[int, Disks]] = Source(
-            "disks of nodes", "", self._asking(self._disks), every_s=10, retry_s=5
-        )
-        self.versions: Source[Told] = Source(
-            "versions of nodes", "", self._asking(self._versions), every_s=3, retry_s=5
-        )
+        self.disks, self.versions = self._of_each_node()
         self.facts: Source[Facts] = Source(
             "counters", self._reading("penstock stats"), self._asking(lambda _: local.look()),
             every_s=1, retry_s=2,
@@ -363,6 +358,13 @@ class World:
         }
         folders = disk.log_folders(link, used=False)
         return oldest_ms([one.path for one in folders if not one.problem], wanted)
+
+    def _of_each_node(self) -> tuple[Source[dict[int, Disks]], Source[Told]]:
+        """What each of them is asked for itself."""
+        return (
+            Source("disks of nodes", "", self._asking(self._disks), every_s=10, retry_s=5),
+            Source("versions of nodes", "", self._asking(self._versions), every_s=3, retry_s=5),
+        )
 
     def _disks(self, link: Link) -> dict[int, Disks]:
         seen = self.nodes.shown.value
