@@ -14,6 +14,9 @@ from tests.groups.group_members import Member, share, until
 pytestmark = pytest.mark.timeout(240)
 FIND_COORDINATOR = 10
 TOPIC = "read"
+ASIDE, FAR = "aside", 7
+"""A topic that nobody reads, and what is committed of it before the death: nobody commits it
+again."""
 ROUNDS = 20
 """How often the members are polled before they commit."""
 REFUSED = {
@@ -54,6 +57,11 @@ class Group:
     def read(self):
         """The places of all records that a member was given."""
         return {place for member in self.members for place in member.got}
+
+    def commit_aside(self):
+        place = ck.TopicPartition(ASIDE, 0, FAR)
+        (said,) = self.members[0].client.commit(offsets=[place], asynchronous=False)
+        assert said.error is None
 
     def commit(self):
         for member in self.members:
@@ -103,6 +111,7 @@ def nodes(tmp_path):
     }  # fmt: skip
     with Nodes(tmp_path, settings=settings) as running:
         running.create(TOPIC, PARTITIONS)
+        running.create(ASIDE)
         yield running
 
 
@@ -115,6 +124,8 @@ def test_groups_of_both_protocols_go_on_with_another_coordinator(nodes):
                   Group(nodes.bootstrap, other, "consumer")]  # fmt: skip
         go_on(groups, Group.whole)
         go_on(groups, lambda one: len(one.committed) == PARTITIONS)
+        for one in groups:
+            one.commit_aside()
         before = [dict(one.committed) for one in groups]
         read = [{id(one): len(one.got) for one in group.members} for group in groups]
         nodes.kill(victim)
@@ -139,6 +150,8 @@ def test_groups_of_both_protocols_go_on_with_another_coordinator(nodes):
             assert not again, "what was committed before the death is not read again"
             member.close()
         reader = ck.Consumer({"bootstrap.servers": nodes.bootstrap, "group.id": group.name})
-        found = reader.committed([ck.TopicPartition(TOPIC, at) for at in ends], LIMIT_S)
+        places = [ck.TopicPartition(TOPIC, at) for at in ends] + [ck.TopicPartition(ASIDE, 0)]
+        *found, aside = reader.committed(places, LIMIT_S)
         assert {one.partition: one.offset for one in found} == ends
+        assert aside.offset == FAR, "what was committed before the death is there"
         reader.close()
