@@ -2,8 +2,8 @@
 of materials that are right, and at work in environments that pip, pipx and uv made of nothing.
 
 The wheel is interpreted; tests/compat/test_compiled.py makes a compiled one with every run, and
-PENSTOCK_TEST_PACKAGES=1 makes all of this compiled: ten minutes and more. PENSTOCK_TEST_PACKAGES=DIR
-installs the wheel that lies there."""
+PENSTOCK_TEST_PACKAGES=1 makes all of this compiled: ten minutes and more;
+PENSTOCK_TEST_PACKAGES=DIR installs the wheel that lies there."""
 
 import hashlib
 import json
