@@ -17,6 +17,7 @@ from appliance.handlers.electing import Electing
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.quotas.meters import Usage
 from appliance.shell.seat import Seat
+from appliance.shell.version import current
 
 
 class Contexts:
@@ -77,11 +78,13 @@ class Contexts:
             dirs=started.dirs,
             volume=self._volume,
             trash=self._trash.view,
-            missing=self._trash.missing,
+            kept=lambda name: {started.identity.node_id: self._trash.kept(name)},
+            settled=self._trash.settled,
             now_ms=0,
             usage=self._usage,
             cluster_id=started.identity.cluster_id,
             loggers=self._seat.processes.log_levels,
+            version=current(),
         )
         self.refresh(context)
         return context

@@ -5,6 +5,7 @@ Called by `main.py`, which keeps the answers until they may be said.
 
 from appliance.authorization.rights import OURSELVES, Callers
 from appliance.base.caller import Caller
+from appliance.control.broker.asking import Asking
 from appliance.control.broker.channel import Values
 from appliance.control.contexts import Contexts
 from appliance.control.metadata_quorum import MetadataQuorum
@@ -44,7 +45,7 @@ class Deciding:
 
     def decide(
         self, netproc: int, message: Message, topic: bytes, context: AdminContext, controller: int
-    ) -> Decision | Elsewhere | Probing:
+    ) -> Decision | Elsewhere | Probing | Asking:
         """A FORWARD, or an ENSURE_TOPIC of this topic. context: with the rights of who asks.
         controller: the active one, or NOBODY."""
         leads, alone = self._quorum.leadership.leads, self._quorum.alone

@@ -19,15 +19,16 @@ from appliance.base.clock import OsClock
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
-from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_wire
 from appliance.control.asked import read
 from appliance.control.broker.addresses import Addresses, own_controllers
+from appliance.control.broker.asking import Asker, Asking, Said
 from appliance.control.broker.birth import Birth
 from appliance.control.broker.channel import Values
 from appliance.control.broker.crew import Crew
 from appliance.control.broker.node import Node
 from appliance.control.broker.own import OWN, OwnAnswers
+from appliance.control.burying import NOTE, Burying
 from appliance.control.contexts import Contexts
 from appliance.control.deciding import Deciding
 from appliance.control.doors import Doors
@@ -45,15 +46,14 @@ from appliance.control.snapshots import Unwritten
 from appliance.control.startup import Started, first_time, start
 from appliance.control.telling import report, tell
 from appliance.control.threads import Threads
-from appliance.control.topic_trash import TopicTrash
 from appliance.control.voter_duties import VoterDuties
 from appliance.control.waiting import LOST, UNDONE, Decision, WaitingAnswers
 from appliance.controller.decision import Record
 from appliance.controller.producer_ids import ProducerIds
 from appliance.controller.registration import Incarnation
 from appliance.handlers.electing import Probed
-from appliance.metadata import effective
 from appliance.metadata.changes import BrokerChanged, Change
+from appliance.metadata.parts import BrokerImage
 from appliance.peers.conversation import Done as Told
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
@@ -64,11 +64,9 @@ from appliance.shell.links import Links
 from appliance.shell.log import ERROR, NOTICE, Log
 from appliance.shell.loop import STOP, Loop
 from appliance.shell.seat import ANEW, Seat
-from appliance.wire import kraft_records as kraft
 
 _SYNC: Final = 0
 _SNAPSHOT: Final = 1
-_NOTE: Final = 2
 DRAIN_STAGE: Final = 3
 """The stage of the orderly end in which control stops (`ProcessTable.drain`)."""
 
@@ -97,7 +95,7 @@ class Control:
         self._rows = started.rows
         self._dirs = started.dirs
         self._producer_ids = ProducerIds()
-        self._trash = TopicTrash(self._disk, seat.log_dirs, self._rows.everyone_has, log)
+        self._burying = Burying(seat, started, threads, lambda: self._driver.level, log)
         self._leading = Leading(
             seat, self._disk, self._quorum, self._identity, started.random, self._register, log
         )
@@ -106,7 +104,7 @@ class Control:
         self._requests = Requests(
             self._append,
             partial(report, log),
-            self._blocked_ms,
+            self._burying.blocked_ms,
             lambda: self._room.told(0),
             seat.errors,
             lambda *who: self._deciding.become(*who),
@@ -121,9 +119,7 @@ class Control:
         self.doors = Doors(self._disk, seat.data_dir, seat.config, log)
         self._published = False  # what is committed, by this process
         self._threads = threads
-        self._syncing = False
-        self._noting = False
-        self._writing = False  # a snapshot
+        self._syncing = self._writing = False  # the log, a snapshot
         self._waiting = WaitingAnswers()
         self._make_deciders(started)
         self._join(watcher)
@@ -140,7 +136,7 @@ class Control:
             seat,
             started,
             self._room,
-            self._trash,
+            self._burying.trash,
             self._producer_ids,
             self._mutations.usage,
             lambda: self._fencing.heartbeats,
@@ -170,6 +166,7 @@ class Control:
             self._driver.connect(addresses.voter)
         patience_ms = seat.config.int("controller.quorum.request.timeout.ms")
         self._prober = Prober(addresses.voter, self._probed, patience_ms)
+        self._asker = Asker(addresses.broker, self._burying.trash.settled, self._said)
         self._fencing = Fencing(
             node_id,
             seat.config,
@@ -259,6 +256,7 @@ class Control:
                 self._node.forwarding.forget(peer.index)
                 self._driver.served.forget(peer.index)
                 self._prober.forget(peer.index)
+                self._asker.forget(peer.index)
             elif peer.kind == IOPROC:
                 self._homes.forget(peer.index)
 
@@ -286,6 +284,9 @@ class Control:
                     peer.index, message.token, decision.question, decision.refuse, until_ms
                 )
                 context = None  # that one is kept, for a refusal
+            elif isinstance(decision, Asking):
+                living = self._others()
+                self._asker.ask(peer.index, message.token, decision, living, self._now_ms())
             elif isinstance(decision, Probing):
                 self._prober.ask(peer.index, message.token, decision)
             else:
@@ -299,8 +300,17 @@ class Control:
         else:
             self._waiting.put(netproc, token, decision, self._quorum.seen)
 
+    def _others(self) -> list[BrokerImage]:
+        """The other brokers that live, as far as the controller knows."""
+        brokers, me = self._quorum.image.brokers.values(), self._identity.node_id
+        return [one for one in brokers if one.broker_id != me and not one.fenced]
+
     def _probed(self, netproc: int, token: int, what: Probing, said: Probed) -> None:
         """Who is to vote was asked."""
+        self._answer(netproc, token, what.go_on(self._contexts.context(), said))
+
+    def _said(self, netproc: int, token: int, what: Asking, said: Said) -> None:
+        """The other brokers were asked what they keep."""
         self._answer(netproc, token, what.go_on(self._contexts.context(), said))
 
     def _serve_voter(self, netproc: int, message: Message, rights: Rights) -> None:
@@ -333,7 +343,8 @@ class Control:
         self._take(now_ms)
         while self._begin(now_ms):
             self._take(now_ms)  # it may have been quick
-        wait_ms = min(driver.flush(now_ns // 1_000_000), self._prober.turn())
+        asks_ms = min(self._prober.turn(), self._asker.turn(now_ns // 1_000_000))
+        wait_ms = min(driver.flush(now_ns // 1_000_000), asks_ms)
         self._seat.processes.add_commits(*driver.commits.take())
         if quorum.behind or (driver.level and not self._published):
             self._show(quorum.advance())
@@ -341,10 +352,9 @@ class Control:
         full = [answers for answers in self._answers.values() if not answers.push()]
         said = self._homes.release(quorum.committed)
         self._links.flush()
-        if quorum.leadership.leads and self._trash.due(now_ms):
-            self._trash.tick(quorum.image, self._settings(), quorum.seen, now_ms)
+        self._burying.turn(now_ms)
         ends = drain >= DRAIN_STAGE or (self.doors.anew and not drain and said and not full)
-        if ends and not (self._syncing or self._noting):
+        if ends and not (self._syncing or self._burying.writing):
             return STOP
         if quorum.behind or (quorum.log.unsynced and not self._syncing):
             return 0
@@ -380,10 +390,7 @@ class Control:
 
         A snapshot that is being written when control ends is written by its successor."""
         quorum = self._quorum
-        begun = False
-        if not self._noting and (note := self._trash.job()) is not None:
-            self._noting = begun = True
-            self._threads.submit((_NOTE, note[0]), note[1])
+        begun = self._burying.begin()
         if not self._writing and quorum.snapshot_due(now_ms):
             frozen = quorum.begin_snapshot(now_ms)
             self._writing = begun = True
@@ -403,9 +410,8 @@ class Control:
             if kind == _SNAPSHOT:
                 self._writing = False
                 self._snapshot_written(what, done.failure, now_ms)
-            elif kind == _NOTE:
-                self._noting = False
-                self._trash.wrote(what, done.failure)
+            elif kind == NOTE:
+                self._burying.wrote(what, done.failure)
                 self._noted(what, now_ms)
             else:
                 self._syncing = False
@@ -443,20 +449,10 @@ class Control:
     def _append(self, records: list[Record]) -> None:
         """Raises DiskFull and NotController: none of it is there then."""
         self._leading.check()
-        now_ms, note = self._clock.wall_ms(), 0
+        now_ms = self._clock.wall_ms()
         if not (records := self._quorum.elected_by(records, now_ms)):
             return
-        image = self._quorum.image
-        if any(isinstance(one, kraft.TopicRecord | kraft.RemoveTopicRecord) for one in records):
-            note = self._trash.before(records, image, self._settings(), self._rows.size, now_ms)
-        self._quorum.append(records, now_ms, behind=note)
-
-    def _settings(self) -> BrokerConfig:
-        """Those of the file with what was set while we run on top."""
-        return effective.broker_config(self._quorum.image, self._seat.config)
-
-    def _blocked_ms(self, name: str) -> int:
-        return self._trash.blocked_ms(name, self._settings, self._clock.wall_ms())
+        self._quorum.append(records, now_ms, behind=self._burying.before(records, now_ms))
 
     def _show(self, changes: list[Change]) -> None:
         """These changes are committed: rows first, then the offset."""
@@ -464,13 +460,13 @@ class Control:
         for change in changes:
             self._rows.apply(change, image, committed)
             if self._published or self._quorum.alone:  # of what was agreed before nobody is told
-                tell(self._log, change, self._trash)
+                tell(self._log, change, self._burying.trash)
         self._followers.follow(changes, image)
         self._node.changed(changes, image)
         if any(isinstance(change, BrokerChanged) for change in changes):
             self._fencing.follow(image)
             self._leading.check_registered()
-        if not self._driver.level:
+        if not self._driver.level or (self._burying.unwritten and not self._published):
             return  # others begin with what is agreed now, not with what was once
         self._published = True
         self.doors.look(changes, image)

@@ -21,6 +21,7 @@ from appliance.control import quorum_state
 from appliance.control.images import Images
 from appliance.control.leadership import Leadership, NotController
 from appliance.control.metadata_log import MetadataLog, batch_of
+from appliance.control.noticing import Noticing, only_removals
 from appliance.control.snapshots import Limits, Snapshots, Unwritten
 from appliance.control.voter_records import for_snapshot, heard, of_snapshot, records
 from appliance.logstore.flush import FlushJob
@@ -77,10 +78,10 @@ ALONE: Final = Vote()
 
 class MetadataQuorum:
     """log, replica, images, snapshots: the parts. leadership: what the replica knows. electing: who
-    votes, as the log says it."""
+    votes, as the log says it. noticing: what is noted before it is committed here."""
 
     __slots__ = ("_disk", "_held", "_node_id", "electing", "images", "leadership", "log",
-                 "replica", "snapshots")  # fmt: skip
+                 "noticing", "replica", "snapshots")  # fmt: skip
 
     def __init__(
         self,
@@ -103,6 +104,7 @@ class MetadataQuorum:
         self.images = Images(follower.image)
         self.snapshots = Snapshots(disk, log, limits, follower.bytes_replayed)
         self.electing = electing
+        self.noticing = Noticing()
 
     @property
     def active(self) -> bool:
@@ -130,7 +132,12 @@ class MetadataQuorum:
     @property
     def behind(self) -> bool:
         """Whether `advance` has something to do."""
-        return min(self.replica.high_watermark, self.log.durable) > self.committed
+        return self._agreed > self.committed
+
+    @property
+    def _agreed(self) -> int:
+        """Exclusive end of what may be committed here now."""
+        return min(self.replica.high_watermark, self.log.durable, self.noticing.limit)
 
     @property
     def alone(self) -> bool:
@@ -252,11 +259,13 @@ class MetadataQuorum:
         images = self.images
         images.begin()
         for header, batch in self.log.read(self.committed, self.log.end_offset):
-            found = [] if header.is_control else iter_records(batch)
+            records = [] if header.is_control else _decoded(batch)
+            assert images.speculative is not None
+            self.noticing.look(header, records, images.speculative)
             images.decide(
                 header.base_offset,
                 header.last_offset + 1,
-                [decode_record(record.value or b"") for record in found],
+                records,
                 epoch=header.leader_epoch,
                 size=header.size,
             )
@@ -265,6 +274,7 @@ class MetadataQuorum:
         """This node does not lead any more: what was decided and is not committed is forgotten."""
         self.images.drop()
         self._held.clear()
+        self.noticing.forget(self.committed)
 
     def truncate(self, offset: int, now_ms: int) -> None:
         """The log of who leads now has nothing, or something else, from `offset` on: what this node
@@ -272,6 +282,7 @@ class MetadataQuorum:
         assert not self.leadership.leads, "a leader's log is what is agreed"
         assert offset >= self.committed, "what is committed stays"
         self.log.truncate(offset, now_ms)
+        self.noticing.forget(offset)
         if self.electing.truncate(offset):
             self._elects()
 
@@ -324,6 +335,7 @@ class MetadataQuorum:
     def noted(self, note: int, now_ms: int) -> None:
         """Notes up to this one are on the disk: append what was held for them. Raises
         StorageFailed; after DiskFull what is held is as if it had never been decided."""
+        self.noticing.noted(note)
         held = self._held
         assert self.active or not held, "what is held is forgotten with the leadership"
         try:
@@ -355,7 +367,7 @@ class MetadataQuorum:
 
     def advance(self) -> list[Change]:
         """Commit what is agreed and on the disk, or some of it (`behind`): what changed."""
-        end = min(self.replica.high_watermark, self.log.durable)
+        end = self._agreed
         changes, size = self.images.commit(end) if self.active else self._replay(end)
         self.snapshots.bytes_committed += size
         before = self.electing.oldest.kraft_version
@@ -370,9 +382,16 @@ class MetadataQuorum:
         changes: list[Change] = []
         count = size = 0
         for header, batch in self.log.read(self.committed, end):
-            for record in () if header.is_control else iter_records(batch):
-                changes += image.apply(record.offset, decode_record(record.value or b""))
-                count += 1
+            records = [] if header.is_control else _decoded(batch)
+            noticing, base = self.noticing, header.base_offset
+            if base >= noticing.limit and not only_removals(records):
+                break
+            count += len(records)
+            noticing.look(header, records, image)
+            if base >= noticing.limit:
+                continue  # those that follow may share its note
+            for offset, record in enumerate(records, base):
+                changes += image.apply(offset, record)
             image.epoch, image.applied_offset = header.leader_epoch, header.last_offset
             size += header.size
             if count >= _AT_ONCE:
@@ -448,6 +467,11 @@ def _history(log: MetadataLog, follower: Follower, static: Electorate) -> Histor
         if header.is_control:
             history.say(header.last_offset + 1, heard(history.latest, _control(batch)))
     return history
+
+
+def _decoded(batch: memoryview) -> list[object]:
+    """The records of a batch, which has one for each of its offsets."""
+    return [decode_record(record.value or b"") for record in iter_records(batch)]
 
 
 def _control(batch: memoryview) -> list[control.ControlRecord]:

@@ -21,6 +21,7 @@ from appliance.base.errors import DiskFull, MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config.internal_topics import DECLARED, InternalTopic
 from appliance.control import enveloped
+from appliance.control.broker.asking import Asking, Said
 from appliance.control.broker.forwarding import (
     DESCRIBE_QUORUM,
     Question,
@@ -31,7 +32,7 @@ from appliance.control.broker.forwarding import (
 from appliance.control.broker.forwarding import enveloped as in_envelope
 from appliance.control.probing import Probing
 from appliance.control.waiting import FULL, LOST, UNDONE, Decision
-from appliance.controller.decision import NO_LIMIT, Record
+from appliance.controller.decision import NO_LIMIT, Permit, Record
 from appliance.controller.registration import Incarnation, registration_records
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.handlers.admin import AdminContext, Answer, Api
@@ -98,7 +99,7 @@ class Requests:
 
     def decided(
         self, key: int, version: int, body: bytes, context: AdminContext, *, leads: bool
-    ) -> Decision | Probing:
+    ) -> Decision | Probing | Asking:
         """Answer a request. A code other than NONE has no body: the netproc closes the connection.
         leads: whether this node is the controller; if not, nothing is appended."""
         if (key, version) == (ENVELOPE, 0):
@@ -111,9 +112,8 @@ class Requests:
             request = decode_request(key, version, body)
         except MalformedRequest as cause:
             return self._malformed(api.name, context, cause)
-        if leads and (where := _probe(api, request, context)) is not None:
-            go_on = partial(self._probed, key, version, body, context.rights)
-            return Probing(where[0], where[1:], go_on)
+        if leads and (first := self._first(api, version, body, request, context)) is not None:
+            return first
         try:
             if api.controllers and not leads:
                 answer = _told(api, request, api.not_controller, _NO_LEADER)
@@ -138,6 +138,19 @@ class Requests:
         self._count(key, version, answer.values)
         return Decision(errors.NONE, encoded, refuse, answer.at_once)
 
+    def _first(
+        self, api: Api, version: int, body: bytes, request: Any, context: AdminContext
+    ) -> Probing | Asking | None:
+        """Whom to ask before this is decided."""
+        key, rights = api.key, context.rights
+        if (where := _probe(api, request, context)) is not None:
+            probed = partial(self._probed, key, version, body, rights)
+            return Probing(where[0], where[1:], probed)
+        if api.seeks is None or context.asked or not (names := api.seeks(request, context)):
+            return None
+        permit = context.situation.permit
+        return Asking(names, partial(self._said, key, version, body, rights, permit))
+
     def _probed(
         self,
         key: int,
@@ -154,6 +167,28 @@ class Requests:
         assert isinstance(decision, Decision), "nobody is asked twice"
         return decision
 
+    def _said(
+        self,
+        key: int,
+        version: int,
+        body: bytes,
+        rights: Rights,
+        permit: Permit,
+        context: AdminContext,
+        said: Said,
+    ) -> Decision:
+        """The same request, once it is known what other nodes keep of deleted topics."""
+        own, me = context.kept, context.situation.node_id
+        context.kept = lambda name: {
+            me: own(name)[me],
+            **{node: kept.get(name, ()) for node, kept in said.items()},
+        }
+        context.rights, context.situation.permit, context.asked = rights, permit, True
+        leads = context.electing is not None
+        decision = self.decided(key, version, body, context, leads=leads)
+        assert isinstance(decision, Decision), "nobody is asked twice"
+        return decision
+
     def _malformed(self, name: str, context: AdminContext, cause: object) -> Decision:
         self._report("malformed-request", {"request": name, **_who(context), "cause": cause})
         return _final(errors.INVALID_REQUEST)
@@ -163,7 +198,9 @@ class Requests:
         self._report("bug", {**_who(context), "cause": why})
         return _final(errors.UNKNOWN_SERVER_ERROR)
 
-    def _enveloped(self, body: bytes, context: AdminContext, *, leads: bool) -> Decision | Probing:
+    def _enveloped(
+        self, body: bytes, context: AdminContext, *, leads: bool
+    ) -> Decision | Probing | Asking:
         """Answer what a broker passes on from a client of its own: decided for that client."""
         try:
             request = decode_request(ENVELOPE, 0, body)

@@ -1,14 +1,16 @@
 """What control does about deleted topics: note them before they go, forget them when their time is
 over or the disk is full, and hold their names against consumers that go on asking for them.
 
-Invariant: control is the only writer of the file. A topic enters it before the record of its
-deletion is durable, and leaves it when it is back with all its folders or can never come back; so
-a crash at any step leaves a topic that is there, or one that can be brought back, or none.
-Called by `control/main.py`.
+Invariant: control is the only writer of the file. A topic enters it before anybody else on this
+node sees the record of its deletion, and leaves it when it is back with all its folders or can
+never come back; so a crash at any step leaves a topic that is there, or one that can be brought
+back, or none. What was said to be kept here is kept for a while (`PROMISE_MS`), whatever else
+happens: others are told what leads, and what is cut off, by it. Called by `control/burying.py`.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -17,14 +19,18 @@ from appliance.base.errors import StorageFailed
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config.broker import BrokerConfig
 from appliance.logstore.files import DELETED_FOLDER
+from appliance.logstore.recovery import read_topic_id
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
-from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, Trash
+from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, Kept, Trash
 from appliance.shell.log import NOTICE, WARNING, Log
 from appliance.wire import kraft_records as kraft
 
 LOOK_EVERY_MS: Final = 1000
 REST_MS: Final = 5000  # after making room: the I/O processes need a moment to remove the files
+PROMISE_MS: Final = 120_000
+"""What another node was told of is decided in some seconds. Who has not replayed that by then was
+fenced long before, and is elected by what is known of it later."""
 _NAMES: Final = 2000  # deleted names that are remembered at most, and topics that are kept:
 _TOPICS: Final = 1000  # the file is written with each deletion
 KEEP_FREE_PERCENT: Final = 3
@@ -41,10 +47,23 @@ class TopicTrash:
     before → job → (a thread) → wrote: the file is written away from control's loop."""
 
     def __init__(
-        self, disk: Disk, dirs: Sequence[str], everyone_has: Callable[[int], bool], log: Log
+        self,
+        disk: Disk,
+        dirs: Sequence[str],
+        node_id: int,
+        everyone_has: Callable[[int], bool],
+        log: Log,
+        several: bool = False,
+        monotonic_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        """everyone_has: whether all other processes have replayed the metadata below an offset."""
+        """everyone_has: whether all other processes of this node have replayed the metadata below
+        an offset. several: other nodes may keep what this one does not."""
         self._disk = disk
+        self._node_id = node_id
+        self._several = several
+        self._monotonic_ms = monotonic_ms
+        self._ends: dict[bytes, int] = {}  # topic id → an offset behind its removal
+        self._promised: dict[bytes, int] = {}  # topic id → until when it is kept
         self._everyone_has = everyone_has
         self._back_at: dict[bytes, int] = {}  # topic id → an offset behind its return
         self._dirs = dirs
@@ -67,9 +86,11 @@ class TopicTrash:
         config: BrokerConfig,
         sizes: Sizes,
         now_ms: int,
+        *,
+        end: int = 0,
     ) -> int:
-        """Take note of what these records, which are not appended yet, delete and create: the note
-        that must be on the disk before they are, or 0."""
+        """Take note of what these records, decided at now_ms, delete and create: the note that must
+        be on the disk before they come true, or 0. end: offset behind them."""
         changed = False
         for record in records:
             if isinstance(record, kraft.TopicRecord):
@@ -83,6 +104,7 @@ class TopicTrash:
                     changed = True
                 if config.int(RETENTION_MS):
                     self._bury(image, topic.topic_id, sizes, now_ms)
+                    self._ends[topic.topic_id] = end
                     self._new[topic.topic_id] = self._begun + 1
                     changed = True
         if not changed:
@@ -93,11 +115,16 @@ class TopicTrash:
     def job(self) -> tuple[int, Callable[[], None]] | None:
         """The next note and what writes it, on any thread, one at a time; None: nothing is to be
         written. `wrote` when it has ended."""
-        if self._wanted <= self._begun:
+        if not self.unwritten:
             return None
         self._begun = self._wanted
         entries, names = tuple(self._entries.values()), dict(self.view.names)
         return self._begun, partial(trash_file.write, self._disk, self._dirs[0], entries, names)
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether `job` has something to give."""
+        return self._wanted > self._begun
 
     def wrote(self, note: int, failure: Exception | None) -> None:
         """The job has ended. A full disk is a reason to delete, not to refuse it: then what is not
@@ -113,8 +140,17 @@ class TopicTrash:
                 self._drop(topic_id)
 
     def _drop(self, topic_id: bytes) -> None:
+        self._ends.pop(topic_id, None)
         if self.view.topics.pop(topic_id, None) is not None:
             del self._entries[topic_id]
+
+    def _let_go(self, buried: Buried) -> None:
+        """Its folders go. What others keep of it may come back, with what groups committed."""
+        if self._several:
+            gone = self.view.topics[buried.topic_id] = replace(buried, let_go=True)
+            self._entries[buried.topic_id] = trash_file.entry(gone)
+        else:
+            self._drop(buried.topic_id)
 
     def _bury(self, image: MetadataImage, topic_id: bytes, sizes: Sizes, now_ms: int) -> None:
         topic = image.topics_by_id[topic_id]
@@ -138,19 +174,44 @@ class TopicTrash:
             return 0
         return max(0, deleted_ms + config().int(NO_AUTO_CREATE_MS) - now_ms)
 
-    def missing(self, buried: Buried) -> str:
-        """The folder of a partition that had records and is not there any more, or ""."""
-        if not buried.records:
-            return ""
-        there: set[str] = set()
-        for path in self._dirs:
-            there.update(self._names_in(path))
-        kept = {found[1] for name in there if (found := _kept(name, buried.topic_id))}
-        for index in range(buried.partitions):
-            name = f"{buried.name}-{index}"
-            if str(index) not in kept and name not in there:
-                return f"the folder of {name}"
-        return ""
+    def kept(self, name: str) -> list[Kept]:
+        """What this node has of deleted topics of this name, the oldest deletion first: promised
+        to whoever decides about it."""
+        found = [one for one in self.view.topics.values() if one.name == name]
+        for one in found:
+            self._promised[one.topic_id] = self._monotonic_ms() + PROMISE_MS
+        return [Kept(one, self._held(one)) for one in found]
+
+    def settled(self, name: str) -> bool:
+        """Whether everything of this name that is to be kept is noted."""
+        return not any(self.view.topics[one].name == name for one in self._new)
+
+    def _held(self, buried: Buried) -> frozenset[int]:
+        """The partitions whose folders are here, renamed yet or not. A topic without records may
+        be without folders: some that had just been made were never opened."""
+        if not buried.records and self._alone(buried):
+            return frozenset(range(buried.partitions))
+        held: set[int] = set()
+        for path in self._dirs if not buried.let_go else ():
+            names = set(self._names_in(path))
+            held |= {int(found[1]) for name in names if (found := _kept(name, buried.topic_id))}
+            for index in range(buried.partitions):
+                folder = f"{path}/{buried.name}-{index}"
+                if f"{buried.name}-{index}" in names and self._is_of(folder, buried.topic_id):
+                    held.add(index)
+        return frozenset(held)
+
+    def _alone(self, buried: Buried) -> bool:
+        """Whether no other node has a replica of it."""
+        records = (kraft.decode(value) for value in buried.values)
+        replicas = [one.replicas for one in records if isinstance(one, kraft.PartitionRecord)]
+        return all(one == (self._node_id,) for one in replicas)
+
+    def _is_of(self, folder: str, topic_id: bytes) -> bool:
+        try:
+            return read_topic_id(self._disk, folder) == topic_id
+        except StorageFailed:
+            return False
 
     def due(self, now_ms: int) -> bool:
         """Whether `tick` should be called."""
@@ -164,13 +225,15 @@ class TopicTrash:
         for. committed: end of the metadata log that made the image."""
         self._next_look_ms = now_ms + LOOK_EVERY_MS
         self._forget_names(config, now_ms)
+        over_ms = self._monotonic_ms()
+        self._promised = {key: end for key, end in self._promised.items() if end > over_ms}
         changed = False
         for buried in list(self.view.topics.values()):
             if buried.topic_id in image.topics_by_id:
                 if not self._is_back(buried, committed):
                     continue
                 del self._back_at[buried.topic_id]
-            elif buried.deleted_ms + config.int(RETENTION_MS) > now_ms:
+            elif buried.topic_id in self._promised or not self._is_over(buried, config, now_ms):
                 continue
             else:
                 self._tell_gone(buried, "time")
@@ -179,6 +242,9 @@ class TopicTrash:
         changed = self._make_room(image, config, now_ms) or changed
         if changed:
             self._wanted = self._begun + 1
+
+    def _is_over(self, buried: Buried, config: BrokerConfig, now_ms: int) -> bool:
+        return buried.deleted_ms + config.int(RETENTION_MS) <= now_ms
 
     def _forget_names(self, config: BrokerConfig, now_ms: int) -> None:
         """That is no reason to write: a name that the file still has is over for whoever reads
@@ -192,6 +258,8 @@ class TopicTrash:
 
     def _is_back(self, buried: Buried, committed: int) -> bool:
         """No folder of it is in the trash, and nobody will still put one there."""
+        if committed < self._ends.get(buried.topic_id, 0):
+            return False  # it has not gone yet
         if not self._everyone_has(self._back_at.setdefault(buried.topic_id, committed)):
             return False
         return not any(
@@ -200,14 +268,24 @@ class TopicTrash:
 
     def _make_room(self, image: MetadataImage, config: BrokerConfig, now_ms: int) -> bool:
         lacking = self._lacking(config) if now_ms >= self._next_room_ms else 0
-        dead = [one for one in self.view.topics.values() if one.topic_id not in image.topics_by_id]
+        dead = [
+            one
+            for one in self.view.topics.values()
+            if one.topic_id not in image.topics_by_id and one.topic_id not in self._promised
+        ]
         went = False
-        for number, buried in enumerate(dead):
-            if lacking <= 0 and len(dead) - number <= _TOPICS:
+        for left, buried in zip(range(len(dead), 0, -1), dead, strict=True):
+            if lacking <= 0 and left <= _TOPICS:
                 break
-            self._tell_gone(buried, "space")
-            self._drop(buried.topic_id)
-            lacking -= buried.size
+            if buried.let_go and left <= _TOPICS:
+                continue
+            if left > _TOPICS:
+                self._drop(buried.topic_id)
+            else:
+                self._let_go(buried)
+            if not buried.let_go:
+                self._tell_gone(buried, "space")
+                lacking -= buried.size
             went = True
         if went:
             self._next_room_ms = now_ms + REST_MS

@@ -14,9 +14,10 @@ from appliance.base import errors
 from appliance.controller.decision import Record, Result, Situation
 from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIds
+from appliance.controller.undelete import Everywhere
 from appliance.handlers.electing import Electing, Probed
 from appliance.metadata.log_dirs import LogDirs
-from appliance.metadata.trash import Buried, Trash
+from appliance.metadata.trash import Trash
 from appliance.quotas.meters import Usage
 from appliance.ring.log_levels import LogLevels
 from appliance.ring.partition_table import PartitionTable
@@ -64,7 +65,10 @@ class AdminContext:
     cluster_id: this one's. monotonic_ms: now, by a clock that never goes back.
     dirs: the log folders by absolute paths. volume: total and usable bytes of the volume that
     holds a folder, None when it does not answer. electing: who votes, while this node leads the
-    quorum; probed: what who is to vote said. loggers: of this node's processes.
+    quorum; probed: what who is to vote said. loggers: of this node's processes. trash: what this
+    node keeps of deleted topics; kept: what nodes do of those with a name, this one's promised to
+    stay; settled: whether it has noted all of them. asked: the other nodes were. version: of
+    Penstock.
     """
 
     rights: Rights = field(default=NOBODY, kw_only=True)
@@ -78,13 +82,16 @@ class AdminContext:
     volume: Callable[[str], tuple[int, int] | None]
     now_ms: int
     trash: Trash = field(default_factory=Trash)
-    missing: Callable[[Buried], str] = lambda _: ""
+    kept: Callable[[str], Everywhere] = lambda _: {}
+    settled: Callable[[str], bool] = lambda _: True
+    asked: bool = False
     heartbeats: Heartbeats | None = None
     cluster_id: str = ""
     monotonic_ms: int = 0
     electing: Electing | None = None
     probed: Probed | None = None
     loggers: LogLevels | None = None
+    version: str = ""
 
 
 class Answer(NamedTuple):
@@ -112,6 +119,7 @@ class Api:
     fields but for the throttle time, of the request and of `error_code` and `error_message`.
     own: whether a request is about this very node alone, so that it decides, whoever leads.
     probe: who is to be asked before it is decided: node id, host and port, or None.
+    seeks: names of deleted topics of which the other brokers are asked before it is decided.
     """
 
     key: int
@@ -126,6 +134,7 @@ class Api:
     refused: Callable[[Message, Values], Values] | None = None
     probe: Callable[[Message, AdminContext], tuple[int, str, int] | None] | None = None
     own: Callable[[Message], bool] = _never
+    seeks: Callable[[Message, AdminContext], tuple[str, ...]] | None = None
 
 
 def refusals(

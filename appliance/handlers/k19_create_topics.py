@@ -3,7 +3,7 @@
 4: counts may be -1 for the defaults (taken in every version here). 5: flexible; counts and
 settings in the answer (KIP-525), for who may DESCRIBE_CONFIGS. 6: quota errors. 7: topic ids. Not
 done: quotas; the timeout is not used because nothing is waited for. A topic with the setting
-penstock.undelete is brought back instead of made.
+penstock.undelete is brought back instead of made, once the other brokers were asked who has it.
 """
 
 from appliance.authorization import needs
@@ -11,7 +11,7 @@ from appliance.base.errors import PeerError
 from appliance.base.ids import ZERO_TOPIC_ID
 from appliance.controller.decision import OK, Record, Result, duplicates, failed
 from appliance.controller.topics import CreatedTopic, NewTopic, create_topics
-from appliance.controller.undelete import undelete, wants_undelete
+from appliance.controller.undelete import UNDELETE, undelete, wants_undelete
 from appliance.handlers import described_configs
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values, refusals
 
@@ -39,11 +39,27 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "topics": rows})
 
 
+def seeks(request: Message, context: AdminContext) -> tuple[str, ...]:
+    """The topics that are to come back, where other nodes may have them and the caller may ask."""
+    image = context.situation.image
+    if not any(one != context.situation.node_id for one in image.brokers):
+        return ()
+    return tuple(
+        dict.fromkeys(
+            topic.name
+            for topic in request.topics
+            if any(item.name == UNDELETE for item in topic.configs)
+            and topic.name not in image.topics_by_name
+            and not context.rights.refusal(needs.CREATE_TOPIC, topic.name)
+        )
+    )
+
+
 def _undelete(
     context: AdminContext, topic: NewTopic, records: list[Record]
 ) -> tuple[str, Result, CreatedTopic | None]:
     try:
-        made, created = undelete(context.situation, context.trash, context.missing, topic)
+        made, created = undelete(context.situation, context.kept(topic.name), topic)
     except PeerError as error:
         return topic.name, failed(error), None
     context.situation.free_rows -= created.partitions
@@ -82,4 +98,4 @@ def _row(
     return row
 
 
-API = Api(19, "CreateTopics", 2, 7, 5, decide)
+API = Api(19, "CreateTopics", 2, 7, 5, decide, seeks=seeks)

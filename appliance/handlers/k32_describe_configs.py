@@ -3,7 +3,9 @@
 1: sources and synonyms. 3: types and documentation. 4: flexible. Resources are topics, groups, this
 broker, "" for what is set for all brokers dynamically, loggers, and subscriptions to the metrics of
 clients. Values of sensitive settings are null. The topic `penstock:deleted`, a name that no topic
-can have, has a setting for each deleted topic that can be brought back.
+can have, has a setting for each deleted topic that can be brought back; those that begin with
+`penstock:deleted:` are for other nodes. The broker `penstock:node` tells which version whoever
+answers is.
 """
 
 from appliance.base import errors
@@ -11,11 +13,17 @@ from appliance.base.errors import PeerError
 from appliance.controller.config_resources import Resource, check_resource
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.handlers.config_rights import check_described
-from appliance.handlers.deleted_topics import DELETED, explain_deleted
+from appliance.handlers.deleted_topics import (
+    DELETED,
+    explain_deleted,
+    explain_kept,
+    one_name,
+)
 from appliance.handlers.described_configs import described
+from appliance.handlers.this_node import NODE, explain_node
 from appliance.metadata import effective, effective_groups
 from appliance.metadata.effective import Explained
-from appliance.metadata.image import BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from appliance.metadata.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -27,8 +35,11 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         explained: list[Explained] = []
         try:
             resource = Resource(item.resource_type, item.resource_name)
-            check_described(context.rights, resource)
-            explained = _explain(context, resource)
+            if resource.kind == TOPIC and resource.name.startswith(one_name("")):
+                explained = explain_kept(context, resource.name.removeprefix(one_name("")))
+            else:
+                check_described(context.rights, resource)
+                explained = _explain(context, resource)
         except PeerError as error:
             code, text = error.code, error.message or ""
         asked = frozenset(item.configuration_keys or ())
@@ -53,6 +64,8 @@ def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
     image, config = situation.image, situation.config
     if resource == Resource(TOPIC, DELETED):
         return explain_deleted(context)
+    if resource == Resource(BROKER, NODE):
+        return explain_node(context)
     check_resource(situation, resource, describing=True)
     if resource.kind == TOPIC:
         return effective.explain_topic(image, config, image.config(TOPIC, resource.name))

@@ -139,12 +139,13 @@ class Assembly:
             for index in range(seat.ioprocs)
         }
         self._brokers = Brokers(self._where, watcher, clock, f"penstock-{self._node_id}")
+        self._away = Away(self._node_id, self._brokers)
         self._endings = Endings(
             self._siblings,
             self._follower.image,
             self._follower.handles,
             self._refused,
-            Away(self._node_id, self._brokers),
+            self._away,
             self._level,
         )
 
@@ -258,6 +259,7 @@ class Assembly:
             lambda: self._follower.image,
             self._follower.handles,
             self._events,
+            self._away,
         )
 
     def _home(

@@ -84,7 +84,7 @@ class Following:
         for change in changes:
             if isinstance(change, QuotaChanged):
                 self._billing.follow(self._follower.image.quotas)
-            if isinstance(change, TopicRemoved) and not self._home.keeps(change.topic_id):
+            if isinstance(change, TopicRemoved) and not self._home.may_return(change.topic_id):
                 self._deleted(change.name, change.topic_id, now_ms)
 
     def reread(self, changes: list[Change]) -> None:

@@ -212,8 +212,12 @@ class Home:
         return not self.keeps(topic_id)
 
     def keeps(self, topic_id: bytes) -> bool:
-        """Whether this deleted topic may come back, or is back already."""
+        """Whether folders of this deleted topic may come back, or are back already."""
         return self._trash.keeps(topic_id) or topic_id in self._follower.image.topics_by_id
+
+    def may_return(self, topic_id: bytes) -> bool:
+        """Whether this deleted topic may come back, if need be with what other nodes have of it."""
+        return self._trash.knows(topic_id) or topic_id in self._follower.image.topics_by_id
 
     def gone(self) -> list[tuple[str, bytes]]:
         """Names and ids of deleted topics that can never come back, each once."""

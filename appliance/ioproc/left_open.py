@@ -1,21 +1,25 @@
 """Transactions that are open in a partition which comes back out of the trash. What ended meanwhile
 has no marker there, and nobody will send it one; its last stable offset would stay for ever.
 
-The coordinators of all I/O processes are asked whether they know such a transaction. One that
-somebody knows ends as any other; one that nobody knows is aborted, since nobody can say that it was
-committed either. Invariant: it is aborted only when every I/O process has said, behind the return,
-that all of its coordinators serve and none of them knows it. Until then it is asked about again.
+The coordinators of all I/O processes are asked whether they know such a transaction, and those that
+other nodes lead by ListTransactions. One that somebody knows ends as any other; one that nobody
+knows is aborted, since nobody can say that it was committed either. Invariant: it is aborted only
+when every I/O process and every other node that leads coordinators has said, behind the return,
+that all of its coordinators serve and none of them knows it, and none of them has moved meanwhile.
+Until then it is asked about again. Whoever leads the partition asks.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from appliance.base import errors
+from appliance.base.errors import PeerError
 from appliance.base.home import home_of
 from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.coordinators.runtime.call import NEVER
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.asker import Asker, refusal
+from appliance.ioproc.coordinating.away import Away
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.partition import Partition
 from appliance.metadata.image import MetadataImage
@@ -26,6 +30,9 @@ from appliance.wire import markers
 
 AGAIN_MS: Final = 1_000
 AT_ONCE: Final = 0
+
+Leaders = tuple[tuple[int, int], ...]
+"""Node and leader epoch."""
 
 
 class Left(NamedTuple):
@@ -40,14 +47,37 @@ class Left(NamedTuple):
         partition = self.partition
         return (
             partition.broken is None
-            and partition.leads
             and partition.log.producers.open.get(self.producer_id) == self.begun
         )
 
 
+class Asked:
+    """Who has not said yet that nobody knows it. homes: I/O processes here. nodes: that lead
+    coordinators. led: leader and epoch of each of those, when this began."""
+
+    __slots__ = ("homes", "led", "nodes", "one")
+
+    def __init__(self, one: Left) -> None:
+        self.one = one
+        self.homes: set[int] = set()
+        self.nodes: set[int] = set()
+        self.led: Leaders | None = None
+
+    def begin(self, homes: Iterable[int], led: Leaders, me: int) -> None:
+        """Everybody is to say it, anew."""
+        self.homes, self.led = set(homes), led
+        self.nodes = {leader for leader, _ in led} - {me}
+
+    @property
+    def nobody(self) -> bool:
+        """All have said it."""
+        return self.led is not None and not self.homes and not self.nodes
+
+
 class LeftOpen:
     """me: index of this process. writers: the ring to each I/O process, by index. host: of the
-    transactions. due_ms: when `turn` has something to do, wall clock."""
+    transactions. away: the ways to other nodes, None: there are none. due_ms: when `turn` has
+    something to do, wall clock."""
 
     def __init__(
         self,
@@ -59,7 +89,9 @@ class LeftOpen:
         image: Callable[[], MetadataImage],
         rows: Mapping[tuple[bytes, int], int],
         events: Log,
+        away: Away | None = None,
     ) -> None:
+        self._away = away
         self._me = me
         self._writers = writers
         self._host = host
@@ -68,7 +100,7 @@ class LeftOpen:
         self._image = image
         self._rows = rows
         self._events = events
-        self._left: dict[int, tuple[Left, set[int]]] = {}  # by token; who has not said that
+        self._left: dict[int, Asked] = {}  # by token
         self._number = 0
         self.due_ms = NEVER
 
@@ -78,36 +110,58 @@ class LeftOpen:
         """It was in the trash, and is served now."""
         for producer_id, begun in partition.log.producers.open.items():
             self._number += 1
-            self._left[self._number] = Left(partition, producer_id, begun), set(self._writers)
+            self._left[self._number] = Asked(Left(partition, producer_id, begun))
             self.due_ms = AT_ONCE
 
     def turn(self, now_ms: int) -> None:
         """Ask about all that are open still, whoever has not said that nobody knows them."""
-        for token, (one, missing) in list(self._left.items()):
+        led = self._led() if self._left else ()
+        for token, asked in list(self._left.items()):
+            one = asked.one
             if not (one.is_open and self._partitions.get(one.partition.handle) is one.partition):
                 del self._left[token]
                 continue
-            if not missing:  # there was no room for the marker
+            if not one.partition.leads:
+                asked.led = None  # who leads asks; it may be this node, later
+                continue
+            if asked.led != led:
+                asked.begin(self._writers, led, self._node_id)
+            if asked.nobody:  # another node was the last to say it, or there was no room
                 self._abort(one, now_ms)
-            for home in missing:
+            for home in asked.homes:
                 self._writers[home].push(KNOWS, 0, one.partition.handle, token, one.producer_id)
+            for node in asked.nodes:
+                self._ask_node(node, asked)
         self.due_ms = now_ms + AGAIN_MS if self._left else NEVER
 
     def answered(self, home: int, token: int, code: int, now_ms: int) -> None:
         """What an I/O process says to a KNOWS."""
-        found = self._left.get(token)
-        if found is None or home not in found[1]:
+        asked = self._left.get(token)
+        if asked is None or home not in asked.homes:
             return
-        one, missing = found
         if code == errors.CONCURRENT_TRANSACTIONS:
             del self._left[token]  # its marker will come
         elif code == errors.NONE:
-            missing.remove(home)
-            if not missing:
-                self._abort(one, now_ms)
+            asked.homes.remove(home)
+            if asked.nobody:
+                self._abort(asked.one, now_ms)
+
+    def _ask_node(self, node: int, asked: Asked) -> None:
+        """Whether a coordinator there has something open of the producer; by the next turn its
+        answer is late."""
+        led = asked.led
+
+        def done(answer: Any) -> None:
+            said = not isinstance(answer, PeerError) and answer.error_code == errors.NONE
+            if said and not answer.transaction_states and asked.led is led:
+                asked.nodes.discard(node)
+                self.due_ms = AT_ONCE if asked.nobody else self.due_ms
+
+        if self._away is not None and node >= 0:
+            self._away.open_of(node, asked.one.producer_id, AGAIN_MS, done)
 
     def _abort(self, one: Left, now_ms: int) -> None:
-        if not one.is_open:
+        if not (one.is_open and one.partition.leads):
             return
         partition, producer_id = one.partition, one.producer_id
         known = partition.log.producers.producers[producer_id]
@@ -145,5 +199,20 @@ class LeftOpen:
         topic = image.topics_by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
             return 0
-        homes = (home_of(topic.topic_id, one.index, len(self._writers)) for one in topic.partitions)
-        return sum(home == self._me for home in homes)
+        count = len(self._writers)
+        return sum(
+            home_of(topic.topic_id, one.index, count) == self._me
+            for one in topic.partitions
+            if self._away is None or one.leader == self._node_id
+        )
+
+    @property
+    def _node_id(self) -> int:
+        return -1 if self._away is None else self._away.node_id
+
+    def _led(self) -> Leaders:
+        """Who leads the coordinators, of each of them."""
+        topic = self._image().topics_by_name.get(TRANSACTIONS_TOPIC)
+        if self._away is None or topic is None:
+            return ()
+        return tuple((one.leader, one.leader_epoch) for one in topic.partitions)

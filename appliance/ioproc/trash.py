@@ -4,9 +4,9 @@ renamed back.
 A deleted partition's folder is renamed as Kafka does it (`NAME-P.ID-delete`), with the topic's id
 for ID; the list of what is to be kept is control's (`metadata/trash.py`). Beside the records lies a
 mark with what the checkpoints said of the log, because those are forgotten. Invariant: a folder is
-removed only when its topic is neither in the list nor in the metadata, and then it can never come
-back; a folder that came back is served with its mark's numbers, whatever a later topic of the same
-name has left in the checkpoints. Called by `home.py`.
+removed only when its topic is not in the metadata, and not in the list either or let go there, and
+then it can never come back; a folder that came back is served with its mark's numbers, whatever a
+later topic of the same name has left in the checkpoints. Called by `home.py`.
 """
 
 import re
@@ -71,6 +71,7 @@ class Trash:
         "_ids",
         "_ioprocs",
         "_left_behind",
+        "_let_go",
         "_me",
         "_next_look_ns",
         "_next_reread_ns",
@@ -84,6 +85,7 @@ class Trash:
         self._me = me
         self._ioprocs = ioprocs
         self._ids: frozenset[bytes] = frozenset()
+        self._let_go: frozenset[bytes] = frozenset()  # of those
         self._folders: dict[Key, str] = {}
         self._dead: dict[bytes, str] = {}
         self._left_behind: list[str] = []
@@ -113,8 +115,8 @@ class Trash:
         except (ValueError, StorageFailed):
             self._version = None
             return None
-        self._ids = frozenset(found)
-        return found
+        self._ids, self._let_go = frozenset(found.names), found.let_go
+        return found.names
 
     def _is_known(self, now_ns: int) -> bool:
         """Whether the list has not changed since it was read; now and then it is read anyway,
@@ -127,7 +129,11 @@ class Trash:
         return False
 
     def keeps(self, topic_id: bytes) -> bool:
-        """Whether the topic is to be kept, or is on its way back."""
+        """Whether the topic's folders are to be kept, or are on their way back."""
+        return topic_id in self._ids and topic_id not in self._let_go
+
+    def knows(self, topic_id: bytes) -> bool:
+        """Whether the topic may come back, with folders of this node or without."""
         return topic_id in self._ids
 
     @property
@@ -208,6 +214,6 @@ class Trash:
         over = [
             key
             for key in self._folders
-            if key[0] not in self._ids and key[0] not in image.topics_by_id
+            if not self.keeps(key[0]) and key[0] not in image.topics_by_id
         ]
         return left + [self._folders.pop(key) for key in over]

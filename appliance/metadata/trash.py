@@ -1,8 +1,10 @@
-"""Deleted topics that can be brought back, and names that were deleted lately: one small file.
+"""Deleted topics that can be brought back, and names that were deleted lately: one small file on
+each node.
 
-Control alone writes it (`control/topic_trash.py`), before the record of the deletion is written;
-the I/O processes read it to know which folders of deleted partitions they must keep. Invariant: the
-file is whole or absent, and a topic that is in it has all its folders.
+Control alone writes it (`control/topic_trash.py`), before anybody else on the node sees the
+deletion; the I/O processes read it to know which folders of deleted partitions they must keep.
+Invariant: the file is whole or absent, and of a topic that is in it no folder was removed, unless
+it says that they were let go.
 """
 
 import json
@@ -10,7 +12,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import PeerError
@@ -29,8 +31,9 @@ NO_AUTO_CREATE_MS: Final = "penstock.topic.deleted.auto.create.delay.ms"
 
 @dataclass(slots=True, frozen=True)
 class Buried:
-    """One deleted topic. deleted_ms: wall clock. size, records: of all partitions when it went.
-    values: the metadata records that would make it again, encoded, the topic's own first."""
+    """One deleted topic. deleted_ms: wall clock. size, records: of all partitions on this node when
+    it went. values: the metadata records that would make it again, encoded, the topic's own first.
+    let_go: this node keeps its folders no more, for want of room; others may."""
 
     name: str
     topic_id: bytes
@@ -39,6 +42,22 @@ class Buried:
     size: int
     records: int
     values: tuple[bytes, ...]
+    let_go: bool = False
+
+
+class Kept(NamedTuple):
+    """What one node keeps of a deleted topic. held: the partitions whose folders it has."""
+
+    buried: Buried
+    held: frozenset[int]
+
+
+class Listed(NamedTuple):
+    """What the I/O processes read of the file: topic id → name, and the ids of those whose folders
+    are not kept."""
+
+    names: dict[bytes, str]
+    let_go: frozenset[bytes]
 
 
 @dataclass(slots=True)
@@ -47,10 +66,6 @@ class Trash:
 
     topics: dict[bytes, Buried] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
-
-    def newest(self, name: str) -> Buried | None:
-        """The topic of this name that was deleted last."""
-        return next((one for one in reversed(self.topics.values()) if one.name == name), None)
 
 
 def bury(
@@ -70,17 +85,34 @@ def bury(
 
 def entry(one: Buried) -> str:
     """What the file says of a topic."""
-    return json.dumps(
-        {
-            "name": one.name,
-            "id": one.topic_id.hex(),
-            "deleted_ms": one.deleted_ms,
-            "partitions": one.partitions,
-            "bytes": one.size,
-            "records": one.records,
-            "metadata": [b64encode(value).decode() for value in one.values],
-        }
-    )
+    return json.dumps(_told(one))
+
+
+def _told(one: Buried) -> dict[str, Any]:
+    told = {
+        "name": one.name,
+        "id": one.topic_id.hex(),
+        "deleted_ms": one.deleted_ms,
+        "partitions": one.partitions,
+        "bytes": one.size,
+        "records": one.records,
+        "metadata": [b64encode(value).decode() for value in one.values],
+    }
+    return {**told, "let_go": True} if one.let_go else told
+
+
+def say(kept: Kept) -> str:
+    """What one node tells another of a topic that it keeps."""
+    return json.dumps({**_told(kept.buried), "held": sorted(kept.held)})
+
+
+def heard(text: str) -> Kept:
+    """What `say` said. Raises ValueError."""
+    try:
+        found = json.loads(text)
+        return Kept(_buried(found), frozenset(int(one) for one in found["held"]))
+    except (KeyError, TypeError, AttributeError, NotBase64, PeerError) as wrong:
+        raise ValueError(f"not a deleted topic: {wrong!r}") from None
 
 
 def encode(entries: Iterable[str], names: Mapping[str, int]) -> bytes:
@@ -125,6 +157,7 @@ def _buried(one: Any) -> Buried:
         int(one["bytes"]),
         int(one["records"]),
         values,
+        bool(one.get("let_go")),
     )
 
 
@@ -134,15 +167,16 @@ def read(disk: Disk, data_dir: str) -> Trash:
     return decode(read_file(disk, path)) if disk.exists(path) else Trash()
 
 
-def listed(disk: Disk, data_dir: str) -> dict[bytes, str]:
-    """Id and name of each topic in the file, and nothing else: with a thousand topics in it that
+def listed(disk: Disk, data_dir: str) -> Listed:
+    """Id and name of each topic in the file, and little else: with a thousand topics in it that
     takes a tenth of what `read` does. Raises ValueError, StorageFailed."""
     path = f"{data_dir}/{TRASH_FILE}"
     if not disk.exists(path):
-        return {}
+        return Listed({}, frozenset())
     try:
         topics = _fields(read_file(disk, path))["topics"]
-        return {bytes.fromhex(one["id"]): str(one["name"]) for one in topics}
+        names = {bytes.fromhex(one["id"]): str(one["name"]) for one in topics}
+        return Listed(names, frozenset(bytes.fromhex(t["id"]) for t in topics if t.get("let_go")))
     except (KeyError, TypeError, AttributeError) as wrong:
         raise ValueError(f"not a list of deleted topics: {wrong!r}") from None
 

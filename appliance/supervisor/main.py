@@ -34,6 +34,7 @@ from appliance.ring.process_table import (
     Peer,
     peers_of,
 )
+from appliance.shell import version
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.rereading import Rereading
 from appliance.shell.seat import ANEW, Seat
@@ -304,6 +305,7 @@ class Supervisor:
             self._clean = self._folder.take_clean_markers()
             self._memory.processes.set_was_clean(self._clean)
             self._memory.tables.publish(os.getpid(), OsClock().wall_ms())
+            version.current()  # before there are others, who are of this one then
             gc.freeze()
             self._fleet.start_all(time.monotonic_ns())
             self._clean = False

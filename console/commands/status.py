@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from appliance.shell.version import current
 from console.flags.connection import connected
 from console.flags.folder import profile_named, told
 from console.flags.output import formatted
@@ -15,7 +16,6 @@ from console.model.failure import Failure
 from console.model.link import Link
 from console.model.profiles import where
 from console.model.standing import Standing, Watch, at_folder
-from console.model.version import current
 from console.show.output import emit_one
 from console.show.standing import lines, row
 

@@ -21,11 +21,12 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
 from appliance.config.load import load
 from appliance.shell.log import INFO, Log
+from appliance.shell.version import current
 from console import BEGAN_S
 from console.called import typed
 from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import FAILED, Failure, usage
-from console.model.version import compiled, current
+from console.model.version import compiled
 
 DEFAULT_PORT: Final = 9092
 Read = Callable[[], tuple[BrokerConfig, list[str]]]

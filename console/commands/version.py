@@ -4,8 +4,9 @@ import platform
 
 import click
 
+from appliance.shell.version import current
 from console.flags.output import formatted
-from console.model.version import compiled, current
+from console.model.version import compiled
 from console.show.output import emit_one, say
 
 

@@ -13,6 +13,7 @@ from console.model.move_changes import cancel
 from console.model.moves import Move
 from console.model.nodes import FENCED, RUNNING, VOTER, Node
 from console.model.replicas import BEHIND, Behind, Missing
+from console.model.versions import ENDING, Told
 from console.screens.actions import ALL_NODES, bindings
 from console.screens.places import TOPIC, Place, keeps
 from console.screens.rows import Cell, Column, Rows
@@ -21,6 +22,7 @@ from console.show.figures import NOT_KNOWN, age, in_bytes, meter, short, some
 from console.show.replicas import told
 
 _WIDE: Final = 100
+_VERSION_WHOLE: Final = 150
 _BAR, _LONG_BAR = 10, 30
 _NODES_MOST, _MOVES_MOST = 11, 6
 _COLUMNS: Final = (
@@ -29,6 +31,8 @@ _COLUMNS: Final = (
     Column("RACK", 12, from_width=130),
     Column("ROLES", 14, from_width=105),
     Column("STATE", 8),
+    Column("VERSION", 10, from_width=90, below_width=_VERSION_WHOLE),
+    Column("VERSION", 22, from_width=_VERSION_WHOLE),
     Column("LEADERS", 7, right=True),
     Column("REPLICAS", 8, right=True),
     Column("BYTES", 8, right=True),
@@ -59,6 +63,7 @@ _MISSING: Final = (
     Column("RATE", 8, right=True),
     Column("ETA", 8, right=True),
 )
+_STYLES: Final = {RUNNING: "good", ENDING: "warn"}
 _ALONE: Final = (
     "It is alone: no record has a copy on another node. docs/cluster.md says how more appliances"
     " make a cluster of it."
@@ -95,6 +100,7 @@ class NodesView(View):
             rows.show([], lambda key: (key,), empty=self.waiting())
             return
         disks = self.world.disks.shown.value or {}
+        said = self.world.versions.shown.value or Told()
         found = {str(one): node for one, node in sorted(seen.nodes.all.items())}
         facts = None if self.world.is_foreign else self.world.facts.shown.value
         counts = {key: _count(seen, node, facts) for key, node in found.items()}
@@ -102,8 +108,8 @@ class NodesView(View):
         rows.styles.height = 1 + min(len(found), _NODES_MOST)
         rows.show(
             list(found),
-            lambda key: _cells(seen, found[key], counts[key], disks.get(found[key].id)),
-            lambda key, n: _by(found[key], counts[key], disks.get(found[key].id), n),
+            lambda key: _cells(seen, found[key], counts[key], disks.get(found[key].id), said),
+            lambda key, n: _by(found[key], counts[key], disks.get(found[key].id), said, n),
         )
         self._about(seen, disks)
         self._moves(moves, seen)
@@ -216,14 +222,19 @@ def _count(seen: ClusterSeen, node: Node, facts: Facts | None) -> Count | None:
 
 
 def _cells(
-    seen: ClusterSeen, node: Node, count: Count | None, disks: Disks | None
+    seen: ClusterSeen,
+    node: Node,
+    count: Count | None,
+    disks: Disks | None,
+    said: Told,
 ) -> tuple[Cell, ...]:
     leads = node.id == seen.nodes.quorum.leader
     folder = "bad" if disks and disks.offline else ""
+    now, version = said.state(node), said.versions.get(node.id, NOT_KNOWN)
     return (
         (str(node.id), "good" if leads else ""), node.address or NOT_KNOWN,
         node.rack or NOT_KNOWN, _roles(node, leads),
-        (node.state, "good" if node.state == RUNNING else "bad"),
+        (now, _STYLES.get(now, "bad")), version, version,
         short(count.leaders if count else None), short(count.replicas if count else None),
         (in_bytes(disks.used if disks else None), folder),
         in_bytes(disks.free if disks else None),
@@ -236,12 +247,15 @@ def _roles(node: Node, leads: bool) -> str:
     return ", ".join("leader" if leads and one == VOTER else one for one in node.roles)
 
 
-def _by(node: Node, count: Count | None, disks: Disks | None, column: int) -> str | float:
+def _by(
+    node: Node, count: Count | None, disks: Disks | None, said: Told, column: int
+) -> str | float:
     of = count or Count(-1, -1, -1)
+    version = said.versions.get(node.id, "")
     values: tuple[str | float | None, ...] = (
-        -node.id, node.address, node.rack or "", _roles(node, False), node.state, of.leaders,
-        of.replicas, disks.used if disks else None, disks.free if disks else None, of.left,
-        node.behind, node.heard_s,
+        -node.id, node.address, node.rack or "", _roles(node, False), said.state(node), version,
+        version, of.leaders, of.replicas, disks.used if disks else None,
+        disks.free if disks else None, of.left, node.behind, node.heard_s,
     )  # fmt: skip
     value = values[column]
     return -1 if value is None else value

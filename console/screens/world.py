@@ -30,6 +30,7 @@ from console.model.open_transactions import Watch as TransactionWatch
 from console.model.records import leaf
 from console.model.records.one import one as one_record
 from console.model.remembered import Memory, Remembered
+from console.model.versions import Told, told
 from console.screens import lines
 from console.screens.places import (
     CLIENTS,
@@ -92,9 +93,7 @@ class World:
         command = self._command
         self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)
         self.nodes = self._cluster_wide()
-        self.disks: Source[dict[int, Disks]] = Source(
-            "disks of nodes", "", self._asking(self._disks), every_s=10, retry_s=5
-        )
+        self.disks, self.versions = self._of_each_node()
         self.facts: Source[Facts] = Source(
             "counters", self._reading("penstock stats"), self._asking(lambda _: local.look()),
             every_s=1, retry_s=2,
@@ -186,7 +185,7 @@ class World:
         """What is wrong in a cluster is said wherever somebody is. Who wants TLS is not asked."""
         seen = self.nodes.shown.value
         if here.kind == NODES:
-            return [self.nodes, self.disks] if seen is not None else [self.nodes]
+            return [self.nodes, self.disks, self.versions] if seen is not None else [self.nodes]
         says = here.kind == OVERVIEW or (seen is not None and seen.several)
         return [self.nodes] if says and self.link.is_plain else []
 
@@ -360,9 +359,20 @@ class World:
         folders = disk.log_folders(link, used=False)
         return oldest_ms([one.path for one in folders if not one.problem], wanted)
 
+    def _of_each_node(self) -> tuple[Source[dict[int, Disks]], Source[Told]]:
+        """What each of them is asked for itself."""
+        return (
+            Source("disks of nodes", "", self._asking(self._disks), every_s=10, retry_s=5),
+            Source("versions of nodes", "", self._asking(self._versions), every_s=3, retry_s=5),
+        )
+
     def _disks(self, link: Link) -> dict[int, Disks]:
         seen = self.nodes.shown.value
         return disks(link, seen.nodes.brokers) if seen is not None else {}
+
+    def _versions(self, link: Link) -> Told:
+        seen = self.nodes.shown.value
+        return told(link, seen.nodes) if seen is not None else Told()
 
     def _topic(self, name: str) -> TopicSeen:
         (found,) = topics.described(self.link, [name])

@@ -1,11 +1,13 @@
 """Source distribution, wheel and bill of materials of a checkout, each by the tool that Python's
-own packaging guide names; the same commit gives the same wheel, byte by byte."""
+own packaging guide names; the same commit gives the same files, byte by byte."""
 
+import gzip
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,9 +35,27 @@ def distributions(tree: Path, place: Path, at_s: int) -> tuple[Path, Path]:
     subprocess.run(command, check=True, env=env)
     (source,), (wheel,) = raw.glob("*.tar.gz"), raw.glob("*.whl")
     made = portable(wheel, place, env)
-    moved = Path(shutil.move(source, place / source.name))
+    settled = of_one_time(source, place / source.name, at_s)
     shutil.rmtree(raw)
-    return moved, made
+    return settled, made
+
+
+def of_one_time(source: Path, target: Path, at_s: int) -> Path:
+    """A source distribution whose files are all of that time and of nobody in particular:
+    setuptools takes both from the folder that it packs, where they say when it was cloned, and by
+    whom. Returns target."""
+    with (
+        tarfile.open(source) as found,
+        target.open("wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=at_s) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as made,
+    ):
+        for one in sorted(found, key=lambda member: member.name):
+            one.mtime, one.pax_headers = at_s, {}
+            one.uid = one.gid = 0
+            one.uname = one.gname = ""
+            made.addfile(one, found.extractfile(one) if one.isreg() else None)
+    return target
 
 
 def portable(wheel: Path, place: Path, env: dict[str, str]) -> Path:

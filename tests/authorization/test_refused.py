@@ -9,6 +9,7 @@ from appliance.authorization.operations import CLUSTER, GROUP, TOPIC, TRANSACTIO
 from appliance.base import errors
 from appliance.handlers import registry
 from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.metadata.trash import heard
 from tests.authorization.refusing import (
     ABSENT,
     BATCH,
@@ -372,6 +373,22 @@ def test_a_deleted_topic_is_shown_to_who_might_see_its_settings(one):
     [row] = one.asked(32, 4, **deleted)["results"]
     [shown] = row["configs"]
     assert f'"{MINE}"' in shown["value"]
+
+
+def test_what_this_node_keeps_of_a_deleted_topic_is_told_to_other_nodes(one):
+    asked = resources(2, configuration_keys=None)([f"penstock:deleted:{MINE}"], None)
+
+    def told():
+        [row] = one.asked(32, 4, **asked)["results"]
+        return row["error_code"], [(entry["name"], entry["value"]) for entry in row["configs"]]
+
+    assert told() == (errors.NONE, [("not yet", "")]), "it is there"
+    assert codes(one.done(20, 5, topic_names=[MINE], timeout=0)) == {errors.NONE}
+    code, [(_, value)] = told()
+    found = heard(value)
+    assert (code, found.buried.name, found.held) == (errors.NONE, MINE, {0})
+    one.authorizer.kinds = (CLUSTER,)
+    assert told() == (CLUSTER_CODE, [])
 
 
 def test_a_topic_is_created_for_who_asks_for_it_and_may(one):

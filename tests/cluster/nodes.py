@@ -11,6 +11,7 @@ node tells or its files show; nothing is slept through.
 
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -65,6 +66,14 @@ class Node(Broker):
         if reason := kafka.unavailable():
             pytest.skip(reason)
         return [*self.within, *nodes.kafka_command(self.data, settings, "512m", *self.format)]
+
+    @property
+    def log_dirs(self):
+        return [Path(one) for one in self.settings.get("log.dirs", str(self.data)).split(",")]
+
+    def partition_folders(self, name):
+        """Where the files of a replica are."""
+        return [found for one in self.log_dirs for found in one.rglob(name)]
 
     @property
     def runs(self):
@@ -284,7 +293,7 @@ class Nodes:
 
     def log_bytes(self, number, topic, index=0):
         """Every whole batch of this replica, in order, from all its segments."""
-        (folder,) = self.all[number].data.rglob(f"{topic}-{index}")
+        (folder,) = self.all[number].partition_folders(f"{topic}-{index}")
         return b"".join(whole_batches(path.read_bytes()) for path in sorted(folder.glob("*.log")))
 
     def compare_replicas(self, topic, count=1):
@@ -299,7 +308,7 @@ class Nodes:
                 )
 
     def _logs(self, topic, index):
-        holders = [n for n in self.all if any(self.all[n].data.rglob(f"{topic}-{index}"))]
+        holders = [n for n in self.all if self.all[n].partition_folders(f"{topic}-{index}")]
         return {number: self.log_bytes(number, topic, index) for number in holders}
 
 

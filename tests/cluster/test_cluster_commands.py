@@ -6,6 +6,7 @@ from subprocess import PIPE
 
 import pytest
 
+from appliance.shell.version import current
 from console.model import partitions, replicas
 from console.model.link import Link
 from console.model.nodes import look
@@ -44,10 +45,12 @@ def test_a_whole_cluster_is_told_as_such(nodes, run):
     for one in found["nodes"]:
         assert one["roles"] == ["broker", "voter"] and one["state"] == "running"
         assert one["address"] == f"127.0.0.1:{nodes[one['id']].port}"
+        assert one["version"] == current()
     assert [one["id"] for one in found["nodes"] if one["leads"]] == [nodes.quorum_leader()]
     assert found["quorum"]["voters"] == [1, 2, 3]
     assert found["partitions"]["under_replicated"] == found["partitions"]["offline"] == 0
-    assert "3 nodes, whole" in run("cluster", "status").stdout
+    table = run("cluster", "status").stdout
+    assert "3 nodes, whole" in table and table.count(current()) == 3
 
 
 def test_every_node_tells_how_far_its_replicas_are(nodes, run, link):
@@ -165,6 +168,7 @@ def test_a_node_leaves_for_good(nodes, run, link):
         else:
             pytest.fail(f"it ended: {leaving.stdout.read()}")
         run("topic", "create", "meanwhile", "-p", "6", "-r", "1")
+        nodes.wait(lambda: nodes.whole("meanwhile", 6), "every node knows it")
         assert all(3 not in one for one in replicas_of(run, "meanwhile")), "it takes nothing new"
         nodes.wait(lambda: all(3 not in one for one in replicas_of(run, TOPIC)), "all moved")
         assert nodes.stop(3) in (0, 143)

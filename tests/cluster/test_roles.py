@@ -10,7 +10,11 @@ import pytest
 from appliance.observer.door import Observer
 from appliance.observer.health import Watch
 from appliance.ring.process_table import CONTROL, IOPROC, Peer
+from appliance.shell.version import current
 from benchmarks import nodes as layout
+from console.model.link import Link as Asking
+from console.model.nodes import look
+from console.model.versions import told
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import CREATE_TOPICS, DESCRIBE_QUORUM, Nodes
 from tests.differential.link import Link
@@ -94,6 +98,12 @@ def test_the_controller_serves_what_controllers_do_and_brokers_do_not(nodes):
         link.close()
     assert {VOTE, CREATE_TOPICS} <= served[CONTROLLER] and VOTE not in served[BROKERS[0]]
     assert not {PRODUCE, METADATA} & served[CONTROLLER]
+
+
+@ours
+def test_each_tells_its_version_the_controller_where_controllers_listen(nodes):
+    link = Asking(nodes.bootstrap, {}, 30)
+    assert told(link, look(link)).versions == dict.fromkeys(nodes.all, current())
 
 
 @ours

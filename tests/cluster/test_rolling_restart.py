@@ -6,52 +6,62 @@ versions are one cluster meanwhile.
 """
 
 import contextlib
-import subprocess
-import tarfile
-from pathlib import Path
 
 import pytest
 
+from appliance.shell.version import current
 from benchmarks import kafka
+from console.model.link import Link
+from console.model.nodes import look
+from console.model.versions import told
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import Nodes
 from tests.cluster.test_nodes_die import PARTITIONS, ClusterLoad, comes_back, ends
 from tests.cluster.verifiable import Verifiable
 from tests.transactions.bank import Bank
 from tests.transactions.writers import Confluent
+from tests.upgrade.installed import sources
+from tests.upgrade.versions import earlier
 
 pytestmark = pytest.mark.timeout(600)
-ROOT = Path(__file__).parents[2]
-BEFORE = "bd92743"
-"""The first version whose nodes were a cluster."""
+BEFORE = "0.0.1"
 SOME = 10
 """Records, or transactions, that go through before and after each step."""
 TELLERS = (Confluent,)
 TOPICS = {"rolling": PARTITIONS, "bank": Bank.partitions(TELLERS), "verified": 2}
 
 
-def of_before(folder):
-    """Its sources, None where there is no such commit."""
-    archive = folder / "before.tar"
-    command = ["git", "-C", ROOT, "archive", "-o", archive, BEFORE]
-    with contextlib.suppress(FileNotFoundError):
-        if subprocess.run(command, check=False, capture_output=True).returncode == 0:
-            with tarfile.open(archive) as tar:
-                tar.extractall(folder / "before", filter="data")
-            return folder / "before"
-    return None
+def called(tree, version):
+    """What runs there takes itself for this version, not for that which is installed."""
+    (tree / "penstock-0.dist-info").mkdir()
+    (tree / "penstock-0.dist-info/METADATA").write_text(f"Version: {version}\n")
 
 
 @pytest.fixture
 def nodes(tmp_path):
     made = Nodes(tmp_path)
-    tree = None if KAFKA else of_before(tmp_path)
+    (before,) = earlier(1)
+    tree = None if KAFKA else sources(before, tmp_path / "before")
     for node in made.all.values() if tree else ():
         node.within = ("env", "-C", str(tree), "PENSTOCK_SEVERAL=1")
+    if tree:
+        called(tree, BEFORE)
     with made:
         for topic, partitions in TOPICS.items():
             made.create(topic, partitions)
         yield made
+
+
+def check_versions(nodes, restarted):
+    """Each node that was restarted says that it is of this version, and no other one does."""
+    link = Link(nodes.bootstrap, {}, 30)
+    found = told(link, look(link)).versions
+    mixed = bool(nodes[max(nodes.all)].within)
+    for number in nodes.all:
+        if number in restarted or not mixed:
+            assert found[number] == current()
+        else:
+            assert found.get(number) in (None, BEFORE), "some of before do not say it"
 
 
 def test_each_node_in_turn(nodes, tmp_path):
@@ -68,6 +78,8 @@ def test_each_node_in_turn(nodes, tmp_path):
             nodes[number].within = ()
             load.go_on(SOME)
             comes_back(nodes, load, number)
+            if not KAFKA:
+                check_versions(nodes, range(1, number + 1))
         for client in clients:
             client.go_on(SOME)
         ends(nodes, load)

@@ -1,17 +1,12 @@
 """One appliance becomes three while it serves, and two of them go on voting: dynamic voters
 (KIP-853). With PENSTOCK_TEST_BROKER=kafka the same is asked of Apache Kafka's nodes."""
 
-import pytest
-
-from benchmarks import kafka
 from tests.cluster.nodes import Nodes
 
 ADD, REMOVE, DESCRIBE_QUORUM, UPDATE_FEATURES = 80, 81, 55, 57
 METADATA = {
     "topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
 }
-
-TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 
 class Growing(Nodes):
@@ -124,23 +119,6 @@ def test_a_static_voter_becomes_a_dynamic_one_while_it_serves(tmp_path):
         nodes.kill(1)
         nodes.start(1)
         nodes.wait(lambda: set(nodes.voters(nodes.quorum_leader(2))) == {1, 2}, "both vote")
-
-
-@pytest.mark.skipif(bool(kafka.unavailable()), reason=kafka.unavailable() or "")
-def test_apache_kafkas_tool_adds_a_controller_and_shows_it(tmp_path):
-    with Growing(tmp_path, 2) as nodes:
-        nodes.start(2)
-        nodes.wait(lambda: nodes.directory(2), "2 observes")
-        settings = tmp_path / "2.properties"
-        lines = nodes[2].properties | {"log.dirs": str(nodes[2].data)}
-        settings.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-        asked = ("--bootstrap-server", f"{nodes[1].host}:{nodes[1].port}")
-        added = kafka.tool(TOOL, *asked, "--command-config", str(settings), "add-controller")
-        assert "Added controller 2 with directory id" in added.stdout, added.stderr
-        found = ("--bootstrap-controller", f"{nodes[1].host}:{nodes.places[0].controller_port}")
-        rows = kafka.tool(TOOL, *found, "describe", "--replication").stdout.split("\n")
-        told = {row.split()[0]: row.split()[-1] for row in rows[1:] if row.split()}
-        assert told == {"1": "Leader", "2": "Follower"}, rows
 
 
 def test_who_is_to_join_by_itself_does(tmp_path):

@@ -6,6 +6,7 @@ from console.model.moves import Move
 from console.model.nodes import BROKER, FENCED, RUNNING, VOTER, Node, Nodes, Quorum
 from console.model.partitions import Partition
 from console.model.replicas import BEHIND, Behind, Health, Missing
+from console.model.versions import Told
 
 _ID = "u8dH3vKpQyW1nZc0sT7xBg"
 
@@ -51,6 +52,11 @@ def disks():
         1: Disks(7_400_000_000, 6 * 10**11, ()),
         2: Disks(7_420_000_000, 5 * 10**11, ()),
     }  # fmt: skip
+
+
+def versions():
+    """Node 2 is the last one of before, and about to be restarted."""
+    return Told({1: "1.4.0", 2: "1.3.2.dev7+g0a1b2c3d"}, frozenset((2,)))
 
 
 def placed():

@@ -36,6 +36,7 @@ from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.tail import Line
 from console.model.topics import Deleted, Partition, Topic
+from console.model.versions import Told
 from console.screens.world import TopicSeen
 from console.show.output import plain
 from tests.console import calm_cluster
@@ -237,6 +238,7 @@ def answers():
         "cluster": Cluster("u8dH3vKpQyW1nZc0sT7xBg", 1, {1: "127.0.0.1:9092"}),
         "nodes": calm_cluster.alone(),
         "disks": {1: Disks(7_400_000_000, 6 * 10**11, ())},
+        "versions": Told({1: "1.4.0"}),
         "facts": facts(),
         "past": Remembered(
             NOW_S, past(1), minutes, {"Produce": series(1.9), "Fetch": series(1.2)},
@@ -282,6 +284,7 @@ def in_a_cluster(app):
     app.world.cluster.ask = lambda: replace(answers()["cluster"], controller=2, brokers=addresses)
     app.world.nodes.ask = lambda: several
     app.world.disks.ask = calm_cluster.disks
+    app.world.versions.ask = calm_cluster.versions
     app.world._topic = lambda name: seen
     app.world._details.clear()  # which asked as it was before
     app.world.want()

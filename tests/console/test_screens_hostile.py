@@ -47,6 +47,7 @@ from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.tail import Line
 from console.model.topics import Deleted, Partition, Topic
+from console.model.versions import Told
 from console.screens import quota_form
 from console.screens.changes.form import LINES, TEXT, Field, Form
 from console.screens.places import LISTS, LOG, Place
@@ -260,6 +261,7 @@ def answers():
         ),
         "nodes": cluster(),
         "disks": {n: Disks(MOST, None, HOSTILE) for n in range(len(HOSTILE))},
+        "versions": Told(dict(enumerate(HOSTILE)), frozenset((1,))),
         "record": leaf(whole_record(), Decoders(Choices(None, "")), plain),
         "group": GroupSeen(
             Group("[/red]", "\x1b[2J", "[/]", "[b", MOST, members),
@@ -276,7 +278,7 @@ def told(answer):
     def prepare(app):
         world = app.world
         for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past", "trash",
-                     "transactions", "nodes", "disks"):  # fmt: skip
+                     "transactions", "nodes", "disks", "versions"):  # fmt: skip
             getattr(world, name).ask = lambda name=name: answer[name]
         world.events.ask = lambda: answer["events"]
         world._topic = lambda name: answer["topic"]

@@ -50,6 +50,17 @@ def test_the_unit_knows_our_exit_codes():
     assert settings("RestartPreventExitStatus") == [str(exits.USAGE)]
 
 
+def test_the_page_says_of_each_line_why_it_is_there():
+    named = ("penstock.service", "penstock-jobs.service", "penstock.socket")
+    units = "\n".join((FOLDER / name).read_text() for name in named)
+    used = set(re.findall(r"^(\w+)=", units, re.MULTILINE)) - {"Description"}
+    page = (FOLDER.parent / "docs/systemd.md").read_text()
+    _, _, table = page.partition("## Every line of the units, and why\n")
+    rows = re.findall(r"^\| (`.*?) \| (.+) \|$", table.partition("\n## ")[0], re.MULTILINE)
+    told = {name for names, _ in rows for name in re.findall(r"`(\w+)`", names)}
+    assert told == used
+
+
 @NEEDS_SYSTEMD
 def test_systemd_takes_the_unit(tmp_path):
     there = tmp_path / "penstock"

@@ -8,7 +8,9 @@ from sim.disk import SimDisk
 from appliance.base.disk import Space, write_file
 from appliance.base.space import KEEP_FREE_PERCENT
 from appliance.config.broker import BrokerConfig
-from appliance.control.topic_trash import KEEP_FREE_TIMES, TopicTrash
+from appliance.control.topic_trash import KEEP_FREE_TIMES, PROMISE_MS, TopicTrash
+from appliance.logstore.files import PARTITION_METADATA
+from appliance.logstore.recovery import write_metadata
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.trash import TRASH_FILE
@@ -32,30 +34,35 @@ class Roomy(SimDisk):
 
 
 class World:
+    several = False
+    monotonic_ms = 0
+
     def __init__(self, **settings):
         self.disk = Roomy()
         self.disk.mkdir(DATA)
         self.disk.sync_dir("/")
         self.image = MetadataImage()
         self.offset = 0
+        self.sizes = (1000, 10)
         self.config = BrokerConfig.of({"node.id": "1", **settings})
         self.again()
 
     def again(self):
         """Control begins again over the same disk."""
-        self.trash = TopicTrash(self.disk, [DATA], lambda offset: True, SILENT)
+        everyone, now_ms = (lambda offset: True), (lambda: self.monotonic_ms)
+        self.trash = TopicTrash(self.disk, [DATA], 1, everyone, SILENT, self.several, now_ms)
 
     def commit(self, now_ms, *records):
-        note = self.trash.before(records, self.image, self.config, lambda *_: (1000, 10), now_ms)
+        note = self.trash.before(records, self.image, self.config, lambda *_: self.sizes, now_ms)
         assert self.write() >= note
         for record in records:
             self.image.apply(self.offset, record)
             self.offset += 1
 
-    def create(self, name, topic_id=None, now_ms=NOW_MS):
+    def create(self, name, topic_id=None, now_ms=NOW_MS, replicas=(1,)):
         topic_id = topic_id or name.encode().ljust(16, b"\0")
         made = kraft.PartitionRecord(
-            partition_id=0, topic_id=topic_id, replicas=(1,), isr=(1,), leader=1,
+            partition_id=0, topic_id=topic_id, replicas=replicas, isr=replicas, leader=1,
             leader_epoch=3, partition_epoch=4,
         )  # fmt: skip
         self.commit(now_ms, kraft.TopicRecord(name=name, topic_id=topic_id), made)
@@ -80,8 +87,17 @@ class World:
     def kept(self):
         return [one.name for one in trash_file.read(self.disk, DATA).topics.values()]
 
+    def held(self, name):
+        return [set(one.held) for one in self.trash.kept(name)]
+
     def blocked_ms(self, name, now_ms):
         return self.trash.blocked_ms(name, lambda: self.config, now_ms)
+
+
+def write_metadata_of(disk, path, topic_id):
+    """A folder of a partition of this topic."""
+    disk.mkdir(path)
+    write_metadata(disk, path, topic_id)
 
 
 def test_topics_stay_for_their_time_and_names_for_theirs():
@@ -177,17 +193,91 @@ def test_a_topic_that_is_back_stays_in_the_list_while_a_folder_is_away():
     assert world.kept() == []
 
 
-def test_what_is_missing_is_named():
+def test_what_is_kept_says_whose_folders_are_here():
     world = World()
     topic_id = world.create("t")
-    world.disk.mkdir(f"{DATA}/t-0")
+    path = f"{DATA}/t-0"
+    write_metadata_of(world.disk, path, topic_id)
     world.delete(topic_id)
-    buried = world.trash.view.topics[topic_id]
-    assert world.trash.missing(buried) == "", "the ioproc has not heard of it yet"
-    world.disk.rename(f"{DATA}/t-0", f"{DATA}/t-0.{topic_id.hex()}-delete")
-    assert world.trash.missing(buried) == ""
-    world.disk.rmdir(f"{DATA}/t-0.{topic_id.hex()}-delete")
-    assert "t-0" in world.trash.missing(buried)
+    assert world.held("t") == [{0}], "the ioproc has not heard of it yet"
+    world.disk.rename(path, f"{path}.{topic_id.hex()}-delete")
+    assert world.held("t") == [{0}]
+    world.disk.unlink(f"{path}.{topic_id.hex()}-delete/{PARTITION_METADATA}")
+    world.disk.rmdir(f"{path}.{topic_id.hex()}-delete")
+    assert world.held("t") == [set()]
+    write_metadata_of(world.disk, path, b"2" * 16)
+    assert world.held("t") == [set()], "that is another topic's"
+    assert world.held("other") == []
+
+
+class OneOfSeveral(World):
+    """Others may keep what this node does not."""
+
+    several = True
+
+
+def test_what_was_promised_stays_whatever_time_it_is():
+    world = World()
+    world.sizes = (1 << 40, 10)
+    topic_id = world.create("t")
+    write_metadata_of(world.disk, f"{DATA}/t-0", topic_id)
+    world.delete(topic_id)
+    assert world.held("t") == [{0}]
+    world.disk.free = 0
+    world.tick(NOW_MS + 3_600_000)
+    world.monotonic_ms = PROMISE_MS - 1
+    world.tick(NOW_MS + 3_602_000)
+    assert world.kept() == ["t"], "somebody may lead by it"
+    world.monotonic_ms = PROMISE_MS
+    world.tick(NOW_MS + 3_604_000)
+    assert world.kept() == []
+
+
+def test_of_several_nodes_one_lets_go_of_its_folders_and_remembers_the_topic():
+    world = OneOfSeveral()
+    topic_id = world.create("t")
+    write_metadata_of(world.disk, f"{DATA}/t-0", topic_id)
+    world.delete(topic_id)
+    world.disk.free = KEEP_FREE_TIMES * KEEP - 1
+    world.tick(NOW_MS)
+    assert world.kept() == ["t"]
+    found = trash_file.listed(world.disk, DATA)
+    assert (found.names, found.let_go) == ({topic_id: "t"}, {topic_id})
+    assert world.held("t") == [set()], "though it may not be removed yet"
+    world.again()
+    assert world.held("t") == [set()]
+    world.monotonic_ms += PROMISE_MS
+    world.tick(NOW_MS + 3_600_000)
+    assert world.kept() == []
+
+
+def test_a_note_of_what_has_not_gone_yet_stays():
+    """Between the note and the replay of the removal the topic is there, with all its folders."""
+    world = OneOfSeveral()
+    topic_id = world.create("t")
+    removal = kraft.RemoveTopicRecord(topic_id=topic_id)
+    end = world.offset + 1
+    world.trash.before(
+        [removal], world.image, world.config, lambda *_: world.sizes, NOW_MS, end=end
+    )
+    assert not world.trash.settled("t")
+    world.write()
+    assert world.trash.settled("t")
+    world.tick(NOW_MS)
+    assert world.kept() == ["t"]
+    world.image.apply(world.offset, kraft.NoOpRecord())  # it was never agreed
+    world.offset += 1
+    world.tick(NOW_MS + 1000)
+    assert world.kept() == []
+
+
+def test_a_topic_without_records_may_be_without_folders_where_nobody_else_has_it():
+    world = World()
+    world.sizes = (0, 0)
+    world.delete(world.create("alone"))
+    world.delete(world.create("shared", replicas=(1, 2)))
+    assert world.held("alone") == [{0}]
+    assert world.held("shared") == [set()]
 
 
 @pytest.mark.parametrize(
@@ -222,14 +312,16 @@ def test_what_is_written_is_read_again():
 
 def test_the_short_reading_says_the_same_names():
     world = World()
-    assert trash_file.listed(world.disk, DATA) == {}
+    assert trash_file.listed(world.disk, DATA).names == {}
     assert trash_file.version_of(world.disk, DATA) == (0, 0)
     world.delete(world.create("first"))
     before = trash_file.version_of(world.disk, DATA)
     world.delete(world.create("second", b"2" * 16))
     assert trash_file.version_of(world.disk, DATA) != before
     topics = trash_file.read(world.disk, DATA).topics
-    assert trash_file.listed(world.disk, DATA) == {key: one.name for key, one in topics.items()}
+    assert trash_file.listed(world.disk, DATA).names == {
+        key: one.name for key, one in topics.items()
+    }
     assert len(topics) == 2
 
 

@@ -22,9 +22,7 @@ from appliance.controller.producer_ids import BLOCK, allocate_block_for
 from appliance.controller.reassignments import alter_reassignments, reassignments
 from appliance.controller.striping import Place, Stripes
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
-from appliance.controller.undelete import UNDELETE, undelete
 from appliance.metadata.log_dirs import LOST
-from appliance.metadata.trash import Trash, bury
 from appliance.wire import kraft_records as kraft
 
 
@@ -478,25 +476,3 @@ def test_eligible_replicas_begin_with_a_value_for_all_brokers():
     assert result.code == 0
     cluster.replay(records)
     assert cluster.image.configs == {(4, ""): {"min.insync.replicas": "1"}}
-
-
-def test_a_topic_that_comes_back_is_led_by_who_is_there():
-    cluster = Brokers(3)
-    cluster.create("t", [1, 2], [2, 1], [1, 3])
-    topic = cluster.image.topics_by_name["t"]
-    buried = bury(cluster.image, topic, 0, size=0, records=0)
-    trash = Trash({topic.topic_id: buried})
-    cluster.replay([kraft.RemoveTopicRecord(topic_id=topic.topic_id)])
-    cluster.kill(1, 3)
-    records, _ = undelete(
-        cluster.situation, trash, lambda _: "", NewTopic("t", configs={UNDELETE: "true"})
-    )
-    cluster.replay(records)
-    assert [cluster.shape(index=index) for index in range(3)] == [
-        (2, [2], []),
-        (2, [2], []),
-        (-1, [1], []),
-    ]
-    cluster.register(1, previous=cluster.epochs[1])
-    cluster.beat(1)
-    assert cluster.shape(index=2) == (1, [1], [])

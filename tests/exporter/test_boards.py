@@ -223,6 +223,13 @@ def promtool():
     return run
 
 
+def test_each_rule_has_a_case_in_which_it_fires():
+    rules = re.findall(r"alert: (\w+)", (DOCS / "metrics/alerts.yml").read_text())
+    cases = Path(__file__).with_name("alerts.test.yml").read_text()
+    fires = re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels", cases)
+    assert sorted(rules) == sorted(fires)
+
+
 def test_prometheus_takes_the_rules_and_they_fire(promtool):
     checked = promtool("check", "rules", str(DOCS / "metrics/alerts.yml"))
     assert checked.returncode == 0, checked.stdout + checked.stderr

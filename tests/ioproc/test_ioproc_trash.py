@@ -62,7 +62,7 @@ class Machine:
         self.number = 0
         for record in self.log:
             self.apply(record)
-        self.trash = TopicTrash(self.disk, [DATA], lambda offset: offset <= self.seen, SILENT)
+        self.trash = TopicTrash(self.disk, [DATA], 1, lambda offset: offset <= self.seen, SILENT)
         self.world = World(DATA, disk=self.disk)
         self.chores = Chores()
         dirs = LogDirs.of(DATA)
@@ -149,7 +149,7 @@ class Machine:
             new_id=lambda: bytes(16), free_rows=10,
         )  # fmt: skip
         asked = NewTopic("t", configs={UNDELETE: which})
-        records, created = undelete(situation, self.trash.view, self.trash.missing, asked)
+        records, created = undelete(situation, {1: self.trash.kept("t")}, asked)
         self.commit(*records)
         return created
 
@@ -211,7 +211,7 @@ def test_what_a_later_topic_of_the_name_left_does_not_matter():
     machine.create(NEW)
     machine.fill(NEW)
     machine.delete(NEW)
-    assert machine.trash.view.newest("t").topic_id == NEW
+    assert machine.trash.kept("t")[-1].buried.topic_id == NEW
     machine.start()
     assert set(machine.names()) == {f"t-0.{one.hex()}-delete" for one in (OLD, NEW)}
     machine.undelete()
@@ -273,6 +273,23 @@ def test_its_time_is_over():
     assert machine.home.gone() == [("t", OLD)]
     with pytest.raises(Exception, match="time in the trash is over"):
         machine.undelete()
+
+
+def test_folders_that_are_let_go_are_removed_and_what_groups_committed_stays():
+    """Another node may keep the records."""
+    machine = filled()
+    machine.delete(OLD)
+    machine.trash._several = True
+    machine.trash._lacking = lambda config: 1  # byte, on this node's disk
+    for _ in range(3):
+        machine.turn()
+    assert machine.names() == []
+    assert machine.home.may_return(OLD)
+    assert machine.home.gone() == []
+    machine.turn(HOUR_MS)
+    machine.turn()
+    assert machine.home.gone() == [("t", OLD)]
+    assert not machine.home.may_return(OLD)
 
 
 def test_what_was_over_while_nobody_looked_goes_after_the_start():

@@ -1,12 +1,18 @@
 """Transactions that are open in what comes back out of the trash: one that no coordinator knows is
 aborted, the others end as they are decided."""
 
+from types import SimpleNamespace
+
 import pytest
 from test_transactions_end import END
-from two_processes import TOPICS, Both
+from two_processes import IDS, TOPICS, Both
 
 from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.ioproc.left_open import AGAIN_MS
+from appliance.replication.role import ALONE, ELSEWHERE
+from appliance.wire import kraft_records as kraft
 
 NOBODY = 777
 OPEN = {"a": set(TOPICS) - {"a"}, "b": set(TOPICS) - {"b"}}
@@ -86,6 +92,92 @@ def test_nobody_is_taken_for_unknown_while_a_coordinator_does_not_serve(both):
     led.shard.phase = phase
     both.turn(AGAIN_MS)
     both.rest()
+    assert both.markers(3)["b"] == [False]
+
+
+class Elsewhere:
+    """Other nodes, asked what their coordinators have open; this one is node 1."""
+
+    node_id = 1
+
+    def __init__(self):
+        self.asked = []
+
+    def open_of(self, node, producer_id, timeout_ms, done):
+        self.asked.append((node, producer_id, done))
+
+    def say(self, *rows, code=errors.NONE):
+        """The newest question is answered; who was asked."""
+        node, producer_id, done = self.asked.pop()
+        assert producer_id == NOBODY
+        done(SimpleNamespace(error_code=code, transaction_states=rows))
+        return node
+
+
+def led_by(both, leader):
+    """The coordinators' partition has another leader."""
+    record = kraft.PartitionChangeRecord(
+        partition_id=0, topic_id=IDS[TRANSACTIONS_TOPIC], leader=leader, isr=(leader,)
+    )
+    both.image.apply(both.image.applied_offset + 1, record)
+
+
+def test_nobody_is_taken_for_unknown_before_other_nodes_have_said_so(both):
+    both.write("b", NOBODY, 3)
+    both.rest()
+    _, partition = both.at("b")
+    nodes = Elsewhere()
+    for one in both.lives.values():
+        one.left._away = nodes
+    led_by(both, 2)
+    comes_back(both, "b")
+    both.rest(AGAIN_MS)
+    assert nodes.say(code=errors.COORDINATOR_LOAD_IN_PROGRESS) == 2
+    both.rest(AGAIN_MS)
+    assert nodes.say("it is open") == 2
+    both.rest(AGAIN_MS)
+    nodes.asked.pop()[2](PeerError(errors.NETWORK_EXCEPTION, ""))
+    led_by(both, 3)
+    both.rest(AGAIN_MS)
+    late = nodes.asked.pop(0)[2]
+    both.rest(AGAIN_MS)
+    assert both.markers(3)["b"] == []
+    assert nodes.say() == 3
+    both.rest(AGAIN_MS)
+    assert both.markers(3)["b"] == [False]
+    assert partition.log.end_offset == 2
+    late(SimpleNamespace(error_code=errors.NONE, transaction_states=()))
+    both.rest(AGAIN_MS)
+    assert partition.log.end_offset == 2
+
+
+def test_what_was_said_before_a_coordinator_moved_counts_no_more(both):
+    both.write("b", NOBODY, 3)
+    both.rest()
+    nodes = Elsewhere()
+    for one in both.lives.values():
+        one.left._away = nodes
+    led_by(both, 2)
+    comes_back(both, "b")
+    both.rest(AGAIN_MS)
+    _, _, said_by_2 = nodes.asked.pop()
+    led_by(both, 3)
+    both.rest(AGAIN_MS)
+    said_by_2(SimpleNamespace(error_code=errors.NONE, transaction_states=()))
+    both.rest(AGAIN_MS)
+    assert both.markers(3)["b"] == []
+
+
+def test_a_follower_asks_nobody_until_it_leads(both):
+    both.write("b", NOBODY, 3)
+    both.rest()
+    life, partition = both.at("b")
+    partition.follow(partition.leader_epoch + 1, ELSEWHERE)
+    comes_back(both, "b")
+    both.rest(AGAIN_MS)
+    assert both.markers(3)["b"] == []
+    partition.lead(partition.leader_epoch + 1, ALONE, life.now_ms)
+    both.rest(AGAIN_MS)
     assert both.markers(3)["b"] == [False]
 
 

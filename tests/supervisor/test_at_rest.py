@@ -14,7 +14,7 @@ from appliance.base.crc import crc32c
 from appliance.ioproc import chores
 from appliance.ioproc.chores import Chores
 from appliance.shell.loop import LONGEST_WAIT_MS
-from console.model.version import current
+from appliance.shell.version import current
 
 MS = 1_000_000
 NEVER_MS = 1 << 62

@@ -15,6 +15,7 @@ from appliance.ring.partition_table import OFFLINE, ONLINE, SIZE_BYTES, STATUS
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
 from appliance.ring.tables import Shape, Tables
 from appliance.supervisor.notify import EXTENDED_S, Manager
+from appliance.supervisor.reporting import Reporting
 from appliance.supervisor.standing import Standing, sized
 
 SECOND = 1_000_000_000
@@ -173,6 +174,46 @@ def test_a_line_tells_how_an_appliance_stands():
     assert told.line() == "leaving the cluster: others take over what is led here"
     processes.set_drain(1)
     assert told.line() == "ending: what was asked is answered, then everything goes to the disk"
+
+
+class Children:
+    """What `Reporting` asks of a fleet."""
+
+    draining = False
+    stuck = ""
+
+    def still(self, now):
+        return self.stuck
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_nothing_is_fed_and_no_time_is_asked_for_while_a_child_stands_still(heard, ready):
+    told, fleet, events = Told(), Children(), []
+    manager = manager_of(heard, WATCHDOG_USEC="30000000", WATCHDOG_PID="7")
+
+    class Log:
+        def event(self, level, name, **more):
+            events.append((name, more["child"]))
+
+    reporting = Reporting(manager, fleet, told.tables, Log())
+    alive = "WATCHDOG=1" if ready else f"EXTEND_TIMEOUT_USEC={EXTENDED_S * 1_000_000}"
+    now_ns = 3600 * SECOND
+
+    def said():
+        nonlocal now_ns
+        for _ in range(3):
+            now_ns += EXTENDED_S * SECOND
+            reporting.turn(now_ns, ready=ready)
+        return [one for one in heard.now() if not one.startswith("STATUS=")]
+
+    assert said() == [alive] * 3
+    fleet.stuck = "ioproc-0"
+    assert said() == []
+    assert events == [("appliance-stuck", "ioproc-0")], "said once"
+    fleet.stuck = ""
+    assert said() == [alive] * 3, "it turns again"
+    fleet.stuck, fleet.draining = "ioproc-0", True
+    assert said() == ["WATCHDOG=1"] * 3, "at its end each stage has its own limit"
 
 
 def test_a_hung_child_is_replaced_while_the_watchdog_is_fed(tmp_path, heard, monkeypatch):

@@ -27,8 +27,18 @@ mkdir "$1/upper" "$1/work" "$1/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
 rm -f "$1/root/etc/machine-id"
 place=$1; shift
-exec systemd-nspawn --directory="$place/root" "$@"
+trap 'kill -TERM "$boot"' TERM
+trap 'again=yes' USR1
+set +e
+again=yes
+while [ "$again" ]; do
+    again=
+    setpriv --pdeathsig KILL systemd-nspawn --directory="$place/root" "$@" &
+    boot=$!
+    while kill -0 "$boot" 2>/dev/null; do wait "$boot"; done
+done
 """
+"""TERM powers it off. After USR1 it boots once more, when it has ended, over what its disk has."""
 _SCRIPT = """\
 #!/opt/penstock/bin/python
 import sys
@@ -64,22 +74,31 @@ class Booted:
         place.mkdir()
         self._log = place.with_suffix(".log")
         self._mark = uuid.uuid4().hex[:12]
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as said:
-            said.bind(f"\0penstock-{self._mark}")
-            said.settimeout(LOOK_S)
-            with self._log.open("wb") as log:
-                self._process = subprocess.Popen(
-                    self._command(place), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    env=os.environ | {
-                        "NOTIFY_SOCKET": f"@penstock-{self._mark}",
-                        "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1",
-                    },
-                )  # fmt: skip
-            try:
-                self._leader = self._wait(said)
-            except BaseException:
-                self.close()
-                raise
+        self._said = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._said.bind(f"\0penstock-{self._mark}")
+        self._said.settimeout(LOOK_S)
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command(place), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=os.environ | {
+                    "NOTIFY_SOCKET": f"@penstock-{self._mark}",
+                    "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1",
+                },
+            )  # fmt: skip
+        self._boots()
+
+    def _boots(self):
+        try:
+            self._leader = self._wait(self._said)
+        except BaseException:
+            self.close()
+            raise
+
+    def cut_the_power(self):
+        """Everything in it is gone at once, and it boots again over what its disk has."""
+        self._process.send_signal(signal.SIGUSR1)
+        os.kill(self._leader, signal.SIGKILL)  # process 1: the kernel ends all others with it
+        self._boots()
 
     def _command(self, place):
         binds = {sys.base_prefix: "/opt/python", CHECKOUT: "/opt/checkout"} | _packages()
@@ -175,6 +194,7 @@ class Booted:
 
     def close(self):
         """Power it off; without mercy when it does not obey."""
+        self._said.close()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:

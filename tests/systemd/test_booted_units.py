@@ -13,6 +13,7 @@ pytestmark = pytest.mark.timeout(300)
 LOOKS = 1200
 WHERE_IT_LISTENS = "awk '$2 ~ /:2384$/ && $4 == \"0A\" {print $10}' /proc/net/tcp"
 """The inode of the socket that listens at port 9092."""
+WAIT = ["/opt/penstock/bin/penstock", "wait", "--data", "/var/lib/penstock", "--timeout", "60"]
 JOBS = ["--jobs", "/var/lib/penstock/jobs"]
 STATE = "/var/lib/penstock/jobs/counts/state.json"
 CACHE = "/var/lib/penstock/cache/penstock"
@@ -74,6 +75,32 @@ def test_the_appliance_is_started_killed_started_again_and_stopped(appliance):
     appliance.run("test", "-e", "/var/lib/penstock/.kafka_cleanshutdown")
     appliance.run("systemctl", "start", unit)
     assert consume(appliance, "kept") == [{"n": 1}, {"n": 2}]
+
+
+def test_each_process_that_is_killed_is_replaced_and_the_service_goes_on(appliance):
+    supervisor = appliance.show("penstock", "MainPID")
+    restarts = appliance.show("penstock", "NRestarts")
+    children = f"/proc/{supervisor}/task/{supervisor}/children"
+    produce(appliance, "replaced", {"n": 0})
+    first = appliance.run("cat", children).split()
+    assert len(first) >= 3, "network, I/O and control"
+    for number, child in enumerate(first, start=1):
+        appliance.run("kill", "-KILL", child)
+        appliance.run(*WAIT)
+        produce(appliance, "replaced", {"n": number})
+    assert not set(appliance.run("cat", children).split()) & set(first)
+    assert consume(appliance, "replaced") == [{"n": n} for n in range(len(first) + 1)]
+    assert appliance.show("penstock", "MainPID") == supervisor
+    assert appliance.show("penstock", "NRestarts") == restarts
+
+
+def test_a_host_whose_power_fails_serves_again_when_it_has_booted(appliance):
+    produce(appliance, "survives", {"n": 1}, {"n": 2})
+    appliance.run("sh", "-c", "sync")  # the container's disk is memory: what it has is all there
+    appliance.cut_the_power()
+    assert appliance.run("systemctl", "is-enabled", "penstock") == "enabled\n"
+    appliance.run("systemctl", "start", "penstock")  # the container boots to basic.target alone
+    assert consume(appliance, "survives") == [{"n": 1}, {"n": 2}]
 
 
 def restarted(booted, unit):

@@ -1,5 +1,5 @@
 """The Debian package: what is in it, and its life on a booted Debian: installed, started, upgraded
-while it serves, removed, purged. The latter builds two packages: PENSTOCK_TEST_PACKAGES=1."""
+while it serves, removed, purged."""
 
 import gzip
 import itertools
@@ -20,9 +20,6 @@ from pages.release import deb
 
 ROOT = Path(__file__).parents[2]
 NEEDS_DPKG = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb here")
-NIGHTLY = pytest.mark.skipif(
-    not os.environ.get("PENSTOCK_TEST_PACKAGES"), reason="PENSTOCK_TEST_PACKAGES=1: takes minutes"
-)
 AT_S = 1_700_000_000
 
 
@@ -110,9 +107,8 @@ def test_man_pages_say_what_help_says():
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
     """Two versions of this checkout; with PENSTOCK_TEST_PACKAGES=DIR those that lie there."""
-    there = Path(os.environ["PENSTOCK_TEST_PACKAGES"])
-    if there.is_dir():
-        return sorted(there.glob("*.deb"))
+    if there := os.environ.get("PENSTOCK_TEST_PACKAGES"):
+        return sorted(Path(there).glob("*.deb"))
     place = tmp_path_factory.mktemp("packages")
     subprocess.run(
         [
@@ -139,7 +135,7 @@ def debian(tmp_path_factory):
     found.close()
 
 
-@NIGHTLY
+@NEEDS_DPKG
 @pytest.mark.timeout(900)
 def test_it_comes_serves_is_upgraded_and_goes(packages, debian):
     older, newer = packages

@@ -59,8 +59,8 @@ def put(wheel, place):
     python = place / "bin/python"
     subprocess.run([*PIP, "--python", python, "install", "--no-deps", wheel], check=True)
     (packages,) = place.glob("lib/*/site-packages")
-    ours = next(path for path in sys.path if path.endswith("site-packages"))
-    (packages / "zz-needed.pth").write_text(f"{ours}\n")
+    needed = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "zz-needed.pth").write_text("\n".join([*needed, ""]))
     return place / "bin/penstock"
 
 

@@ -1,7 +1,5 @@
 """A data folder that goes from an earlier version's wheel to this one's and back, with a stock
-producer that goes on meanwhile. It installs wheels: PENSTOCK_TEST_PACKAGES=1."""
-
-import os
+producer that goes on meanwhile."""
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -9,15 +7,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.upgrade.clients import Load, read
 from tests.upgrade.installed import Installed, install, sources
+from tests.upgrade.versions import earlier as versions
 
-pytestmark = [
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        not os.environ.get("PENSTOCK_TEST_PACKAGES"), reason="PENSTOCK_TEST_PACKAGES=1: minutes"
-    ),
-]
-EARLIER = ("39a83ba^", "bd92743")
-"""Before and after several appliances could be one cluster."""
+pytestmark = pytest.mark.timeout(600)
+EARLIER = versions(2)
 PARTITIONS = 3
 GROUP = "readers"
 

@@ -1,7 +1,12 @@
-"""Wheels as they are published: the same bytes twice, and at work in environments that pip, pipx
-and uv made of nothing. PENSTOCK_TEST_PACKAGES=1 builds them, twice, compiled: ten minutes and more;
-PENSTOCK_TEST_PACKAGES=DIR installs the one that lies there."""
+"""What `python -m pages.release` makes for others to install: the same bytes twice, sums and a bill
+of materials that are right, and at work in environments that pip, pipx and uv made of nothing.
 
+The wheel is interpreted; tests/compat/test_compiled.py makes a compiled one with every run, and
+PENSTOCK_TEST_PACKAGES=1 makes all of this compiled: ten minutes and more;
+PENSTOCK_TEST_PACKAGES=DIR installs the wheel that lies there."""
+
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -16,36 +21,60 @@ from tests.upgrade.installed import sources
 CHOSEN = os.environ.get("PENSTOCK_TEST_PACKAGES", "")
 TREE = Path(__file__).parents[2]
 WORKS = TREE / "tests/installed.sh"
-pytestmark = [
-    pytest.mark.timeout(3600),
-    pytest.mark.skipif(not CHOSEN, reason="PENSTOCK_TEST_PACKAGES=1: takes minutes"),
-]
+TOOLS = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+NEEDED = ("kio", "crc32c", "zstandard", "lz4", "posix-ipc", "click", "textual", "confluent-kafka")
+pytestmark = pytest.mark.timeout(3600 if CHOSEN else 600)
+MADE_HERE = pytest.mark.skipif(Path(CHOSEN or "/none").is_dir(), reason="nothing is built")
 
 
-def build(place):
-    """The wheel of the source distribution of this checkout."""
+def make(place, *what):
+    """What the command makes of a copy of this checkout: its folder."""
     place.mkdir()
-    env = os.environ | {"SOURCE_DATE_EPOCH": "1700000000", "PENSTOCK_COMPILE": "1"}
+    env = os.environ | {
+        "SOURCE_DATE_EPOCH": "1700000000",
+        "PENSTOCK_COMPILE": "1" if CHOSEN else "0",
+    }
     tree = sources(None, place / "tree")
-    command = [sys.executable, "-m", "build", "--outdir", place / "out", tree]
-    subprocess.run(command, check=True, env=env, stdout=subprocess.DEVNULL)
-    (wheel,) = (place / "out").glob("*.whl")
-    return wheel
+    command = [sys.executable, "-m", "pages.release", *what, "--out", place / "out"]
+    subprocess.run(command, check=True, cwd=tree, env=env, stdout=subprocess.DEVNULL)
+    return place / "out"
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    if Path(CHOSEN).is_dir():
-        return next(Path(CHOSEN).resolve().glob("*.whl"))
-    pytest.importorskip("build", reason="the extra release is not installed")
-    return build(tmp_path_factory.mktemp("made") / "one")
+def made(tmp_path_factory):
+    for tool in ("build", "auditwheel", "cyclonedx_py"):
+        pytest.importorskip(tool, reason="the extra release is not installed")
+    return make(tmp_path_factory.mktemp("made") / "one", "wheel", "sbom")
 
 
-@pytest.mark.skipif(Path(CHOSEN).is_dir(), reason="nothing is built")
-def test_two_builds_give_the_same_bytes(wheel, tmp_path):
-    again = build(tmp_path / "a-longer-name")
-    assert again.name == wheel.name and "-linux_" in wheel.name
-    assert again.read_bytes() == wheel.read_bytes()
+@pytest.fixture(scope="module")
+def wheel(request):
+    place = Path(CHOSEN) if Path(CHOSEN or "/none").is_dir() else request.getfixturevalue("made")
+    return next(place.resolve().glob("*.whl"))
+
+
+@MADE_HERE
+def test_two_builds_give_the_same_bytes(made, tmp_path):
+    again = make(tmp_path / "a-longer-name", "wheel")
+    names = sorted(path.name for path in again.iterdir())
+    assert ("manylinux" in names[1]) == bool(CHOSEN)
+    for name in names[1:]:
+        assert (again / name).read_bytes() == (made / name).read_bytes(), name
+
+
+@MADE_HERE
+def test_sums_and_the_bill_of_materials_say_what_is_there(made):
+    lines = [line.split("  ") for line in (made / "SHA256SUMS").read_text().splitlines()]
+    assert {name for _, name in lines} == {path.name for path in made.iterdir()} - {"SHA256SUMS"}
+    for told, name in lines:
+        assert hashlib.sha256((made / name).read_bytes()).hexdigest() == told, name
+    (bill,) = made.glob("*.cdx.json")
+    told = bill.read_text()
+    assert str(made.parent) not in told and "/tmp" not in told, "no place of this machine"
+    parts = {one["name"].lower().replace("_", "-"): one for one in json.loads(told)["components"]}
+    assert set(NEEDED) <= set(parts) and "penstock" in parts
+    assert "pytest" not in parts and "pip" not in parts, "only what an installation has"
+    assert all(parts[name]["version"] and parts[name]["purl"] for name in NEEDED)
 
 
 def test_the_page_of_installing_as_it_stands(tmp_path):
@@ -67,20 +96,22 @@ def by_pip(wheel, home, env):
 
 
 def by_pipx(wheel, home, env):
-    subprocess.run(["pipx", "install", "-q", wheel], check=True, env=env)
+    pipx = shutil.which("pipx", path=TOOLS)
+    subprocess.run([pipx, "install", "-q", wheel], check=True, env=env)
     return home / "bin"
 
 
 def by_uv(wheel, home, env):
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    command = ["uv", "tool", "install", "-q", "--python", python, wheel]
+    uv = shutil.which("uv", path=TOOLS)
+    command = [uv, "tool", "install", "-q", "--python", python, wheel]
     subprocess.run(command, check=True, env=env)
     return home / "bin"
 
 
 @pytest.mark.parametrize("program", ["pip", "pipx", "uv"])
 def test_it_works_where_there_was_nothing(wheel, program, tmp_path):
-    if program != "pip" and shutil.which(program) is None:
+    if program != "pip" and shutil.which(program, path=TOOLS) is None:
         pytest.skip(f"there is no {program}")
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     env |= {

@@ -21,7 +21,13 @@ class Asked(Protocol):
     """A connection to one node: `peers.link.Link`."""
 
     def ask(
-        self, api_key: int, version: int, message: Values, done: Done, timeout_ms: int
+        self,
+        api_key: int,
+        version: int,
+        message: Values,
+        done: Done,
+        timeout_ms: int,
+        lowest: int = 0,
     ) -> None: ...
 
     def turn(self) -> int: ...

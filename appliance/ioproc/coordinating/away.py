@@ -1,7 +1,9 @@
-"""Markers for partitions that other nodes lead: WriteTxnMarkers (27) to each node, as a broker.
+"""Markers for partitions that other nodes lead: WriteTxnMarkers (27) to each node, as a broker; and
+what their coordinators have open: ListTransactions (66).
 
-One request is under way to a node at a time, so what comes meanwhile goes together in the next one.
-A value machine but for who asks; `endings.py` says which markers go where, and when again.
+One request for markers is under way to a node at a time, so what comes meanwhile goes together in
+the next one. A value machine but for who asks; `endings.py` says which markers go where, and when
+again.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,9 +12,21 @@ from typing import Any, Final, Protocol
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.ending import Ending, Partition
+from appliance.coordinators.transactions.states import (
+    NAMES,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    PREPARE_EPOCH_FENCE,
+)
 
 KEY: Final = 27
 VERSIONS: Final = range(1, 3)
+LIST_KEY: Final = 66
+LIST_VERSIONS: Final = range(1)
+OPEN: Final = tuple(
+    NAMES[one] for one in (ONGOING, PREPARE_COMMIT, PREPARE_ABORT, PREPARE_EPOCH_FENCE)
+)
 TIMEOUT_MS: Final = 5_000
 """Then a node that says nothing is asked again, whoever leads by then."""
 
@@ -66,6 +80,14 @@ class Away:
         self.under_way.add(node)
         if not self._asks.ask(node, KEY, VERSIONS, _request(markers), done, TIMEOUT_MS):
             done(PeerError(errors.BROKER_NOT_AVAILABLE, "it is not registered"))
+
+    def open_of(
+        self, node: int, producer_id: int, timeout_ms: int, done: Callable[[Any], None]
+    ) -> None:
+        """Ask which transactions of this producer are open at the coordinators of that node. done:
+        gets ListTransactions' answer or a PeerError, or hears nothing of who is not registered."""
+        values = {"state_filters": OPEN, "producer_id_filters": (producer_id,)}
+        self._asks.ask(node, LIST_KEY, LIST_VERSIONS, values, done, timeout_ms)
 
 
 def _codes(answer: Any) -> tuple[dict[tuple[int, str, int], int], int]:

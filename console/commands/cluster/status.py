@@ -5,11 +5,12 @@ import click
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model import nodes, partitions, replicas
+from console.model import nodes, partitions, replicas, versions
 from console.model.failure import FAILED, OK
 from console.model.link import Link
 from console.model.nodes import Node, Nodes
 from console.model.replicas import Health
+from console.model.versions import Told
 from console.show.figures import age, some
 from console.show.output import Row, emit, rows_of, say, table
 from console.show.replicas import told
@@ -23,7 +24,8 @@ _SHOWN = 20
 @connected
 @watched
 def command(link: Link, output: str) -> int:
-    """Nodes, who keeps the metadata log, and which replicas are missing, and why.
+    """Nodes with their versions, who keeps the metadata log, and which replicas are missing, and
+    why.
 
     Exit code 0: every node runs and every replica is in sync; 1: something is degraded. A leader
     that is not the preferred one is no harm.
@@ -35,13 +37,14 @@ def command(link: Link, output: str) -> int:
     """
     found = nodes.look(link)
     health = replicas.health(link, partitions.partitions(link), found.all)
+    said = versions.told(link, found)
     wrong = _wrong(found, health)
     if output in ("table", "wide"):
-        _print(found, health, wrong, wide=output == "wide")
+        _print(found, said, health, wrong, wide=output == "wide")
     elif output == "csv":
-        emit(_nodes(found), output)
+        emit(_nodes(found, said), output)
     else:
-        emit([_row(found, health, wrong)], output)
+        emit([_row(found, said, health, wrong)], output)
     return FAILED if wrong else OK
 
 
@@ -59,7 +62,7 @@ def _wrong(found: Nodes, health: Health) -> list[str]:
     return wrong + [f"{some(count, 'partition')} {what}" for count, what in counts if count]
 
 
-def _row(found: Nodes, health: Health, wrong: list[str]) -> Row:
+def _row(found: Nodes, said: Told, health: Health, wrong: list[str]) -> Row:
     (counts,) = rows_of([health])
     behind = counts.pop("behind")
     (quorum,) = rows_of([found.quorum])
@@ -67,27 +70,34 @@ def _row(found: Nodes, health: Health, wrong: list[str]) -> Row:
         "name": found.cluster_id,
         "whole": not wrong,
         "degraded": wrong,
-        "nodes": _nodes(found),
+        "nodes": _nodes(found, said),
         "quorum": quorum,
         "partitions": counts,
         "behind": behind,
     }
 
 
-def _nodes(found: Nodes) -> list[Row]:
-    rows = rows_of(found.all.values())
-    return [row | {"leads": row["id"] == found.quorum.leader} for row in rows]
+def _nodes(found: Nodes, said: Told) -> list[Row]:
+    return [
+        row
+        | {
+            "state": said.state(one),
+            "leads": one.id == found.quorum.leader,
+            "version": said.versions.get(one.id),
+        }
+        for one, row in zip(found.all.values(), rows_of(found.all.values()), strict=True)
+    ]
 
 
-def _print(found: Nodes, health: Health, wrong: list[str], *, wide: bool) -> None:
+def _print(found: Nodes, said: Told, health: Health, wrong: list[str], *, wide: bool) -> None:
     if len(found.all) == 1 and not health.behind:
         print(_alone(found, health, wrong))
         return
     state = "; ".join(wrong) if wrong else "whole"
     print(f"cluster {found.cluster_id}: {some(len(found.all), 'node')}, {state}\n")
     table(
-        ["node", "address", "rack", "roles", "state", "heard", "behind", "for"],
-        [_shown(one, found) for one in found.all.values()],
+        ["node", "address", "rack", "roles", "state", "version", "heard", "behind", "for"],
+        [_shown(one, found, said) for one in found.all.values()],
     )
     print(f"\nquorum       {_quorum(found)}")
     print(
@@ -110,7 +120,7 @@ def _alone(found: Nodes, health: Health, wrong: list[str]) -> str:
     )
 
 
-def _shown(one: Node, found: Nodes) -> Row:
+def _shown(one: Node, found: Nodes, said: Told) -> Row:
     roles = [*one.roles, "leader"] if one.id == found.quorum.leader else list(one.roles)
     silent = one.heard_s is not None and (one.heard_s >= 1 or not one.lives)
     return {
@@ -118,7 +128,8 @@ def _shown(one: Node, found: Nodes) -> Row:
         "address": one.address or None,
         "rack": one.rack,
         "roles": roles,
-        "state": one.state,
+        "state": said.state(one),
+        "version": said.versions.get(one.id),
         "heard": f"{age(one.heard_s)} ago" if silent else None if one.heard_s is None else "now",
         "behind": one.behind,
         "for": None if one.behind_s is None else age(one.behind_s),

@@ -10,6 +10,7 @@ import click
 
 from appliance.metadata.image import MetadataImage
 from appliance.observer.door import NotThere, Observer
+from appliance.shell.version import current
 from console.commands.up import command as up
 from console.flags.connection import connected
 from console.flags.folder import data_option, folder
@@ -23,7 +24,6 @@ from console.model.doctor.host import Host
 from console.model.failure import OK, Failure, usage
 from console.model.link import Link
 from console.model.nodes import look
-from console.model.version import current
 from console.show.output import emit, rows_of, say
 
 _PATIENCE_S: Final = 5.0

@@ -85,7 +85,8 @@ def undelete(
     """Bring deleted topics back: id, records, settings, offsets, and what groups committed.
 
     It works until the time of the trash is over (penstock.topic.trash.retention.ms of the broker)
-    or the disk is nearly full; penstock topic list --deleted shows what can be brought back.
+    or the disk is nearly full; penstock topic list --deleted shows what can be brought back. In a
+    cluster each partition needs a node that was in sync when it was deleted and has it still.
 
     \b
     penstock topic undelete orders

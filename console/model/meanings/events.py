@@ -117,7 +117,7 @@ EVENTS: Final[dict[str, str]] = {
     "topic-deleted": "A topic was deleted; it can be brought back for a while.",
     "topic-kept": "A deleted topic can still be brought back: how many bytes it keeps.",
     "topic-not-created": "Somebody goes on reading a topic that was deleted, which does not make it again for penstock.topic.deleted.auto.create.delay.ms; writing to it does.",
-    "topic-trash-emptied": "A deleted topic is gone for good.",
+    "topic-trash-emptied": "This node has removed what it had of a deleted topic.",
     "topic-trash-not-written": "It could not be noted that topics were deleted: these cannot be brought back.",
     "topic-trash-unreadable": "The note of deleted topics cannot be read; they cannot be brought back.",
     "topic-undeleted": "A deleted topic was brought back.",
