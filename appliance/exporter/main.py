@@ -142,8 +142,9 @@ class Pages:
         if not self._exporter.watch.is_broker:
             raise NotProbed("this node has no partitions, it is a controller alone")
         host, port = post.addresses[0]
-        node_id, ioprocs = post.config.int("node.id"), post.tables.shape.ioprocs
-        return failed((ANYWHERE.get(host, host), port), node_id, ioprocs, _PROBE_S)
+        me = self._exporter.identity
+        address = ANYWHERE.get(host, host), port
+        return failed(address, me.node_id, me.cluster_id, post.tables.shape.ioprocs, _PROBE_S)
 
 
 def process_state(pid: int) -> str:

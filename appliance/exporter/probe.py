@@ -64,15 +64,20 @@ def topic_of(node_id: int) -> str:
 
 
 def failed(
-    address: tuple[str, int], node_id: int, ioprocs: int, patience_s: float = PATIENCE_S
+    address: tuple[str, int],
+    node_id: int,
+    cluster_id: str,
+    ioprocs: int,
+    patience_s: float = PATIENCE_S,
 ) -> str:
-    """Why the node whose listener is at (host, port) does not serve; "" when it does. Takes at most
-    about so long. Raises NotProbed."""
+    """Why the node whose listener is at (host, port) does not serve; "" when it does. cluster_id:
+    of its own cluster, so that nobody else is taken for it. Takes at most about so long. Raises
+    NotProbed."""
     until_s = time.monotonic() + patience_s
     while True:
         try:
             with Dialogue(address, until_s) as node:
-                offsets = _written(node, _partitions(node, node_id, ioprocs), node_id)
+                offsets = _written(node, _partitions(node, node_id, cluster_id, ioprocs), node_id)
                 _read(node, offsets, node_id)
                 _joined(node, address, node_id, until_s)
         except _Refused as why:
@@ -90,10 +95,13 @@ def _refuse(what: str, code: int) -> None:
         raise _Refused(f"{what}: {error_name(code)}", soon=code in _SOON)
 
 
-def _partitions(node: Dialogue, node_id: int, ioprocs: int) -> list[int]:
+def _partitions(node: Dialogue, node_id: int, cluster_id: str, ioprocs: int) -> list[int]:
     """Those of the topic that this node leads; it is made where there is none."""
     topic = topic_of(node_id)
-    found = node.ask(*_METADATA, _about(topic)).topics[0]
+    answer = node.ask(*_METADATA, _about(topic))
+    if answer.cluster_id != cluster_id:
+        raise _Refused(f"a node of another cluster answers: {answer.cluster_id}", soon=False)
+    found = answer.topics[0]
     if found.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION:
         _make(node, topic, node_id, ioprocs)
         found = node.ask(*_METADATA, _about(topic)).topics[0]

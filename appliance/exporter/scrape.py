@@ -35,6 +35,7 @@ from appliance.metadata.changes import (
 )
 from appliance.metadata.effective import broker_config, log_config
 from appliance.metadata.follower import Follower, MetadataUnreadable
+from appliance.metadata.identity import Identity
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.observer.health import Verdict, Watch, not_sent_to
 from appliance.observer.snapshot import take
@@ -90,6 +91,11 @@ class Exporter:
         keep = config.int("penstock.disk.free.min.bytes")
         self._guards = {one: SpaceGuard(keep, KEEP_FREE_PERCENT) for one in post.folders}
         self._took_s = 0.0
+
+    @property
+    def identity(self) -> Identity:
+        """Of this node and its cluster."""
+        return self._follower.identity
 
     def look(self, now_ns: int) -> None:
         """Once a second. now_ns: monotonic."""

@@ -69,9 +69,9 @@ class Waiting:
             address = (me.endpoints[0].host, me.endpoints[0].port)
             if self._bootstrap:
                 address = reach.address_of(self._bootstrap)
-            ioprocs = observer.head.shape.ioprocs
+            ioprocs, cluster_id = observer.head.shape.ioprocs, follower.identity.cluster_id
             self.probed = True
-            probed = looked(lambda: failed(address, me.broker_id, ioprocs))
+            probed = looked(lambda: failed(address, me.broker_id, cluster_id, ioprocs))
         if probed.problem:
             return found._replace(missing=(probed.problem,))
         if probed.skipped:

@@ -120,7 +120,7 @@ def test_a_probe_finds_what_tables_do_not_show(running):
         assert wait(running) == (0, "")
         assert get(running, "/readyz")[0] == 200
         status, text = get(running, "/readyz?probe=1")
-        assert status == 503 and "MESSAGE_TOO_LARGE" in json.loads(text)["missing"][0]
+        assert status == 503 and "MESSAGE_TOO_LARGE" in json.loads(text)["missing"][0], text
     finally:
         largest(AlterConfigOpType.DELETE)
 
