@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.config.invitations import TOKEN
+from console.model import features
 from console.model.failure import Failure, usage
 from console.model.invitations import VALID_S, invited, new_token
 from console.model.link import Link
 from console.model.nodes import Nodes, controllers, look, quorum_told
 from console.model.opening import let_others_in
-from console.model.plain_request import ask
-from console.model.refusals import check
 
-_UPDATE_FEATURES: Final = (57, 1)
 _LISTEN: Final = ":9092"
-_WAIT_MS: Final = 10_000
 _SEEDS: Final = "controller.quorum.bootstrap.servers"
 
 
@@ -47,7 +44,7 @@ def invite(link: Link, listen: str | None = None, valid_s: float = VALID_S) -> I
     places = _controllers(link)
     upgraded = not _dynamic(link)
     if upgraded:
-        _upgrade(link)
+        features.raise_to(link, features.KRAFT, 1)
     found = look(link)
     brokers = [one.address for one in found.brokers.values() if one.lives]
     told = [parse_endpoint("address", one) for one in (*brokers, *places.values())]
@@ -184,15 +181,6 @@ def _dynamic(link: Link) -> bool:
         one.replica_directory_id is not None and any(one.replica_directory_id.bytes)
         for one in told.current_voters
     )
-
-
-def _upgrade(link: Link) -> None:
-    update = {"feature": "kraft.version", "max_version_level": 1, "upgrade_type": 1}
-    values = {"timeout": _WAIT_MS, "feature_updates": [update], "validate_only": False}
-    answer = ask(link, *_UPDATE_FEATURES, values)
-    check(int(answer.error_code), answer.error_message, "kraft.version 1")
-    for one in answer.results:
-        check(int(one.error_code), one.error_message, "kraft.version 1")
 
 
 def _free(found: Nodes) -> int:

@@ -9,15 +9,16 @@ import socket
 import sys
 import threading
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from benchmarks.nodes import Place
-from console.model import joining
+from console.model import joining, partitions
 from console.model.failure import Failure
+from console.model.link import Link as Asking
 from tests.cluster.nodes import DESCRIBE_QUORUM, Node, Nodes
 from tests.cluster.test_voters_come_and_go import METADATA
 from tests.console_process import rows, typing
@@ -164,10 +165,67 @@ def everything(bootstrap, partitions):
     return found
 
 
+class Paying:
+    """A transaction that commits a record and the offset of a group, before the cluster grows; and
+    what is known of both later."""
+
+    topic, group, offset = "paid", "shop", 7
+
+    def __init__(self, bootstrap):
+        self._settings = {"bootstrap.servers": bootstrap}
+
+    def pay(self):
+        producer = Producer(self._settings | {"transactional.id": "till"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(self.topic, "1")
+        with self._reading() as reader:
+            place = TopicPartition(self.topic, 0, self.offset)
+            producer.send_offsets_to_transaction([place], reader.consumer_group_metadata(), 30)
+        producer.commit_transaction(30)
+
+    def known(self):
+        """The offset of the group, and the next transaction of the same id goes on."""
+        self.pay()
+        with self._reading() as reader:
+            (place,) = reader.committed([TopicPartition(self.topic, 0)], 30)
+            reader.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
+            found = [reader.poll(30).value() for _ in range(2)]
+        return place.offset, found
+
+    @contextmanager
+    def _reading(self):
+        consumer = Consumer(self._settings | {"group.id": self.group, "enable.auto.commit": False})
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+
+def who_may_lead(nodes, number):
+    """Of "pair", as this node tells it: who leads, who is in sync, who is eligible."""
+    (one,) = partitions.partitions(Asking(nodes[number].bootstrap, {}, 10), ["pair"])
+    return one.leader, one.isr, one.elr
+
+
+def the_last_in_sync_ends_in_order_and_the_other_did_not(nodes):
+    """Node 1 was killed while it was eligible, and comes back: it may have lost what it had."""
+    nodes.wait(lambda: who_may_lead(nodes, 2) == (2, (2,), (1,)), "1 is eligible")
+    assert nodes.stop(2) == 0
+    nodes.start(1)
+    nodes.wait(lambda: who_may_lead(nodes, 3) == (-1, (), (2,)), "it is no candidate any more")
+    nodes.start(2)
+    nodes.wait(lambda: who_may_lead(nodes, 3)[0] == 2, "who ended in order leads")
+    nodes.wait(lambda: nodes.whole("pair"), "1 fetches from it")
+
+
 def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_path):
     with Invited(tmp_path) as nodes:
         alone, everybody = typing(nodes[1].bootstrap), typing(nodes.bootstrap)
         nodes.create(TOPIC, partitions=2, factor=1)
+        nodes.create(Paying.topic, factor=1)
+        paying = Paying(nodes.bootstrap)
+        paying.pay()
         held = Link(("127.0.0.1", nodes[1].port))
         with Writing(nodes[1].bootstrap) as writing, Reading(nodes[1].bootstrap) as reading:
             nodes.wait(lambda: len(reading.found) > 10, "it is read")
@@ -182,7 +240,10 @@ def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_p
             assert not writing.disconnects, "the one that served alone was never left"
             assert held.ask(*WHICH)["error_code"] in ("NONE", "none")
             held.close()
-            everybody("cluster", "grow", "--yes")
+            one_node = "4 topics are kept by one node only: penstock cluster grow"
+            assert one_node in everybody("cluster", "status").stdout
+            grown = everybody("cluster", "grow", "--yes").stderr
+            assert "eligible.leader.replicas.version=1" in grown
             nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
             assert rows(everybody("cluster", "grow", "-o", "json")) == []
             everybody("topic", "create", "later")
@@ -190,7 +251,9 @@ def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_p
             cluster = rows(everybody("config", "list", "--cluster", "-o", "json"))
             told = {one["key"]: one["value"] for one in cluster}
             assert told["min.insync.replicas"] == "2"
-            assert "3 nodes, whole" in everybody("cluster", "status").stdout
+            told = everybody("cluster", "status").stdout
+            assert "3 nodes, whole" in told and "one node only" not in told
+            nodes.create("pair", assignment=[[2, 1]])
             nodes.stop(3)
             nodes[3].words = ()  # it knows by its folder what it is
             nodes.start(3)
@@ -204,6 +267,8 @@ def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_p
         found = everything(nodes[2].bootstrap, 2)
         assert not writing.failed
         assert sorted(found) == sorted(writing.said), "nothing is lost and nothing there twice"
+        assert paying.known() == (paying.offset, [b"1", b"1"])
+        the_last_in_sync_ends_in_order_and_the_other_did_not(nodes)
 
 
 @pytest.fixture
@@ -223,7 +288,7 @@ def cluster(monkeypatch):
         monkeypatch.setattr(joining, "invited", lambda _, token, number: number)
         monkeypatch.setattr(joining, "quorum_told", lambda _: quorum)
         monkeypatch.setattr(joining, "controllers", lambda _: {1: "h:9093"} if reached else {})
-        monkeypatch.setattr(joining, "ask", lambda _, *told: asked.append(told) or answer)
+        monkeypatch.setattr(joining.features, "ask", lambda _, *told: asked.append(told) or answer)
         return asked
 
     return made
