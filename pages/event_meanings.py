@@ -89,6 +89,7 @@ EVENTS: Final[dict[str, str]] = {
     "move-lacks-room": "A partition waits to be moved to another folder: so many bytes more must be free there.",
     "no-progress": "A connection stood still in the middle of a request or an answer and was closed.",
     "no-reserve": "No room could be set aside on the disk for the time when it is full.",
+    "nobody-votes": "This node waits for a leader of the metadata log, and nobody whom it asks knows of a voter: `action` says how a new cluster begins.",
     "not-deleted": "A folder of a deleted partition could not be removed; it may be removed by hand.",
     "not-served": "A request for an API or version that is not served.",
     "offsets-missing": "Offsets of a partition are gone, because its folder or a file of it is not there; readers go on behind them.",

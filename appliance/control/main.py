@@ -114,7 +114,7 @@ class Control:
             self._quorum, self._identity, seat.config, self._disk, self._clock, log, self, own
         )
         self._duties = VoterDuties(
-            self._quorum, self._driver, self._identity.cluster_id, own, seat.config
+            self._quorum, self._driver, self._identity.cluster_id, own, seat, log
         )
         self.doors = Doors(self._disk, seat.data_dir, seat.config, log)
         self._published = False  # what is committed, by this process

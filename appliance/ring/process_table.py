@@ -63,6 +63,7 @@ LONGEST_TURN: Final = 13  # the process; who measures sets it to zero
 _WITHOUT_ROOM: Final = 14  # the process
 _ISOLATED: Final = 15  # the process
 ASLEEP: Final = 16  # the process
+_UNVOTED: Final = 17  # the process: control, once in a life
 _ROW: Final = 24
 
 
@@ -276,6 +277,11 @@ class ProcessTable:
         since = [self._words[at + _ISOLATED] for at in self._at.values()]
         return max(since)
 
+    @property
+    def unvoted(self) -> bool:
+        """Control waits for somebody to vote on the metadata log, and nobody it asks knows any."""
+        return self._words[self._at[Peer(CONTROL, 0)] + _UNVOTED] != 0
+
     def asleep(self, peer: Peer) -> bool:
         """It waits for its doorbell."""
         return self._words[self._at[peer] + ASLEEP] != 0
@@ -304,6 +310,10 @@ class ProcessTable:
     def set_isolated(self, me: Peer, since_ms: int) -> None:
         """See `isolated_ms`."""
         self._words[self._at[me] + _ISOLATED] = since_ms
+
+    def set_unvoted(self, unvoted: bool) -> None:
+        """Control: see `unvoted`."""
+        self._words[self._at[Peer(CONTROL, 0)] + _UNVOTED] = unvoted
 
     def set_applied(self, me: Peer, offset: int) -> None:
         """Metadata records below `offset` have been replayed."""

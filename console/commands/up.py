@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -26,6 +26,9 @@ from console import BEGAN_S
 from console.called import typed
 from console.model.failure import FAILED, Failure, usage
 from console.model.version import compiled
+
+if TYPE_CHECKING:
+    from appliance.control.first_voters import FirstVoters
 
 DEFAULT_DATA: Final = "penstock-data"
 DEFAULT_PORT: Final = 9092
@@ -58,6 +61,19 @@ KEPT: Final = "joined.properties"
     " the same on every node.  [default: a new one]",
 )
 @click.option(
+    "--standalone",
+    is_flag=True,
+    help="Begin a cluster in an empty data folder with this node as its first voter; others join.",
+)
+@click.option(
+    "--initial-controllers",
+    "initial",
+    metavar="VOTER[,...]",
+    help="Begin a cluster in empty data folders with these voters, the same on each of them:"
+    " ID@HOST:PORT:DIRECTORY-ID, of their controller listeners; penstock cluster new-id makes a"
+    " directory id.",
+)
+@click.option(
     "--join",
     metavar="HOST:PORT[,...]",
     help="Become one more node of the cluster of this broker, with an empty data folder.",
@@ -85,6 +101,8 @@ def command(
     config: str | None,
     settings: tuple[str, ...],
     cluster_id: str,
+    standalone: bool,
+    initial: str | None,
     join: str | None,
     node_id: int | None,
     token: str | None,
@@ -100,6 +118,7 @@ def command(
     penstock up --data /srv/events --listen 0.0.0.0:9092
     penstock up --config server.properties -o log.retention.hours=24
     penstock up --join a.example.org:9092
+    penstock up --config server.properties --cluster-id ID --initial-controllers 1@a:9093:DIR,…
     """
     if ready_fd is not None:
         try:
@@ -107,6 +126,8 @@ def command(
         except OSError:
             raise usage(f"--ready-fd {ready_fd} is not an open descriptor") from None
     cluster_id = _cluster_id(cluster_id)
+    if sum((standalone, initial is not None, join is not None)) > 1:
+        raise usage("--standalone, --initial-controllers and --join exclude each other")
     if join is not None:
         cluster_id = _join(join, node_id, data, config, cluster_id, listen, settings, token)
         listen = ()
@@ -120,7 +141,8 @@ def command(
     broker = _load(read)
     folder, *others = _folders(data, broker)
     _warn_of_unknown_names(broker)
-    return serve(broker, folder, ready_fd, others, cluster_id, read)
+    first = _first_voters(broker, initial, standalone=standalone)
+    return serve(broker, folder, ready_fd, others, cluster_id, read, first)
 
 
 def serve(
@@ -130,9 +152,11 @@ def serve(
     others: Sequence[str] = (),
     cluster_id: str = "",
     read: Read | None = None,
+    first: "FirstVoters | None" = None,
 ) -> int:
     """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
-    code. read: the settings once more, for a reload. Raises Failure."""
+    code. read: the settings once more, for a reload. first: who votes first, where it says so.
+    Raises Failure."""
     _preload()
     from appliance.supervisor import CannotStart, run
 
@@ -154,7 +178,7 @@ def serve(
             other_dirs=others,
             on_ready=ready,
             read=read,
-            prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id)),
+            prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id, first)),
             log=log,
         )
     except ConfigError as problem:
@@ -175,11 +199,32 @@ def _cluster_id(text: str) -> str:
         raise usage(f"--cluster-id {text}: {problem}") from None
 
 
-def _open(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> tuple[str, str]:
+def _first_voters(
+    broker: BrokerConfig, initial: str | None, *, standalone: bool
+) -> "FirstVoters | None":
+    """As the command line says. Raises Failure."""
+    from appliance.control import first_voters
+
+    if initial is None and not standalone:
+        return None
+    try:
+        first = first_voters.FirstVoters()
+        if initial is not None:
+            first = first_voters.parse(initial, broker)
+        first_voters.check(first, broker)
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
+    return first
+
+
+def _open(
+    folders: Sequence[str], broker: BrokerConfig, cluster_id: str, first: "FirstVoters | None"
+) -> tuple[str, str]:
     """Format the folders if they are empty, refuse one that is not ours to serve, before anything
     else is started: (what is to be said about them, the cluster id). Raises ConfigError,
     StorageFailed."""
     from appliance.base.os_disk import OsDisk
+    from appliance.control import first_voters
     from appliance.control.format import (
         check_metadata_is_there,
         format_log_dirs,
@@ -189,7 +234,13 @@ def _open(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> tupl
     disk = OsDisk()
     folder = folders[0]
     now_ms = time.time_ns() // 1_000_000
-    identity, fresh = open_or_format(disk, folder, broker, os.urandom, now_ms, cluster_id)
+    identity, fresh = open_or_format(disk, folder, broker, os.urandom, now_ms, cluster_id, first)
+    late = None if fresh else first
+    if late is not None and not first_voters.write_late(
+        disk, folder, late, broker, identity, now_ms
+    ):
+        left_out = f"{folder} has metadata: {late.word} is left out, its log says who votes"
+        print(left_out, file=sys.stderr)
     check_metadata_is_there(disk, folder)
     format_log_dirs(disk, folders, identity, os.urandom)
     return ", ".join([f"{folder}{' (new)' if fresh else ''}", *folders[1:]]), identity.cluster_id
