@@ -52,14 +52,22 @@ class Replacing:
         joins = voters.dynamic(quorum_told(link)) and (invited or self._voted)
         if not joins:
             return f"start an empty folder where it was, with {its}:\n  {own}"
-        if invited and only_look:
-            line = "penstock up --join …, which this command prints without --check"
-        else:
-            line = joining.line_in_place(link, found, self._number, invited=invited)
+        line = "penstock up --join …, which this command prints without --check"
+        if not (invited and only_look):
+            line = self._line(found, invited=invited)
         return (
             f"start an empty folder where it was (at {self.old.address}):\n  {line}\nor, where"
             f" there is a file with {its}:\n  {own}"
         )
+
+    def _line(self, found: Nodes, *, invited: bool) -> str:
+        """invited: with a token, which is only made on the host of a node."""
+        try:
+            return joining.line_in_place(self._link, found, self._number, invited=invited)
+        except Failure as refused:
+            if refused.name != "CLUSTER_AUTHORIZATION_FAILED":
+                raise
+            return "penstock up --join …, which this command prints on the host of one of its nodes"
 
     def turn(self) -> Refill:
         """A vote of the folder that is lost goes to the one that is there; how far it is now.
