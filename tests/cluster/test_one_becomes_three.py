@@ -21,6 +21,7 @@ from benchmarks.nodes import Place
 from console.model import joining, partitions
 from console.model.failure import Failure
 from console.model.link import Link as Asking
+from console.model.nodes import look
 from tests.cluster.nodes import DESCRIBE_QUORUM, Node, Nodes
 from tests.cluster.test_voters_come_and_go import METADATA
 from tests.console_process import rows, started, typing
@@ -332,6 +333,8 @@ def test_a_voter_leaves_for_good(nodes):
     assert row["status"] == "gone" and row["partitions_moved"]
     assert nodes.brokers() == [1, 2]
     nodes.wait(lambda: nodes.whole(TOPIC, 2), "two keep everything")
+    link = Asking(nodes.bootstrap, {}, 10)
+    nodes.wait(lambda: set(look(link).all) == {1, 2}, "it is not heard of any more")
     assert "2 nodes, whole" in typing(nodes.bootstrap)("cluster", "status").stdout
 
 
