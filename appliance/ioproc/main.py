@@ -91,6 +91,7 @@ class IoProcess:
         self._level = False  # whether the metadata is replayed as far as it is committed
         self._held: list[tuple[Asker, list[Message]]] = []  # until all is open and replayed
         self._without_room = 0  # log folders, as said last
+        self._moving = False  # something to another folder, as said last
         self._holding = False  # some netproc has to take answers before it may ask more
         self._now_ms = 0  # of this turn, 0: not looked at yet
 
@@ -203,6 +204,7 @@ class IoProcess:
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
             self._tell_room()
+            self._tell_moves()
         sent = self.core.finish(now_ns)
         pulls = self._leaders or self._pulling.told
         rest_ms = min(rest_ms, self._pulling.turn(now_ns, now_ms)) if pulls else rest_ms
@@ -227,6 +229,12 @@ class IoProcess:
             self._without_room = len(low)
             self._processes.set_without_room(self._me, len(low))
             self._links.wake_sleepers()  # control looks at the disks at once
+
+    def _tell_moves(self) -> None:
+        """The node's limit of copying is for all processes that move something."""
+        if self._parts.moves.under_way != self._moving:
+            self._moving = not self._moving
+            self._processes.set_moving(self._me, moving=self._moving)
 
     def _leave_nobody_waiting(self) -> None:
         for host in self._hosts:
