@@ -140,7 +140,7 @@ def leave_the_parent(parent: int, *, oom_score: int) -> None:
     if os.getppid() != parent:  # it died before the line above
         os._exit(1)
     signal.set_wakeup_fd(-1)
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, PART):
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2, PART):
         signal.signal(ignored, signal.SIG_IGN)
     if oom_score:
         with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:

@@ -8,7 +8,6 @@ confirmed an epoch or accuses a peer) and on the pidfd of every child; everythin
 import gc
 import importlib
 import os
-import resource
 import select
 import signal
 import socket
@@ -26,18 +25,12 @@ from appliance.config.rereading import EXPORTERS, METRICS_LISTENER
 from appliance.exporter.post import Post
 from appliance.metadata.identity import new_uuid
 from appliance.ring.event_ring import SUPERVISOR
-from appliance.ring.process_table import (
-    CONTROL,
-    IOPROC,
-    KIND_NAMES,
-    NETPROC,
-    Peer,
-    peers_of,
-)
+from appliance.ring.process_table import CONTROL, IOPROC, KIND_NAMES, NETPROC, Peer, peers_of
 from appliance.shell import version
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.rereading import Rereading
 from appliance.shell.seat import ANEW, Seat
+from appliance.supervisor import host
 from appliance.supervisor.activation import passed
 from appliance.supervisor.aside import Aside
 from appliance.supervisor.child import Child, Entry
@@ -54,9 +47,10 @@ from appliance.supervisor.reloading import Read, Reloading, Take
 from appliance.supervisor.reporting import Reporting
 from appliance.supervisor.restart import RestartPolicy
 from appliance.supervisor.signals import WANTED, Wishes
+from appliance.supervisor.succession import SUCCEED, Succession, Successor
 
 OnReady = Callable[[Sequence[str], float], None]
-_SIGNALS: Final = (*WANTED, signal.SIGHUP)
+_SIGNALS: Final = (*WANTED, signal.SIGHUP, SUCCEED)
 EXPORTER: Final = "exporter"
 """The process that tells how the appliance is."""
 
@@ -69,6 +63,7 @@ def run(
     on_ready: OnReady,
     prepare: Callable[[], None] | None = None,
     read: Read | None = None,
+    successor: Successor | None = None,
     layout: Layout | None = None,
     entries: Mapping[int, Entry] | None = None,
     log: Log | None = None,
@@ -78,7 +73,8 @@ def run(
 
     `config` goes to the children unseen. `prepare` is called while the folder is locked and nothing
     else has begun: the place for formatting it. `read`: the settings once more, as they are by
-    then, when somebody asks (SIGHUP). `on_ready(addresses, seconds)` is called once, when
+    then, when somebody asks (SIGHUP). `successor`: who takes over the listening sockets when
+    somebody asks for that (SIGUSR2); then this does not return. `on_ready(addresses, seconds)` is called once, when
     clients are served. Raises CannotStart when folder, address or memory are not to be had; nothing
     has been changed then.
     """
@@ -95,8 +91,7 @@ def run(
         if layout is None:
             assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
             layout = Layout.of(config)
-        _raise_file_limit()
-        _look_at_machine(log)
+        host.prepare(log)
         listeners = Listeners(layout, passed(os.environ, os.getpid()))
         scrapers = None
         try:
@@ -110,7 +105,9 @@ def run(
             supervisor.tell_metrics(scrapers)
             if read is not None:
                 supervisor.reload_by(read, own)
-            return supervisor.run(began, on_ready)
+            supervisor.succeeded_by(successor)
+            code = supervisor.run(began, on_ready)
+            return 1 if supervisor.make_way() else code
         finally:
             listeners.close()
             if scrapers is not None:
@@ -118,16 +115,6 @@ def run(
     finally:
         for one in (folder, *others):
             one.close()
-
-
-def _look_at_machine(log: Log) -> None:
-    if os.uname().machine != "x86_64":
-        log.event(
-            WARNING,
-            "untested-machine",
-            machine=os.uname().machine,
-            cause="rings rely on the store order of x86-64",
-        )
 
 
 def _with_kept(config: object, data_dir: str, log: Log) -> object:
@@ -144,12 +131,6 @@ def _with_kept(config: object, data_dir: str, log: Log) -> object:
             cause=f"{data_dir}/{kept_listeners.KEPT} has those that were set while it served",
         )
     return kept
-
-
-def _raise_file_limit() -> None:
-    """Connections and segments take a descriptor each: as many as the host lets us have."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _entries() -> dict[int, Entry]:
@@ -206,6 +187,19 @@ class Supervisor:
         self._watched: dict[int, Child] = {}
         self._watched_aside = -1
         self._signal_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._succession = Succession(None, self._epoll, log)
+
+    def succeeded_by(self, successor: Successor | None) -> None:
+        """SIGUSR2 means: make way for it."""
+        self._succession = Succession(successor, self._epoll, self._log)
+
+    def make_way(self) -> bool:
+        """After the end, where it was for a successor: go on as that one. True when there is none,
+        False when none was wanted."""
+        due = self._succession.due and not (self._wishes.count or self._fleet.fatal)
+        if due:
+            self._succession.become(self._listeners.keep(self._doors.names))
+        return due
 
     def tell_metrics(self, listener: socket.socket | None) -> None:
         """A process beside the others is to tell how the appliance is, on this socket, or to push
@@ -314,6 +308,7 @@ class Supervisor:
             return self._turn_until_the_end(began, on_ready)
         finally:
             self._fleet.kill_all()
+            self._succession.close()
             self._end_aside()
             if self._scrapers is not None:
                 self._scrapers.close()
@@ -335,6 +330,8 @@ class Supervisor:
                     self._wishes.heard(heard, now)
                     if self._reloading is not None and signal.SIGHUP in heard:
                         self._reloading.begin(now, self._config)
+                    if SUCCEED in heard and self._ready and not fleet.draining:
+                        self._succession.begin(now)
                 elif fd == self._watched_aside:
                     self._lose_aside()
                 elif fd in self._watched:
@@ -347,10 +344,15 @@ class Supervisor:
                     WARNING, "ended", cause="asked a second time: at once, nothing was flushed"
                 )
                 return 1
-            ends = (self._wishes.count or fleet.fatal) and not fleet.draining
-            if ends and fleet.begin_drain(time.monotonic_ns()):
-                self._reporting.tell("STOPPING=1")
-                self._listeners.close()
+            self._succession.turn(time.monotonic_ns())
+            succeeds = self._succession.due
+            ends = (self._wishes.count or fleet.fatal or succeeds) and not fleet.draining
+            if ends and fleet.begin_drain(now := time.monotonic_ns()):
+                if succeeds:  # who connects from now on waits
+                    self._reporting.reloads(now)
+                else:
+                    self._reporting.tell("STOPPING=1")
+                    self._listeners.close()
             self._handed.look(self._doors)  # before a successor gets another end
             again = self._step_aside(fleet.step(time.monotonic_ns()))
             if fleet.drained:

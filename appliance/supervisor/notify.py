@@ -79,9 +79,9 @@ class Manager:
             self.tell(_ALIVE)
 
     def gets_on(self, now_ns: int) -> None:
-        """The start goes on and may take longer, if it is time to say so."""
-        if self._unsent:
-            self._send()
+        """The start goes on and may take longer, if it is time to say so. Of a successor the
+        watchdog is that of the service, which runs on."""
+        self.lives(now_ns)
         if now_ns - self._extended_ns >= EXTENDED_S * 1_000_000_000 // (2 * _OFTEN):
             self._extended_ns = now_ns
             self.tell(f"EXTEND_TIMEOUT_USEC={EXTENDED_S * 1_000_000}")

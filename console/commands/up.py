@@ -22,9 +22,9 @@ from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
 from appliance.config.load import load
 from appliance.shell.log import INFO, Log
 from appliance.shell.version import current
-from console import BEGAN_S
-from console.called import typed
-from console.model.failure import FAILED, Failure, usage
+from console import BEGAN_S, SUCCEEDS
+from console.called import anew, typed
+from console.model.failure import FAILED, OK, Failure, usage
 from console.model.version import compiled
 
 if TYPE_CHECKING:
@@ -95,6 +95,10 @@ KEPT: Final = "joined.properties"
     type=int,
     help="Write HOST:PORT and a newline to this descriptor when clients are served.",
 )
+@click.option(
+    "--check", is_flag=True,
+    help="Say whether it would start with these settings and this folder, and change nothing.",
+)  # fmt: skip
 def command(
     data: str | None,
     listen: tuple[str, ...],
@@ -107,6 +111,7 @@ def command(
     node_id: int | None,
     token: str | None,
     ready_fd: int | None,
+    check: bool,
 ) -> int:
     """Start an appliance in this terminal; Ctrl-C ends it in order.
 
@@ -128,7 +133,10 @@ def command(
     cluster_id = _cluster_id(cluster_id)
     if sum((standalone, initial is not None, join is not None)) > 1:
         raise usage("--standalone, --initial-controllers and --join exclude each other")
+    again = _words(data, listen if join is None else (), config, settings)
     if join is not None:
+        if check:
+            raise usage("--check asks no cluster", "leave out --join: --check is about a folder")
         cluster_id = _join(join, node_id, data, config, cluster_id, listen, settings, token)
         listen = ()
     elif node_id is not None:
@@ -139,10 +147,12 @@ def command(
         config = _kept(data)
     read = partial(_read, os.path.abspath(config) if config else None, listen, _given(settings))
     broker = _load(read)
-    folder, *others = _folders(data, broker)
+    if check:
+        return _check(_folders(data, broker), broker, cluster_id)
+    folder, *others = _made(_folders(data, broker))
     _warn_of_unknown_names(broker)
     first = _first_voters(broker, initial, standalone=standalone)
-    return serve(broker, folder, ready_fd, others, cluster_id, read, first)
+    return serve(broker, folder, ready_fd, others, cluster_id, read, first, again)
 
 
 def serve(
@@ -153,12 +163,13 @@ def serve(
     cluster_id: str = "",
     read: Read | None = None,
     first: "FirstVoters | None" = None,
+    again: Sequence[str] = (),
 ) -> int:
     """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
     code. read: the settings once more, for a reload. first: who votes first, where it says so.
-    Raises Failure."""
+    again: the command that starts it so once more. Raises Failure."""
     _preload()
-    from appliance.supervisor import CannotStart, run
+    from appliance.supervisor import CannotStart, Successor, run
 
     log = Log("supervisor", json=broker.text("penstock.log.format") == "json")
     said: list[str] = []
@@ -178,6 +189,7 @@ def serve(
             other_dirs=others,
             on_ready=ready,
             read=read,
+            successor=Successor(tuple(again), (*again, "--check"), _now) if again else None,
             prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id, first)),
             log=log,
         )
@@ -187,6 +199,31 @@ def serve(
         raise Failure(str(problem), name="CANNOT_START") from None
     except OSError as problem:
         raise _unusable(folder, problem) from None
+
+
+def _words(
+    data: str | None, listen: Sequence[str], config: str | None, settings: Sequence[str]
+) -> list[str]:
+    """The command by which an appliance that runs is started once more: what only its first start
+    needs is not in it."""
+    named = {"--data": [data], "--listen": listen, "--config": [config], "-o": settings}
+    given = [(name, one) for name, values in named.items() for one in values if one is not None]
+    return [*anew(), "up", *(word for pair in given for word in pair)]
+
+
+def _now() -> dict[str, str]:
+    """For who succeeds in this process."""
+    return {SUCCEEDS: repr(time.monotonic())}
+
+
+def _check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> int:
+    """Say that it would start. Raises Failure, as a start would."""
+    _preload()
+    from console.model.starting import check
+
+    state = check(folders, broker, cluster_id)
+    print(f"Penstock {current()} would start; data {', '.join(folders)}{state}")
+    return OK
 
 
 def _cluster_id(text: str) -> str:
@@ -405,8 +442,8 @@ def _has_ipv6_loopback() -> bool:
 
 
 def _folders(data: str | None, broker: BrokerConfig) -> list[str]:
-    """The log folders, made when they are missing: --data, else log.dirs, else log.dir, else ours.
-    The first one holds the metadata, and must be usable."""
+    """The log folders: --data, else log.dirs, else log.dir, else ours. The first one holds the
+    metadata."""
     dirs = [os.path.abspath(path) for path in broker.list("log.dirs")]
     chosen = [os.path.abspath(str(data or broker.get("log.dir") or DEFAULT_DATA))]
     if len(dirs) > 1 and data is not None and dirs[0] != chosen[0]:
@@ -418,6 +455,11 @@ def _folders(data: str | None, broker: BrokerConfig) -> list[str]:
         chosen = dirs
     if len(set(chosen)) < len(chosen):
         raise usage("log.dirs names a folder twice")
+    return chosen
+
+
+def _made(chosen: list[str]) -> list[str]:
+    """The same folders, there if that can be; the first one must be."""
     for folder in chosen:
         try:
             os.makedirs(folder, exist_ok=True)
