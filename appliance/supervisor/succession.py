@@ -29,6 +29,8 @@ BEGUN: Final = "restarting"
 """Event: the end begins; the next that is heard is of the successor."""
 CHECK_LIMIT_S: Final = 60.0
 _SAID_BYTES: Final = 4096
+_UNKNOWN: Final = "No such option: --check"
+"""Of a version from before there was one."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -87,7 +89,9 @@ class Succession:
             self.due = True
             self._log.event(INFO, BEGUN)
         elif code is None:
-            self._refuse(f"the program on the disk did not say in {CHECK_LIMIT_S:g} s that it would start")
+            self._refuse(f"the program on the disk did not say within {CHECK_LIMIT_S:g} s")
+        elif _UNKNOWN in said:
+            self._refuse("the program on the disk cannot take over: end this one, and start that")
         else:
             self._refuse(f"the program on the disk would not start: {said or f'exit code {code}'}")
 

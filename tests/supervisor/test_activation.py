@@ -70,7 +70,7 @@ def test_two_sockets_for_one_listener_are_refused(door):
 
 
 def kept(*sockets, name="PLAINTEXT"):
-    return [Passed(name, one.dup(), kept=True) for one in sockets]
+    return [Passed(name, one, kept=True) for one in sockets]
 
 
 def siblings(count):
@@ -83,8 +83,7 @@ def siblings(count):
 def test_kept_sockets_go_to_their_listener_wherever_its_port_came_from(door, port):
     other = Wanted("OTHER", socket.AF_INET, "127.0.0.1", 0)
     mine = wanted(door) if port is None else wanted(door, port=port)
-    given = kept(door, door)
-    assert match([other, mine], given) == {1: [one.sock for one in given]}
+    assert match([other, mine], kept(door, door)) == {1: [door, door]}
 
 
 @pytest.mark.parametrize("change", [{"port": 1}, {"address": "0.0.0.0"}, {"port": 0, "name": "B"}])
@@ -118,7 +117,7 @@ def accepted_by(listeners):
 
 def test_the_port_of_a_listener_that_moved_is_free_for_the_one_in_its_place(door):
     port = door.getsockname()[1]
-    given = kept(door)
+    given = kept(door.dup())
     door.close()
     layout = Layout(listeners=(("0.0.0.0", port),), names=("PLAINTEXT",))
     with closing(Listeners(layout, given)) as listeners:

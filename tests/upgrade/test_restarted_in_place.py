@@ -1,0 +1,87 @@
+"""An appliance that is upgraded, and taken back, by `penstock restart`: its clients wait, nobody is
+refused, nothing is lost; and where the program on the disk cannot start, nothing happens."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.upgrade.clients import Load, Readers, hopeless, read
+from tests.upgrade.installed import InPlace, Installed, checkout
+
+pytestmark = pytest.mark.timeout(120)
+OLDER, NEWER, BROKEN = "0.1.1", "0.1.2", "0.1.3"
+
+
+@pytest.fixture
+def appliance(tmp_path):
+    found = Installed(tmp_path / "data", "penstock.net.processes=2")
+    yield found
+    found.close()
+
+
+def versions(appliance):
+    """That were ready, one after the other."""
+    return re.findall(r"Penstock (\S+) is ready", appliance.log.read_text())
+
+
+def test_an_upgrade_and_back_under_clients(appliance, tmp_path):
+    installation = InPlace(tmp_path / "env")
+    installation.put(installation.version(OLDER))
+    appliance.start(installation.program)
+    admin = AdminClient({"bootstrap.servers": appliance.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic("kept", 3, 1)])["kept"].result(30)
+    load, readers = Load(appliance.bootstrap), Readers(appliance.bootstrap, "kept")
+    load.start()
+    readers.start()
+    installation.version(NEWER)
+    try:
+        load.go_on()
+        readers.wait_for(len(load.acknowledged))
+        for version in (NEWER, OLDER):
+            installation.put(version)
+            code, said = appliance.restart(installation.program)
+            assert (code, json.loads(said)[0]["pid"]) == (0, appliance.pid), said
+            load.go_on()
+        load.end()
+        readers.wait_for(load.sent)
+    finally:
+        load.end()
+        readers.end()
+    print(f"longest silence {load.longest_silence_s():.2f} s, {load.sent} records")
+    assert versions(appliance) == [OLDER, NEWER, OLDER]
+    told = load.told + readers.told
+    assert load.failed == [] and hopeless(told) == []
+    assert [str(one) for one in told if "refused" in str(one)] == []
+    sent = [b"%d" % number for number in range(load.sent)]
+    assert read(appliance.bootstrap, "kept") == sent, "all of one key, so of one partition"
+    assert readers.found == sent
+    assert appliance.log.read_text().count("ended clean=yes") == 2
+    assert appliance.stop() == 0
+
+
+def test_a_version_that_would_not_start_is_not_started(appliance, tmp_path):
+    installation = InPlace(tmp_path / "env")
+    installation.put(installation.version(OLDER))
+    appliance.start(installation.program)
+    children = appliance.children()
+    installation.put(installation.version(BROKEN, damaged="appliance/control/main.py"))
+    code, said = appliance.restart(checkout(tmp_path / "penstock"))
+    found = json.loads(said)["error"]
+    assert (code, found["code"]) == (1, "RESTART_REFUSED")
+    assert "would not start" in found["message"] and "SyntaxError" in found["message"]
+    assert appliance.children() == children, "everything went on"
+    assert appliance.stop() == 0
+
+
+def test_who_wants_it_to_end_while_it_restarts_gets_that(appliance, tmp_path):
+    program = checkout(tmp_path / "penstock")
+    appliance.start(program)
+    os.kill(appliance.pid, signal.SIGUSR2)
+    assert appliance.stop() == 0
+    said = appliance.log.read_text()
+    assert said.count("is ready") == 1 and "ended clean=yes" in said
+    assert "restarting" not in said
