@@ -74,9 +74,9 @@ def run(
     `config` goes to the children unseen. `prepare` is called while the folder is locked and nothing
     else has begun: the place for formatting it. `read`: the settings once more, as they are by
     then, when somebody asks (SIGHUP). `successor`: who takes over the listening sockets when
-    somebody asks for that (SIGUSR2); then this does not return. `on_ready(addresses, seconds)` is called once, when
-    clients are served. Raises CannotStart when folder, address or memory are not to be had; nothing
-    has been changed then.
+    somebody asks for that (SIGUSR2); then this does not return. `on_ready(addresses, seconds)` is
+    called once, when clients are served. Raises CannotStart when folder, address or memory are not
+    to be had; nothing has been changed then.
     """
     began = time.monotonic_ns()
     entries = entries or _entries()
@@ -194,8 +194,7 @@ class Supervisor:
         self._succession = Succession(successor, self._epoll, self._log)
 
     def make_way(self) -> bool:
-        """After the end, where it was for a successor: go on as that one. True when there is none,
-        False when none was wanted."""
+        """After an end for a successor: go on as that one; True when there is none."""
         due = self._succession.due and not (self._wishes.count or self._fleet.fatal)
         if due:
             self._succession.become(self._listeners.keep(self._doors.names))
@@ -325,13 +324,7 @@ class Supervisor:
             wait = max(0, again - time.monotonic_ns()) / SECOND
             for fd, _ in self._epoll.poll(wait):
                 if fd == self._signal_pipe[0]:
-                    now = time.monotonic_ns()
-                    heard = os.read(self._signal_pipe[0], 64)
-                    self._wishes.heard(heard, now)
-                    if self._reloading is not None and signal.SIGHUP in heard:
-                        self._reloading.begin(now, self._config)
-                    if SUCCEED in heard and self._ready and not fleet.draining:
-                        self._succession.begin(now)
+                    self._hear(os.read(self._signal_pipe[0], 64), time.monotonic_ns())
                 elif fd == self._watched_aside:
                     self._lose_aside()
                 elif fd in self._watched:
@@ -344,15 +337,7 @@ class Supervisor:
                     WARNING, "ended", cause="asked a second time: at once, nothing was flushed"
                 )
                 return 1
-            self._succession.turn(time.monotonic_ns())
-            succeeds = self._succession.due
-            ends = (self._wishes.count or fleet.fatal or succeeds) and not fleet.draining
-            if ends and fleet.begin_drain(now := time.monotonic_ns()):
-                if succeeds:  # who connects from now on waits
-                    self._reporting.reloads(now)
-                else:
-                    self._reporting.tell("STOPPING=1")
-                    self._listeners.close()
+            self._end_if_wished(time.monotonic_ns())
             self._handed.look(self._doors)  # before a successor gets another end
             again = self._step_aside(fleet.step(time.monotonic_ns()))
             if fleet.drained:
@@ -361,6 +346,26 @@ class Supervisor:
             if self._reloading is not None:
                 self._reloading.turn()
             again = min(again, self._reporting.turn(time.monotonic_ns(), ready=self._ready))
+
+    def _hear(self, numbers: bytes, now: int) -> None:
+        self._wishes.heard(numbers, now)
+        if self._reloading is not None and signal.SIGHUP in numbers:
+            self._reloading.begin(now, self._config)
+        if SUCCEED in numbers and self._ready and not self._fleet.draining:
+            self._succession.begin(now)
+
+    def _end_if_wished(self, now: int) -> None:
+        """Begin the end; where a successor comes, who connects from then on waits for it."""
+        self._succession.turn(now)
+        ends = self._wishes.count or self._fleet.fatal
+        wished = (ends or self._succession.due) and not self._fleet.draining
+        if not wished or not self._fleet.begin_drain(now):
+            return
+        if ends:
+            self._reporting.tell("STOPPING=1")
+            self._listeners.close()
+        else:
+            self._reporting.reloads(now)
 
     def _end(self) -> int:
         if self._fleet.fatal:

@@ -145,4 +145,4 @@ def _exec(command: Sequence[str], environment: Mapping[str, str], sockets: list[
     signal.signal(SUCCEED, signal.SIG_IGN)  # until it listens to that, it is no end
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(command[0], command, environment)
+    os.execve(command[0], list(command), environment)

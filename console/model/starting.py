@@ -1,5 +1,5 @@
-"""Whether an appliance would start in a folder, looked at without changing anything: also beside one
-that runs there."""
+"""Whether an appliance would start in a folder, looked at without changing anything: also beside
+one that runs there."""
 
 import os
 from collections.abc import Sequence
@@ -20,9 +20,8 @@ def check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> str:
     first = folders[0]
     if not os.path.exists(f"{first}/{META_PROPERTIES}"):
         return " (new)"
-    for folder in folders[:1]:
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise Failure(f"{folder} is not to be written", "start it as the user that owns it")
+    if not os.access(first, os.W_OK | os.X_OK):
+        raise Failure(f"{first} is not to be written", "start it as the user that owns it")
     try:
         _look(first, broker, cluster_id)
     except ConfigError as problem:
