@@ -1,6 +1,6 @@
 """What clients see of a restart, beside Apache Kafka in the same run.
 
-    python -m benchmarks.restart [--repeat 5] [--idle 1000] [--java] [--socket] [--from TREE] [--kafka]
+    python -m benchmarks.restart [--repeat 5] [--java] [--socket] [--from TREE] [--kafka]
 
 An idempotent producer of librdkafka (acks=all, a record each 5 ms) and a consumer in a group go on
 while the broker ends and starts again; with --java a producer of Java, too. All are as they are by

@@ -17,8 +17,6 @@ from typing import Final
 
 from appliance.base.clock import OsClock
 from appliance.base.errors import ConfigError, StorageFailed
-from appliance.base.os_disk import OsDisk
-from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import in_url
 from appliance.config.rereading import EXPORTERS, METRICS_LISTENER
@@ -41,13 +39,13 @@ from appliance.supervisor.layout import Layout
 from appliance.supervisor.listening import AddressInUse, Listeners, listen_for_scrapers
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import this_process
-from appliance.supervisor.opening import Doors
+from appliance.supervisor.opening import Doors, with_kept
 from appliance.supervisor.pushing import push_target
 from appliance.supervisor.reloading import Read, Reloading, Take
 from appliance.supervisor.reporting import Reporting
 from appliance.supervisor.restart import RestartPolicy
 from appliance.supervisor.signals import WANTED, Wishes
-from appliance.supervisor.succession import SUCCEED, Succession, Successor
+from appliance.supervisor.succession import SUCCEED, Succession, Successor, guests_of
 
 OnReady = Callable[[Sequence[str], float], None]
 _SIGNALS: Final = (*WANTED, signal.SIGHUP, SUCCEED)
@@ -87,7 +85,7 @@ def run(
         others += lock_others(other_dirs, log)
         if prepare is not None:
             prepare()
-        own, config = config, _with_kept(config, data_dir, log)
+        own, config = config, with_kept(config, data_dir, log)
         if layout is None:
             assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
             layout = Layout.of(config)
@@ -115,22 +113,6 @@ def run(
     finally:
         for one in (folder, *others):
             one.close()
-
-
-def _with_kept(config: object, data_dir: str, log: Log) -> object:
-    """The settings, with the listeners that were opened while this node served. Raises ConfigError,
-    StorageFailed."""
-    if not isinstance(config, BrokerConfig):
-        return config
-    kept = kept_listeners.over(config, kept_listeners.read(OsDisk(), data_dir), socket.getfqdn)
-    if missing := kept_listeners.left_out(config, kept):
-        log.event(
-            WARNING,
-            "listeners-left-out",
-            listeners=",".join(missing),
-            cause=f"{data_dir}/{kept_listeners.KEPT} has those that were set while it served",
-        )
-    return kept
 
 
 def _entries() -> dict[int, Entry]:
@@ -163,7 +145,7 @@ class Supervisor:
         self._layout = layout
         self._listeners = listeners
         self._doors = doors
-        self._handed = Handed(layout.netprocs)
+        self._handed = Handed(layout.netprocs, guests_of(os.environ, doors.names))
         self._memory = memory
         self._log = log
         self._run_id = new_uuid(os.urandom)
@@ -197,7 +179,9 @@ class Supervisor:
         """After an end for a successor: go on as that one; True when there is none."""
         due = self._succession.due and not (self._wishes.count or self._fleet.fatal)
         if due:
-            self._succession.become(self._listeners.keep(self._doors.names))
+            names = self._doors.names
+            self._succession.become(self._listeners.keep(names), [*self._handed.all()], names)
+        self._handed.close()
         return due
 
     def tell_metrics(self, listener: socket.socket | None) -> None:
@@ -355,17 +339,19 @@ class Supervisor:
             self._succession.begin(now)
 
     def _end_if_wished(self, now: int) -> None:
-        """Begin the end; where a successor comes, who connects from then on waits for it."""
+        """Begin the end; where a successor comes, clients wait for it, unless others serve them."""
         self._succession.turn(now)
-        ends = self._wishes.count or self._fleet.fatal
+        ends = bool(self._wishes.count or self._fleet.fatal)
+        waits = not ends and not self._memory.processes.member
         wished = (ends or self._succession.due) and not self._fleet.draining
-        if not wished or not self._fleet.begin_drain(now):
+        if not wished or not self._fleet.begin_drain(now, heirs=waits):
             return
         if ends:
             self._reporting.tell("STOPPING=1")
-            self._listeners.close()
         else:
             self._reporting.reloads(now)
+        if not waits:
+            self._listeners.close()
 
     def _end(self) -> int:
         if self._fleet.fatal:
@@ -492,7 +478,8 @@ class Supervisor:
     def _close(self) -> None:
         self._epoll.close()
         self._doors.close()
-        self._handed.close()
+        if not self._succession.due:
+            self._handed.close()
         for fd in (self._doorbell, *self._doorbells.values(), *self._signal_pipe):
             os.close(fd)
 

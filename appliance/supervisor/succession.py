@@ -4,7 +4,8 @@ First the program on the disk, which an upgrade may have changed, says whether i
 these settings and this folder, while everybody is served. Where it would not, nothing has happened.
 Else the appliance ends in order, up to the marker, and only then this process becomes the successor
 by exec: the folder's lock is free by then, the process id stays, and so do the listening sockets,
-in whose queues those wait who connect meanwhile. Called by `supervisor/main.py`.
+in whose queues those wait who connect meanwhile, and the connections, whose clients wait for an
+answer. Called by `supervisor/main.py`.
 """
 
 import fcntl
@@ -13,10 +14,12 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from appliance.shell import handing
+from appliance.shell.handing import Guest
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.activation import FIRST, Passed, told
 from appliance.supervisor.fleet import SECOND
@@ -29,6 +32,8 @@ BEGUN: Final = "restarting"
 """Event: the end begins; the next that is heard is of the successor."""
 CHECK_LIMIT_S: Final = 60.0
 _SAID_BYTES: Final = 4096
+_GUESTS: Final = "PENSTOCK_GUESTS"
+"""Environment of a successor: the descriptor of the file that tells of its connections."""
 _UNKNOWN: Final = "No such option: --check"
 """Of a version from before there was one."""
 
@@ -110,18 +115,38 @@ class Succession:
     def _refuse(self, cause: str) -> None:
         self._log.event(WARNING, REFUSED, cause=cause)
 
-    def become(self, listening: Sequence[Passed]) -> None:
-        """Everything has ended and is let go of: go on as the successor. Returns when there is
-        none, which is said."""
+    def become(
+        self, listening: Sequence[Passed], guests: Sequence[Guest], names: Sequence[str]
+    ) -> None:
+        """Everything has ended and is let go of: go on as the successor. names: of the listeners,
+        by their number. Returns when there is none, which is said."""
         assert self._successor is not None and self.due
         command = self._successor.command
         environment = _own_environment() | told(listening, os.getpid())
         environment |= self._successor.environment()
+        over = FIRST + len(listening)
+        kept = [(_survives(one.sock.fileno(), over), one) for one in guests]
+        if kept:
+            environment[_GUESTS] = str(_survives(handing.pack(kept, names), over))
         try:
             _exec(command, environment, [one.sock.fileno() for one in listening])
         except OSError as problem:
             cause = f"{command[0]}: {problem.strerror}; all is flushed, and nobody serves"
             self._log.event(ERROR, "successor-not-started", cause=cause)
+
+
+def guests_of(environ: MutableMapping[str, str], names: Sequence[str]) -> list[Guest]:
+    """Whom the appliance before has left to this one. names: of the listeners, by their number."""
+    file = environ.pop(_GUESTS, "")
+    return handing.unpack(int(file), names) if file else []
+
+
+def _survives(fd: int, lowest: int) -> int:
+    """The same file at a descriptor that an exec leaves open, from that number on."""
+    if fd < lowest:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD, lowest)
+    os.set_inheritable(fd, True)
+    return fd
 
 
 def _last_words(check: subprocess.Popen[bytes]) -> str:
