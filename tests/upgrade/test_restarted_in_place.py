@@ -1,5 +1,6 @@
-"""An appliance that is upgraded, and taken back, by `penstock restart`: its clients wait, nobody is
-refused, nothing is lost; and where the program on the disk cannot start, nothing happens."""
+"""An appliance that is upgraded, and taken back, by `penstock restart`: its clients stay connected
+and wait, nobody is refused, nothing is lost; and where the program on the disk cannot start, nothing
+happens."""
 
 import json
 import os
@@ -14,6 +15,9 @@ from tests.upgrade.installed import InPlace, Installed, checkout
 
 pytestmark = pytest.mark.timeout(120)
 OLDER, NEWER, BROKEN = "0.1.1", "0.1.2", "0.1.3"
+SERVES_LESS = ("appliance/handlers/k03_metadata.py", '"Metadata", 0, 13', '"Metadata", 0, 12')
+"""As the sources of OLDER have it."""
+LEFT = re.compile(r"connections-handed-over connections=(\d+)")
 
 
 @pytest.fixture
@@ -30,7 +34,7 @@ def versions(appliance):
 
 def test_an_upgrade_and_back_under_clients(appliance, tmp_path):
     installation = InPlace(tmp_path / "env")
-    installation.put(installation.version(OLDER))
+    installation.put(installation.version(OLDER, SERVES_LESS))
     appliance.start(installation.program)
     admin = AdminClient({"bootstrap.servers": appliance.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic("kept", 3, 1)])["kept"].result(30)
@@ -59,7 +63,11 @@ def test_an_upgrade_and_back_under_clients(appliance, tmp_path):
     sent = [b"%d" % number for number in range(load.sent)]
     assert read(appliance.bootstrap, "kept") == sent, "all of one key, so of one partition"
     assert readers.found == sent
-    assert appliance.log.read_text().count("ended clean=yes") == 2
+    _, older, newer, again = appliance.log.read_text().split("is ready")
+    for said in (older, newer):
+        assert "ended clean=yes" in said and sum(map(int, LEFT.findall(said))) > 0
+    assert "connections-hung-up" in newer + again, "who had been told of Metadata 13"
+    assert "connections-hung-up" not in older
     assert appliance.stop() == 0
 
 
