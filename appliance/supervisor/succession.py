@@ -23,6 +23,7 @@ from appliance.shell.handing import Guest
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.activation import FIRST, Passed, told
 from appliance.supervisor.fleet import SECOND
+from appliance.supervisor.notify import SUCCEEDS
 
 SUCCEED: Final = signal.SIGUSR2
 """Asks a supervisor for it."""
@@ -123,7 +124,7 @@ class Succession:
         assert self._successor is not None and self.due
         command = self._successor.command
         environment = _own_environment() | told(listening, os.getpid())
-        environment |= self._successor.environment()
+        environment |= {SUCCEEDS: str(os.getpid()), **self._successor.environment()}
         over = FIRST + len(listening)
         kept = [(_survives(one.sock.fileno(), over), one) for one in guests]
         if kept:
