@@ -68,8 +68,8 @@ class Parting(Heir):
             connection.pause_until_ns,
             habits.roles,
             *habits.remembered(),
-            self.serves[connection.listener] if self.serves else "",
             connection.framing.received(),
+            self.serves[connection.listener] if self.serves else "",
         )
         try:
             if not handing.send(self._over, guest):

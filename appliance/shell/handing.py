@@ -32,8 +32,8 @@ class Guest:
     """sock: the connection. address: of its client. listener: the number of that by which it came.
     software: name and version, once they were told. client_id: of its last request. muted_until_ns:
     it is over a quota, by the monotonic clock; 0: it is not. roles, asked, gone: its habits.
-    serves: APIs and versions that it was told to be served, "" where that cannot have changed.
-    received: bytes that have arrived and are no part of an answered request."""
+    received: bytes that have arrived and are no part of an answered request. serves: APIs and
+    versions that it was told to be served, "" where that cannot have changed."""
 
     sock: socket.socket
     address: str
@@ -44,8 +44,8 @@ class Guest:
     roles: int = 0
     asked: Sequence[str] = ()
     gone: Sequence[str] = ()
-    serves: str = ""
     received: bytes = field(default=b"", repr=False)
+    serves: str = ""
 
     def close(self) -> None:
         """This process's hold of it; the client notices when nobody else has one."""
