@@ -1,6 +1,6 @@
 """An appliance that is upgraded, and taken back, by `penstock restart`: its clients stay connected
-and wait, nobody is refused, nothing is lost; and where the program on the disk cannot start, nothing
-happens."""
+and wait, nobody is refused, nothing is lost. Where the program on the disk cannot start, nothing
+happens at all."""
 
 import json
 import os
