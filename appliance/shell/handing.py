@@ -129,7 +129,8 @@ def pack(guests: Iterable[tuple[int, Guest]], names: Sequence[str]) -> int:
 
 def unpack(file: int, names: Sequence[str]) -> list[Guest]:
     """Those of `pack`, and close the file. Who came by a listener that is not among the names, or
-    of whom something is told that this version does not know, is hung up on."""
+    of whom something is told that this version does not know, or not what it knows of what is
+    served, is hung up on."""
     with open(file, "rb") as whole:
         whole.seek(0)
         known = json.loads(whole.readline()) == {"format": FORMAT}
@@ -152,7 +153,7 @@ def _packed(whole: Any) -> Iterator[tuple[socket.socket, dict[str, Any], bytes]]
 def _welcome(
     sock: socket.socket, fields: dict[str, Any], received: bytes, names: Sequence[str]
 ) -> Guest | None:
-    if fields["listener"] not in names:
+    if fields["listener"] not in names or not fields["serves"]:
         sock.close()
         return None
     sock.setblocking(False)

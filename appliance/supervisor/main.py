@@ -335,8 +335,8 @@ class Supervisor:
         self._wishes.heard(numbers, now)
         if self._reloading is not None and signal.SIGHUP in numbers:
             self._reloading.begin(now, self._config)
-        if SUCCEED in numbers and self._ready and not self._fleet.draining:
-            self._succession.begin(now)
+        if SUCCEED in numbers and not self._fleet.draining:
+            self._succession.begin(now, ready=self._ready)
 
     def _end_if_wished(self, now: int) -> None:
         """Begin the end; where a successor comes, clients wait for it, unless others serve them."""

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -62,9 +63,12 @@ class Succession:
         self._pidfd = -1
         self._until_ns = 0
 
-    def begin(self, now_ns: int) -> None:
-        """Somebody asks for it: look whether it would start."""
+    def begin(self, now_ns: int, *, ready: bool) -> None:
+        """Somebody asks for it: look whether it would start. ready: this one serves."""
         if self.due or self._check is not None:
+            return
+        if not ready:
+            self._refuse("it has not begun to serve")
             return
         if self._successor is None:
             self._refuse("how it was started is not known: end it, and start it")
@@ -126,10 +130,10 @@ class Succession:
         environment = _own_environment() | told(listening, os.getpid())
         environment |= {SUCCEEDS: str(os.getpid()), **self._successor.environment()}
         over = FIRST + len(listening)
-        kept = [(_survives(one.sock.fileno(), over), one) for one in guests]
-        if kept:
-            environment[_GUESTS] = str(_survives(handing.pack(kept, names), over))
         try:
+            kept = [(_survives(one.sock.fileno(), over), one) for one in guests]
+            if kept:
+                environment[_GUESTS] = str(_survives(handing.pack(kept, names), over))
             _exec(command, environment, [one.sock.fileno() for one in listening])
         except OSError as problem:
             cause = f"{command[0]}: {problem.strerror}; all is flushed, and nobody serves"
@@ -169,6 +173,7 @@ def _exec(command: Sequence[str], environment: Mapping[str, str], sockets: list[
     for number, fd in enumerate(kept, FIRST):  # all others close themselves
         os.dup2(fd, number)
     signal.signal(SUCCEED, signal.SIG_IGN)  # until it listens to that, it is no end
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # whoever read it may have gone
+            stream.flush()
     os.execve(command[0], list(command), environment)

@@ -106,10 +106,10 @@ def test_a_listener_is_known_by_its_name(pair):
     found.close()
 
 
-@pytest.mark.parametrize("gone", ["listener", "format"])
+@pytest.mark.parametrize("gone", ["listener", "format", "serves"])
 def test_who_cannot_be_gone_on_with_is_hung_up_on(pair, monkeypatch, gone):
     fd, is_over = pair
-    file = handing.pack([(fd, guest())], NAMES)
+    file = handing.pack([(fd, guest(**{gone: ""} if gone == "serves" else {}))], NAMES)
     if gone == "format":
         monkeypatch.setattr(handing, "FORMAT", handing.FORMAT + 1)
     assert handing.unpack(file, NAMES[:1] if gone == "listener" else NAMES) == []

@@ -19,14 +19,14 @@ UNKNOWN = "import sys; sys.exit('Error: No such option: --check')"
 def asked():
     """Ask for a successor with this check: whether it is due, and what was said."""
 
-    def ask(*check, lasts_ns=0):
+    def ask(*check, lasts_ns=0, ready=True):
         reader, writer = os.pipe()
         successor = Successor((), check) if check else None
         with select.epoll() as epoll, open(reader) as lines:
             found = Succession(successor, epoll, Log("supervisor", fd=writer, journal=False))
-            found.begin(time.monotonic_ns())
+            found.begin(time.monotonic_ns(), ready=ready)
             if found._check is not None:
-                found.begin(time.monotonic_ns())  # a second wish is the same one
+                found.begin(time.monotonic_ns(), ready=ready)  # a second wish is the same one
                 assert lasts_ns or epoll.poll(60), "its end wakes the supervisor"
             found.turn(time.monotonic_ns() + lasts_ns)
             found.close()
@@ -54,6 +54,11 @@ def test_who_says_that_it_would_start_is_made_way_for(asked):
 def test_who_would_not_is_not(asked, check, why):
     due, said = asked(*check)
     assert not due and said.count("\n") == 1 and why in said
+
+
+def test_nobody_comes_after_one_that_does_not_serve_yet(asked):
+    due, said = asked(sys.executable, "-c", "", ready=False)
+    assert not due and "it has not begun to serve" in said
 
 
 def test_who_says_nothing_is_waited_for_a_while(asked):
