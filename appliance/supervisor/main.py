@@ -173,7 +173,11 @@ class Supervisor:
 
     def succeeded_by(self, successor: Successor | None) -> None:
         """SIGUSR2 means: make way for it."""
-        self._succession = Succession(successor, self._epoll, self._log)
+        self._succession = Succession(successor, self._epoll, self._log, self._ports)
+
+    def _ports(self) -> list[int]:
+        scrapers = [] if self._scrapers is None else [self._scrapers.getsockname()[1]]
+        return [*scrapers, *(port for _, port in self._listeners.addresses)]
 
     def make_way(self) -> bool:
         """After an end for a successor: go on as that one; True when there is none."""

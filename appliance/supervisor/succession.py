@@ -14,7 +14,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -34,6 +34,8 @@ BEGUN: Final = "restarting"
 """Event: the end begins; the next that is heard is of the successor."""
 CHECK_LIMIT_S: Final = 60.0
 _SAID_BYTES: Final = 4096
+OWN_PORTS: Final = "PENSTOCK_OWN_PORTS"
+"""Environment of a check: the ports of who makes way, which will be free for the successor."""
 _GUESTS: Final = "PENSTOCK_GUESTS"
 """Environment of a successor: the descriptor of the file that tells of its connections."""
 _UNKNOWN: Final = "No such option: --check"
@@ -53,9 +55,16 @@ class Successor:
 class Succession:
     """due: the appliance is to end now, and its successor to come."""
 
-    def __init__(self, successor: Successor | None, epoll: select.epoll, log: Log) -> None:
-        """No successor: it cannot be had."""
+    def __init__(
+        self,
+        successor: Successor | None,
+        epoll: select.epoll,
+        log: Log,
+        own_ports: Callable[[], Iterable[int]] = list,
+    ) -> None:
+        """No successor: it cannot be had. own_ports: at which this appliance listens."""
         self.due = False
+        self._own_ports = own_ports
         self._successor = successor
         self._epoll = epoll
         self._log = log
@@ -73,10 +82,11 @@ class Succession:
         if self._successor is None:
             self._refuse("how it was started is not known: end it, and start it")
             return
+        ports = ",".join(map(str, self._own_ports()))
         try:
             self._check = subprocess.Popen(
                 self._successor.check, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE, env=_own_environment(),
+                stderr=subprocess.PIPE, env=_own_environment() | {OWN_PORTS: ports},
             )  # fmt: skip
         except OSError as problem:
             self._refuse(f"{self._successor.check[0]}: {problem.strerror}")

@@ -18,13 +18,14 @@ import click
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
-from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
+from appliance.config.listeners import LOOPBACK, parse_endpoint
 from appliance.config.load import load
 from appliance.shell.log import INFO, Log
 from appliance.shell.version import current
 from console import BEGAN_S, SUCCEEDS
 from console.called import anew, typed
 from console.model.failure import FAILED, OK, Failure, usage
+from console.model.listening import listeners
 from console.model.version import compiled
 
 if TYPE_CHECKING:
@@ -361,7 +362,7 @@ def _read(
         raise ConfigError(f"{config} is not a text file in UTF-8") from None
     broker, warnings = load(text, overrides, file_name=name)
     if listen or "listeners" not in broker.set_names():
-        overrides |= _listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
+        overrides |= listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
         broker, warnings = load(text, overrides, file_name=name)
     return broker.telling(_host_name), warnings
 
@@ -395,50 +396,6 @@ def _warn_of_unknown_names(broker: BrokerConfig) -> None:
                 f"warning: advertised.listeners: {host} {why}; clients are told to connect there",
                 file=sys.stderr,
             )
-
-
-def _listeners(texts: tuple[str, ...], broker: BrokerConfig) -> dict[str, str]:
-    """The settings for --listen, which is about clients: controllers are listened to as the
-    settings say. localhost means both of the host's loopback addresses."""
-    addresses = []
-    for text in texts:
-        try:
-            one = parse_endpoint("--listen", text)
-        except ConfigError:
-            raise usage(
-                f"--listen {text!r} is not HOST:PORT with a port from 0 to 65535",
-                "for example --listen 127.0.0.1:9092, --listen [::1]:9092, --listen 0.0.0.0:9092",
-            ) from None
-        addresses.append(_address(one.host, one.port))
-        if one.host == "localhost" and one.port and _has_ipv6_loopback():
-            addresses.append(f"[::1]:{one.port}")
-    names = ["PLAINTEXT", *(f"PLAINTEXT_{n}" for n in range(2, len(addresses) + 1))]
-    mapped = [*broker.list("listener.security.protocol.map")]
-    controllers = [one for one in broker.opened() if broker.is_controllers(one.name)]
-    return {
-        "listeners": ",".join(
-            [
-                *(f"{n}://{a}" for n, a in zip(names, addresses, strict=True)),
-                *(f"{one.name}://{_address(one.host, one.port)}" for one in controllers),
-            ]
-        ),
-        "listener.security.protocol.map": ",".join(
-            [*mapped, *(f"{name}:PLAINTEXT" for name in names[1:])]
-        ),
-    }
-
-
-def _address(host: str, port: int) -> str:
-    return f"{in_url(host)}:{port}"
-
-
-def _has_ipv6_loopback() -> bool:
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
 
 
 def _folders(data: str | None, broker: BrokerConfig) -> list[str]:

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
+from appliance.config.rereading import METRICS_LISTENER
 from appliance.metadata.identity import META_PROPERTIES
+from appliance.shell import binding
+from appliance.supervisor.succession import OWN_PORTS
 from console.model.failure import Failure, usage
 
 
@@ -17,6 +20,7 @@ def check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> str:
     from appliance.supervisor import relations
 
     relations.hold()
+    _look_at_ports(broker)
     first = folders[0]
     if not os.path.exists(f"{first}/{META_PROPERTIES}"):
         return " (new)"
@@ -29,6 +33,19 @@ def check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> str:
     except StorageFailed as problem:
         raise Failure(str(problem), name="CANNOT_START") from None
     return ""
+
+
+def _look_at_ports(broker: BrokerConfig) -> None:
+    """Only where somebody says which are its own and will be free: else they may be in use by the
+    appliance in that very folder."""
+    told = os.environ.get(OWN_PORTS)
+    if told is None:
+        return
+    own = {int(port) for port in told.split(",") if port}
+    metrics = broker.endpoint(METRICS_LISTENER)
+    for one in [*broker.opened(), *([] if metrics is None else [metrics])]:
+        if why := binding.why_not(one.host, one.port, own):
+            raise Failure(why, name="CANNOT_START")
 
 
 def _look(folder: str, broker: BrokerConfig, cluster_id: str) -> None:

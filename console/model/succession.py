@@ -5,6 +5,7 @@ import os
 import time
 from typing import Final, NamedTuple
 
+from appliance.base import proc
 from appliance.supervisor.succession import BEGUN, CHECK_LIMIT_S, REFUSED, SUCCEED
 from console.model.events import Feed
 from console.model.failure import UNREACHABLE, Failure
@@ -34,7 +35,7 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
     waiting = Waiting(data_dir)
     until = time.monotonic() + limit_s
     while time.monotonic() < until:
-        if not os.path.exists(f"/proc/{pid}"):
+        if not proc.runs(pid):
             raise Failure(
                 f"the appliance has ended in order, and what took its place (process {pid}) has"
                 " ended, too", "it has said why where the appliance writes its log; penstock up"

@@ -116,9 +116,10 @@ class InPlace:
 class Installed:
     """One appliance, started by any installation's program on one folder and port."""
 
-    def __init__(self, data, *settings):
+    def __init__(self, data, *settings, config=None):
         self.data = data
         self._settings = [word for one in settings for word in ("-o", one)]
+        self._settings += [] if config is None else ["--config", config]
         self.bootstrap = f"127.0.0.1:{free_port()}"
         self._process = None
         self._env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -146,6 +147,10 @@ class Installed:
     def stop(self):
         """In order. Its exit code."""
         self._process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        """Until it has ended: its exit code."""
         return self._process.wait(LIMIT_S)
 
     @property

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -17,6 +18,12 @@ pytestmark = pytest.mark.timeout(120)
 OLDER, NEWER, BROKEN = "0.1.1", "0.1.2", "0.1.3"
 SERVES_LESS = ("appliance/handlers/k03_metadata.py", '"Metadata", 0, 13', '"Metadata", 0, 12')
 """As the sources of OLDER have it."""
+STARTS_NOT = (
+    "console/commands/up.py",
+    "    _warn_of_unknown_names(broker)",
+    '    raise usage("no luck")',
+)
+"""As the sources of BROKEN have it: nothing that a check sees."""
 LEFT = re.compile(r"connections-handed-over connections=(\d+)")
 
 
@@ -85,6 +92,21 @@ def test_a_version_that_would_not_start_is_not_started(appliance, tmp_path):
     assert appliance.stop() == 0
 
 
+def test_a_version_that_ends_in_its_start_leaves_a_whole_folder(appliance, tmp_path):
+    installation = InPlace(tmp_path / "env")
+    installation.put(installation.version(OLDER))
+    appliance.start(installation.program)
+    installation.put(installation.version(BROKEN, STARTS_NOT))
+    code, said = appliance.restart(checkout(tmp_path / "penstock"))
+    assert (code, json.loads(said)["error"]["code"]) == (1, "NOT_SUCCEEDED")
+    assert appliance.wait() == 2
+    assert appliance.log.read_text().rstrip().endswith("no luck")
+    assert (appliance.data / ".kafka_cleanshutdown").exists()
+    installation.put(OLDER)
+    appliance.start(installation.program)
+    assert appliance.stop() == 0
+
+
 def test_who_wants_it_to_end_while_it_restarts_gets_that(appliance, tmp_path):
     program = checkout(tmp_path / "penstock")
     appliance.start(program)
@@ -93,3 +115,23 @@ def test_who_wants_it_to_end_while_it_restarts_gets_that(appliance, tmp_path):
     said = appliance.log.read_text()
     assert said.count("is ready") == 1 and "ended clean=yes" in said
     assert "restarting" not in said
+
+
+def test_settings_that_cannot_be_had_are_found_before_the_end_if_they_can(tmp_path):
+    program, config = checkout(tmp_path / "penstock"), tmp_path / "server.properties"
+    config.touch()
+    appliance = Installed(tmp_path / "data", config=config)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            appliance.start(program)
+            children = appliance.children()
+            at = f"127.0.0.1:{taken.getsockname()[1]}"
+            config.write_text(f"penstock.metrics.listener={at}\n")
+            code, said = appliance.restart(program)
+            assert code == 1 and f"{at} is in use by another process" in said
+            assert appliance.children() == children
+        code, said = appliance.restart(program)
+        assert code == 0, "it is free by now"
+        assert appliance.stop() == 0
+    finally:
+        appliance.close()
