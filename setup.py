@@ -30,7 +30,7 @@ HOT = {
     ],
     "handlers": [
         "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_answer", "fetch_sessions",
-        "fetch_state", "fetch_watch", "transactional_produce", "verifying",
+        "fetch_state", "fetch_watch", "overtaking", "transactional_produce", "verifying",
     ],
     "ioproc": [
         "appending", "arrivals", "asker", "core", "failing", "journaling", "main", "partition",

@@ -1,162 +1,137 @@
 """What clients see of a restart, beside Apache Kafka in the same run.
 
-    python -m benchmarks.restart [--repeat 5] [--idle 1000] [--kafka]
+    python -m benchmarks.restart [--repeat 5] [--java] [--socket] [--from TREE] [--kafka]
 
 An idempotent producer of librdkafka (acks=all, a record each 5 ms) and a consumer in a group go on
-while the broker ends and starts again: by SIGTERM, or by SIGKILL to all of its processes. On the
-appliance also while its network processes are renewed (`penstock debug restart`), with idle
-connections beside, of which none may be lost. Taken are the seconds until the broker has ended and
-until it answers again, and the longest silence of the writer (between two acknowledgements) and of
-the reader (between two records). The clients' own wait before they connect again is part of that:
-at most --backoff ms here, ten seconds where nobody sets it. Every record must come once and in
-order, or the run ends.
+while the broker ends and starts again; with --java a producer of Java, too. All are as they are by
+default; --backoff sets the most that librdkafka waits before it connects again.
+
+SIGTERM and start; kill -9 to all processes, and start; on the appliance also `penstock restart`,
+with --socket SIGTERM and start while somebody else keeps its listening socket, as systemd does for
+penstock.socket, and `penstock debug restart` with idle connections beside, of which none may be
+lost. With --from, an earlier version's sources: from those to these, and back, by `penstock
+restart` where both have it, else by SIGTERM and start.
+
+Taken are the seconds until the broker has ended and until it answers again, and the longest silence
+of each writer (between two acknowledgements) and of the reader (between two records). Every record
+must come once and in order, or the run ends.
 """
 
 import argparse
 import contextlib
+import fcntl
+import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import confluent_kafka as ck
-
 from benchmarks import kafka, requests, tables
 from benchmarks.compare.systems import System
 from benchmarks.peer import Wire
-from benchmarks.startup import byte_compile
+from benchmarks.startup import ROOT, byte_compile
+from benchmarks.steady import Clients
 
-EVERY_S = 0.005
-SETTLE_S = 1.0
-LIMIT_S = 60.0
 LEVELS = {"penstock": "D2", "kafka": "D1"}
 """Each acknowledges what it does by default."""
-TAKEN = ("end", "answers again", "writer's silence", "reader's silence")
+CONSOLE = [sys.executable, "-P", "-m", "console"]
+_AS_SYSTEMD = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1", "LISTEN_FDNAMES": "some.socket"}
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
+Taken = dict[str, float]
+"""What was taken → seconds."""
+Way = Callable[[], Taken]
 Found = dict[tuple[str, str, str], list[float]]
 """(way, what was taken, system) → a value for each round, in seconds."""
 
 
-class Ticks:
-    """Moments at which something came."""
+class Installed(System):
+    """An appliance whose sources can be replaced by others, as an upgrade in place does it. held:
+    this process keeps its listening socket."""
 
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-        self._longest = 0.0
-        self.count = 0
+    def __init__(self, data: Path, tree: Path, *, held: bool = False) -> None:
+        super().__init__("penstock", LEVELS["penstock"], data)
+        self._now = data.with_name(f"{data.name}-now")
+        self._held: socket.socket | None = None
+        if held:
+            self._held = socket.create_server(("127.0.0.1", self.port), backlog=1024)
+        self.put(tree)
 
-    def tick(self) -> None:
-        now = time.monotonic()
-        self._longest = max(self._longest, now - self._last)
-        self._last = now
-        self.count += 1
+    @property
+    def env(self) -> dict[str, str]:
+        return os.environ | {"PYTHONPATH": str(self._now)}
 
-    def begin(self) -> None:
-        """Silence counts from here."""
-        self._last, self._longest = time.monotonic(), 0.0
+    def put(self, tree: Path) -> None:
+        """What is started from now on."""
+        new = self._now.with_name(f"{self._now.name}-new")
+        new.symlink_to(tree.resolve())
+        new.replace(self._now)
 
-    def longest(self) -> float:
-        """The longest silence since `begin`, in seconds."""
-        return self._longest
+    def launch(self) -> float:
+        command = [*CONSOLE, *self.prepare()[3:]]
+        pass_fds = []
+        if self._held is not None:
+            pass_fds.append(fcntl.fcntl(self._held.fileno(), fcntl.F_DUPFD_CLOEXEC, 10))
+            command = [sys.executable, "-c", _AS_SYSTEMD, str(pass_fds[0]), *command]
+        with (self.data / "out.txt").open("ab") as out:
+            begun = time.monotonic()
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env,
+                pass_fds=pass_fds,
+            )  # fmt: skip
+        for fd in pass_fds:
+            os.close(fd)
+        return begun
 
+    def told(self, *words: str) -> str:
+        """What a command about its data folder prints."""
+        command = [*CONSOLE, *words, "--data", str(self.data / "penstock"), "-o", "json"]
+        return subprocess.run(
+            command, env=self.env, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
 
-class Clients:
-    """The producer and the consumer, each in a thread. Use as a context manager."""
-
-    def __init__(self, bootstrap: str, topic: str, backoff_ms: int) -> None:
-        self.acknowledged, self.read = Ticks(), Ticks()
-        self.problem = ""
-        self._over = threading.Event()
-        self._topic = topic
-        common: dict[str, str | int] = {
-            "bootstrap.servers": bootstrap, "log_level": 0,
-            "reconnect.backoff.ms": min(10, backoff_ms), "reconnect.backoff.max.ms": backoff_ms,
-        }  # fmt: skip
-        self._producer = ck.Producer({**common, "enable.idempotence": True, "linger.ms": 0})
-        self._consumer = ck.Consumer(
-            {**common, "group.id": topic, "auto.offset.reset": "earliest",
-             "fetch.wait.max.ms": 100}
-        )  # fmt: skip
-        self._threads = [threading.Thread(target=one) for one in (self._write, self._follow)]
-
-    def __enter__(self) -> "Clients":
-        for one in self._threads:
-            one.start()
-        self.go_on()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for one in self._threads:
-            one.join()
-        self._consumer.close()
-
-    def go_on(self) -> None:
-        """Wait until more is acknowledged and read, and for a while of that. Raises SystemExit."""
-        writes, reads = self.acknowledged.count, self.read.count
-        end = time.monotonic() + LIMIT_S
-        while self.acknowledged.count < writes + 50 or self.read.count < reads + 50:
-            if self.problem or time.monotonic() > end:
-                raise SystemExit(self.problem or "the clients do not go on")
-            time.sleep(EVERY_S)
-        time.sleep(SETTLE_S)
-
-    def _write(self) -> None:
-        number = 0
-        while not self._over.is_set():
-            self._producer.produce(self._topic, b"%d" % number, partition=0, on_delivery=self._told)
-            number += 1
-            self._producer.poll(EVERY_S)
-            time.sleep(EVERY_S)
-        if self._producer.flush(LIMIT_S):
-            self.problem = "records were never acknowledged"
-
-    def _told(self, error: ck.KafkaError | None, _: ck.Message) -> None:
-        if error is not None:
-            self.problem = f"a record failed: {error}"
-        self.acknowledged.tick()
-
-    def _follow(self) -> None:
-        self._consumer.subscribe([self._topic])
-        while not self._over.is_set():
-            message = self._consumer.poll(0.1)
-            if message is None or message.error():
-                continue
-            if message.value() != b"%d" % self.read.count:
-                self.problem = f"read {message.value()!r} where {self.read.count} follows"
-            self.read.tick()
+    def close(self) -> None:
+        self.kill()
+        if self._held is not None:
+            self._held.close()
 
 
-def again(system: System, end: Callable[[], None]) -> tuple[float, float]:
-    """End it, and start it: (seconds until it has ended, seconds from then until it answers)."""
+def again(system: System, end: Callable[[], None]) -> Taken:
     begun = time.monotonic()
     end()
     ended = time.monotonic()
     system.start()
-    return ended - begun, time.monotonic() - ended
+    return {"end": ended - begun, "answers again": time.monotonic() - ended}
 
 
-def renew(system: System, idle: int) -> tuple[float, float]:
-    """Renew the network processes under idle connections: (seconds that takes, 0)."""
+def restarted(system: Installed) -> Taken:
+    begun = time.monotonic()
+    (told,) = json.loads(system.told("restart"))
+    taken = time.monotonic() - begun
+    return {"until it has returned": taken, "away": told["away_ms"] / 1000}
+
+
+def renewed(system: Installed, idle: int) -> Taken:
+    """Renew the network processes under idle connections."""
     with contextlib.ExitStack() as stack:
         wires = [stack.enter_context(system.peer.connect()) for _ in range(idle)]
         for wire in wires:
             wire.call(requests.api_versions())
-        command = [sys.executable, "-m", "console", "debug", "restart"]
         begun = time.monotonic()
-        subprocess.run(
-            [*command, "--data", system.data / "penstock"], cwd=system.tree, check=True,
-            stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+        system.told("debug", "restart")
         taken = time.monotonic() - begun
         lost = sum(not _lives(wire) for wire in wires)
         if lost:
             raise SystemExit(f"{lost} of {idle} idle connections were lost")
-    return taken, 0.0
+    return {"until it has returned": taken}
 
 
 def _lives(wire: Wire) -> bool:
@@ -167,26 +142,72 @@ def _lives(wire: Wire) -> bool:
     return True
 
 
-def round_of(system: System, options: argparse.Namespace, found: Found) -> None:
-    ways: dict[str, Callable[[], tuple[float, float]]] = {
-        "SIGTERM and start": lambda: again(system, system.stop),
-        "kill -9 and start": lambda: again(system, system.kill),
-    }
-    if system.name == "penstock":
-        ways["debug restart"] = lambda: renew(system, options.idle)
-    topic = system.peer.create(1)
-    with Clients(system.bootstrap, topic, options.backoff) as clients:
+def ways_of(system: System, idle: int) -> dict[str, Way]:
+    found: dict[str, Way] = {"SIGTERM and start": lambda: again(system, system.stop)}
+    if isinstance(system, Installed):
+        found["penstock restart"] = lambda: restarted(system)
+        found["penstock debug restart"] = lambda: renewed(system, idle)
+    found["kill -9 and start"] = lambda: again(system, system.kill)
+    return found
+
+
+def versions(system: Installed, earlier: Path, now: Path) -> dict[str, Way]:
+    """There and back."""
+    knows = all((tree / "console/commands/restart.py").exists() for tree in (earlier, now))
+    how = "penstock restart" if knows else "SIGTERM and start"
+
+    def to(tree: Path) -> Taken:
+        system.put(tree)
+        return restarted(system) if knows else again(system, system.stop)
+
+    return {f"upgrade: {how}": lambda: to(now), f"back: {how}": lambda: to(earlier)}
+
+
+def round_of(
+    system: System, ways: dict[str, Way], options: argparse.Namespace, found: Found
+) -> None:
+    system.start()
+    topics = [system.peer.create(1) for _ in range(2 if options.java else 1)]
+    with Clients(system.bootstrap, topics, options.backoff) as clients:
         for way, take in ways.items():
-            clients.acknowledged.begin()
-            clients.read.begin()
-            ended, answers = take()
+            clients.begin()
+            taken = take()
             clients.go_on()
-            silences = clients.acknowledged.longest(), clients.read.longest()
-            for what, value in zip(TAKEN, (ended, answers, *silences), strict=True):
+            taken |= {one.name: one.longest() for one in clients.ticks}
+            for what, value in taken.items():
                 found.setdefault((way, what, system.name), []).append(value)
     if clients.problem:
         raise SystemExit(clients.problem)
-    system.peer.delete(topic)
+    system.stop()
+
+
+def rounds(number: int, folder: Path, options: argparse.Namespace, found: Found) -> None:
+    """One of everything, in another order each time."""
+    tree = options.tree or ROOT
+    with contextlib.ExitStack() as stack:
+
+        def installed(name: str, tree: Path, *, held: bool = False) -> Installed:
+            system = Installed(folder / f"{name}-{number}", tree, held=held)
+            stack.callback(system.close)
+            return system
+
+        plain = installed("penstock", tree)
+        todo: list[tuple[System, dict[str, Way]]] = [(plain, ways_of(plain, options.idle))]
+        if options.socket:
+            held = installed("held", tree, held=True)
+            way = "SIGTERM and start, socket held"
+            todo.append((held, {way: lambda: again(held, held.stop)}))
+        if options.earlier:
+            both = installed("versions", options.earlier)
+            todo.append((both, versions(both, options.earlier, tree)))
+        if options.kafka:
+            other = System("kafka", LEVELS["kafka"], folder / f"kafka-{number}")
+            stack.callback(other.kill)
+            todo.append((other, ways_of(other, options.idle)))
+        for system, ways in todo[:: -1 if number % 2 else 1]:
+            round_of(system, ways, options, found)
+            done = f"{system.name}: {', '.join(ways)}"
+            print(f"round {number + 1}, {done}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -196,27 +217,24 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--idle", type=int, default=1000, help="idle connections")
-    parser.add_argument("--backoff", type=int, default=100, help="reconnect.backoff.max.ms")
+    parser.add_argument("--backoff", type=int, help="reconnect.backoff.max.ms of librdkafka")
+    parser.add_argument("--java", action="store_true", help="a producer of Java goes on, too")
+    parser.add_argument("--socket", action="store_true", help="its socket held, as by systemd")
+    parser.add_argument("--from", dest="earlier", type=Path, help="sources of an earlier version")
     parser.add_argument("--kafka", action="store_true", help="Apache Kafka in turn")
     parser.add_argument("--tree", type=Path, help="the appliance's sources, when not these")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     byte_compile(*([options.tree] if options.tree else []))
-    names = ["penstock", *(["kafka"] if options.kafka else [])]
-    if options.kafka and (problem := kafka.unavailable()):
+    if options.earlier:
+        byte_compile(options.earlier)
+    if (options.kafka or options.java) and (problem := kafka.unavailable()):
         raise SystemExit(problem)
     found: Found = {}
-    with (
-        tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
-        contextlib.ExitStack() as stack,
-    ):
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         for number in range(options.repeat):
-            for name in names[:: -1 if number % 2 else 1]:
-                system = System(name, LEVELS[name], Path(folder) / f"{name}-{number}", options.tree)
-                stack.callback(system.kill)
-                round_of(system.start(), options, found)
-                system.stop()
-                print(f"round {number + 1}, {name}: done", file=sys.stderr, flush=True)
+            rounds(number, Path(folder), options, found)
+    names = ["penstock", *(["kafka"] if options.kafka else [])]
     rows = []
     for way, what in dict.fromkeys(key[:2] for key in found):
         values = [found.get((way, what, name), []) for name in names]

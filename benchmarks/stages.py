@@ -24,6 +24,7 @@ from appliance.config.log_config import LogConfig
 from appliance.handlers import k00_produce, k01_fetch
 from appliance.handlers.exchange import Exchange, Host, Route
 from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.handlers.overtaking import Overtaking
 from appliance.logstore.log import Log
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.segments import Segments
@@ -124,6 +125,7 @@ def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:  # noqa: PLR09
             left -= bench.there.recv_into(into[:left])
 
     host = _host(
+        overtaking=Overtaking(),
         memory=memory,
         now_ns=0,
         fetch_room=lambda x: None,

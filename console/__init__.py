@@ -5,11 +5,15 @@ remedy, and into an exit code. Commands and their libraries are imported when th
 that `penstock --help` and `penstock up` load only what they need.
 """
 
+import os
 import sys
 import time
 from typing import Final, NoReturn, cast
 
-BEGAN_S: Final = time.monotonic() - time.process_time()
+SUCCEEDS: Final = "PENSTOCK_SUCCEEDS_AT"
+"""Environment of an appliance that goes on in the process of the one before, whose CPU time is not
+its own: when it began, in seconds of the monotonic clock."""
+BEGAN_S: Final = float(os.environ.pop(SUCCEEDS, 0)) or time.monotonic() - time.process_time()
 """About when this process began, on the monotonic clock: what the interpreter took is in it."""
 
 

@@ -23,6 +23,13 @@ def called() -> str:
     return shlex.quote(program)
 
 
+def anew() -> tuple[str, ...]:
+    """The words that start this very program once more, its arguments aside: whatever lies at its
+    path by then."""
+    ours = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
+    return (sys.executable, *ours)
+
+
 def typed(text: str) -> str:
     """`text` with every `penstock WORD` in it as it has to be typed here."""
     return _COMMAND.sub(lambda _: called(), text) if NAME in text else text

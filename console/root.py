@@ -27,6 +27,7 @@ Table = dict[str, tuple[str, str]]
 is not `command`; one line of help)."""
 _COMMANDS: Final[Table] = {
     "up": ("up", "Start an appliance in this terminal."),
+    "restart": ("restart", "Restart or upgrade it; its clients wait for it."),
     "run": ("run", "Run a command beside an appliance of its own."),
     "wait": ("wait", "Wait until an appliance of this host is ready."),
     "doctor": ("doctor", "Say what is wrong with this host or the appliance, and what helps."),

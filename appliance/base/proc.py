@@ -16,6 +16,14 @@ def cpu_s(pid: int) -> float:
     return 0.0
 
 
+def runs(pid: int) -> bool:
+    """Whether there is such a process; one that has ended and is not collected by its parent has
+    ended."""
+    with suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
 def pss_kib(pid: int) -> int:
     """KiB of memory that a process has for itself, and its part of what it shares (PSS); 0 when
     there is none. The kernel walks through its pages for that: half a ms."""

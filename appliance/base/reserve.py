@@ -24,7 +24,11 @@ _PART: Final = 64  # of the file system
 LEAST: Final = 2 << 20
 _MOST: Final = 8 << 20
 _STEP: Final = 4 << 20
+_FOR_VOTES: Final = 2 * SLICE
+"""What is left of it is for `quorum-state` alone: a voter without room for anything else votes for
+one that has some."""
 
+_VOTE: Final = re.compile(r"/quorum-state(\.tmp)?\Z")
 _SEGMENT: Final = re.compile(r"/(.+)-\d+/[^/]+\.log\Z")
 _CAN_WAIT: Final = re.compile(
     r"-future/|\.checkpoint(\.tmp)?\Z|/penstock\.history\Z|\.(cleaned|swap|snapshot)\b"
@@ -52,10 +56,11 @@ def spare(disk: Disk, folder: str, total: int) -> int:
     return max(left(disk, folder) - size_for(total) // 2, 0)
 
 
-def give(disk: Disk, folder: str) -> bool:
-    """Give a slice of the reserve back to the file system; False when there is none."""
+def give(disk: Disk, folder: str, keep: int = 0) -> bool:
+    """Give a slice of the reserve back to the file system; False when there is none but what is to
+    be kept."""
     size = left(disk, folder)
-    if not size:
+    if size <= keep:
         return False
     try:
         file = disk.open(f"{folder}/{RESERVE}", write=True)
@@ -160,7 +165,8 @@ class ReservedDisk:
                 return call()
             except DiskFull:
                 folder = next((one for one in self._folders if path.startswith(f"{one}/")), "")
-                if not folder or not may_draw(path) or not give(self._disk, folder):
+                keep = 0 if _VOTE.search(path) else _FOR_VOTES
+                if not folder or not may_draw(path) or not give(self._disk, folder, keep):
                     raise
 
     def _wrapped(self, file: File) -> File:

@@ -65,7 +65,7 @@ _QUOTAS = (
     Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, "Length of a window in which moves between folders are measured, in s.", low=1, inert=_BUCKET),
     Setting("leader.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a node sends to replicas that are not in sync, of those in leader.replication.throttled.replicas, in bytes per second.", low=0, mode=CLUSTER_WIDE),
     Setting("follower.replication.throttled.rate", LONG, LONG_MAX, "Limit of what a node fetches for replicas that are not in sync, of those in follower.replication.throttled.replicas, in bytes per second.", low=0, mode=CLUSTER_WIDE),
-    Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, "Limit of moves between folders, in bytes per second, for each I/O process.", low=0, mode=CLUSTER_WIDE),
+    Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, "Limit of moves between folders, in bytes per second, of a node: shared by the I/O processes that move something.", low=0, mode=CLUSTER_WIDE),
 )  # fmt: skip
 
 _QUORUM = (

@@ -182,11 +182,12 @@ class BrokerConfig:
 
     @property
     def brokers(self) -> builtins.int:
-        """How many brokers there are as far as the settings say: each voter is one, and where nodes
-        are only one of both as many as are wanted."""
+        """How many brokers there are as far as the settings say: each voter is one, or who is asked
+        for the voters, and where nodes are only one of both as many as are wanted."""
         if not (self.is_broker and self.is_controller):
             return 3
-        return max(1, len(self.list("controller.quorum.voters")))
+        seeds = len(self.list("controller.quorum.bootstrap.servers"))
+        return max(1, len(self.list("controller.quorum.voters")), seeds)
 
     @property
     def several(self) -> builtins.bool:

@@ -15,6 +15,11 @@ Said = Iterator[str]
 """Warnings; what is wrong is raised as ConfigError."""
 _TOLD: Final = "advertised.listeners"
 _VOTERS: Final = "controller.quorum.voters"
+BEGINS: Final = (
+    "a new cluster begins with one node that is started with --standalone, or with all first voters"
+    " started with the same --initial-controllers"
+)
+"""The remedy where voters come and go and nobody votes yet."""
 
 
 def voters(config: BrokerConfig) -> Said:
@@ -44,6 +49,18 @@ def voters(config: BrokerConfig) -> Said:
             f"{_VOTERS}: {len(found)} voters go on without {len(found) // 2 - 1} of them, as"
             f" {len(found) - 1} do; an odd number is better"
         )
+
+
+def who_begins(config: BrokerConfig) -> str:
+    """What a file does not say of a cluster whose voters come and go: who votes first. "" where it
+    does, or where this node does not look for several and has to be told by nobody."""
+    seeds = "controller.quorum.bootstrap.servers"
+    joins = config.bool("controller.quorum.auto.join.enable")
+    if joins or not config.is_controller or config.list(_VOTERS) or len(config.list(seeds)) < 2:
+        return ""
+    return (
+        f"{seeds}: who votes first is said by the command line: {BEGINS}; who joins needs neither"
+    )
 
 
 def _each_its_own(config: BrokerConfig, found: Sequence[Voter]) -> None:

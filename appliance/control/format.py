@@ -12,9 +12,8 @@ from typing import Final
 from appliance.base.disk import Disk, write_file
 from appliance.base.errors import ConfigError
 from appliance.config.broker import BrokerConfig
-from appliance.control import quorum_state, repair
-from appliance.control.broker.addresses import own_controllers
-from appliance.control.voter_records import for_snapshot
+from appliance.control import first_voters, quorum_state, repair
+from appliance.control.first_voters import FirstVoters
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import checkpoint, files, identity
 from appliance.metadata.checkpoint import SnapshotId, VoterSet
@@ -22,7 +21,6 @@ from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import META_PROPERTIES, Identity
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import format_others
-from appliance.quorum.voters import DYNAMIC, Electorate, Voter
 from appliance.wire.uuids import format_uuid
 
 BOOTSTRAP: Final = "bootstrap.checkpoint"
@@ -36,14 +34,16 @@ def open_or_format(
     random: Callable[[int], bytes],
     now_ms: int,
     cluster_id: str = "",
+    first: FirstVoters | None = None,
 ) -> tuple[Identity, bool]:
     """Who this node is, and whether the folder was formatted just now.
 
     random(n): n random bytes. cluster_id: of the cluster that it belongs to, "": a new one, or
     whichever the folder says. config: a static cluster of several needs an id that all of them
     have, and keeps its voters; one that is joined has an id; one that begins here has this node as
-    its first voter, and others can come (KIP-853). Raises ConfigError when the folder belongs to
-    another node or cluster or holds partitions but no identity."""
+    its first voter, and others can come (KIP-853). first: who votes first instead, in an empty
+    folder. Raises ConfigError when the folder belongs to another node or cluster or holds
+    partitions but no identity."""
     node_id, voters = config.int("node.id"), [one.node_id for one in config.voters()]
     if disk.exists(f"{data_dir}/{META_PROPERTIES}"):
         found = identity.read_identity(disk, data_dir)
@@ -67,19 +67,23 @@ def open_or_format(
             " or choose an empty folder with --data"
         )
     fresh = format_uuid(identity.new_uuid(random))
-    if (set(voters) - {node_id} or config.joins) and not cluster_id:
+    others = config.joins if first is None else first.several
+    if (set(voters) - {node_id} or others) and not cluster_id:
         raise ConfigError(
             f"{data_dir} is empty, and which cluster it is to belong to is not said: start every"
             " node of it with the same --cluster-id, that of those which run already, or for a"
             f" new cluster this one: --cluster-id {fresh}"
         )
     cluster_id = cluster_id or fresh
-    new = Identity(cluster_id, node_id, identity.new_uuid(random))
+    directory = None if first is None else first.directory(node_id)
+    new = Identity(cluster_id, node_id, directory or identity.new_uuid(random))
     disk.sync_dir(data_dir.rpartition("/")[0] or ("/" if data_dir.startswith("/") else "."))
     write_file(disk, f"{data_dir}/{BOOTSTRAP}", bootstrap(now_ms))
-    if not (voters or config.joins):
-        voter = Voter(node_id, new.directory_id, own_controllers(config, node_id))
-        write_first_voter(disk, data_dir, voter, now_ms)
+    if first is None and not (voters or config.joins):
+        first = FirstVoters()
+    if first is not None:
+        named = first.voters(config, node_id, new.directory_id)
+        first_voters.write(disk, data_dir, named, now_ms)
     write_file(disk, f"{data_dir}/{META_PROPERTIES}", identity.encode(new))
     return new, True
 
@@ -119,20 +123,6 @@ def _stranger(disk: Disk, path: str) -> str:
             if not begun:  # a format step that was cut off
                 return name
     return ""
-
-
-def write_first_voter(disk: Disk, data_dir: str, voter: Voter, now_ms: int) -> None:
-    """The first voter, as a snapshot of an empty log, which KRaft's `--standalone` leaves too."""
-    folder = f"{data_dir}/{LOG_FOLDER}"
-    if not disk.exists(folder):
-        disk.mkdir(folder)
-    said = for_snapshot(Electorate(DYNAMIC, (voter,)))
-    snapshot = SnapshotId(0, 0)
-    pieces = checkpoint.write(
-        MetadataImage(), snapshot, said, now_ms=now_ms, last_log_timestamp=now_ms
-    )
-    write_file(disk, f"{folder}/{snapshot.file_name}", b"".join(pieces))
-    disk.sync_dir(data_dir)
 
 
 def bootstrap(now_ms: int) -> bytes:

@@ -5,12 +5,14 @@ brings, and ask for its own registration like anybody who asks for a change.
                  resign: waits to be elected again
 
 Invariant: until `begun` nothing that a client asks for is appended, and the node serves what the
-log holds. A full disk stops the way anywhere; it goes on when there is room, in the same epoch.
+log holds. A full disk stops the way anywhere; it goes on when there is room, in the same epoch,
+unless another voter leads by then (`making_way.py`).
 Called by `main.py`.
 """
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from appliance.base.disk import Disk, read_file
@@ -46,8 +48,8 @@ class Leading:
     broker asks the controller, wherever that is (`broker/node.py`).
     begun: requests are decided here. incarnation: this start of this node."""
 
-    __slots__ = ("_again_ns", "_alone", "_besides", "_data_dir", "_disk", "_identity", "_log",
-                 "_quorum", "_register", "begun", "incarnation")  # fmt: skip
+    __slots__ = ("_again_ns", "_alone", "_besides", "_data_dir", "_disk", "_identity", "_lacking",
+                 "_log", "_quorum", "_register", "begun", "incarnation")  # fmt: skip
 
     def __init__(
         self,
@@ -65,7 +67,8 @@ class Leading:
         self._identity = identity
         self._register = register
         self._log = log
-        self._again_ns = 0
+        self._again_ns = 0  # 0: a second behind the turn that finds no room
+        self._lacking = False  # room, as far as is known
         self._alone = not seat.config.several
         self._besides = [] if self._alone else records_of_several(seat.config)
         self.begun = False
@@ -86,25 +89,53 @@ class Leading:
         except DiskFull as full:
             if not self._quorum.images.committed.metadata_version:
                 raise
-            self._log.event(ERROR, "metadata-read-only", cause=full, action="refuse-changes")
+            self.lacks_room(full)
+
+    def lacks_room(self, full: DiskFull) -> None:
+        """Something was not appended. An only voter that has begun refuses that and goes on."""
+        if self._lacking or (self.begun and self._alone):
+            return
+        self._lacking = True
+        self._log.event(ERROR, "metadata-read-only", cause=full, action="refuse-changes")
+
+    @contextmanager
+    def deciding(self) -> Iterator[None]:
+        """Around what appends. Raises as `check`."""
+        self.check()
+        try:
+            yield
+        except DiskFull as full:
+            self.lacks_room(full)
+            raise
 
     def resign(self) -> None:
         """This node does not lead any more."""
         epoch = self._quorum.leadership.epoch
         self._quorum.resign()
-        self.begun = False
+        self.begun = self._lacking = False
         self._log.event(NOTICE, "metadata-resigned", epoch=epoch)
 
-    def again(self, now_ns: int, now_ms: int) -> None:
-        """Go on where there was no room, once a second. Raises StorageFailed."""
-        if self.begun or not self._quorum.leadership.leads or now_ns < self._again_ns:
-            return
-        self._again_ns = now_ns + _AGAIN_NS
+    def again(self, now_ns: int, now_ms: int, *, low: bool = False) -> bool:
+        """Go on where there was no room, once a second: whether there has been none, or little, for
+        that long. low: the disk is nearly full. Raises StorageFailed."""
+        if not (self._lacking or low) or not self._quorum.leadership.leads:
+            self._again_ns = 0
+            return False
+        if now_ns < self._again_ns:
+            return False
+        first, self._again_ns = not self._again_ns, now_ns + _AGAIN_NS
+        if first or not self._lacking:
+            return not first
         try:
-            self._begin(now_ms)
+            if self.begun:  # what is refused may be larger, or nobody asks for it any more
+                self._quorum.append([kraft.NoOpRecord()], now_ms)
+            else:
+                self._begin(now_ms)
         except DiskFull:
-            return
+            return True
+        self._lacking = False
         self._log.event(NOTICE, "metadata-writable", epoch=self._quorum.leadership.epoch)
+        return low
 
     def check_registered(self) -> None:
         """Brokers have changed: somebody may have unregistered the only one, which lives."""
@@ -113,8 +144,9 @@ class Leading:
         try:
             if not registered(self._quorum.image, self._identity.node_id, self.incarnation):
                 self._register(self.incarnation)
-        except DiskFull:
+        except DiskFull as full:
             self.begun = False  # and goes on when there is room
+            self.lacks_room(full)
 
     def check(self) -> None:
         """Raises NotController while this node does not lead, and DiskFull while it has no room

@@ -114,7 +114,7 @@ class Control:
             self._quorum, self._identity, seat.config, self._disk, self._clock, log, self, own
         )
         self._duties = VoterDuties(
-            self._quorum, self._driver, self._identity.cluster_id, own, seat.config
+            self._quorum, self._driver, self._identity.cluster_id, own, seat, log
         )
         self.doors = Doors(self._disk, seat.data_dir, seat.config, log)
         self._published = False  # what is committed, by this process
@@ -336,9 +336,10 @@ class Control:
         now_ms, quorum, driver = self._clock.wall_ms(), self._quorum, self._driver
         if drain := self._seat.processes.drain:
             driver.leave()
-        driver.tick(now_ns // 1_000_000)
+        driver.tick(now_ns // 1_000_000, low=self._room.metadata_low)
         self._duties.turn(now_ns // 1_000_000, now_ms)
-        self._leading.again(now_ns, now_ms)
+        if self._leading.again(now_ns, now_ms, low=self._room.metadata_low):
+            driver.make_way()
         due_ms = self._cluster()
         self._take(now_ms)
         while self._begin(now_ms):
@@ -421,7 +422,8 @@ class Control:
         """The deletions that waited for it go into the log."""
         try:
             self._quorum.noted(note, now_ms)
-        except DiskFull:
+        except DiskFull as full:
+            self._leading.lacks_room(full)
             self._refuse(UNDONE)
 
     def _snapshot_written(self, frozen: Unwritten, failure: Exception | None, now_ms: int) -> None:
@@ -448,11 +450,11 @@ class Control:
 
     def _append(self, records: list[Record]) -> None:
         """Raises DiskFull and NotController: none of it is there then."""
-        self._leading.check()
-        now_ms = self._clock.wall_ms()
-        if not (records := self._quorum.elected_by(records, now_ms)):
-            return
-        self._quorum.append(records, now_ms, behind=self._burying.before(records, now_ms))
+        with self._leading.deciding():
+            now_ms = self._clock.wall_ms()
+            if records := self._quorum.elected_by(records, now_ms):
+                note = self._burying.before(records, now_ms)
+                self._quorum.append(records, now_ms, behind=note)
 
     def _show(self, changes: list[Change]) -> None:
         """These changes are committed: rows first, then the offset."""

@@ -98,6 +98,7 @@ class MetadataLog:
             self._log.commit()
         except DiskFull:  # whoever asked is told that it is not done: it must not come later
             self._log.take_back(now_ms)
+            assert self._log.latest_epoch == self._epoch, "an epoch is known by its batches alone"
             raise
         assert not self._log.held
         if begins:

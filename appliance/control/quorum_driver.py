@@ -9,7 +9,8 @@ Who is so far behind that the leader's log has not all of it any more fetches a 
 process begins again with that. Called by `main.py`: in each turn `tick` first and `flush` last,
 `served.serve` for each request of another node (`quorum_served.py`).
 
-Invariant: nothing is said to anybody before quorum-state has what it follows from.
+Invariant: nothing is said to anybody before quorum-state has what it follows from. Where that finds
+no room it is tried again: until then nothing is sent and no vote is granted.
 """
 
 from functools import partial
@@ -25,6 +26,7 @@ from appliance.base.errors import (
 from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_wire as wire
 from appliance.control.commit_times import CommitTimes
+from appliance.control.making_way import MakingWay
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.quorum_served import Served
 from appliance.control.quorum_snapshots import BeginAgain, Download, install
@@ -35,13 +37,15 @@ from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
 from appliance.quorum.majority import needed
-from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Message, Voted
+from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Known, Message, Voted
 from appliance.quorum.voters import Endpoint
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS
 
 _MAX_WAIT_MS: Final = 500
 _NO_ROOM_MS: Final = 1_000
+_STATE_MS: Final = 100
+"""After so long quorum-state may find room: others wait for a vote."""
 _OBSERVER_MS: Final = 300_000
 """Who observes and has not fetched for so long is not told of any more, as by Kafka."""
 
@@ -99,6 +103,9 @@ class QuorumDriver:
         self._download: Download | None = None
         self._number = 0  # of the newest fetch
         self._again_ms = NEVER  # when the leader is asked again, after a failure
+        self._unwritten: Known | None = None  # for which quorum-state found no room
+        self._write_ms = NEVER  # when it is tried again
+        self._way = MakingWay(quorum, self._fetch_ms)
         self._led = -1  # the epoch that this node leads
         self._shown = (-1, -1)  # leader and epoch
         self._goal = 0  # committed up to there, it is level
@@ -121,9 +128,10 @@ class QuorumDriver:
 
     # Turns ----------------------------------------------------------------------------------------
 
-    def tick(self, now_ms: int) -> None:
-        """Time has passed. Raises StorageFailed."""
+    def tick(self, now_ms: int, *, low: bool = False) -> None:
+        """Time has passed. low: the disk of the metadata is nearly full. Raises StorageFailed."""
         replica = self._replica
+        self._way.look(low=low)
         self._look_at_commits()
         if now_ms >= replica.deadline and not self._leaves:
             replica.tick(now_ms)
@@ -132,6 +140,11 @@ class QuorumDriver:
             self._again_ms = NEVER
             replica.fetch()
             self.settle()
+        if now_ms >= self._write_ms:
+            replica.fetch()
+            self.settle()
+        if replica.holds_back and replica.begun:
+            self._way.room()  # a record of this epoch was written
 
     def flush(self, now_ms: int) -> int:
         """Answer parked fetches that have something to say, and send: how many ms the loop may
@@ -142,7 +155,7 @@ class QuorumDriver:
             self.level = self._is_level()
         served_due = self.served.wake(now_ms)
         wait = min(LONGEST_WAIT_MS, self.others.turn())
-        due = min(self._again_ms, served_due)
+        due = min(self._again_ms, self._write_ms, served_due)
         if not self._leaves:
             due = min(due, self._replica.deadline)
         return max(0, min(wait, due - now_ms))
@@ -157,15 +170,41 @@ class QuorumDriver:
         newest = quorum.images.committed.epoch == self._replica.epoch
         return newest and 0 < self._goal <= quorum.committed
 
-    def settle(self) -> None:
-        """What follows from what happened: to the disk, to the others, and here. Raises
-        StorageFailed."""
+    def settle(self) -> bool:
+        """What follows from what happened: to the disk, to the others, and here. Whether the disk
+        has it; if not, nobody may hear of a vote. Raises StorageFailed."""
         known, messages = self._replica.take()
-        if known is not None:
-            self._quorum.remember(known)
-        for target, what in messages:
+        written = self._written(known or self._unwritten)
+        for target, what in messages if written else ():
             self._send(target, what)
         self._act()
+        return written
+
+    def _written(self, known: Known | None) -> bool:
+        """Whether quorum-state has all that this replica must know, this with it. Raises
+        StorageFailed."""
+        if known is None:
+            return True
+        now_ms = self._now_ms()
+        if known == self._unwritten and now_ms < self._write_ms:
+            return False
+        try:
+            self._quorum.remember(known)
+        except DiskFull as cause:
+            self._unwritten, self._write_ms = known, now_ms + _STATE_MS
+            self._way.no_room()
+            self._events.event_seldom(ERROR, "metadata-vote-not-written", cause=str(cause))
+            return False
+        self._unwritten, self._write_ms = None, NEVER
+        return True
+
+    def make_way(self) -> None:
+        """This leader has had no room for a while: another voter leads, if one can. Raises
+        StorageFailed."""
+        if self._way.make(self._now_ms()):
+            epoch = self._replica.epoch
+            self._events.event(ERROR, "metadata-makes-way", epoch=epoch, cause="no room to lead")
+            self.settle()
 
     def leave(self) -> None:
         """The orderly end: who leads says who should. Raises StorageFailed."""
@@ -317,8 +356,12 @@ class QuorumDriver:
             quorum.follow(records, said.epoch, wall_ms)
         except (DiskFull, PeerError) as cause:
             self._again_ms = now_ms + _NO_ROOM_MS
+            if isinstance(cause, DiskFull):
+                self._way.no_room()
             self._events.event_seldom(ERROR, "metadata-not-taken", node=target, cause=str(cause))
             return
+        if records:
+            self._way.room()
         replica.take_over(said)
         if not self.level:
             self._goal = said.high_watermark

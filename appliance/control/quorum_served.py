@@ -50,8 +50,8 @@ class _Parked(NamedTuple):
 
 
 class Served:
-    """settle: what follows from what was heard is on the disk and done at return. places: where
-    controllers are reached; learn: hears of that."""
+    """settle: what follows from what was heard is on the disk and done at return, or, False: there
+    was no room for it. places: where controllers are reached; learn: hears of that."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Served:
         disk: Disk,
         clock: Clock,
         events: Log,
-        settle: Callable[[], None],
+        settle: Callable[[], bool],
         reply: Reply,
         places: Callable[[], wire.Places],
         learn: Callable[[wire.Places], None],
@@ -141,8 +141,7 @@ class Served:
             replica.begin_epoch(what, now_ms)
         elif isinstance(what, EndEpoch):
             replica.end_epoch(what, now_ms)
-        self.settle()
-        return granted
+        return self.settle() and granted
 
     def _fetch(
         self, netproc: int, token: int, version: int, asked: wire.Asked, what: Fetch

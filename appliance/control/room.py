@@ -74,6 +74,11 @@ class Room:
         """Whether this log folder takes no new partitions."""
         return any(self._closed(n) for n, one in self._paths.items() if one == path)
 
+    @property
+    def metadata_low(self) -> bool:
+        """Whether the disk of the first folder, which holds the metadata, is nearly full."""
+        return 0 in self._guards and self._guards[0].low
+
     def _closed(self, number: int) -> bool:
         return number in self._cordoned or self._guards[number].low
 

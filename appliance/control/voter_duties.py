@@ -7,11 +7,13 @@ Called by `main.py` in every turn; nothing is due while the log says what is so.
 from typing import Any, Final
 
 from appliance.base.errors import DiskFull, PeerError
-from appliance.config.broker import BrokerConfig
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.quorum_driver import QuorumDriver
+from appliance.control.unvoted import Unvoted
 from appliance.handlers.electing import Electing
 from appliance.quorum.voters import STATIC, Electorate, Endpoint, Voter
+from appliance.shell.log import Log
+from appliance.shell.seat import Seat
 
 _ADD: Final = 80
 _REMOVE: Final = 81
@@ -35,6 +37,7 @@ class VoterDuties:
         "_quorum",
         "_told",
         "_told_in",
+        "_unvoted",
     )  # fmt: skip
 
     def __init__(
@@ -43,9 +46,12 @@ class VoterDuties:
         driver: QuorumDriver,
         cluster_id: str,
         endpoints: tuple[Endpoint, ...],
-        config: BrokerConfig,
+        seat: Seat,
+        log: Log,
     ) -> None:
         """endpoints: where this node is reached as a controller."""
+        config = seat.config
+        self._unvoted = Unvoted(quorum, config, seat.processes, log)
         self._quorum = quorum
         self._driver = driver
         self._cluster_id = cluster_id
@@ -85,6 +91,7 @@ class VoterDuties:
 
     def turn(self, now_ms: int, wall_ms: int) -> None:
         """Do what is due. Raises StorageFailed."""
+        self._unvoted.turn(now_ms)
         quorum, me = self._quorum, self._me
         electorate, leadership = quorum.electing.latest, quorum.leadership
         if not quorum.replica.leads:

@@ -20,16 +20,21 @@ _OWN: Final = (JOIN, INVITATIONS)
 
 
 def admitted(situation: Situation, broker_id: int, token: str | None, now_ms: int) -> list[Record]:
-    """What is to be written beside the registration of a broker. now_ms: since 1970. Raises
+    """What is to be written beside the registration of a broker; one that is known, in the place of
+    a lost one, needs no token and spends the one that it has. now_ms: since 1970. Raises
     PeerError: CLUSTER_AUTHORIZATION_FAILED without a token, DELEGATION_TOKEN_NOT_FOUND for one that
     is used or never was, DELEGATION_TOKEN_OWNER_MISMATCH for one of another node,
     DELEGATION_TOKEN_EXPIRED."""
-    if _known(situation, broker_id) or not _only_invited(situation):
+    if not _only_invited(situation):
         return []
+    there = _invitations(situation)
+    if _known(situation, broker_id):
+        its = "" if token is None else hashed(token)
+        spends = any((one.node_id, one.hashed) == (broker_id, its) for one in there)
+        return [_spent(situation, broker_id, now_ms)] if spends else []
     if token is None:
         raise PeerError(errors.CLUSTER_AUTHORIZATION_FAILED, "only who is invited joins")
     given = hashed(token)
-    there = _invitations(situation)
     found = [one for one in there if hmac.compare_digest(one.hashed, given)]
     if not found:
         raise PeerError(errors.DELEGATION_TOKEN_NOT_FOUND, "the token is used, or never was")
@@ -38,15 +43,19 @@ def admitted(situation: Situation, broker_id: int, token: str | None, now_ms: in
         raise PeerError(errors.DELEGATION_TOKEN_OWNER_MISMATCH, text)
     if found[0].until_ms <= now_ms:
         raise PeerError(errors.DELEGATION_TOKEN_EXPIRED, "the token has expired")
+    return [_spent(situation, broker_id, now_ms)]
+
+
+def _spent(situation: Situation, broker_id: int, now_ms: int) -> Record:
+    """No invitation of this node is left, nor one that has expired."""
+    there = _invitations(situation)
     left = [one for one in there if one.node_id != broker_id and one.until_ms > now_ms]
-    return [
-        kraft.ConfigRecord(
-            resource_type=BROKER,
-            resource_name="",
-            name=INVITATIONS,
-            value=",".join(map(str, left)) or None,
-        )
-    ]
+    return kraft.ConfigRecord(
+        resource_type=BROKER,
+        resource_name="",
+        name=INVITATIONS,
+        value=",".join(map(str, left)) or None,
+    )
 
 
 def check_controller(situation: Situation, node_id: int, voters: Collection[int]) -> None:

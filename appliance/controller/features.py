@@ -133,4 +133,26 @@ def _what_is_wrong(situation: Situation, update: FeatureUpdate, current: int) ->
         return "The voters are those of the log, and stay so."
     if name == METADATA_VERSION and level == 0:
         return f"{node} only supports versions {low}-{high}"
+    return _others_lack(situation, name, level)
+
+
+def _others_lack(situation: Situation, name: str, level: int) -> str:
+    """Which other node could not read what the level brings; the voters of kraft.version are asked
+    where it is changed."""
+    if level == 0 or name == KRAFT_VERSION:
+        return ""
+    image, me = situation.image, situation.node_id
+    told = [(f"Broker {one.broker_id}", one.features) for one in image.brokers.values()]
+    told += [
+        (f"Controller {one.controller_id}", one.features)
+        for one in image.controllers.values()
+        if one.controller_id != me
+    ]
+    for node, features in told:
+        ranges = {f.name: (f.min_supported_version, f.max_supported_version) for f in features}
+        low, high = ranges.get(name, (0, 0))
+        if high == 0:
+            return f"{node} does not support this feature."
+        if not low <= level <= high:
+            return f"{node} only supports versions {low}-{high}"
     return ""

@@ -15,6 +15,7 @@ from appliance.authorization.rights import Rights
 from appliance.base.compiled import mypyc_attr
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.client_metrics import ClientMetrics
+from appliance.handlers.overtaking import Overtaking
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
@@ -147,6 +148,7 @@ class Host(ABC):
     partitions: PartitionTable  # as published by their homes
     client_metrics: ClientMetrics  # who pushes which of them
     routing: int  # another one as soon as a route may be another
+    overtaking: Overtaking  # batches behind what a dead home refused
 
     @abstractmethod
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:

@@ -53,6 +53,7 @@ def begin(host: Host, x: Exchange) -> None:
     refused = 0 if -1 <= acks <= 1 else errors.INVALID_REQUIRED_ACKS
     by_id = x.version >= produce.FIRST_TOPIC_ID
     everything = x.rights.everything
+    overtaking = host.overtaking
     for index, batch in enumerate(request.batches):
         topic, partition, position, length = batch
         route = host.route(topic, partition, by_id)
@@ -62,6 +63,8 @@ def begin(host: Host, x: Exchange) -> None:
         if code or route is None or length <= 0 or route.topic in INTERNAL_TOPICS:
             code = code or _why_not(host, batch, route, by_id)
             answers[index] = _failed(code, request, batch)
+        elif overtaking.any and overtaking.would(host.memory, batch, host.now_ns):
+            answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, batch)
         elif step is None:
             host.ask(x, index, route, APPEND, 0, position, 0, length, acks)
         else:
@@ -120,7 +123,9 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         for at, (code, text) in step.hear(host, x, index, message, payload).items():
             answers[at] = PartitionAnswer(code, -1, -1, -1, text)
     elif message is None:
-        answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, request.batches[index])
+        batch = request.batches[index]
+        host.overtaking.refused(host.memory, batch, host.now_ns)
+        answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, batch)
     elif message.flags == 1:
         answers[index] = produce.answered((0, message.a, message.b, message.c, None, (), NO_TAGS))
     elif message.op == UNVERIFIED:

@@ -324,6 +324,7 @@ class Assembly:
             self._assign,
             self._assigned(),
             self._copy_limit,
+            lambda: self._seat.processes.moving,
             lambda: os.urandom(16).hex(),
         )
 

@@ -92,6 +92,7 @@ class IoProcess:
         self._held: list[tuple[Asker, list[Message]]] = []  # until all is open and replayed
         self._without_room = 0  # log folders, as said last
         self._loading = 0  # coordinators, as said last
+        self._moving = False  # something to another folder, as said last
         self._holding = False  # some netproc has to take answers before it may ask more
         self._now_ms = 0  # of this turn, 0: not looked at yet
 
@@ -205,6 +206,7 @@ class IoProcess:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
             self._tell_room()
             self._tell_loading()
+            self._tell_moves()
         sent = self.core.finish(now_ns)
         pulls = self._leaders or self._pulling.told
         rest_ms = min(rest_ms, self._pulling.turn(now_ns, now_ms)) if pulls else rest_ms
@@ -235,6 +237,12 @@ class IoProcess:
         if loading != self._loading:
             self._loading = loading
             self._processes.set_loading(self._me, loading)
+
+    def _tell_moves(self) -> None:
+        """The node's limit of copying is for all processes that move something."""
+        if self._parts.moves.under_way != self._moving:
+            self._moving = not self._moving
+            self._processes.set_moving(self._me, moving=self._moving)
 
     def _leave_nobody_waiting(self) -> None:
         for host in self._hosts:

@@ -70,7 +70,8 @@ class Move:
 class Moves:
     """The moves of one ioproc, one after the other. threads: one thread for copying.
 
-    limit: bytes per second of copying, now. unique: hex digits that no other copy has.
+    limit: bytes per second of copying, now. movers: how many ioprocs share that, this one with
+    them. unique: hex digits that no other copy has.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Moves:
         assign: Assign,
         assigned: Assigned,
         limit: Callable[[], int],
+        movers: Callable[[], int],
         unique: Callable[[], str],
     ) -> None:
         self._disk, self._dirs, self._core, self._events = ground
@@ -89,6 +91,7 @@ class Moves:
         self._assign = assign
         self._assigned = assigned
         self._limit = limit
+        self._movers = movers
         self._unique = unique
         self._moves: dict[Partition, Move] = {}
         self._waiting: dict[Partition, int] = {}  # for room in this log folder
@@ -198,7 +201,8 @@ class Moves:
                 if not isinstance(done.failure, StorageFailed):
                     raise done.failure
                 self._failed(move, done.failure, now_ms)
-            self._next_ns = now_ns + done.tag[1] * 1_000_000_000 // max(self._limit(), 1)
+            rate = max(self._limit() // max(self._movers(), 1), 1)
+            self._next_ns = now_ns + done.tag[1] * 1_000_000_000 // rate
         if self._waiting and now_ns >= self._look_ns:
             self._look_ns = now_ns + _ASK_AGAIN_NS
             self._begin_what_waits(now_ms)

@@ -14,6 +14,7 @@ from appliance.authorization.rights import OURSELVES
 from appliance.handlers.client_metrics import ClientMetrics
 from appliance.handlers.exchange import Exchange, Host, Line, Partitions, Piece, Place, Route
 from appliance.handlers.nearest import rack_of
+from appliance.handlers.overtaking import Overtaking
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Connection, Floor
 from appliance.netproc.cursors import Cursors
@@ -74,6 +75,7 @@ class NetprocHost(Host):
         self.served = seat.partitions.served[seat.index]
         self.routing = 0
         self.verifies = True
+        self.overtaking = Overtaking()
         self._errors = seat.errors
         self.clients = floor.clients
         pushes = seat.pushes.rows[seat.index]

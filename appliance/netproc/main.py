@@ -12,7 +12,7 @@ from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server, can_serve
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
-from appliance.shell.handing import PART
+from appliance.shell.handing import LEAVE, PART
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
 from appliance.shell.seat import ANEW, Seat
@@ -67,5 +67,6 @@ def run(seat: Seat) -> int:
         server.open_for_controllers(seat.config)
     server.adopt(seat.guests)
     signal.signal(PART, lambda _number, _frame: server.part())
+    signal.signal(LEAVE, lambda _number, _frame: server.part(for_good=True))
     loop.run(server)
     return ANEW if server.parted else 0

@@ -8,10 +8,10 @@ may take long, other members of its group for example, unless that lasts for eve
 
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from appliance.handlers.exchange import Exchange
+from appliance.handlers.exchange import Exchange, Handler
 from appliance.netproc.connection import Connection, Heir
 from appliance.shell import handing
 from appliance.shell.handing import Guest
@@ -29,7 +29,8 @@ ANSWERS_NS: Final = 1_000_000_000
 
 class Parting(Heir):
     """over: a socket to the supervisor. doorbell: wakes it. handed: connections that went over;
-    lost: those that could not, which are closed."""
+    lost: those that could not, which are closed. serves: by listener, where it is another appliance
+    that goes on with them, and nothing is waited for."""
 
     def __init__(self, over: socket.socket, doorbell: int, log: Log, now_ns: int) -> None:
         self._over = over
@@ -38,11 +39,16 @@ class Parting(Heir):
         self._latest_ns = now_ns + LONGEST_NS
         self._full = False  # the supervisor has not read what came before
         self.handed = self.lost = 0
+        self.serves: list[str] = []
 
     def may_begin(self, asked: Iterable[Exchange], now_ns: int) -> bool:
         """Whether everything in flight will be answered soon, or it has taken too long."""
-        return now_ns >= self._latest_ns or not any(
-            x.answer is None and _is_long(x.handler.key, now_ns - x.started_ns) for x in asked
+        return (
+            bool(self.serves)
+            or now_ns >= self._latest_ns
+            or not any(
+                x.answer is None and _is_long(x.handler.key, now_ns - x.started_ns) for x in asked
+            )
         )
 
     def try_again(self) -> None:
@@ -63,6 +69,7 @@ class Parting(Heir):
             habits.roles,
             *habits.remembered(),
             connection.framing.received(),
+            self.serves[connection.listener] if self.serves else "",
         )
         try:
             if not handing.send(self._over, guest):
@@ -80,6 +87,21 @@ class Parting(Heir):
         """It is over. left: connections that still wait for an answer."""
         lost = self.lost + left
         self._log.event(INFO, "connections-handed-over", connections=self.handed, closed=lost)
+
+
+def serves(handlers: Mapping[int, Handler]) -> str:
+    """What clients have been told to be served, for `covers` of another version."""
+    return ",".join(f"{key}:{one.lowest}:{one.highest}" for key, one in sorted(handlers.items()))
+
+
+def covers(handlers: Mapping[int, Handler], told: str) -> bool:
+    """Whether all of that is served here, too."""
+    for one in told.split(","):
+        key, lowest, highest = map(int, one.split(":"))
+        ours = handlers.get(key)
+        if ours is None or not ours.lowest <= lowest <= highest <= ours.highest:
+            return False
+    return True
 
 
 def _is_long(key: int, taken_ns: int) -> bool:

@@ -27,7 +27,7 @@ from appliance.netproc.intake import Intake
 from appliance.netproc.listener import Listener
 from appliance.netproc.news import News
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
-from appliance.netproc.parting import ANSWERS_NS, Parting
+from appliance.netproc.parting import ANSWERS_NS, Parting, covers, serves
 from appliance.netproc.questions import Questions
 from appliance.netproc.slabs import check, give_back
 from appliance.netproc.throttling import Throttling
@@ -42,7 +42,7 @@ from appliance.ring.process_table import (
 )
 from appliance.shell.handing import Guest
 from appliance.shell.links import Links
-from appliance.shell.log import Log
+from appliance.shell.log import INFO, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
 from appliance.shell.patience import NETPROC_ANSWERS_NS
 from appliance.shell.seat import Seat
@@ -157,24 +157,38 @@ class Server:
             self._loop.register(listener.sock.fileno(), select.EPOLLIN, listener)
             self._shut.remove(listener)
 
-    def part(self) -> None:
-        """End as soon as that disturbs nobody, and leave every connection to a successor."""
+    def part(self, *, for_good: bool = False) -> None:
+        """End as soon as that disturbs nobody, and leave every connection to a successor. for_good:
+        at the end of this appliance, to another one's, and now."""
         seat = self._seat
-        if self._parting is None and seat.news is not None and not self._early_days:
+        if seat.news is None or self._early_days:
+            return
+        if self._parting is None:
             now_ns = self.floor.now_ns
             self._parting = Parting(seat.news, seat.supervisor_doorbell, self._log, now_ns)
+        if for_good:
+            self._parting.serves = [serves(handlers) for handlers in self._handlers]
 
     @property
     def parted(self) -> bool:
         """A successor is to come at once: it ended by its own wish, and the appliance goes on."""
-        return self._parting is not None and not self._drain[0]
+        return self._parting is not None and not self._drain[0] and not self._parting.serves
 
     def adopt(self, guests: Sequence[Guest]) -> None:
-        """Go on with the connections of the process that was here before."""
+        """Go on with the connections of the process that was here before. Who was told by another
+        version that something is served which is not here would ask for that: it is hung up on."""
+        hung_up = 0
         for guest in guests:
+            if guest.serves and not covers(self._handlers[guest.listener], guest.serves):
+                guest.close()
+                hung_up += 1
+                continue
             one = self.connections.adopt(guest)
             if guest.muted_until_ns > self.floor.now_ns and not one.closed:
                 self._throttling.mute_again(one, guest.muted_until_ns)
+        if hung_up:
+            why = "the version before serves APIs that this one does not"
+            self._log.event(INFO, "connections-hung-up", connections=hung_up, why=why)
 
     def peers_changed(self, peers: list[Peer]) -> None:
         """What was asked of these processes is lost: their requests fail with retriable errors."""
@@ -272,13 +286,15 @@ class Server:
 
     def _drained(self) -> bool:
         """Whether everything asked is answered and sent, or the time for it is over."""
-        now_ns, parting = self.floor.now_ns, self._parting if self.parted else None
+        now_ns, parting = self.floor.now_ns, self._parting
+        if parting is not None and self._drain[0] and not parting.serves:
+            parting = None  # all ends, and nobody comes
         self.floor.heir = parting
         if not self._drain_until_ns:
             living = self.exchanges.living.values()
             if parting is not None and not parting.may_begin(living, now_ns):
                 return False
-            self._drain_until_ns = now_ns + (NETPROC_ANSWERS_NS if parting is None else ANSWERS_NS)
+            self._drain_until_ns = now_ns + (ANSWERS_NS if self.parted else NETPROC_ANSWERS_NS)
             self._arrivals.close()
             for listener in self.listeners:
                 if listener not in self._shut:

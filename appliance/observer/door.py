@@ -32,7 +32,7 @@ class Observer:
 
     def __init__(self, data_dir: str) -> None:
         """Raises NotThere."""
-        self.head, self._map = _open(data_dir)
+        self.head, self._map, self._at = _open(data_dir)
         self.tables = Tables(memoryview(self._map), self.head.shape)
         self.traffic = Traffic(self.tables.partitions)
         self._clock = OsClock()
@@ -44,16 +44,23 @@ class Observer:
 
     @property
     def alive(self) -> bool:
-        """Whether the supervisor that published the tables still runs."""
-        return os.path.exists(f"/proc/{self.head.pid}")
+        """Whether the supervisor that published the tables still runs, and has become no other by
+        exec (`supervisor/succession.py`)."""
+        path, found = self._at
+        try:
+            return os.path.samestat(os.stat(path), found)
+        except OSError:
+            return False
 
     def _cpu_s(self, peer: Peer) -> float:
         """CPU seconds that the process in this place has used, 0.0 when there is none."""
         return proc.cpu_s(self.tables.processes.pid(peer))
 
 
-def _open(data_dir: str) -> tuple[Head, mmap.mmap]:
-    fd = os.open(segment(data_dir), os.O_RDONLY | os.O_CLOEXEC)
+def _open(data_dir: str) -> tuple[Head, mmap.mmap, tuple[str, os.stat_result]]:
+    """Its head, the tables, and where they were found."""
+    path = segment(data_dir)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with mmap.mmap(fd, PAGE, prot=mmap.PROT_READ) as first:
             view = memoryview(first)
@@ -63,7 +70,8 @@ def _open(data_dir: str) -> tuple[Head, mmap.mmap]:
                 view.release()
         if head.pid != _holder(data_dir):  # a tool that repairs this folder and looks at another's
             raise NotThere(f"no appliance is running in {data_dir}")
-        return head, mmap.mmap(fd, head.size, prot=mmap.PROT_READ)
+        at = path, os.fstat(fd)
+        return head, mmap.mmap(fd, head.size, prot=mmap.PROT_READ), at
     except UnknownTables as why:
         raise NotThere(f"the appliance in {data_dir} cannot be read: {why}") from why
     finally:

@@ -16,6 +16,7 @@ from operator import ne
 from time import monotonic_ns
 from typing import Final, NamedTuple
 
+from appliance.config.cluster_checks import BEGINS
 from appliance.metadata.image import MetadataImage
 from appliance.ring.partition_table import (
     HIGH_WATERMARK,
@@ -42,6 +43,9 @@ DEAD_NS: Final = 30 * _S
 """Nobody has replaced it, which takes ten seconds: this appliance does not mend itself."""
 STALLED_NS: Final = 5 * _S
 """Records are visible some 50 ms after they were written."""
+NOBODY_VOTES: Final = (
+    f"nobody votes yet, and none of controller.quorum.bootstrap.servers knows a voter: {BEGINS}"
+)
 _REST: Final = 100
 """Times as long as a look at all rows took: with very many it is a percent of a core."""
 
@@ -164,6 +168,8 @@ class Watch:
         table = self._processes
         if table.drain:
             return ["it is ending"], []
+        if table.unvoted:
+            return [NOBODY_VOTES], []
         states = {peer: table.state(peer) for peer in table.peers}
         away = [f"{peer} is {STATE_NAMES[now]}" for peer, now in states.items() if now != READY]
         if not table.cluster_ready:

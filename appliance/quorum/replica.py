@@ -24,7 +24,7 @@ Invariants: an epoch has one leader; the high watermark never goes back; a leade
 is behind the beginning of its own epoch (Raft §5.4.2); nobody cuts off what is committed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from appliance.quorum.majority import held_by_majority, needed
 from appliance.quorum.messages import (
@@ -45,13 +45,14 @@ from appliance.quorum.voters import ANY
 
 
 class Replica:
-    """Read the attributes, never write them.
+    """Read the attributes, never write them, but for `holds_back`.
 
     voters: those who elect, node id → directory id, by ascending ids; who is not among them
     observes. leader: of `epoch`, NOBODY when it is not known. high_watermark: what is below is
     agreed. peers: while it leads, who fetches, by (node id, directory id): ANY of those voters that
     have none. silent: the leader before, if it did not answer for a whole fetch timeout and was not
-    heard since, else NOBODY. deadline: when `tick` has something to do, in ms.
+    heard since, else NOBODY. holds_back: it votes, and stands where nobody is elected for long.
+    deadline: when `tick` has something to do, in ms.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Replica:
         self.silent = NOBODY
         self.high_watermark = max(log.start_offset, agreed)
         self.peers: dict[tuple[int, bytes], Peer] = {}
-        self.deadline = 0
+        self.deadline, self.holds_back = 0, False
         self._log, self._seeds = log, tuple(seeds)
         self._elected_end = 0  # behind the record that names the voters
         self._voted_before = False  # as far as is agreed for sure
@@ -174,19 +175,26 @@ class Replica:
         """The connection to this one was closed from there, or not taken."""
         if self.role is Role.FOLLOWER and peer == self.leader:
             self._is_silent = True
-            self.deadline = min(self.deadline, now_ms + self._chance(self._times.lost))
+            soon = now_ms + self._chance(self._times.lost) + self._later
+            self.deadline = min(self.deadline, soon)
         elif self.role in (Role.PROSPECTIVE, Role.CANDIDATE) and peer in self.voters:
             self._answers.setdefault(peer, False)
             self._count(now_ms)
         elif self.role is Role.UNATTACHED and not self.votes:
             self._seek_soon(now_ms)
 
-    def resign(self, now_ms: int) -> None:
-        """Lead no more, and say who should: who has most of the log first."""
+    @property
+    def _later(self) -> int:
+        """By how much, in ms, than others it stands."""
+        return self._times.reluctance if self.holds_back and self.stands else 0
+
+    def resign(self, now_ms: int, last: Container[int] = ()) -> None:
+        """Lead no more, and say who should: who has most of the log first. last: who should only
+        where nobody else can."""
         if self.role is not Role.LEADER:
             return
         held = {one: peer.held for one, peer in self._electing()}
-        order = sorted(held, key=lambda one: (-held[one], one))
+        order = sorted(held, key=lambda one: (one in last, -held[one], one))
         for one in held:
             self._out.append((one, EndEpoch(self.epoch, self.node_id, tuple(order))))
         self._move(Role.RESIGNED, now_ms)
@@ -328,7 +336,7 @@ class Replica:
             return
         self._tries += 1
         most = min(self._times.lost << min(self._tries, 16), self._times.election_backoff)
-        self.deadline = now_ms + 1 + self._chance(most)
+        self.deadline = now_ms + 1 + self._chance(most) + self._later
 
     def _lead(self, now_ms: int) -> None:
         self.leader = self.node_id
@@ -352,7 +360,7 @@ class Replica:
         if self.role is Role.FOLLOWER and (self.epoch, self.leader) == (said.epoch, said.leader):
             self._is_silent = True
             place = said.successors.index(self.node_id) if self.node_id in said.successors else 9
-            self.deadline = now_ms + place * self._times.lost
+            self.deadline = now_ms + place * self._times.lost + self._later
 
     @property
     def _says_leader(self) -> int:
@@ -403,16 +411,8 @@ class Replica:
 
     def _wait(self, now_ms: int) -> None:
         """How long this role waits."""
-        times = self._times
-        if self.role is Role.FOLLOWER:
-            ms = times.fetch_timeout
-        elif self.role is Role.LEADER:
-            ms = times.fetch_timeout // 2
-        elif not self.stands:
-            ms = 1 + self._chance(times.lost)  # until it asks who leads
-        else:
-            ms = times.election_timeout + self._chance(times.election_timeout)
-        self.deadline = now_ms + ms
+        ms = self._times.patience(self.role, self._chance, stands=self.stands)
+        self.deadline = now_ms + ms + self._later * (not self.leads)
 
     # The log --------------------------------------------------------------------------------------
 

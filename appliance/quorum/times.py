@@ -1,6 +1,9 @@
 """How long replicas of a quorum wait, in ms; the names are those of `controller.quorum.*`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from appliance.quorum.role import Role
 
 
 @dataclass(slots=True, frozen=True)
@@ -23,3 +26,19 @@ class Times:
     def check_quorum(self) -> int:
         """How long a leader goes on without hearing from a majority."""
         return self.fetch_timeout * 3 // 2
+
+    @property
+    def reluctance(self) -> int:
+        """How much longer than others who holds back waits for somebody to be elected: long enough
+        for any of them, and no longer, for there may be nobody else."""
+        return self.fetch_timeout * 5
+
+    def patience(self, role: Role, chance: Callable[[int], int], *, stands: bool) -> int:
+        """How long a replica waits in this role."""
+        if role is Role.FOLLOWER:
+            return self.fetch_timeout
+        if role is Role.LEADER:
+            return self.fetch_timeout // 2
+        if not stands:
+            return 1 + chance(self.lost)  # until it asks who leads
+        return self.election_timeout + chance(self.election_timeout)

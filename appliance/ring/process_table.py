@@ -60,11 +60,13 @@ _APPLIED: Final = 10  # the process
 _CONFIRMED: Final = 11  # the process
 _ACCUSED: Final = 12  # the process: 1 + row << 16 | generation of a peer whose ring is broken
 LONGEST_TURN: Final = 13  # the process; who measures sets it to zero
-_WITHOUT_ROOM: Final = 14  # the process
+_WITHOUT_ROOM: Final = 14  # the process: 1 << 32, while it moves partitions, | folders
 _ISOLATED: Final = 15  # the process
 ASLEEP: Final = 16  # the process
-_LOADING: Final = 17  # the process, so seldom that it costs no reader of the word before
+_UNVOTED: Final = 17  # the process: control, once in a life
+_LOADING: Final = 18  # the process, so seldom that it costs no reader of the word before
 _ROW: Final = 24
+_MOVES: Final = 1 << 32
 
 
 class Peer(NamedTuple):
@@ -263,12 +265,17 @@ class ProcessTable:
     def without_room(self, peer: Peer) -> int:
         """Log folders in which this process takes no records, because their disks are nearly
         full."""
-        return self._words[self._at[peer] + _WITHOUT_ROOM]
+        return self._words[self._at[peer] + _WITHOUT_ROOM] % _MOVES
 
     @property
     def all_without_room(self) -> int:
         """Of all processes together."""
-        return sum(self._words[at + _WITHOUT_ROOM] for at in self._at.values())
+        return sum(self._words[at + _WITHOUT_ROOM] % _MOVES for at in self._at.values())
+
+    @property
+    def moving(self) -> int:
+        """How many processes move partitions to other log folders."""
+        return sum(self._words[at + _WITHOUT_ROOM] >= _MOVES for at in self._at.values())
 
     @property
     def loading(self) -> int:
@@ -282,6 +289,11 @@ class ProcessTable:
         hears this node: ms, monotonic; 0: none does."""
         since = [self._words[at + _ISOLATED] for at in self._at.values()]
         return max(since)
+
+    @property
+    def unvoted(self) -> bool:
+        """Control waits for somebody to vote on the metadata log, and nobody it asks knows any."""
+        return self._words[self._at[Peer(CONTROL, 0)] + _UNVOTED] != 0
 
     def asleep(self, peer: Peer) -> bool:
         """It waits for its doorbell."""
@@ -306,7 +318,13 @@ class ProcessTable:
 
     def set_without_room(self, me: Peer, folders: int) -> None:
         """See `without_room`."""
-        self._words[self._at[me] + _WITHOUT_ROOM] = folders
+        at = self._at[me] + _WITHOUT_ROOM
+        self._words[at] += folders - self._words[at] % _MOVES
+
+    def set_moving(self, me: Peer, *, moving: bool) -> None:
+        """Whether this process moves partitions."""
+        at = self._at[me] + _WITHOUT_ROOM
+        self._words[at] = self._words[at] % _MOVES + _MOVES * moving
 
     def set_loading(self, me: Peer, coordinators: int) -> None:
         """See `loading`."""
@@ -315,6 +333,10 @@ class ProcessTable:
     def set_isolated(self, me: Peer, since_ms: int) -> None:
         """See `isolated_ms`."""
         self._words[self._at[me] + _ISOLATED] = since_ms
+
+    def set_unvoted(self, unvoted: bool) -> None:
+        """Control: see `unvoted`."""
+        self._words[self._at[Peer(CONTROL, 0)] + _UNVOTED] = unvoted
 
     def set_applied(self, me: Peer, offset: int) -> None:
         """Metadata records below `offset` have been replayed."""

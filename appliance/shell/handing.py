@@ -2,20 +2,26 @@
 place: what the socket does not tell goes with it, in memory that is passed like the socket.
 
 Sent over a SOCK_SEQPACKET pair of the process and the supervisor, which keeps it until the
-successor is forked. Nothing here waits.
+successor is forked. When the whole appliance makes way for another version, all go through its exec
+as descriptors, and what is told of them in one file. Nothing here waits.
 """
 
 import json
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 PART: Final = signal.SIGUSR1
 """Asks a network process to end and to leave its connections to a successor."""
+LEAVE: Final = signal.SIGUSR2
+"""The same at the end of the whole appliance: the successor is another appliance's."""
+FORMAT: Final = 1
+"""Raise it when something else is told of a guest than before, or it means something else: another
+version hangs up on those whom it would misunderstand."""
 _WORD: Final = b"guest"
 _NAME: Final = "penstock-guest"
 _DESCRIPTORS: Final = 2
@@ -26,7 +32,8 @@ class Guest:
     """sock: the connection. address: of its client. listener: the number of that by which it came.
     software: name and version, once they were told. client_id: of its last request. muted_until_ns:
     it is over a quota, by the monotonic clock; 0: it is not. roles, asked, gone: its habits.
-    received: bytes that have arrived and are no part of an answered request."""
+    received: bytes that have arrived and are no part of an answered request. serves: APIs and
+    versions that it was told to be served, "" where that cannot have changed."""
 
     sock: socket.socket
     address: str
@@ -38,6 +45,7 @@ class Guest:
     asked: Sequence[str] = ()
     gone: Sequence[str] = ()
     received: bytes = field(default=b"", repr=False)
+    serves: str = ""
 
     def close(self) -> None:
         """This process's hold of it; the client notices when nobody else has one."""
@@ -47,16 +55,7 @@ class Guest:
 def send(over: socket.socket, guest: Guest) -> bool:
     """Hand it over; the sender closes its own hold afterwards. False: not now, the other side has
     not read what came before. Raises OSError: it cannot be handed over."""
-    told = {
-        "address": guest.address,
-        "listener": guest.listener,
-        "software": guest.software,
-        "client_id": None if guest.client_id is None else guest.client_id.decode("latin-1"),
-        "muted_until_ns": guest.muted_until_ns,
-        "roles": guest.roles,
-        "asked": list(guest.asked),
-        "gone": list(guest.gone),
-    }
+    told = _fields(guest)
     file = os.memfd_create(_NAME, os.MFD_CLOEXEC)
     try:
         with open(file, "wb", closefd=False) as whole:
@@ -86,7 +85,25 @@ def receive(over: socket.socket) -> Guest | None:
     with open(fds[1], "rb") as whole:
         whole.seek(0)
         told, _, received = whole.read().partition(b"\n")
-    fields = json.loads(told)
+    return _guest(sock, json.loads(told), received)
+
+
+def _fields(guest: Guest) -> dict[str, Any]:
+    """As JSON has them, the socket and what was received aside."""
+    return {
+        "address": guest.address,
+        "listener": guest.listener,
+        "software": guest.software,
+        "client_id": None if guest.client_id is None else guest.client_id.decode("latin-1"),
+        "muted_until_ns": guest.muted_until_ns,
+        "roles": guest.roles,
+        "asked": list(guest.asked),
+        "gone": list(guest.gone),
+        "serves": guest.serves,
+    }
+
+
+def _guest(sock: socket.socket, fields: dict[str, Any], received: bytes) -> Guest:
     client_id, software = fields.pop("client_id"), fields.pop("software")
     return Guest(
         sock,
@@ -95,6 +112,53 @@ def receive(over: socket.socket) -> Guest | None:
         client_id=None if client_id is None else client_id.encode("latin-1"),
         received=received,
     )
+
+
+def pack(guests: Iterable[tuple[int, Guest]], names: Sequence[str]) -> int:
+    """A file for another version's process that has the sockets as these descriptors: that of the
+    file, which an exec leaves open. names: of the listeners, by their number."""
+    file = os.memfd_create(_NAME, 0)
+    with open(file, "wb", closefd=False) as whole:
+        whole.write(json.dumps({"format": FORMAT}).encode() + b"\n")
+        for fd, guest in guests:
+            told = _fields(guest) | {"fd": fd, "listener": names[guest.listener]}
+            told["bytes"] = len(guest.received)
+            whole.write(json.dumps(told).encode() + b"\n" + guest.received)
+    return file
+
+
+def unpack(file: int, names: Sequence[str]) -> list[Guest]:
+    """Those of `pack`, and close the file. Who came by a listener that is not among the names, or
+    of whom something is told that this version does not know, or not what it knows of what is
+    served, is hung up on."""
+    with open(file, "rb") as whole:
+        whole.seek(0)
+        known = json.loads(whole.readline()) == {"format": FORMAT}
+        return [
+            one
+            for sock, fields, received in _packed(whole)
+            if (one := _welcome(sock, fields, received, names if known else ()))
+        ]
+
+
+def _packed(whole: Any) -> Iterator[tuple[socket.socket, dict[str, Any], bytes]]:
+    for line in whole:
+        fields = json.loads(line)
+        received = whole.read(fields.pop("bytes"))
+        fd = fields.pop("fd")
+        os.set_inheritable(fd, False)
+        yield socket.socket(fileno=fd), fields, received
+
+
+def _welcome(
+    sock: socket.socket, fields: dict[str, Any], received: bytes, names: Sequence[str]
+) -> Guest | None:
+    if fields["listener"] not in names or not fields["serves"]:
+        sock.close()
+        return None
+    sock.setblocking(False)
+    fields["listener"] = names.index(fields["listener"])
+    return _guest(sock, fields, received)
 
 
 def receive_all(over: socket.socket) -> list[Guest]:

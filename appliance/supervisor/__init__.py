@@ -3,5 +3,6 @@ marker."""
 
 from appliance.supervisor.layout import CannotStart, Layout, default_processes, online_cpus
 from appliance.supervisor.main import run
+from appliance.supervisor.succession import Successor
 
-__all__ = ["CannotStart", "Layout", "default_processes", "online_cpus", "run"]
+__all__ = ["CannotStart", "Layout", "Successor", "default_processes", "online_cpus", "run"]

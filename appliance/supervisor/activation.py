@@ -3,6 +3,10 @@ connects while nobody runs waits in their queue instead of being refused.
 
 A passed socket belongs to the listener whose name it has, else to the one with its address. One
 that belongs to none is refused: clients would wait there for ever.
+
+Those of the appliance before, whose successor this one is (`succession.py`), come in the same way,
+one for each of its network processes and listeners. They belong to the listener at their very
+address; of one that is no more they are closed.
 """
 
 import os
@@ -14,15 +18,20 @@ from typing import Final, NamedTuple
 from appliance.base.errors import ConfigError
 from appliance.config.listeners import in_url
 
-_FIRST: Final = 3
+FIRST: Final = 3
+"""The descriptor of the first one."""
+_KEPT: Final = "kept."
+"""How the name of one begins that the appliance before has kept; a listener's follows."""
 _REMEDY: Final = "make ListenStream= of the socket unit and listeners= of the settings say the same"
 
 
 class Passed(NamedTuple):
-    """name: FileDescriptorName= of its unit, which has the unit's name where nobody gave it one."""
+    """name: FileDescriptorName= of its unit, which has the unit's name where nobody gave it one.
+    kept: by the appliance before; the name is its listener's."""
 
     name: str
     sock: socket.socket
+    kept: bool = False
 
     @property
     def told(self) -> str:
@@ -48,10 +57,20 @@ def passed(environ: Mapping[str, str], pid: int) -> list[Passed]:
     names = environ.get("LISTEN_FDNAMES", "").split(":")
     found = []
     for number in range(int(environ.get("LISTEN_FDS", "0"))):
-        os.set_inheritable(_FIRST + number, False)
+        os.set_inheritable(FIRST + number, False)
         name = names[number] if number < len(names) else ""
-        found.append(Passed(name, _listening(_FIRST + number)))
+        kept = name.startswith(_KEPT)
+        found.append(Passed(name.removeprefix(_KEPT), _listening(FIRST + number), kept))
     return found
+
+
+def told(kept: Sequence[Passed], pid: int) -> dict[str, str]:
+    """The environment in which the process `pid` finds these, from descriptor FIRST on."""
+    return {
+        "LISTEN_PID": str(pid),
+        "LISTEN_FDS": str(len(kept)),
+        "LISTEN_FDNAMES": ":".join(f"{_KEPT}{one.name}" for one in kept),
+    }
 
 
 def _listening(fd: int) -> socket.socket:
@@ -72,10 +91,16 @@ def _listening(fd: int) -> socket.socket:
     return sock
 
 
-def match(wanted: Sequence[Wanted], given: Sequence[Passed]) -> dict[int, socket.socket]:
-    """Number of a listener → the socket that it has. Raises ConfigError."""
-    found: dict[int, socket.socket] = {}
+def match(wanted: Sequence[Wanted], given: Sequence[Passed]) -> dict[int, list[socket.socket]]:
+    """Number of a listener → the socket that it has, or those that were kept. One that was kept for
+    a listener that is no more is in none. Raises ConfigError."""
+    found: dict[int, list[socket.socket]] = {}
     for one in given:
+        if one.kept:
+            number = _same(wanted, one)
+            if number is not None:
+                found.setdefault(number, []).append(one.sock)
+            continue
         number = _named(wanted, one)
         if number is None:
             number = _placed(wanted, one)
@@ -86,8 +111,19 @@ def match(wanted: Sequence[Wanted], given: Sequence[Passed]) -> dict[int, socket
                 f"listeners: {one.told} and another socket were passed for {wanted[number].name}:"
                 f" {_REMEDY}"
             )
-        found[number] = one.sock
+        found[number] = [one.sock]
     return found
+
+
+def _same(wanted: Sequence[Wanted], one: Passed) -> int | None:
+    """A listener at port 0 goes on where it was."""
+    address, port = one.sock.getsockname()[:2]
+    for number, (name, *there) in enumerate(wanted):
+        if there == [one.sock.family, address, port]:
+            return number
+        if there == [one.sock.family, address, 0] and name == one.name:
+            return number
+    return None
 
 
 def _named(wanted: Sequence[Wanted], one: Passed) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from appliance.base.errors import CannotServe
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
-from appliance.shell.handing import PART
+from appliance.shell.handing import LEAVE, PART
 from appliance.shell.seat import Seat
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.restart import RestartPolicy
@@ -117,6 +117,11 @@ class Child:
         self.pid = 0
         return how
 
+    def send(self, number: signal.Signals) -> None:
+        """A signal, if it lives."""
+        if self.pidfd >= 0:
+            signal.pidfd_send_signal(self.pidfd, number)
+
     def kill(self) -> None:
         """SIGKILL, which a stopped process obeys too; its pidfd tells when it is dead."""
         if self.pidfd >= 0:
@@ -154,7 +159,7 @@ def leave_the_parent(parent: int, *, name: str, oom_score: int) -> None:
     if os.getppid() != parent:  # it died before the line above
         os._exit(1)
     signal.set_wakeup_fd(-1)
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, PART):
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, LEAVE, PART):
         signal.signal(ignored, signal.SIG_IGN)
     if oom_score:
         with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:

@@ -23,6 +23,7 @@ from appliance.ring.process_table import (
     Peer,
     linked,
 )
+from appliance.shell.handing import LEAVE
 from appliance.shell.links import fence
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.patience import LOOK_S, PAUSED_S, STILL_S
@@ -293,17 +294,20 @@ class Fleet:
 
     # Ending ---------------------------------------------------------------------------------------
 
-    def begin_drain(self, now: int) -> bool:
+    def begin_drain(self, now: int, *, heirs: bool = False) -> bool:
         """Netprocs finish, then ioprocs flush, then control stops. Nobody is started any more.
 
         A broker of a cluster leaves it first, while all others serve: until then this answers
-        False and is to be called again. One that cannot go on hangs up at once."""
+        False and is to be called again. One that cannot go on hangs up at once. heirs: connections
+        are left to who comes."""
         if not self._stage:
             if not self._has_left(now):
                 return False
             self._log.event(INFO, "draining")
             if self.fatal and self._table.member:
                 self._hang_up()
+            for child in self._of(NETPROC) if heirs else ():
+                child.send(LEAVE)  # first: who only sees the end hangs up
             self._next_stage(now)
         return True
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.base import proc
 from appliance.base.disk import write_file
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
@@ -139,9 +140,5 @@ def lock_others(paths: Sequence[str], log: Log) -> list[DataFolder]:
 
 
 def _alive(pid: str) -> bool:
-    """Whether the process that wrote its id into the lock still runs (a zombie does not)."""
-    try:
-        with open(f"/proc/{int(pid)}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except (ValueError, OSError):
-        return False
+    """Whether the process that wrote its id into the lock still runs."""
+    return pid.isdecimal() and proc.runs(int(pid))

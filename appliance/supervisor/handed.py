@@ -4,6 +4,8 @@ A connection lives as long as somebody holds it: so a new process closes those t
 and the supervisor lets go of what a successor was forked with.
 """
 
+from collections.abc import Iterator, Sequence
+
 from appliance.shell import handing
 from appliance.shell.handing import Guest
 from appliance.supervisor.opening import Doors
@@ -12,8 +14,14 @@ from appliance.supervisor.opening import Doors
 class Handed:
     """of: the guests, by the place of the netproc."""
 
-    def __init__(self, netprocs: int) -> None:
-        self.of: list[list[Guest]] = [[] for _ in range(netprocs)]
+    def __init__(self, netprocs: int, guests: Sequence[Guest] = ()) -> None:
+        """guests: of the appliance before, for the first processes."""
+        self.of: list[list[Guest]] = [list(guests[one::netprocs]) for one in range(netprocs)]
+
+    def all(self) -> Iterator[Guest]:
+        """Of every place."""
+        for guests in self.of:
+            yield from guests
 
     def look(self, doors: Doors) -> None:
         """Take what the netprocs have sent."""

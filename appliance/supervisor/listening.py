@@ -3,7 +3,7 @@
 The supervisor opens them before it forks and keeps them, so that a connection made while a netproc
 is being replaced waits in the backlog instead of being refused. One that was passed by a service
 manager (`activation.py`) is shared by all netprocs: what waits there when the appliance ends is the
-next start's.
+next start's. Those that the appliance before has kept go to one netproc each, as they were.
 """
 
 import errno
@@ -41,6 +41,10 @@ class Listeners:
                 for name, (host, port) in zip(names, layout.listeners, strict=True)
             ]
             have = match(wanted, passed)
+            used = [sock for socks in have.values() for sock in socks]
+            for given in passed:
+                if given.sock not in used:  # another listener may want the port
+                    given.sock.close()
             for number, one in enumerate(wanted):
                 if number in have:
                     port = self._share(have[number])
@@ -67,11 +71,21 @@ class Listeners:
                 port = mine[-1].getsockname()[1]
         return port
 
-    def _share(self, given: socket.socket) -> int:
-        for mine in self.of:
-            mine.append(given.dup())
-        port: int = given.getsockname()[1]
+    def _share(self, given: Sequence[socket.socket]) -> int:
+        """One for each netproc where there are so many, else several have the same. Who waits in
+        one too many is hung up on."""
+        for place, mine in enumerate(self.of):
+            mine.append(given[place % len(given)].dup())
+        port: int = given[0].getsockname()[1]
         return port
+
+    def keep(self, names: Sequence[str]) -> list[Passed]:
+        """All that are open, for a successor. names: of the listeners, as far as they have any."""
+        return [
+            Passed(names[number] if number < len(names) else "", sock, kept=True)
+            for mine in self.of
+            for number, sock in enumerate(mine)
+        ]
 
     def add(self, host: str, port: int) -> None:
         """One more, the last by number. Raises AddressInUse."""

@@ -8,7 +8,6 @@ confirmed an epoch or accuses a peer) and on the pidfd of every child; everythin
 import gc
 import importlib
 import os
-import resource
 import select
 import signal
 import socket
@@ -18,26 +17,18 @@ from typing import Final
 
 from appliance.base.clock import OsClock
 from appliance.base.errors import ConfigError, StorageFailed
-from appliance.base.os_disk import OsDisk
-from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import in_url
 from appliance.config.rereading import EXPORTERS, METRICS_LISTENER
 from appliance.exporter.post import Post
 from appliance.metadata.identity import new_uuid
 from appliance.ring.event_ring import SUPERVISOR
-from appliance.ring.process_table import (
-    CONTROL,
-    IOPROC,
-    KIND_NAMES,
-    NETPROC,
-    Peer,
-    peers_of,
-)
+from appliance.ring.process_table import CONTROL, IOPROC, KIND_NAMES, NETPROC, Peer, peers_of
 from appliance.shell import version
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.rereading import Rereading
 from appliance.shell.seat import ANEW, Seat
+from appliance.supervisor import host
 from appliance.supervisor.activation import passed
 from appliance.supervisor.aside import Aside
 from appliance.supervisor.child import Child, Entry
@@ -48,15 +39,16 @@ from appliance.supervisor.layout import Layout
 from appliance.supervisor.listening import AddressInUse, Listeners, listen_for_scrapers
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import this_process
-from appliance.supervisor.opening import Doors
+from appliance.supervisor.opening import Doors, with_kept
 from appliance.supervisor.pushing import push_target
 from appliance.supervisor.reloading import Read, Reloading, Take
 from appliance.supervisor.reporting import Reporting
 from appliance.supervisor.restart import RestartPolicy
 from appliance.supervisor.signals import WANTED, Wishes
+from appliance.supervisor.succession import SUCCEED, Succession, Successor, guests_of
 
 OnReady = Callable[[Sequence[str], float], None]
-_SIGNALS: Final = (*WANTED, signal.SIGHUP)
+_SIGNALS: Final = (*WANTED, signal.SIGHUP, SUCCEED)
 EXPORTER: Final = "exporter"
 """The process that tells how the appliance is."""
 
@@ -69,6 +61,7 @@ def run(
     on_ready: OnReady,
     prepare: Callable[[], None] | None = None,
     read: Read | None = None,
+    successor: Successor | None = None,
     layout: Layout | None = None,
     entries: Mapping[int, Entry] | None = None,
     log: Log | None = None,
@@ -78,9 +71,10 @@ def run(
 
     `config` goes to the children unseen. `prepare` is called while the folder is locked and nothing
     else has begun: the place for formatting it. `read`: the settings once more, as they are by
-    then, when somebody asks (SIGHUP). `on_ready(addresses, seconds)` is called once, when
-    clients are served. Raises CannotStart when folder, address or memory are not to be had; nothing
-    has been changed then.
+    then, when somebody asks (SIGHUP). `successor`: who takes over the listening sockets when
+    somebody asks for that (SIGUSR2); then this does not return. `on_ready(addresses, seconds)` is
+    called once, when clients are served. Raises CannotStart when folder, address or memory are not
+    to be had; nothing has been changed then.
     """
     began = time.monotonic_ns()
     entries = entries or _entries()
@@ -91,12 +85,11 @@ def run(
         others += lock_others(other_dirs, log)
         if prepare is not None:
             prepare()
-        own, config = config, _with_kept(config, data_dir, log)
+        own, config = config, with_kept(config, data_dir, log)
         if layout is None:
             assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
             layout = Layout.of(config)
-        _raise_file_limit()
-        _look_at_machine(log)
+        host.prepare(log)
         listeners = Listeners(layout, passed(os.environ, os.getpid()))
         scrapers = None
         try:
@@ -110,7 +103,9 @@ def run(
             supervisor.tell_metrics(scrapers)
             if read is not None:
                 supervisor.reload_by(read, own)
-            return supervisor.run(began, on_ready)
+            supervisor.succeeded_by(successor)
+            code = supervisor.run(began, on_ready)
+            return 1 if supervisor.make_way() else code
         finally:
             listeners.close()
             if scrapers is not None:
@@ -118,38 +113,6 @@ def run(
     finally:
         for one in (folder, *others):
             one.close()
-
-
-def _look_at_machine(log: Log) -> None:
-    if os.uname().machine != "x86_64":
-        log.event(
-            WARNING,
-            "untested-machine",
-            machine=os.uname().machine,
-            cause="rings rely on the store order of x86-64",
-        )
-
-
-def _with_kept(config: object, data_dir: str, log: Log) -> object:
-    """The settings, with the listeners that were opened while this node served. Raises ConfigError,
-    StorageFailed."""
-    if not isinstance(config, BrokerConfig):
-        return config
-    kept = kept_listeners.over(config, kept_listeners.read(OsDisk(), data_dir), socket.getfqdn)
-    if missing := kept_listeners.left_out(config, kept):
-        log.event(
-            WARNING,
-            "listeners-left-out",
-            listeners=",".join(missing),
-            cause=f"{data_dir}/{kept_listeners.KEPT} has those that were set while it served",
-        )
-    return kept
-
-
-def _raise_file_limit() -> None:
-    """Connections and segments take a descriptor each: as many as the host lets us have."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _entries() -> dict[int, Entry]:
@@ -182,7 +145,7 @@ class Supervisor:
         self._layout = layout
         self._listeners = listeners
         self._doors = doors
-        self._handed = Handed(layout.netprocs)
+        self._handed = Handed(layout.netprocs, guests_of(os.environ, doors.names))
         self._memory = memory
         self._log = log
         self._run_id = new_uuid(os.urandom)
@@ -206,6 +169,24 @@ class Supervisor:
         self._watched: dict[int, Child] = {}
         self._watched_aside = -1
         self._signal_pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._succession = Succession(None, self._epoll, log)
+
+    def succeeded_by(self, successor: Successor | None) -> None:
+        """SIGUSR2 means: make way for it."""
+        self._succession = Succession(successor, self._epoll, self._log, self._ports)
+
+    def _ports(self) -> list[int]:
+        scrapers = [] if self._scrapers is None else [self._scrapers.getsockname()[1]]
+        return [*scrapers, *(port for _, port in self._listeners.addresses)]
+
+    def make_way(self) -> bool:
+        """After an end for a successor: go on as that one; True when there is none."""
+        due = self._succession.due and not (self._wishes.count or self._fleet.fatal)
+        if due:
+            names = self._doors.names
+            self._succession.become(self._listeners.keep(names), [*self._handed.all()], names)
+        self._handed.close()
+        return due
 
     def tell_metrics(self, listener: socket.socket | None) -> None:
         """A process beside the others is to tell how the appliance is, on this socket, or to push
@@ -314,6 +295,7 @@ class Supervisor:
             return self._turn_until_the_end(began, on_ready)
         finally:
             self._fleet.kill_all()
+            self._succession.close()
             self._end_aside()
             if self._scrapers is not None:
                 self._scrapers.close()
@@ -330,11 +312,7 @@ class Supervisor:
             wait = max(0, again - time.monotonic_ns()) / SECOND
             for fd, _ in self._epoll.poll(wait):
                 if fd == self._signal_pipe[0]:
-                    now = time.monotonic_ns()
-                    heard = os.read(self._signal_pipe[0], 64)
-                    self._wishes.heard(heard, now)
-                    if self._reloading is not None and signal.SIGHUP in heard:
-                        self._reloading.begin(now, self._config)
+                    self._hear(os.read(self._signal_pipe[0], 64), time.monotonic_ns())
                 elif fd == self._watched_aside:
                     self._lose_aside()
                 elif fd in self._watched:
@@ -347,10 +325,7 @@ class Supervisor:
                     WARNING, "ended", cause="asked a second time: at once, nothing was flushed"
                 )
                 return 1
-            ends = (self._wishes.count or fleet.fatal) and not fleet.draining
-            if ends and fleet.begin_drain(time.monotonic_ns()):
-                self._reporting.tell("STOPPING=1")
-                self._listeners.close()
+            self._end_if_wished(time.monotonic_ns())
             self._handed.look(self._doors)  # before a successor gets another end
             again = self._step_aside(fleet.step(time.monotonic_ns()))
             if fleet.drained:
@@ -359,6 +334,28 @@ class Supervisor:
             if self._reloading is not None:
                 self._reloading.turn()
             again = min(again, self._reporting.turn(time.monotonic_ns(), ready=self._ready))
+
+    def _hear(self, numbers: bytes, now: int) -> None:
+        self._wishes.heard(numbers, now)
+        if self._reloading is not None and signal.SIGHUP in numbers:
+            self._reloading.begin(now, self._config)
+        if SUCCEED in numbers and not self._fleet.draining:
+            self._succession.begin(now, ready=self._ready)
+
+    def _end_if_wished(self, now: int) -> None:
+        """Begin the end; where a successor comes, clients wait for it, unless others serve them."""
+        self._succession.turn(now)
+        ends = bool(self._wishes.count or self._fleet.fatal)
+        waits = not ends and not self._memory.processes.member
+        wished = (ends or self._succession.due) and not self._fleet.draining
+        if not wished or not self._fleet.begin_drain(now, heirs=waits):
+            return
+        if ends:
+            self._reporting.tell("STOPPING=1")
+        else:
+            self._reporting.reloads(now)
+        if not waits:
+            self._listeners.close()
 
     def _end(self) -> int:
         if self._fleet.fatal:
@@ -485,7 +482,8 @@ class Supervisor:
     def _close(self) -> None:
         self._epoll.close()
         self._doors.close()
-        self._handed.close()
+        if not self._succession.due:
+            self._handed.close()
         for fd in (self._doorbell, *self._doorbells.values(), *self._signal_pipe):
             os.close(fd)
 

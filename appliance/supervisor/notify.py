@@ -9,6 +9,9 @@ from typing import Final
 
 EXTENDED_S: Final = 120
 """For so long a start may go on from the moment at which it was last seen to get on."""
+SUCCEEDS: Final = "PENSTOCK_SUCCEEDS"
+"""Environment of a process that goes on as another appliance than the one which systemd started:
+its own id."""
 _OFTEN: Final = 3
 """A watchdog is fed so often in the time that it gives."""
 _ALIVE: Final = "WATCHDOG=1"
@@ -24,13 +27,14 @@ class Manager:
     """
 
     def __init__(self, environ: Mapping[str, str], pid: int) -> None:
-        """environ: NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID as systemd sets them. pid: this
-        process's."""
+        """environ: NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID as systemd sets them, SUCCEEDS.
+        pid: this process's."""
         address = environ.get("NOTIFY_SOCKET", "")
         self._address = address if address[:1] in ("/", "@") else ""
         usec = environ.get("WATCHDOG_USEC", "")
         mine = environ.get("WATCHDOG_PID", str(pid)) == str(pid)
         self.feeds_ns = int(usec) * 1000 // _OFTEN if usec.isdecimal() and mine else 0
+        self._succeeds = environ.get(SUCCEEDS) == str(pid)
         self._unsent: deque[str] = deque(maxlen=_MOST_UNSENT)
         self._status = ""
         self._fed_ns = 0
@@ -79,7 +83,10 @@ class Manager:
             self.tell(_ALIVE)
 
     def gets_on(self, now_ns: int) -> None:
-        """The start goes on and may take longer, if it is time to say so."""
+        """The start goes on and may take longer, if it is time to say so. Of a successor the
+        watchdog is that of the service, which runs on."""
+        if self._succeeds:
+            self.lives(now_ns)
         if self._unsent:
             self._send()
         if now_ns - self._extended_ns >= EXTENDED_S * 1_000_000_000 // (2 * _OFTEN):

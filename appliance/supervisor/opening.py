@@ -15,11 +15,27 @@ from appliance.base.os_disk import OsDisk
 from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import Endpoint
-from appliance.shell.log import ERROR, INFO, Log
+from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.layout import CannotStart
 from appliance.supervisor.listening import Listeners
 
 _TOLD: Final = ("listeners", "advertised.listeners")
+
+
+def with_kept(config: object, data_dir: str, log: Log) -> object:
+    """The settings, with the listeners that were opened while this node served. Raises ConfigError,
+    StorageFailed."""
+    if not isinstance(config, BrokerConfig):
+        return config
+    kept = kept_listeners.over(config, kept_listeners.read(OsDisk(), data_dir), socket.getfqdn)
+    if missing := kept_listeners.left_out(config, kept):
+        log.event(
+            WARNING,
+            "listeners-left-out",
+            listeners=",".join(missing),
+            cause=f"{data_dir}/{kept_listeners.KEPT} has those that were set while it served",
+        )
+    return kept
 
 
 class Doors:

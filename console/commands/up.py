@@ -12,21 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
-from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
+from appliance.config.listeners import LOOPBACK, parse_endpoint
 from appliance.config.load import load
 from appliance.shell.log import INFO, Log
 from appliance.shell.version import current
-from console import BEGAN_S
-from console.called import typed
+from console import BEGAN_S, SUCCEEDS
+from console.called import anew, typed
 from console.model.data_folder import DEFAULT_DATA
-from console.model.failure import FAILED, Failure, usage
+from console.model.failure import FAILED, OK, Failure, usage
+from console.model.listening import listeners
 from console.model.version import compiled
+
+if TYPE_CHECKING:
+    from appliance.control.first_voters import FirstVoters
 
 DEFAULT_PORT: Final = 9092
 Read = Callable[[], tuple[BrokerConfig, list[str]]]
@@ -58,6 +62,19 @@ KEPT: Final = "joined.properties"
     " the same on every node.  [default: a new one]",
 )
 @click.option(
+    "--standalone",
+    is_flag=True,
+    help="Begin a cluster in an empty data folder with this node as its first voter; others join.",
+)
+@click.option(
+    "--initial-controllers",
+    "initial",
+    metavar="VOTER[,...]",
+    help="Begin a cluster in empty data folders with these voters, the same on each of them:"
+    " ID@HOST:PORT:DIRECTORY-ID, of their controller listeners; penstock cluster new-id makes a"
+    " directory id.",
+)
+@click.option(
     "--join",
     metavar="HOST:PORT[,...]",
     help="Become one more node of the cluster of this broker, with an empty data folder.",
@@ -79,16 +96,23 @@ KEPT: Final = "joined.properties"
     type=int,
     help="Write HOST:PORT and a newline to this descriptor when clients are served.",
 )
+@click.option(
+    "--check", is_flag=True,
+    help="Say whether it would start with these settings and this folder, and change nothing.",
+)  # fmt: skip
 def command(
     data: str | None,
     listen: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
     cluster_id: str,
+    standalone: bool,
+    initial: str | None,
     join: str | None,
     node_id: int | None,
     token: str | None,
     ready_fd: int | None,
+    check: bool,
 ) -> int:
     """Start an appliance in this terminal; Ctrl-C ends it in order.
 
@@ -100,6 +124,7 @@ def command(
     penstock up --data /srv/events --listen 0.0.0.0:9092
     penstock up --config server.properties -o log.retention.hours=24
     penstock up --join a.example.org:9092
+    penstock up --config server.properties --cluster-id ID --initial-controllers 1@a:9093:DIR,…
     """
     if ready_fd is not None:
         try:
@@ -107,7 +132,12 @@ def command(
         except OSError:
             raise usage(f"--ready-fd {ready_fd} is not an open descriptor") from None
     cluster_id = _cluster_id(cluster_id)
+    if sum((standalone, initial is not None, join is not None)) > 1:
+        raise usage("--standalone, --initial-controllers and --join exclude each other")
+    again = _words(data, listen if join is None else (), config, settings)
     if join is not None:
+        if check:
+            raise usage("--check asks no cluster", "leave out --join: --check is about a folder")
         cluster_id = _join(join, node_id, data, config, cluster_id, listen, settings, token)
         listen = ()
     elif node_id is not None:
@@ -118,9 +148,12 @@ def command(
         config = _kept(data)
     read = partial(_read, os.path.abspath(config) if config else None, listen, _given(settings))
     broker = _load(read)
-    folder, *others = _folders(data, broker)
+    if check:
+        return _check(_folders(data, broker), broker, cluster_id)
+    folder, *others = _made(_folders(data, broker))
     _warn_of_unknown_names(broker)
-    return serve(broker, folder, ready_fd, others, cluster_id, read)
+    first = _first_voters(broker, initial, standalone=standalone)
+    return serve(broker, folder, ready_fd, others, cluster_id, read, first, again)
 
 
 def serve(
@@ -130,11 +163,14 @@ def serve(
     others: Sequence[str] = (),
     cluster_id: str = "",
     read: Read | None = None,
+    first: "FirstVoters | None" = None,
+    again: Sequence[str] = (),
 ) -> int:
     """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
-    code. read: the settings once more, for a reload. Raises Failure."""
+    code. read: the settings once more, for a reload. first: who votes first, where it says so.
+    again: the command that starts it so once more. Raises Failure."""
     _preload()
-    from appliance.supervisor import CannotStart, run
+    from appliance.supervisor import CannotStart, Successor, run
 
     log = Log("supervisor", json=broker.text("penstock.log.format") == "json")
     said: list[str] = []
@@ -154,7 +190,8 @@ def serve(
             other_dirs=others,
             on_ready=ready,
             read=read,
-            prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id)),
+            successor=Successor(tuple(again), (*again, "--check"), _now) if again else None,
+            prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id, first)),
             log=log,
         )
     except ConfigError as problem:
@@ -163,6 +200,31 @@ def serve(
         raise Failure(str(problem), name="CANNOT_START") from None
     except OSError as problem:
         raise _unusable(folder, problem) from None
+
+
+def _words(
+    data: str | None, listen: Sequence[str], config: str | None, settings: Sequence[str]
+) -> list[str]:
+    """The command by which an appliance that runs is started once more: what only its first start
+    needs is not in it."""
+    named = {"--data": [data], "--listen": listen, "--config": [config], "-o": settings}
+    given = [(name, one) for name, values in named.items() for one in values if one is not None]
+    return [*anew(), "up", *(word for pair in given for word in pair)]
+
+
+def _now() -> dict[str, str]:
+    """For who succeeds in this process."""
+    return {SUCCEEDS: repr(time.monotonic())}
+
+
+def _check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> int:
+    """Say that it would start. Raises Failure, as a start would."""
+    _preload()
+    from console.model.starting import check
+
+    state = check(folders, broker, cluster_id)
+    print(f"Penstock {current()} would start; data {', '.join(folders)}{state}")
+    return OK
 
 
 def _cluster_id(text: str) -> str:
@@ -175,11 +237,32 @@ def _cluster_id(text: str) -> str:
         raise usage(f"--cluster-id {text}: {problem}") from None
 
 
-def _open(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> tuple[str, str]:
+def _first_voters(
+    broker: BrokerConfig, initial: str | None, *, standalone: bool
+) -> "FirstVoters | None":
+    """As the command line says. Raises Failure."""
+    from appliance.control import first_voters
+
+    if initial is None and not standalone:
+        return None
+    try:
+        first = first_voters.FirstVoters()
+        if initial is not None:
+            first = first_voters.parse(initial, broker)
+        first_voters.check(first, broker)
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
+    return first
+
+
+def _open(
+    folders: Sequence[str], broker: BrokerConfig, cluster_id: str, first: "FirstVoters | None"
+) -> tuple[str, str]:
     """Format the folders if they are empty, refuse one that is not ours to serve, before anything
     else is started: (what is to be said about them, the cluster id). Raises ConfigError,
     StorageFailed."""
     from appliance.base.os_disk import OsDisk
+    from appliance.control import first_voters
     from appliance.control.format import (
         check_metadata_is_there,
         format_log_dirs,
@@ -189,7 +272,13 @@ def _open(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> tupl
     disk = OsDisk()
     folder = folders[0]
     now_ms = time.time_ns() // 1_000_000
-    identity, fresh = open_or_format(disk, folder, broker, os.urandom, now_ms, cluster_id)
+    identity, fresh = open_or_format(disk, folder, broker, os.urandom, now_ms, cluster_id, first)
+    late = None if fresh else first
+    if late is not None and not first_voters.write_late(
+        disk, folder, late, broker, identity, now_ms
+    ):
+        left_out = f"{folder} has metadata: {late.word} is left out, its log says who votes"
+        print(left_out, file=sys.stderr)
     check_metadata_is_there(disk, folder)
     format_log_dirs(disk, folders, identity, os.urandom)
     return ", ".join([f"{folder}{' (new)' if fresh else ''}", *folders[1:]]), identity.cluster_id
@@ -273,7 +362,7 @@ def _read(
         raise ConfigError(f"{config} is not a text file in UTF-8") from None
     broker, warnings = load(text, overrides, file_name=name)
     if listen or "listeners" not in broker.set_names():
-        overrides |= _listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
+        overrides |= listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
         broker, warnings = load(text, overrides, file_name=name)
     return broker.telling(_host_name), warnings
 
@@ -309,53 +398,9 @@ def _warn_of_unknown_names(broker: BrokerConfig) -> None:
             )
 
 
-def _listeners(texts: tuple[str, ...], broker: BrokerConfig) -> dict[str, str]:
-    """The settings for --listen, which is about clients: controllers are listened to as the
-    settings say. localhost means both of the host's loopback addresses."""
-    addresses = []
-    for text in texts:
-        try:
-            one = parse_endpoint("--listen", text)
-        except ConfigError:
-            raise usage(
-                f"--listen {text!r} is not HOST:PORT with a port from 0 to 65535",
-                "for example --listen 127.0.0.1:9092, --listen [::1]:9092, --listen 0.0.0.0:9092",
-            ) from None
-        addresses.append(_address(one.host, one.port))
-        if one.host == "localhost" and one.port and _has_ipv6_loopback():
-            addresses.append(f"[::1]:{one.port}")
-    names = ["PLAINTEXT", *(f"PLAINTEXT_{n}" for n in range(2, len(addresses) + 1))]
-    mapped = [*broker.list("listener.security.protocol.map")]
-    controllers = [one for one in broker.opened() if broker.is_controllers(one.name)]
-    return {
-        "listeners": ",".join(
-            [
-                *(f"{n}://{a}" for n, a in zip(names, addresses, strict=True)),
-                *(f"{one.name}://{_address(one.host, one.port)}" for one in controllers),
-            ]
-        ),
-        "listener.security.protocol.map": ",".join(
-            [*mapped, *(f"{name}:PLAINTEXT" for name in names[1:])]
-        ),
-    }
-
-
-def _address(host: str, port: int) -> str:
-    return f"{in_url(host)}:{port}"
-
-
-def _has_ipv6_loopback() -> bool:
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
 def _folders(data: str | None, broker: BrokerConfig) -> list[str]:
-    """The log folders, made when they are missing: --data, else log.dirs, else log.dir, else ours.
-    The first one holds the metadata, and must be usable."""
+    """The log folders: --data, else log.dirs, else log.dir, else ours. The first one holds the
+    metadata."""
     dirs = [os.path.abspath(path) for path in broker.list("log.dirs")]
     chosen = [os.path.abspath(str(data or broker.get("log.dir") or DEFAULT_DATA))]
     if len(dirs) > 1 and data is not None and dirs[0] != chosen[0]:
@@ -367,6 +412,11 @@ def _folders(data: str | None, broker: BrokerConfig) -> list[str]:
         chosen = dirs
     if len(set(chosen)) < len(chosen):
         raise usage("log.dirs names a folder twice")
+    return chosen
+
+
+def _made(chosen: list[str]) -> list[str]:
+    """The same folders, there if that can be; the first one must be."""
     for folder in chosen:
         try:
             os.makedirs(folder, exist_ok=True)

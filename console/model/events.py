@@ -161,6 +161,11 @@ class Feed:
         return self._observer.head.pid
 
     @property
+    def started_ms(self) -> int:
+        """When that began, by the wall clock."""
+        return self._observer.head.started_ms
+
+    @property
     def seen(self) -> EventsSeen:
         """As of the last look."""
         return self._seen

@@ -46,6 +46,11 @@ def new_token(link: Link, number: int, valid_s: float) -> str:
     return token
 
 
+def only_invited(link: Link) -> bool:
+    """Whether a new node needs a token. Raises Failure."""
+    return _told(link)[0] == INVITED
+
+
 def invited(link: Link, token: str | None, number: int | None) -> int | None:
     """The number of the node that this token is for; without one that which was given. Raises
     Failure where the controller would refuse the node."""

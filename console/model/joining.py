@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.config.invitations import TOKEN
+from console.model import features
 from console.model.failure import Failure, usage
 from console.model.invitations import VALID_S, invited, new_token
 from console.model.link import Link
 from console.model.nodes import Nodes, controllers, look, quorum_told
 from console.model.opening import let_others_in
-from console.model.plain_request import ask
-from console.model.refusals import check
+from console.model.voters import dynamic
 
-_UPDATE_FEATURES: Final = (57, 1)
 _LISTEN: Final = ":9092"
-_WAIT_MS: Final = 10_000
 _SEEDS: Final = "controller.quorum.bootstrap.servers"
 
 
@@ -45,22 +43,43 @@ def invite(link: Link, listen: str | None = None, valid_s: float = VALID_S) -> I
 
     opened = let_others_in(link, look(link), listen)
     places = _controllers(link)
-    upgraded = not _dynamic(link)
+    upgraded = not dynamic(quorum_told(link))
     if upgraded:
-        _upgrade(link)
+        features.raise_to(link, features.KRAFT, 1)
     found = look(link)
-    brokers = [one.address for one in found.brokers.values() if one.lives]
-    told = [parse_endpoint("address", one) for one in (*brokers, *places.values())]
-    here = any(one.host in LOOPBACK for one in told)
     number = _free(found)
-    line = f"penstock up --join {','.join(brokers)} --node-id {number}"
-    line += f" --cluster-id {found.cluster_id} --token {new_token(link, number, valid_s)}"
+    line = _line(found, number, new_token(link, number, valid_s))
+    told = [parse_endpoint("address", one) for one in (*_living(found, number), *places.values())]
+    here = any(one.host in LOOPBACK for one in told)
     if here:
         port = max(one.port for one in told) + 1
         line += f" --data penstock-data-{number} --listen {in_url(told[0].host)}:{port}"
     else:
         line += f" --listen :{told[0].port}"
     return Invitation(line, here, upgraded, opened)
+
+
+def line_in_place(link: Link, found: Nodes, number: int, *, invited: bool) -> str:
+    """How an empty folder is started in the place of a node that is lost, at its address. invited:
+    it needs a token. Raises Failure."""
+    from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
+
+    line = _line(found, number, new_token(link, number, VALID_S) if invited else None)
+    at = parse_endpoint("address", found.brokers[number].address)
+    if at.host in LOOPBACK:
+        return f"{line} --data penstock-data-{number} --listen {in_url(at.host)}:{at.port}"
+    return f"{line} --listen :{at.port}"
+
+
+def _line(found: Nodes, number: int, token: str | None) -> str:
+    line = f"penstock up --join {','.join(_living(found, number))} --node-id {number}"
+    line += f" --cluster-id {found.cluster_id}"
+    return line if token is None else f"{line} --token {token}"
+
+
+def _living(found: Nodes, number: int) -> list[str]:
+    """The brokers to ask: addresses of those that run, but for this one."""
+    return [one.address for key, one in found.brokers.items() if one.lives and key != number]
 
 
 def prepare(
@@ -76,7 +95,8 @@ def prepare(
 
     A folder that has joined before is left as it is, and nobody is asked. kept: the path of these
     settings, in the node's data folder. number: None for that of the token, or the next that is
-    free. cluster_id: that it must have, "" for any. token: of its invitation. Raises Failure."""
+    free; that of a node that is lost is taken over. cluster_id: that it must have, "" for any.
+    token: of its invitation. Raises Failure."""
     from appliance.base.disk import write_file
     from appliance.base.os_disk import OsDisk
     from appliance.metadata.identity import META_PROPERTIES
@@ -90,21 +110,26 @@ def prepare(
             " this one would stay behind",
             "choose another with --data",
         )
-    known = _known(link, number, cluster_id)
+    found, places = _known(link, cluster_id)
     number = invited(link, token, number)
-    taken = _settings(known, _free(known[0]) if number is None else number, listen)
+    if number is None:
+        number = _free(found)
+    elif number in found.all:
+        _check_lost(link, found, number)
+    seeds = [place for one, place in places.items() if one != number]
+    taken = _settings(seeds, number, listen)
     if token is not None:
         taken[TOKEN] = token
     lines = [f"{key}={_escaped(value)}\n" for key, value in (taken | dict(settings)).items()]
     os.makedirs(folder, exist_ok=True)
     write_file(OsDisk(), kept, "".join(lines).encode())
-    return known[0].cluster_id
+    return found.cluster_id
 
 
-def _known(link: Link, number: int | None, cluster_id: str) -> tuple[Nodes, dict[int, str]]:
+def _known(link: Link, cluster_id: str) -> tuple[Nodes, dict[int, str]]:
     """The cluster that is joined, and where its controllers are reached."""
     places = _controllers(link)
-    if not _dynamic(link):
+    if not dynamic(quorum_told(link)):
         raise Failure(
             "the voters of this cluster are fixed by its settings",
             f"penstock cluster invite -b {link.bootstrap} lets others come (kraft.version 1)",
@@ -114,18 +139,23 @@ def _known(link: Link, number: int | None, cluster_id: str) -> tuple[Nodes, dict
         raise usage(
             f"{link.bootstrap} belongs to the cluster {found.cluster_id}, not to {cluster_id}"
         )
-    if number in found.all:
-        raise usage(
-            f"there is a node {number} already",
-            f"leave out --node-id for the next free number ({_free(found)}); for an empty folder in"
-            f" the place of a lost one see penstock cluster replace {number}",
-        )
     return found, places
 
 
-def _settings(
-    known: tuple[Nodes, dict[int, str]], number: int, listen: tuple[str, ...]
-) -> dict[str, str]:
+def _check_lost(link: Link, found: Nodes, number: int) -> None:
+    """Somebody has had this number: only in the place of a node that is lost, and whose records
+    others have. Raises Failure."""
+    from console.model.replacing import replaceable
+
+    if found.all[number].lives:
+        raise usage(
+            f"there is a node {number} already, which runs",
+            f"leave out --node-id for the next free number ({_free(found)})",
+        )
+    replaceable(link, number)
+
+
+def _settings(seeds: list[str], number: int, listen: tuple[str, ...]) -> dict[str, str]:
     from appliance.base.errors import ConfigError
     from appliance.config.listeners import in_url, parse_endpoint
 
@@ -151,7 +181,7 @@ def _settings(
         "node.id": str(number),
         "listeners": f"PLAINTEXT://{host}:{at.port},CONTROLLER://{host}:{at.port + 1}",
         "controller.listener.names": "CONTROLLER",
-        _SEEDS: ",".join(known[1].values()),
+        _SEEDS: ",".join(seeds),
         "controller.quorum.auto.join.enable": "true",
     }
 
@@ -175,24 +205,6 @@ def _controllers(link: Link) -> dict[int, str]:
                 name="NO_CONTROLLER_LISTENER",
             )
     return {int(one.replica_id): places[int(one.replica_id)] for one in told.current_voters}
-
-
-def _dynamic(link: Link) -> bool:
-    """Whether voters can come and go (kraft.version 1): they are told with their folders then."""
-    told = quorum_told(link)
-    return told is not None and all(
-        one.replica_directory_id is not None and any(one.replica_directory_id.bytes)
-        for one in told.current_voters
-    )
-
-
-def _upgrade(link: Link) -> None:
-    update = {"feature": "kraft.version", "max_version_level": 1, "upgrade_type": 1}
-    values = {"timeout": _WAIT_MS, "feature_updates": [update], "validate_only": False}
-    answer = ask(link, *_UPDATE_FEATURES, values)
-    check(int(answer.error_code), answer.error_message, "kraft.version 1")
-    for one in answer.results:
-        check(int(one.error_code), one.error_message, "kraft.version 1")
 
 
 def _free(found: Nodes) -> int:

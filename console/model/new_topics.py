@@ -1,11 +1,12 @@
-"""What a topic gets that is created without saying how many nodes keep it: of a cluster that has
-grown, so many as the others have.
+"""What a cluster that has grown lacks beside replicas: new topics get so many as the others have,
+and eligible leader replicas are kept (KIP-966), which one appliance alone has no use for.
 
-Kafka's own request (IncrementalAlterConfigs of the default of all brokers).
+Kafka's own requests (IncrementalAlterConfigs of the default of all brokers, UpdateFeatures).
 """
 
 from typing import Final
 
+from console.model import features
 from console.model.configs import BROKER, CLUSTER, SET, change, values_of
 from console.model.link import Link
 
@@ -28,3 +29,9 @@ def missing(link: Link, factor: int) -> dict[str, str]:
 def keep(link: Link, settings: dict[str, str]) -> None:
     """Set them for all nodes. Raises Failure."""
     change(link, CLUSTER, {key: (SET, value) for key, value in settings.items()}, dry_run=False)
+
+
+def keeps_eligible(link: Link, factor: int) -> bool:
+    """Whether who left the ISR below min.insync.replicas may lead; without so many replicas there
+    is nobody to. Raises Failure."""
+    return factor < _KEPT_BY or features.level(link, features.ELR) > 0

@@ -17,9 +17,11 @@ _CLUSTER: Final = (60, 2)
 _QUORUM: Final = (55, 2)
 _BROKERS: Final = 1
 _METADATA: Final = "__cluster_metadata"
-_SILENT_MS: Final = 3_000
+SILENT_MS: Final = 3_000
 """A voter or observer that has asked for nothing for so long is gone: it asks twice a second."""
 
+LOOK: Final = "penstock cluster status shows the nodes that there are"
+"""The remedy for a number that nobody has."""
 RUNNING: Final = "running"
 FENCED: Final = "fenced"
 GONE: Final = "gone"  # a controller alone that is not heard of
@@ -108,10 +110,18 @@ def look(link: Link) -> Nodes:
     )
 
 
+def broker_of(found: Nodes, number: int) -> Node:
+    """This one. Raises Failure where there is none."""
+    node = found.brokers.get(number)
+    if node is None:
+        raise Failure(f"there is no broker {number}", LOOK, name="BROKER_ID_NOT_REGISTERED")
+    return node
+
+
 def _silent(state: Any, now_ms: int) -> bool:
     """Whether who reads the metadata log does so no more: one that is neither broker nor voter has
     left, and the leader forgets it minutes later."""
-    return now_ms - int(state.last_fetch_timestamp) > _SILENT_MS
+    return now_ms - int(state.last_fetch_timestamp) > SILENT_MS
 
 
 def quorum_told(link: Link) -> Any:
@@ -136,6 +146,11 @@ def controllers(link: Link) -> dict[int, str]:
         for node in _quorum(link).nodes
         for one in node.listeners[:1]
     }
+
+
+def quorum_nodes(link: Link) -> Any:
+    """The voters' listeners for controllers, as DescribeQuorum v2 has them. Raises Failure."""
+    return _quorum(link).nodes
 
 
 def _quorum(link: Link) -> Any:

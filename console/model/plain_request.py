@@ -14,9 +14,12 @@ from console.model.link import Link
 
 _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = 1
-_READS: Final = frozenset((1, 2, 3, 15, 16, 32, 35, 46, 48, 55, 60, 61, 65, 66, 69, 75))
-"""Fetch, Metadata and the requests whose names begin with List and Describe: those that change
-nothing."""
+_API_VERSIONS: Final = 18
+_READS: Final = frozenset(
+    (1, 2, 3, 15, 16, _API_VERSIONS, 32, 35, 46, 48, 55, 60, 61, 65, 66, 69, 75)
+)
+"""Fetch, Metadata, ApiVersions and the requests whose names begin with List and Describe: those
+that change nothing."""
 _MOST: Final = 64 << 20
 _NAME: Final = b"penstock"
 
@@ -61,9 +64,10 @@ def _exchange(peer: socket.socket, key: int, version: int, body: bytes) -> bytes
 
     tags = b"\0" if is_flexible(key, version) else b""
     head = _HEAD.pack(key, version, _CORRELATION) + struct.pack(">h", len(_NAME)) + _NAME + tags
-    least = 4 + len(tags)
+    told = b"" if key == _API_VERSIONS else tags  # its answer has the oldest head in any version
+    least = 4 + len(told)
     data = exchange(peer, head + body, least=least, most=_MOST)
-    if struct.unpack_from(">i", data)[0] != _CORRELATION or data[4:least] != tags:
+    if struct.unpack_from(">i", data)[0] != _CORRELATION or data[4:least] != told:
         raise ValueError("an answer to something else")
     return data[least:]
 

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.metadata.follower import MetadataUnreadable
+from appliance.observer.health import NOBODY_VOTES
 from console.model import cluster
 from console.model.attention import Notice, attention
 from console.model.cluster import Seen
@@ -89,6 +90,8 @@ def at_folder(data_dir: str, link: Link) -> Link:
         meter.topics_by_name()
     except _UNREADABLE as why:
         raise Failure(str(why), where=data_dir, code=UNREACHABLE, name="NOT_RUNNING") from None
+    if meter.unvoted:
+        raise Failure(NOBODY_VOTES, where=data_dir, code=UNREACHABLE, name="NOT_RUNNING")
     if not meter.listeners:
         raise Failure(
             f"the appliance in {data_dir} has no listener for clients",

@@ -123,6 +123,11 @@ class Meter:
         return self._observer.tables.lags.read()[0]
 
     @property
+    def unvoted(self) -> bool:
+        """Whether it waits for somebody to vote on the metadata log."""
+        return self._observer.tables.processes.unvoted
+
+    @property
     def listeners(self) -> tuple[str, ...]:
         """Where clients are sent, NAME://HOST:PORT, as far as `topics_by_name` has read."""
         me = self._follower.image.brokers.get(self._follower.identity.node_id)

@@ -67,13 +67,34 @@ def test_records_find_no_room_and_leave_the_reserve_alone(full):
 
 def test_when_it_is_used_up_a_write_is_refused(full):
     disk = ReservedDisk(full, ["/d"])
-    slices = reserve.size_for(TOTAL) // SLICE
-    for number in range(slices):
-        write_file(disk, f"/d/{number}", bytes(SLICE - 2 * PAGE))
-        full.foreign += full.free()  # another program takes what is left
-    assert reserve.left(full, "/d") == 0
+    use_up(full, disk)
     with pytest.raises(DiskFull):
         write_file(disk, "/d/more", b"v")
+
+
+def use_up(full, disk):
+    """All that is not kept for votes."""
+    for number in range(reserve.size_for(TOTAL) // SLICE - 2):
+        write_file(disk, f"/d/{number}", bytes(SLICE - 2 * PAGE))
+        full.foreign += full.free()  # another program takes what is left
+    assert reserve.left(full, "/d") == 2 * SLICE
+
+
+def test_a_vote_is_written_when_nothing_else_is(full):
+    disk = ReservedDisk(full, ["/d"])
+    full.foreign -= PAGE
+    full.mkdir("/d/__cluster_metadata-0")
+    use_up(full, disk)
+    path = "/d/__cluster_metadata-0/quorum-state"
+    for vote in (b"7", b"8"):
+        full.foreign += full.free()
+        write_file(disk, path, vote)
+        assert read_file(disk, path) == vote
+    assert reserve.left(full, "/d") == 0
+    full.foreign += full.free()
+    with pytest.raises(DiskFull):
+        write_file(disk, path, b"9")
+    assert read_file(disk, path) == b"8"
 
 
 def test_it_is_of_real_blocks_and_gives_them_back(tmp_path):

@@ -5,11 +5,13 @@ The nodes' folders are on this machine's disk, but for those that a test puts el
 """
 
 import os
+from contextlib import ExitStack
 
 import pytest
 
+from appliance.base.reserve import RESERVE
 from tests.broker_process import KAFKA
-from tests.cluster.nodes import Nodes
+from tests.cluster.nodes import CREATE_TOPICS, Nodes
 from tests.cluster.test_nodes_die import ClusterLoad, ends
 from tests.faults.loop_disk import LoopDisk
 from tests.faults.small_disk import SmallDisk
@@ -21,7 +23,9 @@ pytestmark = [
     pytest.mark.skipif(KAFKA, reason="how a node's folders fail is ours"),
 ]
 SETTINGS = {"offsets.topic.num.partitions": "1", "penstock.io.processes": "2"}
+SMALL = SETTINGS | {"penstock.disk.free.min.bytes": str(4 << 20)}
 VICTIM = 3
+ALL = (1, 2, 3)
 
 
 def cluster(folder, second=None):
@@ -92,7 +96,7 @@ def test_a_full_folder_is_led_elsewhere_until_there_is_room(tmp_path):
     with SmallDisk(tmp_path / "disk", "tmpfs") as disk:
         nodes = cluster(tmp_path)
         victim = nodes[VICTIM]
-        victim.settings = SETTINGS | {"penstock.disk.free.min.bytes": str(4 << 20)}
+        victim.settings = SMALL
         victim.data = disk.mount / "data"
         with nodes:
             nodes.create("load", assignment=ORDER)
@@ -106,6 +110,36 @@ def test_a_full_folder_is_led_elsewhere_until_there_is_room(tmp_path):
                 ends(nodes, load)
             assert victim.runs
             nodes.stop(VICTIM)
+
+
+@at_night
+def test_a_controller_whose_disk_is_full_makes_way(tmp_path):
+    """With nothing left of its reserve, as another program leaves it."""
+    with ExitStack() as stack:
+        disks = {n: stack.enter_context(SmallDisk(tmp_path / f"disk-{n}", "tmpfs")) for n in ALL}
+        nodes = cluster(tmp_path)
+        for number, disk in disks.items():
+            nodes[number].data = disk.mount / "data"
+            nodes[number].settings = SMALL
+        with nodes:
+            nodes.create("before")
+            full = nodes.quorum_leader()
+            disk, reserve = disks[full], nodes[full].data / RESERVE
+            disk.fill()
+            reserve.unlink(missing_ok=True)
+            disk.fill()
+            other = next(number for number in ALL if number != full)
+            nodes.wait(lambda: nodes.quorum_leader(other) not in (full, -1), "another leads")
+            topic = {"name": "during", "num_partitions": 1, "replication_factor": 2}
+            topic |= {"assignments": [], "configs": []}
+            nodes.ask(CREATE_TOPICS, 5, {"timeout": 10_000, "topics": [topic]}, other)
+            nodes.wait(lambda: nodes.partition("during", number=other).leader >= 0, "it decides")
+            assert nodes[full].runs
+            disk.make_room()
+            nodes.create("after")
+            nodes.wait(lambda: nodes.whole("during") and nodes.whole("after"), "all are back")
+            for number in ALL:
+                nodes.stop(number)
 
 
 @at_night

@@ -5,22 +5,26 @@ import json
 import os
 import random
 import shlex
+import shutil
 import socket
 import sys
 import threading
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from subprocess import PIPE
 from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from benchmarks.nodes import Place
-from console.model import joining
+from console.model import joining, partitions
 from console.model.failure import Failure
+from console.model.link import Link as Asking
+from console.model.nodes import look
 from tests.cluster.nodes import DESCRIBE_QUORUM, Node, Nodes
 from tests.cluster.test_voters_come_and_go import METADATA
-from tests.console_process import rows, typing
+from tests.console_process import rows, started, typing
 from tests.differential.link import Link
 
 TOPIC, KEPT = "t", "joined.properties"
@@ -52,8 +56,10 @@ class Invited(Nodes):
             raise
 
     def voters(self):
+        """Number → directory id of each."""
         (told,) = self.ask(DESCRIBE_QUORUM, 2, METADATA)["topics"]
-        return [one["replica_id"] for one in told["partitions"][0]["current_voters"]]
+        return {one["replica_id"]: one["replica_directory_id"]
+                for one in told["partitions"][0]["current_voters"]}  # fmt: skip
 
     def join(self, number, line):
         """The folder is somewhere else, everything else as it stands."""
@@ -164,46 +170,172 @@ def everything(bootstrap, partitions):
     return found
 
 
-def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(tmp_path):
-    with Invited(tmp_path) as nodes:
-        alone, everybody = typing(nodes[1].bootstrap), typing(nodes.bootstrap)
-        nodes.create(TOPIC, partitions=2, factor=1)
-        held = Link(("127.0.0.1", nodes[1].port))
-        with Writing(nodes[1].bootstrap) as writing, Reading(nodes[1].bootstrap) as reading:
-            nodes.wait(lambda: len(reading.found) > 10, "it is read")
-            for number in (2, 3):
-                (line,) = alone("cluster", "invite").stdout.splitlines()
-                nodes.join(number, line)
-            planned = rows(everybody("cluster", "grow", "--dry-run", "-o", "json"))
-            leads = Counter(one["after"][0] for one in planned)
-            assert max(leads.values()) - min(leads.values()) <= 1 and len(leads) == 3, (
-                "they share what is led"
-            )
-            assert not writing.disconnects, "the one that served alone was never left"
-            assert held.ask(*WHICH)["error_code"] in ("NONE", "none")
-            held.close()
-            everybody("cluster", "grow", "--yes")
-            nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
-            assert rows(everybody("cluster", "grow", "-o", "json")) == []
-            everybody("topic", "create", "later")
-            assert len(nodes.partition("later").replicas) == 3, "as the others have"
-            cluster = rows(everybody("config", "list", "--cluster", "-o", "json"))
-            told = {one["key"]: one["value"] for one in cluster}
-            assert told["min.insync.replicas"] == "2"
-            assert "3 nodes, whole" in everybody("cluster", "status").stdout
-            nodes.stop(3)
-            nodes[3].words = ()  # it knows by its folder what it is
-            nodes.start(3)
-            nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
-            nodes.kill(1)
-            nodes.wait(lambda: nodes.quorum_leader(2) in (2, 3), "another one leads")
-            before = len(writing.said)
-            nodes.wait(lambda: len(writing.said) > before + 100, "it is written on")
-            writing.end()
-            nodes.wait(lambda: set(writing.said) <= set(reading.found), "it is read on")
-        found = everything(nodes[2].bootstrap, 2)
-        assert not writing.failed
-        assert sorted(found) == sorted(writing.said), "nothing is lost and nothing there twice"
+class Paying:
+    """A transaction that commits a record and the offset of a group, before the cluster grows; and
+    what is known of both later."""
+
+    topic, group, offset = "paid", "shop", 7
+
+    def __init__(self, bootstrap):
+        self._settings = {"bootstrap.servers": bootstrap}
+
+    def pay(self):
+        producer = Producer(self._settings | {"transactional.id": "till"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(self.topic, "1")
+        with self._reading() as reader:
+            place = TopicPartition(self.topic, 0, self.offset)
+            producer.send_offsets_to_transaction([place], reader.consumer_group_metadata(), 30)
+        producer.commit_transaction(30)
+
+    def known(self):
+        """The offset of the group, and the next transaction of the same id goes on."""
+        self.pay()
+        with self._reading() as reader:
+            (place,) = reader.committed([TopicPartition(self.topic, 0)], 30)
+            reader.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
+            found = [reader.poll(30).value() for _ in range(2)]
+        return place.offset, found
+
+    @contextmanager
+    def _reading(self):
+        consumer = Consumer(self._settings | {"group.id": self.group, "enable.auto.commit": False})
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+
+def who_may_lead(nodes, number):
+    """Of "pair", as this node tells it: who leads, who is in sync, who is eligible."""
+    (one,) = partitions.partitions(Asking(nodes[number].bootstrap, {}, 10), ["pair"])
+    return one.leader, one.isr, one.elr
+
+
+@contextmanager
+def told_until(nodes, words, *command):
+    """A command that waits, up to the line of its stderr that has these words: that line, and a
+    function that gives the row it ends with."""
+    with started(nodes.bootstrap, *command, "-o", "json", stdout=PIPE, stderr=PIPE,
+                 text=True) as process:  # fmt: skip
+
+        def end():
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 0, err
+            (row,) = json.loads(out)
+            return row
+
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if words in line:
+                yield line, end
+                return
+        pytest.fail(f"it ended: {said} {process.stdout.read()}")
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    """One appliance, which the first test makes three of; the others go on with them."""
+    with Invited(tmp_path_factory.mktemp("invited")) as nodes:
+        yield nodes
+
+
+def test_one_becomes_three_by_what_it_prints_and_goes_on_without_the_first(nodes):
+    alone, everybody = typing(nodes[1].bootstrap), typing(nodes.bootstrap)
+    nodes.create(TOPIC, partitions=2, factor=1)
+    nodes.create(Paying.topic, factor=1)
+    paying = Paying(nodes.bootstrap)
+    paying.pay()
+    held = Link(("127.0.0.1", nodes[1].port))
+    with Writing(nodes[1].bootstrap) as writing, Reading(nodes[1].bootstrap) as reading:
+        nodes.wait(lambda: len(reading.found) > 10, "it is read")
+        for number in (2, 3):
+            (line,) = alone("cluster", "invite").stdout.splitlines()
+            nodes.join(number, line)
+        planned = rows(everybody("cluster", "grow", "--dry-run", "-o", "json"))
+        leads = Counter(one["after"][0] for one in planned)
+        assert max(leads.values()) - min(leads.values()) <= 1 and len(leads) == 3, (
+            "they share what is led"
+        )
+        assert not writing.disconnects, "the one that served alone was never left"
+        assert held.ask(*WHICH)["error_code"] in ("NONE", "none")
+        held.close()
+        one_node = "4 topics are kept by one node only: penstock cluster grow"
+        assert one_node in everybody("cluster", "status").stdout
+        grown = everybody("cluster", "grow", "--yes").stderr
+        assert "eligible.leader.replicas.version=1" in grown
+        nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
+        assert rows(everybody("cluster", "grow", "-o", "json")) == []
+        everybody("topic", "create", "later")
+        assert len(nodes.partition("later").replicas) == 3, "as the others have"
+        cluster = rows(everybody("config", "list", "--cluster", "-o", "json"))
+        told = {one["key"]: one["value"] for one in cluster}
+        assert told["min.insync.replicas"] == "2"
+        told = everybody("cluster", "status").stdout
+        assert "3 nodes, whole" in told and "one node only" not in told
+        nodes.create("pair", assignment=[[2, 1]])
+        nodes.stop(3)
+        nodes[3].words = ()  # it knows by its folder what it is
+        nodes.start(3)
+        nodes.wait(lambda: nodes.whole(TOPIC, 2), "all are in sync")
+        nodes.kill(1)
+        nodes.wait(lambda: nodes.quorum_leader(2) in (2, 3), "another one leads")
+        before = len(writing.said)
+        nodes.wait(lambda: len(writing.said) > before + 100, "it is written on")
+        writing.end()
+        nodes.wait(lambda: set(writing.said) <= set(reading.found), "it is read on")
+    found = everything(nodes[2].bootstrap, 2)
+    assert not writing.failed
+    assert sorted(found) == sorted(writing.said), "nothing is lost and nothing there twice"
+    assert paying.known() == (paying.offset, [b"1", b"1"])
+
+
+def test_who_was_eligible_and_ended_without_order_is_no_candidate(nodes):
+    """Node 1 was killed while it was eligible, and comes back: it may have lost what it had."""
+    nodes.wait(lambda: who_may_lead(nodes, 2) == (2, (2,), (1,)), "1 is eligible")
+    assert nodes.stop(2) == 0
+    nodes.start(1)
+    nodes.wait(lambda: who_may_lead(nodes, 3) == (-1, (), (2,)), "it is no candidate any more")
+    nodes.start(2)
+    nodes.wait(lambda: who_may_lead(nodes, 3)[0] == 2, "who ended in order leads")
+    nodes.wait(lambda: nodes.whole("pair"), "1 fetches from it")
+
+
+def test_a_lost_one_is_replaced_by_what_is_printed(nodes):
+    before = nodes.voters()[3]
+    nodes.kill(3)
+    nodes.wait(lambda: nodes.voters() and 3 not in nodes.brokers(), "it is fenced")
+    told = typing(nodes.bootstrap)("cluster", "replace", "3", "--check", "-o", "json")
+    assert "--token" not in told.stderr
+    assert [(one["status"], one["votes"]) for one in rows(told)] == [("can be replaced", False)]
+    shutil.rmtree(nodes[3].data)
+    with told_until(nodes, " up --join", "cluster", "replace", "3") as (line, end):
+        nodes.join(3, "penstock up" + line.partition(" up")[2])  # as this interpreter calls it
+        row = end()
+    assert row["status"] == "whole" and row["votes"] and row["in_sync"] == row["partitions"] > 0
+    votes = nodes.voters()
+    assert set(votes) == {1, 2, 3} and votes[3] != before, "the folder that is there votes"
+    invitations = nodes.ask(32, 4, {"include_synonyms": False, "include_documentation": False,
+        "resources": [{"resource_type": 4, "resource_name": "",
+                       "configuration_keys": ["penstock.invitations"]}]})  # fmt: skip
+    (config,) = invitations["results"]
+    assert not [one["value"] for one in config["configs"] if one["value"]], "the token is spent"
+
+
+def test_a_voter_leaves_for_good(nodes):
+    leave = ("cluster", "leave", "3", "--fewer-replicas", "--yes")
+    with told_until(nodes, "stop it now", *leave) as (_, end):
+        assert set(nodes.voters()) == {1, 2}, "its vote is taken while it runs"
+        assert nodes.stop(3) == 0
+        row = end()
+    assert row["status"] == "gone" and row["partitions_moved"]
+    assert nodes.brokers() == [1, 2]
+    nodes.wait(lambda: nodes.whole(TOPIC, 2), "two keep everything")
+    link = Asking(nodes.bootstrap, {}, 10)
+    nodes.wait(lambda: set(look(link).all) == {1, 2}, "it is not heard of any more")
+    assert "2 nodes, whole" in typing(nodes.bootstrap)("cluster", "status").stdout
 
 
 @pytest.fixture
@@ -223,7 +355,7 @@ def cluster(monkeypatch):
         monkeypatch.setattr(joining, "invited", lambda _, token, number: number)
         monkeypatch.setattr(joining, "quorum_told", lambda _: quorum)
         monkeypatch.setattr(joining, "controllers", lambda _: {1: "h:9093"} if reached else {})
-        monkeypatch.setattr(joining, "ask", lambda _, *told: asked.append(told) or answer)
+        monkeypatch.setattr(joining.features, "ask", lambda _, *told: asked.append(told) or answer)
         return asked
 
     return made

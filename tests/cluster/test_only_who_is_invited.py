@@ -140,6 +140,19 @@ def test_a_token_is_spent_with_all_of_its_node_and_what_is_out_of_date(world):
     assert admitting.admitted(world, world.node_id, None, NOW) == []
 
 
+def test_who_is_known_needs_no_token_and_spends_the_one_that_it_has():
+    made = Brokers(2)
+    there = [Invitation(2, hashed("two"), NOW + 1), Invitation(8, hashed("eight"), NOW + 1)]
+    for key, value in (("penstock.join", "invited"),
+                       ("penstock.invitations", ",".join(map(str, there)))):  # fmt: skip
+        record = kraft.ConfigRecord(resource_type=BROKER, resource_name="", name=key, value=value)
+        made.image.apply(made.image.applied_offset + 1, record)
+    for token in (None, "eight", "other"):
+        assert admitting.admitted(made.situation, 2, token, NOW) == []
+    (record,) = admitting.admitted(made.situation, 2, "two", NOW)
+    assert record.value == str(there[1])
+
+
 def test_whoever_comes_is_let_in_where_it_is_open():
     situation = Brokers().situation
     assert admitting.admitted(situation, 9, None, time.time_ns()) == []

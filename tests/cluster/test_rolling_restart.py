@@ -13,6 +13,7 @@ from appliance.shell.version import current
 from benchmarks import kafka
 from console.model.link import Link
 from console.model.nodes import look
+from console.model.succession import restart
 from console.model.versions import told
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import Nodes
@@ -90,3 +91,17 @@ def test_each_node_in_turn(nodes, tmp_path):
     for topic, partitions in TOPICS.items():
         nodes.wait(lambda name=topic, n=partitions: nodes.level(name, n), f"{topic} is level")
         nodes.compare_replicas(topic, partitions)
+
+
+@pytest.mark.skipif(KAFKA, reason="penstock restart")
+def test_each_node_in_its_process(tmp_path):
+    with Nodes(tmp_path) as nodes:
+        nodes.create("rolling", PARTITIONS)
+        with ClusterLoad(nodes, "rolling") as load:
+            for number in nodes.all:
+                load.go_on(SOME)
+                pid = nodes[number].process.pid
+                assert restart(str(nodes[number].data)).pid == pid
+                load.wait_served()
+            load.go_on(SOME)
+            ends(nodes, load)

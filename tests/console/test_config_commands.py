@@ -120,6 +120,18 @@ def test_one_copy_is_what_is_advised_when_more_are_the_default(fresh_appliance):
     typing(one.bootstrap)("topic", "create", "orders")
 
 
+def test_a_file_that_leaves_open_who_votes_first_is_good_with_a_note(run, tmp_path):
+    named = tmp_path / "named.properties"
+    named.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\n"
+        "default.replication.factor=3\nmin.insync.replicas=2\n"
+        "controller.quorum.bootstrap.servers=a:9093,b:9093,c:9093\n"
+    )
+    (told,) = rows(run("config", "lint", str(named), "--strict", "-o", "json"))
+    assert told["level"] == "note" and "--initial-controllers" in told["message"]
+
+
 def test_files_are_checked_and_shown(run, tmp_path):
     good, wrong = tmp_path / "good.properties", tmp_path / "wrong.properties"
     good.write_text("log.retention.ms=60000\nnum.io.threads=3\nunheard.of=1\n")

@@ -4,6 +4,7 @@ which is a program that writes down how it was called. tests/systemd has the rea
 import json
 import os
 import re
+import socket
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from appliance.config.listeners import in_url
 from appliance.shell.binding import resolve
+from benchmarks.kafka import free_port
 from console.model.failure import Failure
 from console.model.service.fitting import MARK, fitted
 from console.model.service.installing import files
@@ -126,6 +128,38 @@ def called(home):
     found = (home / "called").read_text().splitlines()
     (home / "called").write_text("")
     return [line.removeprefix("--user ") for line in found if line != "--user --version"]
+
+
+def test_an_upgrade_of_a_service_that_runs_is_under_its_clients(service, home):
+    service("install")
+    data = home / ".local/state/penstock/data"
+    settings = home / ".config/penstock/server.properties"
+    port = free_port()
+    settings.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\n")
+    called(home)
+    with (home / "log").open("w+") as log:
+        one = subprocess.Popen(
+            [sys.executable, "-m", "console", "up", "--data", data, "--config", settings],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            wait = [sys.executable, "-m", "console", "wait", "--data", data, "--timeout", "60"]
+            subprocess.run(wait, check=True)
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                service("install")
+                assert called(home) == ["daemon-reload", "enable penstock.service"]
+                settings.write_text("num.partitions=none\n")
+                assert "serves as before" in service("install", code=1)
+                assert called(home) == []
+                client.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    client.recv(1)  # nobody has hung up
+            one.terminate()
+            assert one.wait(60) == 0
+        finally:
+            one.kill()
+            one.wait()
+    assert (home / "log").read_text().count("is ready") == 2
 
 
 def test_a_users_service_comes_and_goes(service, home):

@@ -243,10 +243,10 @@ def test_one_that_cannot_start_says_why(fresh_appliance):
 def test_localhost_is_both_loopback_addresses_and_each_listener_has_a_name(monkeypatch):
     from appliance.config.broker import BrokerConfig
     from appliance.config.load import load
-    from console.commands import up as module
+    from console.model import listening as module
 
     monkeypatch.setattr(module, "_has_ipv6_loopback", lambda: True)
-    found = module._listeners(("localhost:9092", "[::]:9093"), BrokerConfig())
+    found = module.listeners(("localhost:9092", "[::]:9093"), BrokerConfig())
     broker, warnings = load(None, found)
     assert [(one.host, one.port) for one in broker.endpoints()] == [
         ("localhost", 9092),
@@ -255,19 +255,19 @@ def test_localhost_is_both_loopback_addresses_and_each_listener_has_a_name(monke
     ]
     assert not warnings
     monkeypatch.setattr(module, "_has_ipv6_loopback", lambda: False)
-    alone = module._listeners(("localhost:9092",), BrokerConfig())
+    alone = module.listeners(("localhost:9092",), BrokerConfig())
     assert alone["listeners"] == "PLAINTEXT://localhost:9092"
     voters = {"controller.quorum.voters": "1@a:9093,2@b:9093", "controller.listener.names": "C"}
     several = BrokerConfig.of({**voters, "listeners": "PLAINTEXT://:1,C://[::]:9093"})
-    found = module._listeners(("localhost:9092",), several)
+    found = module.listeners(("localhost:9092",), several)
     assert found["listeners"] == "PLAINTEXT://localhost:9092,C://[::]:9093"
 
 
 def test_where_it_listens_can_be_pasted():
-    from console.commands.up import _address
+    from console.model.listening import address
 
-    assert _address("::1", 9092) == "[::1]:9092"
-    assert _address("localhost", 9092) == "localhost:9092"
+    assert address("::1", 9092) == "[::1]:9092"
+    assert address("localhost", 9092) == "localhost:9092"
 
 
 def test_a_folder_of_another_node_is_refused_at_once(fresh_appliance):

@@ -8,7 +8,7 @@ import pytest
 
 from appliance.wire.build import build
 from appliance.wire.messages import request_type
-from console.model import leaving
+from console.model import leaving, replacing
 from console.model.failure import Failure
 from console.model.nodes import FENCED, RUNNING, Node, Nodes, Quorum
 from console.model.partitions import Partition
@@ -29,7 +29,8 @@ def cluster(monkeypatch):
             for number in (1, 2, 3)
         }  # fmt: skip
         whole = Nodes("id", Quorum(1, 1, 9, voters, ()), nodes)
-        monkeypatch.setattr(leaving, "look", lambda _: whole)
+        for model in (leaving, replacing):
+            monkeypatch.setattr(model, "look", lambda _: whole)
         monkeypatch.setattr(leaving.partitions, "partitions", lambda *_: list(found))
         monkeypatch.setattr("console.model.replica_changes.disk.sizes", lambda *_: {})
 
@@ -42,8 +43,8 @@ def partition(leader, replicas, isr, elr=()):
 
 def test_a_lost_node_can_be_replaced_when_others_have_everything(cluster):
     cluster(partition(1, (1, 3), (1,)), fenced=(3,))
-    assert not leaving.replaceable(None, 3).lives
-    assert leaving.replaceable(None, 1).lives
+    assert not replacing.replaceable(None, 3).lives
+    assert replacing.replaceable(None, 1).lives
 
 
 @pytest.mark.parametrize(
@@ -53,15 +54,15 @@ def test_a_lost_node_can_be_replaced_when_others_have_everything(cluster):
 def test_what_only_the_lost_node_has_would_be_lost(cluster, one):
     cluster(one, fenced=(3,))
     with pytest.raises(Failure, match="only node 3 has all records of t:0"):
-        leaving.replaceable(None, 3)
+        replacing.replaceable(None, 3)
 
 
 def test_a_voter_is_replaced_only_while_all_others_run(cluster):
     cluster(fenced=(2, 3))
     with pytest.raises(Failure, match="so is node 2, which does not run"):
-        leaving.replaceable(None, 3)
+        replacing.replaceable(None, 3)
     cluster(fenced=(2, 3), voters=(1, 2))
-    assert not leaving.replaceable(None, 3).lives, "it has no vote"
+    assert not replacing.replaceable(None, 3).lives, "it has no vote"
 
 
 def test_who_leaves_gives_its_replicas_away_or_has_none(cluster):
@@ -93,7 +94,7 @@ def test_a_dynamic_voter_loses_its_vote(monkeypatch, directory):
     ]
     told = SimpleNamespace(current_voters=voters)
     monkeypatch.setattr(leaving, "quorum_told", lambda _: told)
-    monkeypatch.setattr(leaving, "ask", ask)
+    monkeypatch.setattr("console.model.voters.ask", ask)
     leaving.take_vote(None, 3)
     if directory is None:
         assert not asked

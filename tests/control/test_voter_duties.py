@@ -5,12 +5,49 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.config.load import load
+from appliance.control.unvoted import Unvoted
 from appliance.control.voter_duties import VoterDuties
 from appliance.quorum.voters import DYNAMIC, Electorate, Endpoint, Voter
+from appliance.ring.process_table import ProcessTable
 
 ADD = 80
 PLACE = (Endpoint("CONTROLLER", "h", 9093),)
 FIRST, ME = Voter(1, b"1" * 16, PLACE), Voter(2, b"2" * 16, PLACE)
+
+
+def table():
+    return ProcessTable(
+        memoryview(bytearray(ProcessTable.bytes_needed(1, 1))), ioprocs=1, netprocs=1
+    )
+
+
+def test_a_node_that_nobody_tells_of_voters_says_so_until_somebody_does():
+    said, processes = [], table()
+    log = SimpleNamespace(event=lambda level, event, **told: said.append((event, told)))
+    leadership = SimpleNamespace(leader_id=-1)
+    quorum = SimpleNamespace(
+        electing=SimpleNamespace(latest=Electorate(0, ())), leadership=leadership
+    )
+    config, _ = load(None, {"controller.quorum.bootstrap.servers": "h:1,h:2"})
+    unvoted = Unvoted(quorum, config, processes, log)
+    for now_ms in (1_000, 5_999):
+        unvoted.turn(now_ms)
+        assert not said and not processes.unvoted
+    unvoted.turn(6_000)
+    unvoted.turn(7_000)
+    ((event, told),) = said
+    assert event == "nobody-votes" and "h:1,h:2" in told["cause"]
+    assert "--standalone" in told["action"] and processes.unvoted
+    leadership.leader_id = 2
+    unvoted.turn(8_000)
+    assert not processes.unvoted
+    leadership.leader_id = -1
+    unvoted.turn(9_000)
+    unvoted.turn(13_999)
+    assert len(said) == 1
+    quorum.electing.latest = Electorate(DYNAMIC, (FIRST,))
+    unvoted.turn(20_000)
+    assert len(said) == 1, "a voter is known, whoever leads"
 
 
 @pytest.fixture
@@ -30,7 +67,8 @@ def joining():
     ways = SimpleNamespace(talk=SimpleNamespace(ask=ask))
     driver = SimpleNamespace(level=True, others=SimpleNamespace(to=lambda _: ways))
     config, _ = load(None, {"controller.quorum.auto.join.enable": "true"})
-    duties = VoterDuties(quorum, driver, "id", PLACE, config)
+    seat = SimpleNamespace(config=config, processes=table())
+    duties = VoterDuties(quorum, driver, "id", PLACE, seat, None)
 
     def turn(now_ms, latest, agreed):
         quorum.electing = SimpleNamespace(

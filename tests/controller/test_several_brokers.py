@@ -1,6 +1,7 @@
 """Placement, proposals of leaders, reassignments and elections over several brokers."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from brokers import Brokers, folder
@@ -23,6 +24,8 @@ from appliance.controller.reassignments import alter_reassignments, reassignment
 from appliance.controller.striping import Place, Stripes
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.metadata.log_dirs import LOST
+from appliance.metadata.parts import Feature
+from appliance.metadata.snapshot import broker_record
 from appliance.wire import kraft_records as kraft
 
 
@@ -476,3 +479,22 @@ def test_eligible_replicas_begin_with_a_value_for_all_brokers():
     assert result.code == 0
     cluster.replay(records)
     assert cluster.image.configs == {(4, ""): {"min.insync.replicas": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("range_", "said"),
+    [(None, "Broker 2 does not support this feature."), ((2, 3), "only supports versions 2-3")],
+)
+def test_a_level_that_another_node_could_not_read_is_refused(range_, said):
+    cluster = Brokers(2, elr=False)
+    name = "eligible.leader.replicas.version"
+    before = cluster.image.brokers[2]
+    kept = [one for one in before.features if one.name != name]
+    if range_ is not None:
+        low, high = range_
+        kept.append(Feature(name=name, min_supported_version=low, max_supported_version=high))
+    record = broker_record(replace(before, features=tuple(kept)))
+    cluster.image.apply(cluster.image.applied_offset + 1, record)
+    records, [(_, result)] = update_features(cluster.situation, [FeatureUpdate(name, 1)])
+    assert not records and result.code == errors.INVALID_UPDATE_VERSION
+    assert said in result.message

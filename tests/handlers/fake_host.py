@@ -14,6 +14,7 @@ from appliance.handlers.exchange import (
     Line,
     Route,
 )
+from appliance.handlers.overtaking import Overtaking
 from appliance.metadata.image import MetadataImage
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import READ, Message
@@ -111,6 +112,7 @@ class FakeHost(Host):
         self.failures = []
         self.authorizer = None
         self.verifies = True
+        self.overtaking = Overtaking()
         self.questions = []  # (index, request)
         self.nodes_asked = []  # by question_node
         self.waits = []  # (index, delay in ns)

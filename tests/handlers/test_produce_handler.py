@@ -7,6 +7,7 @@ from appliance.base import errors
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.k00_produce import HANDLER
 from appliance.ring.messages import APPEND
+from appliance.wire.batch import NewRecord, build_batch
 
 
 def produce(acks, *partitions, topic="flights", records=b"batch", transactional_id=None):
@@ -115,3 +116,56 @@ def test_a_batch_too_large_names_its_size_and_the_setting():
     message = host.answer.responses[0].partition_responses[0].error_message
     assert "5 bytes" in message
     assert "max.message.bytes" in message
+
+
+def idempotent(sequence, producer_id=7, epoch=0):
+    records = [NewRecord(0, None, b"v")]
+    batch = build_batch(
+        records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
+    )
+    return produce(-1, 0, records=bytes(batch))
+
+
+def sent(host, values):
+    """Whether it goes to its home: the request, or None when it was refused at once."""
+    asked = len(host.asked)
+    x = host.start(HANDLER, 9, values)
+    if len(host.asked) > asked:
+        return x
+    assert rows(host) == [(0, errors.NOT_LEADER_OR_FOLLOWER, -1)]
+    return None
+
+
+def test_nothing_overtakes_what_a_dead_home_refused():
+    host = FakeHost()
+    first = sent(host, idempotent(0))
+    second = sent(host, idempotent(1))
+    host.lose(first, 0)
+    host.lose(second, 0)
+    assert sent(host, idempotent(2)) is None, "the next life would begin with it"
+    assert sent(host, idempotent(2, producer_id=8)), "another producer"
+    assert sent(host, idempotent(0)) and not host.overtaking.any
+    assert sent(host, idempotent(1)) and sent(host, idempotent(2))
+
+
+@pytest.mark.parametrize("after", ["a new epoch", "five of them", "ten seconds"])
+def test_what_never_comes_back_holds_nobody_up_for_ever(after):
+    host = FakeHost()
+    host.lose(sent(host, idempotent(2**31 - 1)), 0)
+    assert sent(host, idempotent(0)) is None, "sequences begin again"
+    if after == "a new epoch":
+        assert sent(host, idempotent(0, epoch=1))
+    elif after == "five of them":
+        assert [sent(host, idempotent(n)) for n in range(1, 5)] == [None] * 4
+        assert sent(host, idempotent(5))
+    else:
+        host.now_ns += 10 * 10**9
+        assert sent(host, idempotent(1))
+    assert not host.overtaking.any
+
+
+def test_who_has_no_sequences_is_never_held_up():
+    host = FakeHost()
+    host.lose(sent(host, produce(-1, 0, records=bytes(build_batch([NewRecord(0, None, b"v")])))), 0)
+    host.lose(sent(host, produce(-1, 0)), 0)
+    assert not host.overtaking.any

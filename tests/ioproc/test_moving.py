@@ -108,6 +108,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
         control.assign,
         lambda partition: control.places[partition.index],
         lambda: 1 << 62,
+        lambda: 1,
         iter(f"{n:032x}" for n in range(disk.steps * 1000, 1 << 60)).__next__,
     )
     find = world.core.partitions.get
@@ -232,6 +233,22 @@ def test_a_move_is_asked_for_shown_and_done(moved):
     assert [name.rpartition("-")[2] for name in names] == ["delete"]
     world.append(0, batch(b"w"), acks=1, token=7)
     assert [(m.token, m.flags, m.a) for m in world.turn()] == [(7, 0, 10)]
+
+
+@pytest.mark.parametrize("movers", [1, 3])
+def test_processes_that_move_something_share_the_limit(moved, movers):
+    world, moves, _ = moved
+    moves._limit, moves._movers = lambda: 1000, lambda: movers
+    size = world.core.partitions[0].log.size
+    world.ask(MOVE, 0, token=1, a=1)
+    world.turn()
+    began_ns = world.now_ns
+    while moves.under_way:
+        moves.tick(world.now_ns, NOW_MS)
+        world.turn(ms=50)
+    took_s = (world.now_ns - began_ns) / 1e9
+    least = (size - 700) * movers / 1000  # nothing has to be waited for behind the last piece
+    assert least < took_s < least + 4, (size, took_s)
 
 
 def test_epochs_that_no_flush_has_written_down_go_along(moved):

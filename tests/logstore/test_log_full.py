@@ -261,3 +261,20 @@ def test_an_index_for_which_an_opening_has_no_room_is_written_later():
     log.disk.foreign = 0
     again.close()
     assert all(map(log.disk.exists, names))
+
+
+def test_an_epoch_whose_first_batch_is_taken_back_is_none():
+    """Where an epoch has no batch, its node would take itself for one that has more of the log."""
+    log = new_log()
+    stage(log, bytearray(build_batch([NewRecord(0, None, bytes(100))])), 1, 0)
+    log.commit()
+    fill(log.disk)
+    stage(log, bytearray(build_batch([NewRecord(1, None, bytes(2 * PAGE))])), 2, 0)
+    with pytest.raises(DiskFull):
+        log.commit()
+    log.take_back(0)
+    assert log.latest_epoch == 1 and log.epoch_end(2) == (-1, -1)
+    log.disk.foreign = 0
+    stage(log, bytearray(build_batch([NewRecord(2, None, bytes(100))])), 2, 0)
+    log.commit()
+    assert log.epoch_end(1) == (1, 1) and log.epoch_end(2) == (2, 2)

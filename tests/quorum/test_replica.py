@@ -253,6 +253,24 @@ def test_who_is_asked_to_gives_up_and_its_first_successor_leads():
     assert three[old].leader == new
 
 
+def test_who_makes_way_names_others_first_and_stands_when_nobody_else_is_elected():
+    three = Quorum({A: [], B: [], C: []})
+    three.at(1500)
+    old = three.leader()
+    first, second = (one for one in (A, B, C) if one != old)
+    three[old].holds_back = True
+    three[old].resign(three.now, {first})
+    three.at(1500)
+    assert three.leader() == second, "the other one is as full"
+    del three.hears[second]  # its process dies
+    three[first].holds_back = True
+    late = three.now + TIMES.fetch_timeout + TIMES.reluctance
+    three.at(late - 1)
+    assert not any(three[one].leads for one in three.hears), "they wait for others"
+    three.at(late)
+    assert three.leader() == old, "better one without room than none"
+
+
 def test_nobody_votes_twice_in_an_epoch_whatever_it_forgot():
     log = Log()
     one = Replica(A, numbered((A, B, C)), Known(), log, lambda most: 0, 0)

@@ -2,11 +2,12 @@
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,12 @@ def wanted(door, name="PLAINTEXT", **other):
 @pytest.mark.parametrize("name", ["", "penstock.socket", "plaintext"])
 def test_a_socket_belongs_to_the_listener_of_its_name_or_its_address(door, name):
     other = Wanted("OTHER", socket.AF_INET, "127.0.0.1", 1)
-    assert match([other, wanted(door)], [Passed(name, door)]) == {1: door}
+    assert match([other, wanted(door)], [Passed(name, door)]) == {1: [door]}
 
 
 def test_a_name_counts_for_more_than_an_address(door):
     listeners = [wanted(door), Wanted("INSIDE", socket.AF_INET, "10.1.1.1", 0)]
-    assert match(listeners, [Passed("INSIDE", door)]) == {1: door}
+    assert match(listeners, [Passed("INSIDE", door)]) == {1: [door]}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,61 @@ def test_two_sockets_for_one_listener_are_refused(door):
     given = [Passed("", door), Passed("PLAINTEXT", door)]
     with pytest.raises(ConfigError, match="another socket were passed for PLAINTEXT"):
         match([wanted(door)], given)
+
+
+def kept(*sockets, name="PLAINTEXT"):
+    return [Passed(name, one, kept=True) for one in sockets]
+
+
+def siblings(count):
+    """Sockets at one address, as the network processes of an appliance have them."""
+    layout = Layout(netprocs=count, listeners=(("127.0.0.1", 0),), names=("PLAINTEXT",))
+    return closing(Listeners(layout))
+
+
+@pytest.mark.parametrize("port", [0, None])
+def test_kept_sockets_go_to_their_listener_wherever_its_port_came_from(door, port):
+    other = Wanted("OTHER", socket.AF_INET, "127.0.0.1", 0)
+    mine = wanted(door) if port is None else wanted(door, port=port)
+    assert match([other, mine], kept(door, door)) == {1: [door, door]}
+
+
+@pytest.mark.parametrize("change", [{"port": 1}, {"address": "0.0.0.0"}, {"port": 0, "name": "B"}])
+def test_kept_sockets_of_a_listener_that_is_no_more_are_nobodys(door, change):
+    assert match([wanted(door, **change)], kept(door)) == {}
+
+
+@pytest.mark.parametrize("now", [1, 2, 3])
+def test_whoever_waits_in_kept_sockets_is_accepted_by_as_many_netprocs_as_there_are_now(now):
+    with siblings(2) as before:
+        (address,) = before.addresses
+        layout = Layout(netprocs=now, listeners=(address,), names=("PLAINTEXT",))
+        with closing(Listeners(layout, before.keep(["PLAINTEXT"])[:now])) as after:
+            before.close()
+            assert after.addresses == [address]
+            for _ in range(20):
+                with socket.create_connection(address, LIMIT_S) as client:
+                    assert client.getsockname() in accepted_by(after)
+
+
+def accepted_by(listeners):
+    """Whoever waits, or comes within a moment."""
+    doors = [one for mine in listeners.of for one in mine]
+    ready, _, _ = select.select(doors, [], [], LIMIT_S)
+    for one in ready:
+        with suppress(BlockingIOError):
+            connection, peer = one.accept()
+            connection.close()
+            yield peer
+
+
+def test_the_port_of_a_listener_that_moved_is_free_for_the_one_in_its_place(door):
+    port = door.getsockname()[1]
+    given = kept(door.dup())
+    door.close()
+    layout = Layout(listeners=(("0.0.0.0", port),), names=("PLAINTEXT",))
+    with closing(Listeners(layout, given)) as listeners:
+        assert listeners.addresses == [("0.0.0.0", port)]
 
 
 @pytest.mark.parametrize("environ", [{}, {"LISTEN_PID": "1", "LISTEN_FDS": "5"}])

@@ -216,6 +216,14 @@ def test_nothing_is_fed_and_no_time_is_asked_for_while_a_child_stands_still(hear
     assert said() == ["WATCHDOG=1"] * 3, "at its end each stage has its own limit"
 
 
+@pytest.mark.parametrize(("succeeds", "fed"), [("7", True), ("8", False)])
+def test_a_successor_feeds_the_watchdog_of_the_service_that_runs_on(heard, succeeds, fed):
+    manager = manager_of(heard, WATCHDOG_USEC="30000000", PENSTOCK_SUCCEEDS=succeeds)
+    manager.gets_on(100 * SECOND)
+    said = heard.now()
+    assert ("WATCHDOG=1" in said) is fed and said[-1].startswith("EXTEND_TIMEOUT_USEC=")
+
+
 def test_a_hung_child_is_replaced_while_the_watchdog_is_fed(tmp_path, heard, monkeypatch):
     monkeypatch.setenv("NOTIFY_SOCKET", heard.name)
     monkeypatch.setenv("WATCHDOG_USEC", "300000")

@@ -132,6 +132,34 @@ def test_a_supervisor_that_stands_still_is_noticed_by_systemd(appliance):
     assert "serving" in appliance.show(unit, "StatusText")
 
 
+def test_it_is_restarted_in_its_process_and_the_service_runs_on(appliance):
+    unit, soon = "penstock", "/run/systemd/system/penstock.service.d/soon.conf"
+    appliance.run("mkdir", "-p", soon.rpartition("/")[0])
+    appliance.write(soon, "[Service]\nWatchdogSec=3\n")
+    appliance.run("systemctl", "daemon-reload")
+    try:
+        appliance.run("systemctl", "restart", unit)
+        first = appliance.show(unit, "MainPID")
+        queue = appliance.run("sh", "-c", WHERE_IT_LISTENS)
+        produce(appliance, "outlived", {"n": 1})
+        data = ["--data", "/var/lib/penstock", "-o", "json"]
+        (row,) = json.loads(appliance.run("/opt/penstock/bin/penstock", "restart", *data))
+        assert str(row["pid"]) == first == appliance.show(unit, "MainPID")
+        assert appliance.run("sh", "-c", WHERE_IT_LISTENS) == queue
+        assert consume(appliance, "outlived") == [{"n": 1}]
+        said = appliance.journal(unit)
+        assert "event=restarting" in said and said.count("event=ready") == 2
+        time.sleep(6)  # twice the watchdog's time
+        assert appliance.show(unit, "SubState") == "running"
+        assert appliance.show(unit, "NRestarts") == "0"
+        assert "serving" in appliance.show(unit, "StatusText")
+    finally:
+        appliance.run("rm", soon)
+        appliance.run("systemctl", "daemon-reload")
+    appliance.run("systemctl", "stop", unit)
+    assert ended(appliance, unit)
+
+
 def test_who_connects_while_it_does_not_run_waits_where_systemd_listens(appliance):
     appliance.run("systemctl", "stop", "penstock")
     units = "/etc/systemd/system/penstock.socket"

@@ -71,12 +71,55 @@ def checkout(place):
     return place
 
 
+PACKAGES = ("appliance", "console", "penstock", "spark_local", "systemd")
+
+
+class InPlace:
+    """An installation that is upgraded and downgraded in place, as pip does it: `program` runs
+    whichever version is put there."""
+
+    def __init__(self, folder):
+        folder.mkdir()
+        self._folder = folder
+        self.program = folder / "penstock"
+        words = f'"{sys.executable}" -P -m console "$@"'
+        self.program.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}/now" exec {words}\n')
+        self.program.chmod(0o755)
+
+    def version(self, name, changed=None, damaged=""):
+        """Sources of the checkout under another version's name. changed: (file, before, after).
+        damaged: a file that is not whole."""
+        tree = self._folder / name
+        tree.mkdir()
+        for package in PACKAGES:
+            shutil.copytree(ROOT / package, tree / package)
+        told = tree / f"penstock-{name}.dist-info"
+        told.mkdir()
+        (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: penstock\nVersion: {name}\n")
+        if changed:
+            file, before, after = changed
+            text = (tree / file).read_text()
+            assert text.count(before) == 1, file
+            (tree / file).write_text(text.replace(before, after))
+        if damaged:
+            file = tree / damaged
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] + b"\n(")
+        return name
+
+    def put(self, name):
+        """From now on this version is what is installed."""
+        new = self._folder / "new"
+        new.symlink_to(name)
+        new.replace(self._folder / "now")
+
+
 class Installed:
     """One appliance, started by any installation's program on one folder and port."""
 
-    def __init__(self, data, *settings):
+    def __init__(self, data, *settings, config=None):
         self.data = data
         self._settings = [word for one in settings for word in ("-o", one)]
+        self._settings += [] if config is None else ["--config", config]
         self.bootstrap = f"127.0.0.1:{free_port()}"
         self._process = None
         self._env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -104,7 +147,27 @@ class Installed:
     def stop(self):
         """In order. Its exit code."""
         self._process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        """Until it has ended: its exit code."""
         return self._process.wait(LIMIT_S)
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def children(self):
+        """Process ids, of the supervisor's own."""
+        return Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+
+    def restart(self, program):
+        """As `penstock restart` of that installation does it: its exit code, and what it said."""
+        done = subprocess.run(
+            [program, "restart", "--data", self.data, "-o", "json"], env=self._env,
+            capture_output=True, text=True, timeout=2 * LIMIT_S, check=False, cwd=self.data.parent,
+        )  # fmt: skip
+        return done.returncode, done.stdout
 
     def refuses(self, program):
         """Start in vain: exit code, and what it said."""

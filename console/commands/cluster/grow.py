@@ -1,11 +1,13 @@
 """`penstock cluster grow`."""
 
+from dataclasses import dataclass
+
 import click
 
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import new_topics, replica_changes
+from console.model import features, new_topics, replica_changes
 from console.model.failure import OK, Failure
 from console.model.link import Link
 from console.show.moving import follow
@@ -26,36 +28,72 @@ def command(link: Link, replicas: int, yes: bool, dry_run: bool, output: str) ->
 
     For a cluster that was one appliance: what was made then has one replica. Who is to lead is
     spread over the nodes; they take over within minutes. New topics get so many, too, unless that
-    is set for all nodes already. Waits until all replicas are in sync;
+    is set for all nodes already. From three on, eligible leader replicas are kept (KIP-966): who
+    left the ISR in order below min.insync.replicas may lead. Waits until all replicas are in sync;
     Ctrl-C ends nothing but the looking. `topic replicas set` does it for a single topic.
 
     \b
     penstock cluster grow --dry-run
     penstock cluster grow 3
     """
-    defaults = new_topics.missing(link, replicas) if replicas > 1 else {}
-    told = ", ".join(f"{key}={value}" for key, value in defaults.items())
-    told = f"new topics get {replicas} replicas, too ({told}, for all nodes)" if told else ""
+    rules = _rules(link, replicas)
     try:
         change = replica_changes.growing(link, replicas)
     except Failure as failure:
         if failure.name != replica_changes.NOTHING:
             raise
-        if told and not dry_run:
-            confirm(told, yes=yes)
-            new_topics.keep(link, defaults)
-        say(told or failure.hint)
+        if rules.told and not dry_run:
+            confirm(rules.told, yes=yes)
+            rules.apply(link)
+        say(rules.told or failure.hint)
         emit([], output)
         return OK
-    plan, facts = rows_planned(change), "; ".join(filter(None, (facts_told(change), told)))
+    plan, facts = rows_planned(change), "; ".join(filter(None, (facts_told(change), rules.told)))
     if dry_run:
         say(facts)
         emit([row | {"status": "would be"} for row in plan], output, name="partition")
         return OK
     confirm(facts, yes=yes)
-    if defaults:
-        new_topics.keep(link, defaults)
+    rules.apply(link)
     change.apply(link)
     follow(link, {str(row[0]).rpartition(":")[0] for row in change.rows})
     emit([row | {"status": replica_changes.DONE} for row in plan], output, name="partition")
     return OK
+
+
+@dataclass(slots=True, frozen=True)
+class _Rules:
+    """What is to hold for the cluster besides. defaults: settings for all nodes. eligible: whether
+    eligible leader replicas begin to be kept."""
+
+    replicas: int
+    defaults: dict[str, str]
+    eligible: bool
+
+    @property
+    def told(self) -> str:
+        keys = ", ".join(f"{key}={value}" for key, value in self.defaults.items())
+        told = []
+        if keys:
+            told.append(f"new topics get {self.replicas} replicas, too ({keys}, for all nodes)")
+        if self.eligible:
+            told.append(f"eligible leader replicas are kept ({features.ELR}=1)")
+        return "; ".join(told)
+
+    def apply(self, link: Link) -> None:
+        """In this order: the feature takes min.insync.replicas as it is for all nodes, and fixes
+        it. Raises Failure."""
+        if self.defaults:
+            new_topics.keep(link, self.defaults)
+        if self.eligible:
+            features.raise_to(link, features.ELR, 1)
+            say(f"eligible leader replicas are kept now ({features.ELR}=1)")
+
+
+def _rules(link: Link, replicas: int) -> _Rules:
+    defaults = new_topics.missing(link, replicas) if replicas > 1 else {}
+    lacks = not new_topics.keeps_eligible(link, replicas)
+    why_not = features.refusal(link, features.ELR, 1) if lacks else ""
+    if why_not:
+        say(f"eligible leader replicas stay off: {why_not}")
+    return _Rules(replicas, defaults, lacks and not why_not)

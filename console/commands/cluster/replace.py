@@ -8,10 +8,9 @@ import click
 
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import leaving, nodes
 from console.model.failure import OK
-from console.model.leaving import Refill
 from console.model.link import Link
+from console.model.replacing import Refill, Replacing
 from console.show.figures import in_bytes, some
 from console.show.output import Row, emit, say
 
@@ -26,32 +25,31 @@ _EVERY_S: Final = 0.5
 def command(link: Link, node: int, check: bool, output: str) -> int:
     """Put an empty node in the place of one whose folder is lost: it gets the same id.
 
-    Says whether that loses nothing, and what is to be started; then shows how far the new node is
-    until all of its replicas are in sync. A node that is only dead keeps its folder: start it.
+    Says whether that loses nothing, and prints the line that is typed on its host; then shows how
+    far the new node is until all of its replicas are in sync, and it votes where the old one did:
+    the vote of the lost folder is taken, and given to the new one. A node that is only dead keeps
+    its folder: start it.
 
     \b
     penstock cluster replace 2 --check
     penstock cluster replace 2
     """
-    old = leaving.replaceable(link, node)
-    found = leaving.refilled(link, node)
-    if not old.lives:
-        say(
-            f"start an empty folder where it was, with its settings (node.id={node}, at"
-            f" {old.address}):\n  penstock up --data NEW --cluster-id"
-            f" {nodes.look(link).cluster_id} --config FILE"
-        )
+    replacing = Replacing(link, node)
+    if not replacing.old.lives:
+        say(replacing.start(only_look=check))
+    found = replacing.look()
     if not check:
-        found = _follow(link, node, found)
+        found = _follow(replacing, node, found)
     status = "whole" if found.finished else "catching up" if found.runs else "can be replaced"
     row: Row = {
         "node": node, "status": status, "partitions": found.partitions, "in_sync": found.whole,
+        "votes": found.votes,
     }  # fmt: skip
     emit([row], output, name="node")
     return OK
 
 
-def _follow(link: Link, node: int, found: Refill) -> Refill:
+def _follow(replacing: Replacing, node: int, found: Refill) -> Refill:
     said = ""
     while not found.finished:
         text = _told(found, node)
@@ -59,7 +57,7 @@ def _follow(link: Link, node: int, found: Refill) -> Refill:
             _say(text)
             said = text
         time.sleep(_EVERY_S)
-        found = leaving.refilled(link, node)
+        found = replacing.turn()
     if sys.stderr.isatty() and said:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     return found
@@ -79,4 +77,4 @@ def _told(found: Refill, node: int) -> str:
     text = f"{found.whole} of {some(found.partitions, 'replica')} in sync"
     if found.records:
         text += f", {some(found.records, 'record')}, {in_bytes(found.bytes)} behind"
-    return text
+    return text if found.votes else f"{text}; it does not vote yet"

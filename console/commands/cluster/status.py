@@ -9,6 +9,7 @@ from console.model import nodes, partitions, replicas, versions
 from console.model.failure import FAILED, OK
 from console.model.link import Link
 from console.model.nodes import Node, Nodes
+from console.model.partitions import Partition
 from console.model.replicas import Health
 from console.model.versions import Told
 from console.show.figures import age, some
@@ -28,7 +29,8 @@ def command(link: Link, output: str) -> int:
     why.
 
     Exit code 0: every node runs and every replica is in sync; 1: something is degraded. A leader
-    that is not the preferred one is no harm.
+    that is not the preferred one is no harm. Topics that only one of several nodes keeps are told
+    as a remark: somebody may have wanted them so.
 
     \b
     penstock cluster status
@@ -36,16 +38,30 @@ def command(link: Link, output: str) -> int:
     penstock cluster status -o json
     """
     found = nodes.look(link)
-    health = replicas.health(link, partitions.partitions(link), found.all)
+    every = partitions.partitions(link)
+    health = replicas.health(link, every, found.all)
     said = versions.told(link, found)
-    wrong = _wrong(found, health)
+    wrong, remarks = _wrong(found, health), _remarks(found, every)
     if output in ("table", "wide"):
         _print(found, said, health, wrong, wide=output == "wide")
+        for remark in remarks:
+            print(remark)
     elif output == "csv":
         emit(_nodes(found, said), output)
     else:
-        emit([_row(found, said, health, wrong)], output)
+        emit([_row(found, said, health, wrong) | {"remarks": remarks}], output)
     return FAILED if wrong else OK
+
+
+def _remarks(found: Nodes, every: list[Partition]) -> list[str]:
+    """What is no harm yet: a cluster that was one appliance has topics of that time."""
+    if len(found.brokers) == 1:
+        return []
+    topics = {one.topic for one in every if len(one.replicas) == 1}
+    if not topics:
+        return []
+    kept = "is" if len(topics) == 1 else "are"
+    return [f"{some(len(topics), 'topic')} {kept} kept by one node only: penstock cluster grow"]
 
 
 def _wrong(found: Nodes, health: Health) -> list[str]:

@@ -22,14 +22,18 @@ def lint(file: str, strict: bool, output: str) -> int:
     penstock config lint server.properties
     penstock config lint server.properties --strict -o json
     """
+    from appliance.config.cluster_checks import who_begins
     from appliance.config.load import examine
 
+    config, remarks = examine(_text_of(file), {})
     rows: list[Row] = [
         {"line": one.line, "level": "error" if one.wrong else "warning", "message": one.text}
-        for one in examine(_text_of(file), {})[1]
+        for one in remarks
     ]
+    if words := who_begins(config):
+        rows.append({"line": None, "level": "note", "message": words})
     emit(rows, output, name="message")
-    bad = any(strict or row["level"] == "error" for row in rows)
+    bad = any(row["level"] == "error" or (strict and row["level"] == "warning") for row in rows)
     say(f"{file}: {'wrong' if bad else 'good'}, {len(rows)} remark(s)")
     return NEGATIVE if bad else OK
 

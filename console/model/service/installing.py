@@ -11,6 +11,7 @@ from console.model.service.fitting import MARK, fitted
 from console.model.service.listening import socket_unit
 from console.model.service.place import APPLIANCE, JOBS, SOCKET, SYSUSERS, USER, Place
 from console.model.service.systemd import Systemd
+from console.model.succession import restart
 
 _READABLE: Final = 0o644
 
@@ -85,14 +86,17 @@ def install(
     place: Place, program: tuple[str, ...], *, jobs: bool, start: bool, listens: bool = False
 ) -> list[Path]:
     """Write the files, make the user, enable and start the units. Returns the files written. A
-    socket unit that we wrote before is written anew, too. Raises Failure; what was written by then
-    stays, and a second call goes on from there."""
+    socket unit that we wrote before is written anew, too. An appliance that runs by the very unit
+    is restarted under its clients. Raises Failure; what was written by then stays, and a second
+    call goes on from there."""
     listens = listens or _is_ours(place.units / SOCKET)
     check(place, jobs, listens)
     systemd = Systemd(place.for_user)
     systemd.ctl("--version")
+    todo = list(files(place, program, jobs, listens))
+    goes_on = start and all(map(_is_there, todo)) and _made_way(place)
     written = []
-    for file in files(place, program, jobs, listens):
+    for file in todo:
         if file.keep and file.path.exists():
             continue
         file.path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,11 +107,11 @@ def install(
             systemd.sysusers(str(SYSUSERS))
     _data_folder(place)
     systemd.ctl("daemon-reload")
-    if listens and start:
+    if listens and start and not goes_on:
         systemd.ctl("stop", APPLIANCE)  # a socket cannot be opened for a service that runs
     for name in units(jobs, listens):
         systemd.ctl("enable", name)
-        if start:
+        if start and not (goes_on and name in (SOCKET, APPLIANCE)):
             _start(systemd, name)
     return written
 
@@ -120,6 +124,22 @@ def _start(systemd: Systemd, unit: str) -> None:
         if said := systemd.last_error(unit):
             why.message += f"; {unit} said: {said}"
         raise
+
+
+def _is_there(file: File) -> bool:
+    return file.path.exists() and (file.keep or file.path.read_text() == file.text)
+
+
+def _made_way(place: Place) -> bool:
+    """Whether the appliance that ran there is another one now; False where none runs that could be.
+    Raises Failure: the new one would not start, or did not."""
+    try:
+        restart(str(place.data))
+    except Failure as why:
+        if why.name not in ("NOT_RUNNING", "NOT_SUPPORTED"):
+            raise
+        return False
+    return True
 
 
 def _data_folder(place: Place) -> None:

@@ -15,7 +15,10 @@ OBSERVER = 9
 
 
 class Client(Node):
-    """One value after the other; where it is not agreed in time it asks elsewhere, again."""
+    """One value after the other; where it is not agreed in time it asks elsewhere, again. pause_ms:
+    between two of them."""
+
+    pause_ms = 0
 
     def __init__(self, world, name, ledger, voters):
         super().__init__(world, name)
@@ -55,7 +58,10 @@ class Client(Node):
             return
         self.ledger.shown[f"{self.name}:{self.number}"] = message.offset
         self.number += 1
-        self.ask(self.at)
+        if self.pause_ms:
+            self.after(self.pause_ms, self.wait_for, end, self.at)
+        else:
+            self.ask(self.at)
 
     def wait_for(self, end, leader):
         if end is self.end:

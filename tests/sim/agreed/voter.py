@@ -8,8 +8,7 @@ from sim.node import Node
 
 from appliance.base.errors import NETWORK_EXCEPTION, NONE, REQUEST_TIMED_OUT, PeerError
 from appliance.config.broker import BrokerConfig
-from appliance.control import metadata_quorum, repair
-from appliance.control.format import write_first_voter
+from appliance.control import first_voters, metadata_quorum, repair
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import Vote, open_quorum
 from appliance.control.quorum_driver import QuorumDriver
@@ -169,7 +168,7 @@ class Voter(Node):
         """What the disk of the first voter begins with."""
         if self.first == self.number:
             voter = electing.Voter(self.number, self.directory, self.own)
-            write_first_voter(self.disk, DATA, voter, 1)
+            first_voters.write(self.disk, DATA, [voter], 1)
 
     def stop(self, *, power):
         if power:

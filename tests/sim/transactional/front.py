@@ -10,6 +10,7 @@ from sim.transactional.talk import Answer
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.exchange import Exchange, FileRange, Host, Line
 from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.handlers.overtaking import Overtaking
 from appliance.handlers.registry import handlers
 from appliance.logstore.files import LOG, stem
 from appliance.netproc.completions import Completions
@@ -160,6 +161,7 @@ class SimHost(Host):
         self.partitions = machine.table
         self.served = memoryview(bytearray(8 * len(machine.rows) * SERVED_COLUMNS)).cast("q")
         self.verifies = True
+        self.overtaking = Overtaking()
         self.routing = 0
 
     def route(self, topic, partition, by_id):

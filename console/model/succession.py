@@ -1,0 +1,96 @@
+"""Restarting a whole appliance of this host under its clients: the signal for it, and what is seen
+of its end and of the successor."""
+
+import os
+import time
+from typing import Final, NamedTuple
+
+from appliance.base import proc
+from appliance.supervisor.succession import BEGUN, CHECK_LIMIT_S, REFUSED, SUCCEED
+from console.model.events import Feed
+from console.model.failure import UNREACHABLE, Failure
+from console.model.waiting import Waiting
+
+_EVERY_S: Final = 0.02
+LIMIT_S: Final = 180.0
+"""From the end on: a successor may have much to open."""
+
+
+class Restarted(NamedTuple):
+    """took_s: until clients were served again. away_ms: of that, from the beginning of the end."""
+
+    pid: int
+    took_s: float
+    away_ms: int
+
+
+def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
+    """Returns when the successor serves. Raises Failure: nothing runs there, it cannot, it would
+    not start, or it did not."""
+    feed = Feed(data_dir)
+    feed.look()  # what was before
+    pid, began = feed.pid, time.monotonic()
+    _ask(pid, data_dir)
+    end_begun_ms = _agreed(feed, began + CHECK_LIMIT_S + limit_s)
+    waiting = Waiting(data_dir)
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        if not proc.runs(pid):
+            raise Failure(
+                f"the appliance has ended in order, and what took its place (process {pid}) has"
+                " ended, too", "it has said why where the appliance writes its log; penstock up"
+                " starts it", where=data_dir, name="NOT_SUCCEEDED",
+            )  # fmt: skip
+        feed.look()
+        if feed.started_ms > end_begun_ms and not waiting.look().missing:
+            away_ms = time.time_ns() // 1_000_000 - end_begun_ms
+            return Restarted(pid, time.monotonic() - began, away_ms)
+        time.sleep(_EVERY_S)
+    raise Failure(
+        f"the appliance has ended in order, and its successor does not serve after {limit_s:g} s",
+        "penstock wait says what is missing", where=data_dir, code=UNREACHABLE, name="TIMED_OUT",
+    )  # fmt: skip
+
+
+def _ask(pid: int, data_dir: str) -> None:
+    """Only who waits for the signal is sent it: all others would die of it."""
+    try:
+        if not _is_heard(pid):
+            raise Failure(
+                "the appliance cannot be restarted so: its version does not know how, or it has not"
+                " begun to serve", "end it in order, and start it", where=data_dir,
+                name="NOT_SUPPORTED",
+            )  # fmt: skip
+        os.kill(pid, SUCCEED)
+    except OSError as why:
+        raise Failure(
+            f"process {pid} cannot be told: {why.strerror}",
+            "ask as the user that runs the appliance, or as root", where=data_dir,
+        ) from None  # fmt: skip
+
+
+def _is_heard(pid: int) -> bool:
+    """Whether the process catches the signal (proc(5): SigCgt)."""
+    with open(f"/proc/{pid}/status") as lines:
+        caught = next(line for line in lines if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (SUCCEED - 1) & 1)
+
+
+def _agreed(feed: Feed, until: float) -> int:
+    """When the end began, in ms of the wall clock. Raises Failure: it did not."""
+    while time.monotonic() < until:
+        for one in feed.look():
+            if one.event == REFUSED:
+                raise Failure(
+                    one.fields["cause"], "nothing has changed: it serves as before",
+                    where=feed.data_dir, name="RESTART_REFUSED",
+                )  # fmt: skip
+            if one.event == BEGUN:
+                return one.at_ms
+        if feed.seen.is_over:
+            break
+        time.sleep(_EVERY_S)
+    raise Failure(
+        "the appliance did not say that it restarts", "penstock status says how it is",
+        where=feed.data_dir, code=UNREACHABLE, name="TIMED_OUT",
+    )  # fmt: skip

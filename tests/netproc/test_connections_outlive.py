@@ -1,0 +1,137 @@
+"""A whole appliance is restarted, perhaps as another version: its clients stay connected, whatever
+they were in the middle of, unless they were told of something that is not served any more."""
+
+import json
+import os
+import socket
+from contextlib import ExitStack, closing
+from struct import pack
+from types import SimpleNamespace
+
+import pytest
+
+from appliance.netproc.parting import covers, serves
+from appliance.shell import handing
+from appliance.shell.handing import Guest
+from console.model.succession import restart
+from tests.broker_process import KAFKA, Broker
+from tests.console_process import typing
+from tests.differential.link import Link
+from tests.differential.plain import encode
+
+IDLE = 30
+API_VERSIONS, METADATA = 18, 3
+WHICH = (METADATA, 12, {"topics": None, "allow_auto_topic_creation": False})
+NAMES = ("PLAINTEXT", "OUTSIDE")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("outlive") / "data"
+    with Broker(folder, {"penstock.net.processes": "2"}) as one:
+        typing(one.bootstrap)("topic", "create", "t", "-p", "1")
+        yield one
+
+
+@pytest.fixture
+def link(broker):
+    """A function that connects."""
+    with ExitStack() as stack:
+        yield lambda name="c": stack.enter_context(closing(Link((broker.host, broker.port), name)))
+
+
+@pytest.mark.skipif(KAFKA, reason="an appliance is restarted")
+def test_everybody_stays_connected_and_known(broker, link):
+    idle = [link(f"idle-{n}") for n in range(IDLE)]
+    software = {"client_software_name": "idler", "client_software_version": "1"}
+    for one in idle:
+        one.ask(API_VERSIONS, 3, software)
+    half, many = link("half"), link("many")
+    body = encode(METADATA, 1, {"topics": [{"name": "x" * 200}] * 2000})
+    head = pack(">hhih", METADATA, 1, 77, 1) + b"h"
+    frame = pack(">i", len(head) + len(body)) + head + body
+    half._socket.sendall(frame[:-5])
+    for _ in range(300):
+        many.send(*WHICH)
+    pid = restart(str(broker.data)).pid
+    assert pid == broker.pids()[0] == restart(str(broker.data)).pid, "twice, to be sure"
+    half._socket.sendall(frame[-5:])
+    assert half._frame()[:4] == pack(">i", 77)
+    for _ in range(300):
+        assert many.receive()["topics"][0]["name"] == "t"
+    for one in idle:
+        assert one.ask(*WHICH)["topics"][0]["name"] == "t"
+    clients = typing(broker.bootstrap)("client", "list", "--data", str(broker.data), "-o", "json")
+    known = json.loads(clients.stdout)
+    assert sum("idler" in json.dumps(one) for one in known) == IDLE
+
+
+@pytest.fixture
+def pair():
+    """The server's end of a connection, and a function: whether the client was hung up on."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    with ours, theirs:
+
+        def is_over():
+            try:
+                return theirs.recv(1) == b""
+            except BlockingIOError:
+                return False
+
+        yield ours.detach(), is_over
+
+
+def guest(**changed):
+    told = {"software": ("franz", "1.2"), "client_id": b"\xff\x00", "muted_until_ns": 7, "roles": 3}
+    told |= {"asked": ["t"], "gone": ["u"], "serves": "0:3:13", "received": b"\n\x00half"}
+    return Guest(None, "10.0.0.7", 1, **told | changed)
+
+
+def test_all_that_is_told_of_a_guest_arrives(pair):
+    fd, is_over = pair
+    (found,) = handing.unpack(handing.pack([(fd, guest())], NAMES), NAMES)
+    assert (found.sock.fileno(), os.get_inheritable(fd)) == (fd, False)
+    assert not found.sock.getblocking()
+    sock, found.sock = found.sock, None
+    assert found == guest() and not is_over()
+    sock.close()
+    assert is_over()
+
+
+def test_a_listener_is_known_by_its_name(pair):
+    fd, _ = pair
+    (found,) = handing.unpack(handing.pack([(fd, guest())], NAMES), ("NEW", *NAMES))
+    assert found.listener == 2
+    found.close()
+
+
+@pytest.mark.parametrize("gone", ["listener", "format", "serves"])
+def test_who_cannot_be_gone_on_with_is_hung_up_on(pair, monkeypatch, gone):
+    fd, is_over = pair
+    file = handing.pack([(fd, guest(**{gone: ""} if gone == "serves" else {}))], NAMES)
+    if gone == "format":
+        monkeypatch.setattr(handing, "FORMAT", handing.FORMAT + 1)
+    assert handing.unpack(file, NAMES[:1] if gone == "listener" else NAMES) == []
+    assert is_over()
+
+
+@pytest.mark.parametrize(
+    ("ours", "covered"),
+    [
+        ({0: (3, 13), 18: (0, 4)}, True),
+        ({0: (0, 14), 18: (0, 4), 99: (0, 0)}, True),
+        ({0: (3, 12), 18: (0, 4)}, False),
+        ({0: (4, 13), 18: (0, 4)}, False),
+        ({0: (3, 13)}, False),
+    ],
+)
+def test_what_was_told_to_be_served_has_to_be(ours, covered):
+    def handlers(of):
+        return {
+            key: SimpleNamespace(lowest=lowest, highest=highest)
+            for key, (lowest, highest) in of.items()
+        }
+
+    told = serves(handlers({18: (0, 4), 0: (3, 13)}))
+    assert covers(handlers(ours), told) is covered
