@@ -75,18 +75,18 @@ class Replica:
         self.voters = dict(sorted(voters.items()))
         self.epoch, self.leader = known.epoch, known.leader
         self.voted, self.voted_directory = known.voted, known.voted_directory
-        self.silent = NOBODY
+        self.silent, self.deadline, self.holds_back = NOBODY, 0, False
         self.high_watermark = max(log.start_offset, agreed)
         self.peers: dict[tuple[int, bytes], Peer] = {}
-        self.deadline, self.holds_back = 0, False
         self._log, self._seeds = log, tuple(seeds)
         self._elected_end = 0  # behind the record that names the voters
         self._voted_before = False  # as far as is agreed for sure
         self._chance, self._times = chance, times or Times()
         self._held, self._began = log.end_offset, 0
         self._answers: dict[int, bool] = {}
-        self._voted_ms, self._tries = now_ms, 0  # tries: elections lost, one after the other
+        self._voted_ms, self._tries = now_ms, 0  # elections lost, one after the other
         self._is_silent = self._fetches = False  # the leader, since it was last heard; this one
+        self._hearsay = False  # others say who leads: it was not heard yet
         self._out: list[tuple[int, Message]] = []
         self._written = known
         if self.leader == node_id:  # what it had sent may be lost: it leads this epoch no more
@@ -293,11 +293,12 @@ class Replica:
     def _would_grant(self, ask: Vote, now_ms: int) -> bool:
         """Not while a leader answers this one: it hears what `ask.candidate` does not hear. Nor
         right after a vote for somebody else, who may have been elected and not have said so yet."""
-        hears = self.role is Role.FOLLOWER and not self._is_silent
+        hears = self.role is Role.FOLLOWER and not (self._is_silent or self._hearsay)
         if self.role is Role.LEADER or hears or not self._is_level(ask):
             return False
-        other = self.leader == NOBODY and self.voted not in (NOBODY, ask.candidate)
-        return not other or now_ms >= self._voted_ms + self._times.election_timeout // 4
+        said = self.leader != NOBODY and not self._hearsay
+        mine = said or self.voted in (NOBODY, ask.candidate)
+        return mine or now_ms >= self._voted_ms + self._times.election_timeout // 4
 
     def _grant(self, ask: Vote, now_ms: int) -> bool:
         """One vote in an epoch, and none where somebody leads."""
@@ -381,12 +382,11 @@ class Replica:
         if epoch < self.epoch or leader in (NOBODY, self.node_id):
             return
         if self.leader == NOBODY:
-            self.leader = leader
-            self._is_silent = False
+            self.leader, self._is_silent, self._hearsay = leader, False, True
             self._follow(now_ms)
         assert self.leader == leader, f"{self.leader} and {leader} lead epoch {epoch}"
         if sender == leader:
-            self._is_silent = False
+            self._is_silent = self._hearsay = False
             if self.role is Role.PROSPECTIVE:
                 self._follow(now_ms)
 

@@ -375,3 +375,22 @@ def test_who_has_just_voted_grants_nobody_else_a_pre_vote():
     assert not voter.vote(Vote(1, B, 0, 0, True), 20).granted, "A may lead and not have said so"
     assert voter.vote(Vote(1, A, 0, 0, True), 20).granted
     assert voter.vote(Vote(1, B, 0, 0, True), 10 + TIMES.election_timeout // 4).granted
+
+
+def test_who_was_only_told_of_a_leader_and_never_heard_it_grants_a_pre_vote():
+    """A new voter that does not know it: it asks one after the other who leads, and is told of one
+    that is gone; those who ask for its vote would never be elected without it."""
+    four = numbered((A, B, C))
+    new = Replica(OBSERVER, four, Known(1), Log([1]), lambda most: 0, 0)
+    assert new.fetched(Fetched(1, A), 10) == -1  # B says so
+    assert (new.role, new.leader) == (Role.FOLLOWER, A)
+    assert new.vote(Vote(1, B, 1, 1, True), 20).granted
+    assert new.fetched(Fetched(1, A, leads=True), 30) == 1
+    assert not new.vote(Vote(1, B, 1, 1, True), 40).granted, "it hears A"
+
+
+def test_who_has_just_voted_grants_no_pre_vote_while_it_was_only_told_of_the_leader():
+    voter = Quorum({A: [], B: [], C: []})[C]
+    assert voter.vote(Vote(1, A, 0, 0, False), 10).granted
+    assert voter.fetched(Fetched(1, A), 20) == -1
+    assert not voter.vote(Vote(1, B, 0, 0, True), 30).granted, "A leads, and begins to"
