@@ -29,7 +29,7 @@ class PowerCut(BaseException):
 
 class Inode:
     """synced: the bytes that a cut cannot take. lost: pages that count as clean and are not on the
-    disk. never: those of them that never were."""
+    disk. never: those of them that never were. torn: whether a cut has taken some of it."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -37,6 +37,7 @@ class Inode:
         self.lost: set[int] = set()
         self.never: set[int] = set()
         self.modified_ms = 0
+        self.torn = False
 
     def pages(self) -> int:
         return 1 + -(-len(self.data) // PAGE)
@@ -110,6 +111,7 @@ class Inode:
             arrived = rng.random() < keep and at // PAGE not in self.lost
             page = (new if arrived else old)[at : min(at + PAGE, size)]
             kept += page.ljust(min(PAGE, size - at), b"\0")
+        self.torn = kept != self.data
         self.data = kept
         self.synced = bytes(kept)
         self.lost.clear()
@@ -185,6 +187,7 @@ class SimFile:
         inode.modified_ms = self._disk.now_ms
         self._disk.end_if_cut()
         if lacks:
+            self._disk.reached("the disk is full")
             raise DiskFull(self.path, errno.ENOSPC, "No space left on device")
 
     def pread(self, length: int, position: int) -> bytes:
@@ -200,6 +203,9 @@ class SimFile:
     def truncate(self, size: int) -> None:
         assert self._write and not self.closed
         if size != len(self._inode.data):
+            if self._inode.torn and size < len(self._inode.data) and self.path.endswith(".log"):
+                self._disk.reached("a torn tail is cut off")
+                self._inode.torn = False
             self._disk.change(self.path, "truncate")
             self._inode.truncate(size)
 
@@ -215,6 +221,7 @@ class SimFile:
             self._disk.change(self.path, "sync")
         except StorageFailed:
             self._inode.sync_failed(self._disk.rng)
+            self._disk.reached("a sync fails")
             raise
         self._inode.sync()
 
@@ -256,7 +263,7 @@ class SimFile:
 class SimDisk:
     """rng: chance. refusing: (part of a path, kind of call) → errno to fail it with. capacity:
     bytes, and foreign: those that other programs have taken of them. failing: the chance that a
-    sync of a file fails."""
+    sync of a file fails. reached: is told of what is rare."""
 
     def __init__(self, rng: Random | None = None) -> None:
         self.rng = rng or Random(0)
@@ -269,6 +276,7 @@ class SimDisk:
         self.capacity = 1 << 40
         self.foreign = 0
         self.failing = 0.0
+        self.reached = lambda _: None
 
     def would_change(self, path: str) -> bool:
         """Whether a file is read as it is only until the kernel wants its memory."""
@@ -317,6 +325,7 @@ class SimDisk:
 
     def end_if_cut(self) -> None:
         if self.steps == self.crash_at:
+            self.reached("a life ends in the middle of a change")
             raise PowerCut
 
     def refuse(self, path: str, kind: str) -> None:

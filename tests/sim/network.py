@@ -104,6 +104,7 @@ class Network:
         self._world.after(ms, self._deliver, end, target.name)
 
     def _deliver(self, end, name):
+        self._world.acted = self  # no machine
         if (end.node.name, name) in self.blocked:
             end.stalled += 1
             return

@@ -1,5 +1,6 @@
 """A machine of a simulated world: a disk that outlives everything, and one life after another."""
 
+from sim.clock import OwnClock
 from sim.disk import SimDisk
 
 UP, DEAD, OFF = "up", "dead", "off"
@@ -10,10 +11,12 @@ class Node:
     """A machine with a disk, and the process that lives on it. A subclass says what that does:
     `begin` at the start of each life, `received(end, message)`, `lost(end)`.
 
+    clock: its own where it `drifts`, by which `after` counts too; else that of the world.
     life: number of the life that is lived or comes next. doomed: whether it is its power that ends
     it at the disk's `crash_at`. away_ms: how long it stays away then, at least and at most.
     ends_with_storage: whether StorageFailed ends its process; else it breaks the world."""
 
+    drifts = False
     ends_with_storage = False
     away_ms = (1, 300)
 
@@ -21,6 +24,8 @@ class Node:
         self.world = world
         self.name = name
         self.disk = disk or SimDisk(world.rng)
+        self.disk.reached = world.reached
+        self.clock = OwnClock(world.clock, world.rng) if self.drifts else world.clock
         self.life = 0
         self.state = OFF
         self.doomed = False
@@ -32,7 +37,12 @@ class Node:
 
     def after(self, ms, what, *args):
         """In this life of the node, if it still lives then."""
-        self.world.after(ms, what, *args, node=self)
+        self.world.after(ms / self.clock.rate, what, *args, node=self)
+
+    @property
+    def now_ms(self):
+        """Of its monotonic clock."""
+        return self.clock.monotonic_ns() // 1_000_000
 
     @property
     def up(self):

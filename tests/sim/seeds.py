@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
 from sim.world import Broken
 
 from appliance.base.errors import CannotServe, PeerError, StorageFailed
@@ -21,30 +22,40 @@ def seeds(count):
     return range(first, first + int(os.environ.get("SIM_RUNS", count)))
 
 
-def first_broken(play, most):
+def plays(count, at_once=10):
+    """Of a test that plays all of `some` seeds: together they are the seeds of the test (`seeds`).
+    at_once: how many of them, at most."""
+    every = seeds(count)
+    some = [every[at : at + at_once] for at in range(0, len(every), at_once)]
+    return pytest.mark.parametrize("some", some, ids=lambda one: f"{one[0]}-{one[-1]}")
+
+
+def first_broken(play, most, by=""):
     """(seed, Broken) of the first seed that breaks, of at most so many: how a planted bug is
-    found. play: a world's whole story, from a seed."""
+    found. play: a world's whole story, from a seed. by: with what it has to begin, if another rule
+    may notice the same bug sooner."""
     for seed in range(most):
         try:
             play(seed)
         except Broken as broken:
             if not isinstance(broken.__cause__, NOTICED):
                 raise
-            return seed, broken
+            if str(broken.__cause__).startswith(by):
+                return seed, broken
     return None
 
 
-def digests(modules, seed):
-    """The hash of the trace of this seed in each of these stories (modules with a `play`)."""
-    return [import_module(name).play(seed).digest for name in modules]
+def digests(stories, seed):
+    """The hash of the trace of this seed in each of these stories: (module, what plays it)."""
+    return [getattr(import_module(name), play)(seed).digest for name, play in stories]
 
 
-def digests_under_other_hashes(modules, seed):
+def digests_under_other_hashes(stories, seed):
     """The same in a process of its own, in which strings hash differently."""
     tests = Path(__file__).parents[1]
     paths = os.pathsep.join(map(str, (tests, tests.parent)))
     env = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": paths}
-    code = f"from sim.seeds import digests; print(*digests({modules!r}, {seed}))"
+    code = f"from sim.seeds import digests; print(*digests({stories!r}, {seed}))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=100
     )

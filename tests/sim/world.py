@@ -7,7 +7,7 @@ anything but numbers, nothing reads a real clock: a seed gives the same trace, t
 and wherever it runs. `World.digest` is the hash of that trace.
 """
 
-from collections import deque
+from collections import Counter, deque
 from hashlib import blake2b
 from heapq import heappop, heappush
 from random import Random
@@ -24,7 +24,8 @@ TAIL = 80
 
 class World:
     """invariants: called after every event; what they raise breaks the world. events: how many
-    have happened."""
+    have happened. acted: the node that the last one was of, the network, None: any. rare: how often
+    which rare thing came about (`reached`)."""
 
     def __init__(self, seed, **network):
         self.seed = seed
@@ -34,6 +35,8 @@ class World:
         self.network = Network(self, **network)
         self.invariants = []
         self.events = 0
+        self.acted = None
+        self.rare = Counter()
         self._queue = []
         self._sequence = 0
         self._hash = blake2b(digest_size=8)
@@ -49,6 +52,11 @@ class World:
         self._hash.update(line.encode())
         self._tail.append(line)
 
+    def reached(self, name):
+        """Something rare came about, which the story declares: seeds in which nothing of the kind
+        happens prove little. The trace does not tell."""
+        self.rare[name] += 1
+
     def after(self, ms, what, *args, node=None):
         """Call `what(*args)` in so many ms; for a node: unless this life of it is over by then."""
         self._sequence += 1
@@ -63,6 +71,7 @@ class World:
         if node is not None and node.life != life:
             return
         self.events += 1
+        self.acted = node
         try:
             what(*args)
         except PowerCut:

@@ -2,11 +2,20 @@
 
 import itertools
 
+from sim.agreed.story import RARE as AGREED
 from sim.agreed.story import Story
 from sim.world import World
 
 from appliance.quorum import voters as electing
 
+RARE = AGREED | {
+    "a voter comes": 10,
+    "a voter goes": 10,
+    "who leads lets itself go": 20,
+    "a change of voters is taken back": 50,
+    "one alone votes": 10,
+}
+"""What is to come about in so many seeds."""
 FEWEST, CROSSED = 1, 4
 ELECTED_MS = 700
 """Until somebody else leads, as a rule."""
@@ -20,6 +29,7 @@ class Changing(Story):
         super().__init__(world, size=size, first=0, **options)
         self.epochs = set()  # whose leader has been seen
         self.crossed = None  # who has a change that nobody has heard of
+        self.faults.kinds.remove(self.leave_the_leader)  # to others than it chooses
         self.faults.kinds += [self.change] * 4 + [self.leave_observers, self.leave_one] * 2
         world.invariants += [self.one_at_a_time, self.begins]
 
@@ -102,8 +112,17 @@ class Changing(Story):
             then = now.without(rng.choice(now.voters).node_id)
         else:
             return
+        self.note(leader, now, then)
         self.world.say(leader.name, f"{sorted(now.keys)} become {sorted(then.keys)}")
         leader.elect(then)
+
+    def note(self, leader, now, then):
+        reached = self.world.reached
+        reached("a voter comes" if len(then.voters) > len(now.voters) else "a voter goes")
+        if then.find(leader.number) is None:
+            reached("who leads lets itself go")
+        if len(then.voters) == 1:
+            reached("one alone votes")
 
     def one_at_a_time(self):
         """Of what is agreed, no change adds or removes more than one, whoever says so."""

@@ -4,13 +4,14 @@ from appliance.wire.batch import iter_records
 
 
 class Ledger:
-    """batches: what is agreed, by base offset. end: behind the last of it. leaders: epoch → id.
-    shown: values that clients were told of → their offset."""
+    """batches: what is agreed, by base offset. end: behind the last of it. epochs: end of a batch →
+    its epoch. epoch: the newest that was led. shown: values that clients were told of → their
+    offset."""
 
     def __init__(self):
         self.batches = {}
-        self.end = 0
-        self.leaders = {}
+        self.end = self.epoch = 0
+        self.epochs = {}
         self.shown = {}
 
     def agreed(self, voter):
@@ -23,19 +24,24 @@ class Ledger:
                 assert header.base_offset == self.end
                 self.batches[self.end] = bytes(batch)
                 self.end = header.last_offset + 1
+                self.epochs[self.end] = header.leader_epoch
             was = self.batches[header.base_offset]
-            assert was == bytes(batch), f"{voter.name}: another batch at {header.base_offset}"
+            assert was == bytes(batch), (
+                f"ConsistentCommittedData: {voter.name} has another batch at {header.base_offset}"
+            )
             voter.compared = header.last_offset + 1
         assert voter.compared == high, "a high watermark lies between two batches"
 
     def elected(self, voter):
-        """One leader in an epoch, and it has all that is agreed (leader completeness)."""
-        replica = voter.replica
-        first = self.leaders.setdefault(replica.epoch, replica.node_id)
-        assert first == replica.node_id, f"{first} and {replica.node_id} lead {replica.epoch}"
-        assert replica.epoch < max(self.leaders) or voter.log.end_offset >= self.end, (
+        """Who leads has all that is agreed (leader completeness)."""
+        self.epoch = max(self.epoch, voter.replica.epoch)
+        assert voter.replica.epoch < self.epoch or voter.log.end_offset >= self.end, (
             f"{voter.name} leads without what is agreed: {voter.log.end_offset} < {self.end}"
         )
+
+    def epoch_before(self, offset):
+        """Of the record before it, None while nothing says that this is agreed."""
+        return self.epochs.get(offset)
 
     def values(self):
         """Of all records that are agreed, by offset."""

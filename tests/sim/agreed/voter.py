@@ -21,6 +21,7 @@ from appliance.metadata.record_versions import encode
 from appliance.peers.conversation import NEVER
 from appliance.quorum import voters as electing
 from appliance.quorum.replica import Replica
+from appliance.quorum.role import Role
 from appliance.quorum.times import Times
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
@@ -29,6 +30,7 @@ from appliance.wire.messages import decode_response, encode_request, request_typ
 from tests.callers import rights
 
 DATA = "/data"
+FETCH, BEGIN, END = 1, 53, 54
 LEVEL = 30
 LIMITS = Limits(snapshot_bytes=1 << 30, snapshot_ms=0, segment_bytes=4000)
 SHORT = Limits(snapshot_bytes=1200, snapshot_ms=0, segment_bytes=600)
@@ -42,9 +44,16 @@ SETTINGS = {
 }
 
 
+SETTINGS_OF_A_CLIENT = 20
+"""Which it sets again and again, so that a snapshot takes no longer at the end than it did."""
+
+
 def recorded(name):
-    """The record that a client's wish becomes."""
-    return kraft.ConfigRecord(resource_type=4, resource_name="", name=name, value="1")
+    """The record that a client's wish becomes. name: the client's, and the number of the wish."""
+    who, number = name.split(":")
+    again, which = divmod(int(number), SETTINGS_OF_A_CLIENT)
+    name = f"{who}:{str(which).zfill(len(number))}"
+    return kraft.ConfigRecord(resource_type=4, resource_name="", name=name, value=chr(33 + again))
 
 
 class Way:
@@ -64,6 +73,8 @@ class Way:
             self.end = machine.world.network.connect(machine, f"n{self.target}")
             machine.ways[self.end] = self
         self.waiting[machine.count] = key, version, done
+        if key == BEGIN:
+            machine.begins_epoch(self.target)
         self.end.send(Ask(machine.count, key, version, body))
         machine.after(timeout_ms, self.late, machine.count)
 
@@ -77,10 +88,14 @@ class Way:
         key, version, done = self.waiting.pop(answer.number, (0, 0, None))
         if done is not None:
             try:
-                done(decode_response(key, version, answer.body))
+                found = decode_response(key, version, answer.body)
+                if key == FETCH and done.args[-1] != self.machine.driver._number:
+                    self.machine.world.reached("an answer comes too late")
+                if key == END and refused(found):
+                    self.machine.world.reached("a hand-over is refused")
+                done(found)
             except BeginAgain as why:
-                self.machine.say(str(why))
-                self.machine.stop(power=False)
+                self.machine.takes_a_snapshot(why)
 
     def late(self, number):
         if number in self.waiting:
@@ -100,14 +115,23 @@ class Way:
         self.machine.turn()
 
 
+def refused(found):
+    """Whether an answer has an error, of all or of the one partition."""
+    parts = [one for topic in found.topics for one in topic.partitions]
+    return found.error_code or any(one.error_code for one in parts)
+
+
 class Voter(Node):
-    """number: its id. voters: the ids of those who elect."""
+    """number: its id. voters: the ids of those who elect. disks: how many it had before this one.
+    snapshots: how many it has written in this life. loaded_leading: whether a snapshot took the
+    place of what it had while it led."""
 
     replica_of = Replica
 
     def __init__(self, world, number, voters, ledger, disk=None, limits=LIMITS, *, first=None):
         """first: the node that begins alone with voters that come and go (KIP-853); who reads the
         settings of this one asks it for them."""
+        self.drifts = first is None
         super().__init__(world, f"n{number}", disk)
         self.limits = limits
         self.number = number
@@ -116,6 +140,8 @@ class Voter(Node):
         self.first = first
         self.directory = bytes([number + 1]) * 16 if first is not None else bytes(16)
         self.replica = self.log = self.quorum = None
+        self.disks = 0
+        self.loaded_leading = False
         self.published = 0  # in memory that outlives a process, not a machine
         self.static = tuple(
             electing.Voter(one, endpoints=(electing.Endpoint("CONTROLLER", f"n{one}", one + 1),))
@@ -133,13 +159,16 @@ class Voter(Node):
         self.own = (electing.Endpoint("CONTROLLER", f"n{number}", number + 1),)
 
     @property
-    def now_ms(self):
-        return self.world.clock.now_ns // 1_000_000
+    def held(self):
+        """What is below is on its disk, whether it lives or not."""
+        return self.log.durable if self.log is not None else 0
 
     def begin(self):
         self.ways, self.asked, self.puts = {}, {}, []
-        self.count = self.tokens = 0
-        self.turning = False
+        self.count = self.tokens = self.snapshots = 0
+        self.began = set()  # (epoch, whom it told that it leads)
+        self.parted = -1  # the newest epoch in which its log was cut
+        self.turning = self.handing_over = False
         self.armed = NEVER
         self.job = None
         repair.finish(self.disk, DATA)
@@ -154,9 +183,10 @@ class Voter(Node):
         with patch.object(metadata_quorum, "Replica", self.replica_of):
             self.quorum = open_quorum(self.disk, self.number, self.log, follower, self.limits, vote)
         self.replica = self.quorum.replica
+        self.loads()
         self.driver = QuorumDriver(
             self.quorum, Identity("cluster", self.number, self.directory), self.config, self.disk,
-            self.world.clock, self, self, self.own,
+            self.clock, self, self, self.own,
         )  # fmt: skip
         self.driver.connect(lambda _, place, __: Way(self, place[1] - 1))
         self.turn()
@@ -197,6 +227,7 @@ class Voter(Node):
         self.answer_puts()
         if self.quorum.snapshot_due(self.now_ms):
             self.quorum.snapshot(self.now_ms)
+            self.snapshots += 1
         self.turning = False
         due = self.now_ms + wait_ms
         if due < self.armed or self.armed <= self.now_ms:
@@ -220,8 +251,10 @@ class Voter(Node):
         self.turn()
 
     def hand_over(self):
+        self.handing_over = True
         self.replica.resign(self.now_ms)
         self.driver.settle()
+        self.handing_over = False
         self.turn()
 
     def may_change(self):
@@ -239,6 +272,9 @@ class Voter(Node):
 
     def led(self):
         self.ledger.elected(self)
+        others = [one for one in self.world.nodes.values() if isinstance(one, Voter)]
+        if any(one.up and one.replica.leads for one in others if one is not self):  # the old one
+            self.world.reached("two lead, in two epochs")
         self.quorum.activate(self.now_ms)
         if not self.quorum.image.metadata_version:
             self.quorum.append(bootstrap_records(), self.now_ms)
@@ -246,6 +282,8 @@ class Voter(Node):
     def lost(self, end=None):
         if end is None:  # the leadership
             self.quorum.resign()
+            if self.replica.role is Role.RESIGNED and not self.handing_over:
+                self.world.reached("a leader hears no majority")
             for _, asker in self.puts:
                 asker.send(Done(False, self.replica.leader, -1))
             self.puts = []
@@ -262,8 +300,38 @@ class Voter(Node):
 
     def event(self, level, event, **fields):
         self.say(f"{event} {fields}")
+        if event == "metadata-truncated":
+            twice = self.parted == self.replica.epoch
+            self.world.reached("logs part twice in an epoch" if twice else "logs part")
+            self.parted = self.replica.epoch
+            if self.quorum.electing.end > fields["to"]:
+                self.world.reached("a change of voters is taken back")
 
     event_seldom = event
+
+    # What is rare ---------------------------------------------------------------------------------
+
+    def loads(self):
+        """A life begins with what the disk has."""
+        if self.log.start_offset > 0:
+            self.world.reached("a start loads a snapshot")
+            self.loaded_leading |= self.replica.leads
+        if self.replica.role is Role.RESIGNED:
+            self.world.reached("who led before its death resigns")
+
+    def takes_a_snapshot(self, why):
+        """The leader's is in the place of its log."""
+        self.say(str(why))
+        self.world.reached("a snapshot is fetched")
+        self.loaded_leading |= self.replica.leads
+        self.stop(power=False)
+
+    def begins_epoch(self, target):
+        """It tells that one that it leads."""
+        now = self.replica.epoch, target
+        if now in self.began:
+            self.world.reached("BeginQuorumEpoch is sent again")
+        self.began.add(now)
 
     # Messages -------------------------------------------------------------------------------------
 

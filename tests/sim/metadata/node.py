@@ -175,16 +175,28 @@ class Metadata(Node):
         quorum = self.control._quorum
         if not quorum.leadership.leads:
             return
+        self.world.reached("the leadership is lost")
         self.say("resigns")
         self.control.resign()
         self.turn_soon()
-        if cut and not self.control._syncing:
-            ends = [header.base_offset for header, _ in
-                    quorum.log.read(quorum.committed, quorum.log.end_offset)]  # fmt: skip
-            if ends:
-                quorum.truncate(self.world.rng.choice(ends), self.world.clock.wall_ms())
-                self.say(f"has its log cut to {quorum.log.end_offset}")
+        if cut:
+            self.cut()
         self.after(self.world.rng.uniform(1, 40), self.lead)
+
+    def cut(self):
+        """As soon as no sync is under way, which begins with each change."""
+        quorum = self.control._quorum
+        if quorum.leadership.leads:
+            return
+        if self.control._syncing:
+            self.after(0.5, self.cut)
+            return
+        ends = [header.base_offset for header, _ in
+                quorum.log.read(quorum.committed, quorum.log.end_offset)]  # fmt: skip
+        if ends:
+            quorum.truncate(self.world.rng.choice(ends), self.world.clock.wall_ms())
+            self.world.reached("a log is cut")
+            self.say(f"has its log cut to {quorum.log.end_offset}")
 
     def lead(self):
         self.control.lead()

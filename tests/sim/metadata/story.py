@@ -14,6 +14,16 @@ from appliance.base.errors import NONE, TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_P
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request
 
+RARE = {
+    "a life ends in the middle of a change": 20,
+    "a torn tail is cut off": 50,
+    "a sync fails": 40,
+    "the leadership is lost": 10,
+    "a log is cut": 40,
+    "a wish is sent again": 10,
+    "a wish is refused": 20,
+}
+"""What is to come about in so many seeds."""
 STORM_MS = 2000
 CALM_MS = 700
 TIMEOUT_MS = 60
@@ -127,6 +137,7 @@ class Admin(Node):
 
     def send_again(self, token):
         if token == self.token and self.asked:
+            self.world.reached("a wish is sent again")
             self.send()
 
     def received(self, end, answer):
@@ -139,6 +150,7 @@ class Admin(Node):
         code = getattr(body, row)[0].error_code if row else body.error_code
         done = {CREATE: TOPIC_ALREADY_EXISTS, DELETE: UNKNOWN_TOPIC_OR_PARTITION}.get(key, NONE)
         if code not in (NONE, done):
+            self.world.reached("a wish is refused")
             self.say(f"is refused: {code}")
             self.token += 1
             self.after(10, self.send_again, self.token)

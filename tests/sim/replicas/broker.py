@@ -96,6 +96,7 @@ class Broker(Node):
     took what was not synced, and the controller has not heard of it yet. has: how much of the
     metadata log it has."""
 
+    drifts = True
     replica = Replica
     away_ms = (1, 120)
 
@@ -111,10 +112,6 @@ class Broker(Node):
         self.has = 0
         self.last_epoch = -1
         self.incarnations = count(1)
-
-    @property
-    def now_ms(self):
-        return self.world.clock.now_ns // 1_000_000
 
     # A life ---------------------------------------------------------------------------------------
 
@@ -215,6 +212,7 @@ class Broker(Node):
         if message.stale:
             self.epoch = -1
         elif message.shut_down and self.wants_to_end:
+            self.world.reached("an end is in order")
             for log in self.logs.values():
                 log.synced = log.end
             super().stop(power=False)

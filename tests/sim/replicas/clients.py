@@ -3,6 +3,9 @@
 from sim.node import Node
 from sim.replicas.talk import Produce, Read, Trim
 
+TWICE = 0.03
+"""How often the same is sent over another connection, too, while the first one lives."""
+
 
 class Client(Node):
     """Of one partition. Asks one broker after the other, or whom it was told."""
@@ -55,7 +58,10 @@ class Producer(Client):
 
     def try_it(self):
         self.token += 1
-        self.send(Produce(self.token, self.key, -1, self.who, self.number))
+        message = Produce(self.token, self.key, -1, self.who, self.number)
+        self.send(message)
+        if self.world.rng.random() < TWICE:
+            self.world.network.connect(self, f"n{self.at}").send(message)
         self.after(40, self.too_late, self.token)
 
     def too_late(self, token):

@@ -92,6 +92,8 @@ class Controller(Node):
     def becomes_another(self):
         """Another one leads: what no record says that is agreed is not known any more."""
         self.agree(self.world.rng.randint(0, len(self.tail)))
+        if self.tail:
+            self.world.reached("decisions are lost")
         self.say(f"is another one, {len(self.tail)} decisions are lost")
         self.tail.clear()
         self.answers.clear()
@@ -123,10 +125,13 @@ class Controller(Node):
         """So many decisions more, at most, are agreed."""
         for records in self.tail[:count]:
             for record in records:
+                changes = isinstance(record, kraft.PartitionChangeRecord)
+                before = self.partition(record.partition_id) if changes else None
                 self.agreed.apply(len(self.log), record)
                 self.log.append(record)
-                if isinstance(record, kraft.PartitionChangeRecord):
+                if changes:
                     self.say_partition(record.partition_id)
+                    self.note(before, self.partition(record.partition_id))
         del self.tail[:count]
         while self.answers and self.answers[0][0] <= len(self.log):
             _, end, answer = self.answers.popleft()
@@ -145,6 +150,20 @@ class Controller(Node):
             f"{index}: leader {found.leader} in {found.leader_epoch}.{found.partition_epoch},"
             f" in sync {found.isr}, eligible {found.eligible_leader_replicas}"
         )
+
+    def note(self, before, after):
+        """What became of a partition, where that is rare."""
+        reached = self.world.reached
+        if not after.isr:
+            reached("nobody is in sync")
+        if after.eligible_leader_replicas:
+            reached("somebody is eligible")
+        if before.adding_replicas and not after.adding_replicas:
+            reached("a reassignment ends")
+        if not before.isr and after.isr:
+            known = after.leader in before.eligible_leader_replicas
+            how = "an eligible one" if known else "the last known leader"
+            reached(f"{how} is elected")
 
     # Time -----------------------------------------------------------------------------------------
 
@@ -188,6 +207,8 @@ class Controller(Node):
             log_dirs=(b"folder" + message.broker.to_bytes(10, "big"),),
             previous_epoch=message.previous_epoch,
         )
+        if message.previous_epoch < 0 and message.broker in self.image.brokers:
+            self.world.reached("who registers lost what it had")
         try:
             records, epoch = register_broker(
                 self.situation, self.heartbeats, asked, CLUSTER, self.now_ms
@@ -225,6 +246,8 @@ class Controller(Node):
         except PeerError as refused:
             return refused.code
         self.write(records)
+        if result.code:
+            self.world.reached("a change of the ISR is refused")
         return result.code
 
     def reassign(self, index, replicas):

@@ -94,6 +94,7 @@ class Pulling:
 
     def too_late(self, number):
         if self.fetcher.asked and self.number == number:
+            self.broker.world.reached("a fetch is given up")
             self.link.close()
             self.gone()
 

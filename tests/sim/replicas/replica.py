@@ -32,6 +32,7 @@ class Replica:
         self.risen = False
         self.compared = 0
         self.waiting = []
+        self.parted = -1  # the newest epoch in which it was cut
         self.syncing = False
         self.broken = None
 
@@ -115,6 +116,7 @@ class Replica:
         offset = self.log.end
         number, at = self.log.newest.get(message.who, (-1, -1))
         if message.who >= 0 and message.number <= number:
+            self.broker.world.reached("a record comes again")
             offset = at
             if message.number < number:
                 end.send(Produced(message.token, -1, self.leader))  # late, and long acknowledged
@@ -242,8 +244,11 @@ class Replica:
 
     def part(self, offset):
         """Truncate there."""
-        log = self.log
-        self.broker.world.moved = True
+        log, world = self.log, self.broker.world
+        world.moved = True
+        twice = self.parted == self.leader_epoch
+        world.reached("a log is cut twice in an epoch" if twice else "a log is cut")
+        self.parted = self.leader_epoch
         self.broker.say(f"{self.key[1]} truncates {log.end} to {offset}")
         if offset < log.start:
             self.begins_anew(log.start)
@@ -260,6 +265,7 @@ class Replica:
 
     def begins_anew(self, offset):
         self.broker.world.moved = True
+        self.broker.world.reached("a log begins anew")
         self.log.begin_anew(offset)
         self.progress = Progress(offset, offset, offset)
         self.progress.follow(self.leader_epoch)

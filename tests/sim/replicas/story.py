@@ -14,6 +14,23 @@ from sim.replicas.ledger import Ledger
 from sim.replicas.talk import Key
 from sim.world import World
 
+RARE = {
+    "a log is cut": 10,
+    "a log is cut twice in an epoch": 1000,
+    "a log begins anew": 20,
+    "a fetch is given up": 10,
+    "a record comes again": 10,
+    "who registers lost what it had": 20,
+    "decisions are lost": 200,
+    "somebody is eligible": 10,
+    "nobody is in sync": 20,
+    "an eligible one is elected": 20,
+    "the last known leader is elected": 300,
+    "a reassignment ends": 60,
+    "an end is in order": 10,
+    "a change of the ISR is refused": 20,
+}
+"""What is to come about in so many seeds."""
 STORM_MS = 500
 CALM_MS = 900
 PARTITIONS = 2
@@ -88,15 +105,17 @@ class Story:
         return self.world
 
     def in_sync_means_in_sync(self):
-        """Whoever is in sync has all that was ever shown, whether it lives or not, so that any of
-        them can lead (leader completeness); nobody shows more than a leader did."""
+        """Whoever is in sync or eligible (KIP-966) has all that was ever shown, whether it lives or
+        not, so that any of them can lead (leader completeness); nobody shows more than a leader
+        did."""
         if not self.world.moved:
             return
         self.world.moved = False
         for key, ledger in self.ledgers.items():
             partition = self.controller.partition(key[1])
             end = ledger.end
-            able = partition.isr or partition.eligible_leader_replicas
+            isr, eligible = partition.isr, partition.eligible_leader_replicas
+            assert not set(isr) & set(eligible), partition
             for broker in self.brokers:
                 replica = broker.replicas.get(key)
                 if replica is None:
@@ -105,9 +124,12 @@ class Story:
                 if broker.up:
                     assert replica.progress.log_end == log.end
                     assert replica.progress.high_watermark <= end
-                if broker.number in able and not broker.unclean:
-                    has = log.synced if broker.durable else log.end
-                    assert has >= end, f"{replica} is in sync and has {has}; {end} was shown"
+                has = log.synced if broker.durable else log.end
+                if has >= end or broker.unclean:
+                    continue
+                assert broker.number not in isr, f"in sync: {replica} has {has} of {end}"
+                beside = f"eligible beside {isr}" if isr else "eligible"
+                assert broker.number not in eligible, f"{beside}: {replica} has {has} of {end}"
 
     def all_is_well(self):
         """The replicas are the same, and hold what was acknowledged: once, in order."""

@@ -91,7 +91,7 @@ class Broker(Node):
 
     @property
     def now_ms(self):
-        return self.world.clock.wall_ms()
+        return self.clock.wall_ms()
 
     @property
     def epoch(self):
@@ -190,7 +190,9 @@ class Broker(Node):
         if base is None:
             end.send(Produced(message.token, False, -1))
             return
-        if base < 0:
+        if base >= 0:
+            self.world.reached("a record comes again")
+        else:
             base = self.log.stage(memoryview(batch), header, self.epoch, self.now_ms)
             self.log.commit()
             self.appended()
@@ -390,6 +392,7 @@ class Broker(Node):
             self.truncate(min(my_end, end))
             self.parted = self.epoch
         else:
+            self.world.reached("where logs part is asked again")
             self.truncate(my_end)  # and ask again, for an epoch that both may have
 
     def truncate(self, offset):
@@ -399,6 +402,7 @@ class Broker(Node):
         self.lower_recovery_point(offset)
         log.truncate_to(offset, self.now_ms)
         if log.end_offset < had:
+            self.world.reached("a log is cut")
             self.say(f"truncates {had} to {log.end_offset}")
             self.progress.truncated(log.end_offset, {})
 
@@ -415,6 +419,7 @@ class Broker(Node):
         assert self.name not in self.state_told.in_sync, "who is in sync has what was trimmed"
         if self.job is not None:
             self.end_sync()
+        self.world.reached("a log begins anew")
         self.say(f"begins anew at {offset}")
         self.lower_recovery_point(0)
         self.log.begin_anew(offset)

@@ -23,6 +23,16 @@ from sim.world import World
 
 from appliance.wire.batch import iter_records
 
+RARE = {
+    "a life ends in the middle of a change": 10,
+    "a torn tail is cut off": 20,
+    "a sync fails": 40,
+    "a log is cut": 10,
+    "where logs part is asked again": 300,
+    "a log begins anew": 30,
+    "a record comes again": 20,
+}
+"""What is to come about in so many seeds."""
 STORM_MS = 1500
 CALM_MS = 1500
 

@@ -8,7 +8,12 @@ from ioproc.core_world import World as CoreWorld
 from sim.node import Node
 from sim.served.talk import Append, Appended, Found
 
-from appliance.base.errors import KAFKA_STORAGE_ERROR, NONE, StorageFailed
+from appliance.base.errors import (
+    KAFKA_STORAGE_ERROR,
+    NONE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    StorageFailed,
+)
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.left_journals import LeftJournals
@@ -154,6 +159,10 @@ class Home(Node):
     def answer(self, answer):
         end, message = self.asked.pop(answer.token)
         code, partition = answer.flags, self.partitions[answer.handle]
+        if code == OUT_OF_ORDER_SEQUENCE_NUMBER:
+            self.world.reached("a batch out of order is refused")
+        elif code == KAFKA_STORAGE_ERROR:
+            self.world.reached("a partition is offline")
         assert code in (NONE, KAFKA_STORAGE_ERROR) or end.peer.node.may_hear(message, code), code
         if answer.op == APPENDED:
             if code == NONE:

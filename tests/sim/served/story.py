@@ -11,6 +11,17 @@ from sim.served.clients import Careless, Consumer, Producer, batches, values_of
 from sim.served.home import PARTITIONS, Home
 from sim.world import World
 
+RARE = {
+    "a life ends in the middle of a change": 20,
+    "a torn tail is cut off": 20,
+    "a sync fails": 40,
+    "the disk is full": 20,
+    "a batch out of order is refused": 1000,
+    "batches are sent again": 10,
+    "a batch is sent over two connections": 10,
+    "a partition is offline": 20,
+}
+"""What is to come about in so many seeds."""
 STORM_MS = 1000
 CALM_MS = 500
 

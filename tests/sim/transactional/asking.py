@@ -93,6 +93,7 @@ class Asking(Node):
     def too_late(self, token):
         if token not in self.asked:
             return
+        self.world.reached("an answer is given up")
         end, self.end = self.end, None
         if self.forgets:
             end.close()

@@ -16,6 +16,7 @@ from sim.transactional.reader import outcomes
 from appliance.base.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from appliance.coordinators.runtime.shard import ACTIVE
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
+from appliance.coordinators.transactions.transaction import LAST_EPOCH
 
 
 class Books:
@@ -55,6 +56,7 @@ class Books:
             self.done[name] = max(self.done[name], numbers.stop)
         else:
             self.aborted += 1
+            self.world.reached("a transaction is aborted")
 
     def fetched(self, name, position, least):
         """The offset that was committed for it. least: what was done when it was asked."""
@@ -71,6 +73,8 @@ class Books:
     def took_over(self, producer):
         """A producer was given this id and epoch: older ones write nothing more."""
         producer_id, epoch = producer
+        if epoch == 0 and any(known > LAST_EPOCH - 9 for known, _ in self.fences.values()):
+            self.world.reached("the epochs of an id are used up")
         for row in range(len(PARTITIONS)):
             known = self.fences.get((row, producer_id), (-1, 0))
             self.fences[row, producer_id] = max(known, (epoch, self.ends[row]))
@@ -200,8 +204,10 @@ class Books:
         for reader in readers:
             partition = self.partition(*OUTPUTS[reader.place])
             assert reader.offset == partition.log.end_offset
-            values, open_ = outcomes(partition.log)
+            values, open_, idle = outcomes(partition.log)
             assert not open_
+            for _ in range(idle):
+                self.world.reached("a marker is written twice")
             written = [value.decode().split(":") for value in values]
             for name in names:
                 numbers = [int(number) for one, number, _ in written if one == name]

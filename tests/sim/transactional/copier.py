@@ -53,10 +53,12 @@ class Copier(Asking):
             try:
                 yield from self.session(expected)
             except Refused as refused:
+                self.world.reached("a producer is fenced")
                 self.say(f"is told {refused.code}")
                 again = self.world.rng.random() < 0.5 and expected == (-1, -1)
                 expected = self.producer if again else (-1, -1)
             except Abandoned:
+                self.world.reached("a program abandons its transaction")
                 self.say("abandons")
                 expected = (-1, -1)
             yield self.world.rng.uniform(1, 60)

@@ -85,8 +85,8 @@ def batches(data):
 
 def outcomes(log):
     """What a log says by itself, without its indexes: ([values of what was committed], producers
-    of what is open)."""
-    kept, open_ = [], {}
+    of what is open, how many markers ended nothing)."""
+    kept, open_, idle = [], {}, 0
     offset = log.log_start_offset
     while (place := log.locate(offset, 1 << 20, log.end_offset)) is not None:
         base, position, length, _ = place
@@ -96,9 +96,10 @@ def outcomes(log):
         for header, batch in batches(data):
             offset = header.last_offset + 1
             if header.is_control:
+                idle += header.producer_id not in open_
                 ended = open_.pop(header.producer_id, [])
                 kept += ended if read_marker(batch).committed else []
             else:
                 values = [record.value for record in iter_records(batch)]
                 open_.setdefault(header.producer_id, []).extend(values)
-    return kept, open_
+    return kept, open_, idle

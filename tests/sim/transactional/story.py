@@ -13,6 +13,19 @@ from sim.transactional.machine import IOPROCS, NET, OUTPUTS, Machine
 from sim.transactional.reader import Reader
 from sim.world import World
 
+RARE = {
+    "a life ends in the middle of a change": 20,
+    "a torn tail is cut off": 50,
+    "a sync fails": 60,
+    "the disk is full": 200,
+    "a transaction is aborted": 10,
+    "a producer is fenced": 10,
+    "a marker is written twice": 100,
+    "the epochs of an id are used up": 50,
+    "a program abandons its transaction": 10,
+    "an answer is given up": 10,
+}
+"""What is to come about in so many seeds."""
 STORM_MS = 500
 CALM_MS = 50
 MOST_CALMS = 60
