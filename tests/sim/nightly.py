@@ -10,7 +10,7 @@ from sim.stories import STORIES, play
 
 AT_ONCE_S = 5
 """About so long what one process is given takes."""
-COSTS_S = {"agreed": 1.5, "voters": 1.5, "watching": 1.5, "crossing": 1.5}
+COSTS_S = dict.fromkeys(("agreed", "voters", "watching", "crossing", "replacing"), 1.5)
 """A seed, on a quiet core; the others cost less than 0.25."""
 
 

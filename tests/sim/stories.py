@@ -34,6 +34,7 @@ STORIES = {
     "agreed": Story("sim.agreed.story", "play", 2),
     "voters": Story("sim.agreed.elections", "play", 1),
     "watching": Story("sim.agreed.elections", "play_watching", 0.5),
+    "replacing": Story("sim.agreed.elections", "play_replacing", 0.5),
     "crossing": Story("sim.agreed.elections", "play_crossing", 0.5),
 }
 

@@ -100,6 +100,7 @@ def with_replica(replica):
         (with_replica(LeadsAsBefore), False),
         (with_replica(PageCacheCounts), True),
         (LosesInOrder, False),
+        (LosesInOrder, True),  # only a disk that is replaced shows it
         (KeepsItsSessions, True),
     ],
     ids=lambda value: getattr(value, "__name__", None),

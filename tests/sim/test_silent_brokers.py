@@ -2,6 +2,7 @@
 hang: a broker that one of two processes speaks for is never silent, one that is cut off soon is."""
 
 import pytest
+from sim.clock import DRIFT, OwnClock
 from sim.seeds import first_broken, plays
 from sim.world import World
 
@@ -20,7 +21,7 @@ RARE = {
     "a controller hears late what was said": 10,
 }
 """What is to come about in so many seeds."""
-SOONEST_MS = SILENCE_MS - 1000 - 2 * SLOW_MS
+SOONEST_MS = (SILENCE_MS - 1000) * (1 - 2 * DRIFT) - 2 * SLOW_MS
 """It was heard a second before it was cut off, as a rule, and what it said then took its time."""
 
 
@@ -29,6 +30,7 @@ class Broker:
 
     def __init__(self, story, number):
         self.story, self.world = story, story.world
+        self.clock = OwnClock(self.world.clock, self.world.rng)
         self.image = BrokerImage(
             broker_id=number, incarnation_id=bytes(16), epoch=1, endpoints=(), fenced=False
         )
@@ -50,7 +52,8 @@ class Broker:
         self.world.say(self.number, what)
         if what == "cut":
             self.cut_ms = self.story.now
-            self.world.after(SILENCE_MS + SLOW_MS + LOOKS_MS, self.story.noticed, self, self.cut_ms)
+            soon_ms = (SILENCE_MS + SLOW_MS + LOOKS_MS) * (1 + 2 * DRIFT)
+            self.world.after(soon_ms, self.story.noticed, self, self.cut_ms)
         self.beats, self.answers = what == "no answers", what == "no beats"
         if self.beats or self.answers:
             ways = ("beats", "answer") if self.beats else ("answers", "beat")
@@ -66,7 +69,8 @@ class Broker:
     def beat(self):
         if self.beats:
             self.story.hears(self.story.beaten, self.number)
-        self.world.after(BEAT_MS + self.world.rng.uniform(0, SLOW_MS), self.beat)
+        pause_ms = BEAT_MS + self.world.rng.uniform(0, SLOW_MS)
+        self.world.after(pause_ms / self.clock.rate, self.beat)
 
     # The connection (`watching.Watched`) ----------------------------------------------------------
 
@@ -74,7 +78,7 @@ class Broker:
         self.unanswered.append(done)
         self.connected = True
         self.world.after(self.world.rng.uniform(0, SLOW_MS), self.answer, done)
-        self.world.after(timeout_ms, self.expire, done)
+        self.world.after(timeout_ms / self.story.clock.rate, self.expire, done)
 
     def answer(self, done):
         if self.answers and done in self.unanswered:
@@ -100,6 +104,7 @@ class Story:
 
     def __init__(self, seed, watching=Watching):
         self.world = World(seed)
+        self.clock = OwnClock(self.world.clock, self.world.rng)
         self.told = {}
         self.back_ms = 0
         self.unheard = []
@@ -107,7 +112,7 @@ class Story:
         self.watching = watching(
             1, lambda one: self.brokers[one.broker_id], self.gone, self.silent, SILENCE_MS
         )
-        self.heard = dict.fromkeys(self.brokers, 0)
+        self.heard = dict.fromkeys(self.brokers, self.mine)
         self.watching.follow({number: one.image for number, one in self.brokers.items()})
         self.due = None
         for one in self.brokers.values():
@@ -117,6 +122,11 @@ class Story:
     @property
     def now(self):
         return self.world.clock.now_ns // 1_000_000
+
+    @property
+    def mine(self):
+        """By the controller's clock."""
+        return self.clock.monotonic_ns() // 1_000_000
 
     def leave(self):
         away_ms = self.world.rng.choice((50, 500, AWAY_MS))
@@ -146,15 +156,15 @@ class Story:
             self.turn()
 
     def beaten(self, number):
-        self.heard[number] = self.now
+        self.heard[number] = self.mine
 
     def turn(self):
         if self.now < self.back_ms:
             return
-        wait_ms = self.watching.turn(self.now, self.heard.__getitem__)
+        wait_ms = self.watching.turn(self.mine, self.heard.__getitem__)
         if wait_ms < NEVER // 2:
-            self.due = self.now + wait_ms
-            self.world.after(max(wait_ms, 1), self.again, self.due)
+            self.due = self.mine + wait_ms
+            self.world.after(max(wait_ms, 1) / self.clock.rate, self.again, self.due)
 
     def again(self, due):
         if due == self.due:

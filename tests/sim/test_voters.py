@@ -4,7 +4,7 @@ which must be found."""
 from unittest.mock import patch
 
 import pytest
-from sim.agreed.elections import play, play_crossing, play_watching
+from sim.agreed.elections import play, play_crossing, play_replacing, play_watching
 from sim.agreed.planted import driven
 from sim.agreed.voter import Voter
 from sim.seeds import first_broken, plays
@@ -20,9 +20,9 @@ def test_what_is_agreed_stays_whoever_votes(some):
         play(seed)
 
 
-@pytest.mark.parametrize("tell", [play_crossing, play_watching])
+@pytest.mark.parametrize("tell", [play_crossing, play_watching, play_replacing])
 @plays(1, 2)
-def test_who_looks_on_and_what_crosses_take_nothing_back(tell, some):
+def test_who_looks_on_what_crosses_and_empty_disks_take_nothing_back(tell, some):
     for seed in some:
         tell(seed)
 

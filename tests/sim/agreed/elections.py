@@ -1,21 +1,24 @@
 """Who votes changes at any instant, while machines die and links are cut."""
 
 import itertools
+from math import inf
 
 from sim.agreed.story import RARE as AGREED
 from sim.agreed.story import Story
 from sim.world import World
 
 from appliance.quorum import voters as electing
+from appliance.quorum.majority import needed
 
-RARE = AGREED | {
+RARE = dict.fromkeys(AGREED, inf) | {
+    "a life ends in the middle of a change": inf,
     "a voter comes": 10,
     "a voter goes": 10,
     "who leads lets itself go": 20,
     "a change of voters is taken back": 50,
-    "one alone votes": 10,
+    "one alone votes": inf,
 }
-"""What is to come about in so many seeds."""
+"""What is to come about in so many seeds; inf: not in all stories of this file, or nobody knows."""
 FEWEST, CROSSED = 1, 4
 ELECTED_MS = 700
 """Until somebody else leads, as a rule."""
@@ -173,6 +176,30 @@ class Watching(Changing):
 
     def _end(self, leader):
         leader.stop(power=False)
+
+
+class Replacing(Changing):
+    """Disks are replaced, too: whoever comes back with an empty one is another voter, or none, and
+    the one that it was never answers again. As long as a majority of voters is left."""
+
+    def __init__(self, world, **options):
+        super().__init__(world, wipes=True, **options)
+
+    def may_lose(self, one):
+        (leader,) = self._leading() if len(self._leading()) == 1 else (None,)
+        if leader is None or not leader.may_change() or one.number == one.first:
+            return False
+        voters = leader.quorum.electing.latest.keys
+        left = [
+            number for number, directory in voters.items()
+            if number != one.number and self.by_number[number].directory == directory
+        ]  # fmt: skip
+        return len(left) >= needed(len(voters))
+
+
+def play_replacing(seed, **planted):
+    """The story of this seed."""
+    return Replacing(World(seed), **planted).play()
 
 
 def play_watching(seed, **planted):

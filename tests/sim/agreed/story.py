@@ -26,6 +26,7 @@ RARE = {
     "a leader hears no majority": 30,
     "two lead, in two epochs": 30,
     "an answer comes too late": 100,
+    "a disk is replaced": 100,
 }
 """What is to come about in so many seeds; inf: nobody knows in how many."""
 STORM_MS = 1500
@@ -94,8 +95,10 @@ class Client(Node):
 
 
 class Story:
-    def __init__(self, world, *, size=3, voter=Voter, disk=SimDisk, limits=LIMITS, first=None):
-        """first: the node that votes alone at the beginning."""
+    def __init__(
+        self, world, *, size=3, voter=Voter, disk=SimDisk, limits=LIMITS, first=None, wipes=False
+    ):
+        """first: the node that votes alone at the beginning. wipes: whether disks are replaced."""
         self.world = world
         self.ledger = Ledger()
         ids = tuple(range(size))
@@ -115,6 +118,8 @@ class Story:
             world.after(world.rng.random(), node.start, node=node)
         self.faults = Faults(world, self.machines)
         self.faults.kinds += [self.hand_over, self.leave_the_leader]
+        if wipes:
+            self.faults.kinds += [self.replace_a_disk] * 6
         world.invariants.append(Invariants(self).verify)
 
     def hand_over(self):
@@ -124,6 +129,32 @@ class Story:
                 self.world.say(one.name, "is to hand over")
                 self.world.reached("a leader hands over")
                 self.world.after(0, one.hand_over, node=one)
+
+    def replace_a_disk(self):
+        """Of somebody who is away."""
+        away = [one for one in self.machines if not one.up and one.replica is not None]
+        if away:
+            one = self.world.rng.choice(away)
+            if self.may_lose(one):
+                one.replace_disk()
+
+    def may_lose(self, one):
+        """Whether the log and the vote of this one may be lost. A static quorum knows its voters by
+        numbers alone: whoever comes back with an empty disk may vote again in an epoch in which it
+        has voted, and is counted for what it had. That is harmless only while all the others know
+        one leader of the newest epoch, and have all that stands in its log; Apache Kafka asks
+        operators to see to that."""
+        others = [self.by_number[number] for number in one.voters if number != one.number]
+        if not all(other.up and other.replica is not None for other in others):
+            return False
+        leading = [other for other in others if other.replica.leads]
+        epochs = {other.replica.epoch for other in others}
+        known = {other.replica.leader for other in others}
+        if len(leading) != 1 or len(epochs | {leading[0].replica.epoch}) != 1 or len(known) != 1:
+            return False
+        end = leading[0].log.end_offset
+        level = all(other.held >= end for other in others)
+        return level and end >= self.ledger.end and one.replica.epoch <= max(epochs)
 
     def leave_the_leader(self):
         """Whoever leads hears nobody, until it gives up."""
@@ -164,5 +195,9 @@ class Story:
 
 def play(seed, **planted):
     """The story of this seed; the world as it was left. Raises Broken."""
-    options = {"size": 3 if seed % 2 == 0 else 5, "limits": SHORT if seed % 4 < 2 else LIMITS}
+    options = {
+        "size": 3 if seed % 2 == 0 else 5,
+        "limits": SHORT if seed % 4 < 2 else LIMITS,
+        "wipes": seed % 5 == 4,
+    }
     return Story(World(seed), **options | planted).play()

@@ -138,9 +138,9 @@ class Voter(Node):
         self.voters = voters
         self.ledger = ledger
         self.first = first
-        self.directory = bytes([number + 1]) * 16 if first is not None else bytes(16)
         self.replica = self.log = self.quorum = None
         self.disks = 0
+        self.directory = self.new_directory()
         self.loaded_leading = False
         self.published = 0  # in memory that outlives a process, not a machine
         self.static = tuple(
@@ -199,6 +199,27 @@ class Voter(Node):
         if self.first == self.number:
             voter = electing.Voter(self.number, self.directory, self.own)
             first_voters.write(self.disk, DATA, [voter], 1)
+
+    def new_directory(self):
+        """What formatting gives this disk: where voters come and go, another id than the disk
+        before had (KIP-853)."""
+        if self.first is None:
+            return bytes(16)
+        return bytes([self.number + 1]) * 15 + bytes([self.disks or self.number + 1])
+
+    def replace_disk(self):
+        """While it is away it is given an empty one, formatted for this node."""
+        assert not self.up
+        self.say("has an empty disk")
+        self.world.reached("a disk is replaced")
+        self.disk = type(self.disk)(self.world.rng)
+        self.disk.reached = self.world.reached
+        self.disk.mkdir(DATA)
+        self.disk.sync_dir("/")
+        self.disks += 1
+        self.directory = self.new_directory()
+        self.log = self.replica = self.quorum = None
+        self.published = 0
 
     def stop(self, *, power):
         if power:

@@ -9,9 +9,10 @@ from sim.node import Node
 from sim.replicas.controller import TOPIC
 from sim.replicas.paper import PaperLog
 from sim.replicas.pulling import Pulling
-from sim.replicas.replica import Replica
+from sim.replicas.replica import LEAST_IN_SYNC, Replica
 from sim.replicas.talk import (
     Alter,
+    Assign,
     Beat,
     EarliestIs,
     Entries,
@@ -22,6 +23,7 @@ from sim.replicas.talk import (
     Part,
     Produced,
     Register,
+    directory,
 )
 
 from appliance.base import errors
@@ -93,8 +95,8 @@ class Elsewhere:
 
 class Broker(Node):
     """durable: whether the disk counts, or the page cache (docs/decisions/0002). unclean: power
-    took what was not synced, and the controller has not heard of it yet. has: how much of the
-    metadata log it has."""
+    took what was not synced, and the controller has not heard of it yet. disks: how many it had
+    before this one. has: how much of the metadata log it has."""
 
     drifts = True
     replica = Replica
@@ -107,6 +109,7 @@ class Broker(Node):
         self.ledgers = ledgers
         self.durable = durable
         self.unclean = False
+        self.disks = 0
         self.logs = {}
         self.replicas = {}
         self.has = 0
@@ -147,14 +150,32 @@ class Broker(Node):
 
     def spared(self):
         """Whether what it has in its page cache may be nowhere else."""
-        if self.durable:
-            return False
+        return not self.durable and self.precious()
+
+    def wipe(self):
+        """While it is away and fenced, its disk is replaced by an empty one, where
+        min.insync.replicas others have all that was ever shown. Not of who was the last to lead,
+        who is elected when nobody is eligible any more, whatever is left of its log (KIP-966)."""
+        images = self.controller.agreed, self.controller.image
+        partitions = [image.partition(TOPIC, key[1]) for image in images for key in self.ledgers]
+        fenced = all(image.brokers[self.number].fenced for image in images)
+        led = any(self.number in (one.leader, *one.last_known_elr) for one in partitions)
+        if self.up or not fenced or led or self.precious(LEAST_IN_SYNC):
+            return
+        self.say("has an empty disk")
+        self.world.reached("a disk is replaced")
+        self.world.moved = True
+        self.logs, self.replicas = {}, {}
+        self.has, self.unclean = 0, True
+        self.disks += 1
+
+    def precious(self, least=1):
+        """Whether something that was shown may be on fewer than so many other disks that count."""
         for key, ledger in self.ledgers.items():
             partition = self.controller.partition(key[1])
             eligible = {*partition.isr, *partition.eligible_leader_replicas}
-            if self.number in partition.replicas and not any(
-                self.others_have(other, key, ledger) for other in eligible
-            ):
+            have = sum(self.others_have(other, key, ledger) for other in eligible)
+            if self.number in partition.replicas and have < least:
                 return True
         return False
 
@@ -162,7 +183,10 @@ class Broker(Node):
         other = self.world.nodes[f"n{number}"]
         if other is self or other.unclean:
             return False
-        return (other.logs[key].end if key in other.logs else 0) >= ledger.end
+        if key not in other.logs:
+            return ledger.end == 0
+        log = other.logs[key]
+        return (log.synced if self.durable else log.end) >= ledger.end
 
     def checkpoint(self):
         for replica in self.replicas.values():
@@ -179,11 +203,24 @@ class Broker(Node):
     def beat(self):
         if self.epoch < 0:
             previous = -1 if self.unclean else self.last_epoch
-            self.tell_controller(Register(self.number, self.incarnation, previous))
+            self.tell_controller(Register(self.number, self.incarnation, previous, self.disks))
         else:
             applied = self.image.applied_offset
             self.tell_controller(Beat(self.number, self.epoch, applied, self.wants_to_end))
+            self.tell_folders()
         self.after(BEAT_MS, self.beat)
+
+    def tell_folders(self):
+        """Where the replicas are of which the metadata says something else."""
+        mine = directory(self.number, self.disks)
+        partitions = {key: self.image.partition(TOPIC, key[1]) for key in self.replicas}
+        other = tuple(
+            key
+            for key, one in partitions.items()
+            if one.directories[one.replicas.index(self.number)] != mine
+        )
+        if other:
+            self.tell_controller(Assign(self.number, self.epoch, self.disks, other))
 
     def follow_metadata(self):
         self.tell_controller(Follow(self.has))

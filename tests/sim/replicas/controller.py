@@ -3,18 +3,21 @@ dies, but it may become another one, which knows nothing but what is agreed: of 
 has decided on it may lose those that are not, and nobody hears of them."""
 
 from collections import deque
+from contextlib import suppress
 from itertools import count
 
 from sim.node import Node
 from sim.replicas.talk import (
     Alter,
     Altered,
+    Assign,
     Beat,
     Beaten,
     Follow,
     Records,
     Register,
     Registered,
+    directory,
 )
 
 from appliance.base.errors import PeerError
@@ -24,6 +27,7 @@ from appliance.controller.alter_partition import NewIsr, alter_partitions
 from appliance.controller.broker_registration import Registering, register_broker
 from appliance.controller.broker_states import Heartbeat
 from appliance.controller.decision import Situation
+from appliance.controller.directories import Assigned, assign_replicas
 from appliance.controller.electorate import ELR_FEATURE
 from appliance.controller.features import FRESH, SUPPORTED
 from appliance.controller.heartbeats import Heartbeats
@@ -195,6 +199,8 @@ class Controller(Node):
             self.tell(end, self.beat(message))
         elif isinstance(message, Alter):
             self.tell(end, Altered(message.key, message.partition_epoch, self.alter(message)))
+        elif isinstance(message, Assign):
+            self.assign(message)
 
     def register(self, message):
         asked = Registering(
@@ -204,7 +210,7 @@ class Controller(Node):
             endpoints=doors(message.incarnation),
             features=FEATURES,
             rack=None,
-            log_dirs=(b"folder" + message.broker.to_bytes(10, "big"),),
+            log_dirs=(directory(message.broker, message.disk),),
             previous_epoch=message.previous_epoch,
         )
         if message.previous_epoch < 0 and message.broker in self.image.brokers:
@@ -249,6 +255,14 @@ class Controller(Node):
         if result.code:
             self.world.reached("a change of the ISR is refused")
         return result.code
+
+    def assign(self, message):
+        """Where replicas are."""
+        where = directory(message.broker, message.disk)
+        asked = [Assigned(where, *key) for key in message.keys]
+        with suppress(PeerError):  # it registers again, and says so again
+            records, _ = assign_replicas(self.situation, message.broker, message.epoch, asked)
+            self.write(records)
 
     def reassign(self, index, replicas):
         """Somebody wants the replicas of a partition there."""

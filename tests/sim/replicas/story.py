@@ -28,6 +28,7 @@ RARE = {
     "the last known leader is elected": 300,
     "a reassignment ends": 60,
     "an end is in order": 10,
+    "a disk is replaced": 60,
     "a change of the ISR is refused": 20,
 }
 """What is to come about in so many seeds."""
@@ -37,7 +38,11 @@ PARTITIONS = 2
 
 
 class Story:
-    def __init__(self, world, *, size=3, durable=True, broker=Broker, controller=Controller):
+    """wipes: whether disks are replaced by empty ones, under the same broker id."""
+
+    def __init__(
+        self, world, *, size=3, durable=True, wipes=False, broker=Broker, controller=Controller
+    ):
         self.world = world
         world.moved = True  # more is shown, a log is shorter, the metadata is other
         numbers = tuple(range(1, size + 1))
@@ -82,6 +87,8 @@ class Story:
             self.controller.becomes_another,
             self.reassign,
         ]
+        if wipes:
+            self.faults.kinds += [self.wipe] * 6
         world.invariants.append(self.in_sync_means_in_sync)
 
     def reassign(self):
@@ -89,6 +96,11 @@ class Story:
         rng = self.world.rng
         numbers = [broker.number for broker in self.brokers]
         self.controller.reassign(rng.randrange(PARTITIONS), rng.sample(numbers, 3))
+
+    def wipe(self):
+        away = [broker for broker in self.brokers if not broker.up]
+        if away:
+            self.world.rng.choice(away).wipe()
 
     def end_in_order(self):
         up = [broker for broker in self.brokers if broker.up]
@@ -152,5 +164,9 @@ class Story:
 
 def play(seed, **planted):
     """The story of this seed; the world as it was left. Raises Broken."""
-    options = {"size": 5 if seed % 3 == 2 else 3, "durable": seed % 2 == 0}
+    options = {
+        "size": 5 if seed % 3 == 2 else 3,
+        "durable": seed % 2 == 0,
+        "wipes": seed % 5 == 4,
+    }
     return Story(World(seed), **options | planted).play()

@@ -32,17 +32,33 @@ class Entries(tuple):
 
 
 class Register(NamedTuple):
-    """previous_epoch: of its registration before, when it still has all that it had; else -1."""
+    """previous_epoch: of its registration before, when it still has all that it had; else -1.
+    disk: number of the one that it has."""
 
     broker: int
     incarnation: bytes
     previous_epoch: int
+    disk: int
 
 
 class Registered(NamedTuple):
     """epoch: -1 when it must ask again."""
 
     epoch: int
+
+
+def directory(broker, disk):
+    """The id of the folder that a broker has on this disk."""
+    return b"disk" + bytes([disk]) + broker.to_bytes(11, "big")
+
+
+class Assign(NamedTuple):
+    """These partitions are on this disk (AssignReplicasToDirs)."""
+
+    broker: int
+    epoch: int
+    disk: int
+    keys: tuple
 
 
 class Beat(NamedTuple):
