@@ -100,7 +100,6 @@ def with_replica(replica):
         (with_replica(LeadsAsBefore), False),
         (with_replica(PageCacheCounts), True),
         (LosesInOrder, False),
-        (LosesInOrder, True),  # only a disk that is replaced shows it
         (KeepsItsSessions, True),
     ],
     ids=lambda value: getattr(value, "__name__", None),

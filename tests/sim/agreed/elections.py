@@ -12,10 +12,10 @@ from appliance.quorum.majority import needed
 
 RARE = dict.fromkeys(AGREED, inf) | {
     "a life ends in the middle of a change": inf,
-    "a voter comes": 10,
-    "a voter goes": 10,
-    "who leads lets itself go": 20,
-    "a change of voters is taken back": 50,
+    "a voter comes": 20,
+    "a voter goes": 60,
+    "who leads lets itself go": 60,
+    "a change of voters is taken back": inf,
     "one alone votes": inf,
 }
 """What is to come about in so many seeds; inf: not in all stories of this file, or nobody knows."""

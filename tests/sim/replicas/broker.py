@@ -217,7 +217,9 @@ class Broker(Node):
         other = tuple(
             key
             for key, one in partitions.items()
-            if one.directories[one.replicas.index(self.number)] != mine
+            if one is not None  # power took what it knew of it
+            and self.number in one.replicas
+            and one.directories[one.replicas.index(self.number)] != mine
         )
         if other:
             self.tell_controller(Assign(self.number, self.epoch, self.disks, other))
@@ -272,6 +274,8 @@ class Broker(Node):
             self.partition_is(key, self.image.partition(name, key[1]))
         if self.known_epoch != epoch:
             self.begin_sessions()
+            for key in list(self.replicas):
+                self.drop_unless_mine(key, self.image.partition(TOPIC, key[1]))
 
     def knows_itself(self):
         """Whether the metadata that it has says that it is registered as it is now."""
@@ -285,7 +289,14 @@ class Broker(Node):
                 self.replicas[key] = self.replica(self, key, self.logs[key])
             role = role_of(partition, self.number)
             self.replicas[key].is_now(partition.leader_epoch, role, self.now_ms)
-        elif key in self.replicas:
+        else:
+            self.drop_unless_mine(key, partition)
+
+    def drop_unless_mine(self, key, partition):
+        """Not by what the metadata said before power took its end: a node acts upon it only when it
+        has all that it had acted upon before (`QuorumDriver.level`)."""
+        mine = partition is None or self.number in partition.replicas
+        if key in self.replicas and not mine and self.knows_itself():
             self.say(f"drops {key}")
             self.fetch_from(key, -1)
             self.replicas[key].ends()
