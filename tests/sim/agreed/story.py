@@ -142,8 +142,8 @@ class Story:
         """Whether the log and the vote of this one may be lost. A static quorum knows its voters by
         numbers alone: whoever comes back with an empty disk may vote again in an epoch in which it
         has voted, and is counted for what it had. That is harmless only while all the others know
-        one leader of the newest epoch, and have all that stands in its log; Apache Kafka asks
-        operators to see to that."""
+        one leader of the newest epoch, and have all that stands in its log: operators have to see
+        to that."""
         others = [self.by_number[number] for number in one.voters if number != one.number]
         if not all(other.up and other.replica is not None for other in others):
             return False
