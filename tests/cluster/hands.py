@@ -8,12 +8,15 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
+from dataclasses import replace
 from pathlib import Path
 
+from appliance.coordinators.runtime.kind import partition_of
 from appliance.observer.door import Observer
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from tests.cluster import hosts, torture
-from tests.cluster.nodes import Nodes
+from tests.cluster.moves import Members, Moves
 from tests.faults.failing_disk import FailingDisk
 
 SETTINGS = {
@@ -23,10 +26,13 @@ SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "log.retention.check.interval.ms": "500",
-    "log.flush.policy": "group",
+    # Else a compacted replica has other bytes than one that is still to be compacted.
+    "log.cleaner.min.compaction.lag.ms": str((1 << 63) - 1),
     "log.message.timestamp.after.max.ms": str((1 << 63) - 1),  # else a clock makes records wrong
 }
 SPARE_KB = 64
+FLAP_S = 0.5
+OFFSETS, GROUP = "__consumer_offsets", "pair"
 
 
 def unavailable():
@@ -51,53 +57,87 @@ class Disk(FailingDisk):
         (self.mount / "foreign").unlink(missing_ok=True)
 
 
-class Clock:
-    """The wall clock of a node, which may be wrong. Its monotonic one is right."""
+class Dial:
+    """A number that processes have mapped: they live by it from the moment it is set."""
 
-    def __init__(self, path, library):
+    def __init__(self, path):
         self._path = path
         self.set(0)
-        self.within = ("env", f"LD_PRELOAD={library}", f"WRONG_CLOCK={path}")
-        """The beginning of a command that lives by it."""
 
-    def set(self, seconds):
-        """Ahead of ours."""
+    def set(self, value):
         self._path.touch()
-        with self._path.open("r+b") as file:  # who lives by it has mapped it
-            file.write(seconds.to_bytes(8, "little", signed=True))
+        with self._path.open("r+b") as file:
+            file.write(value.to_bytes(8, "little", signed=True))
 
 
-def wrong_clock(folder):
-    """The library that a process with a clock of its own loads."""
-    made = folder / "wrong_clock.so"
-    source = Path(__file__).with_name("wrong_clock.c")
-    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", made, source]
+def built(folder, source):
+    """The library of this name that a process loads before its own."""
+    made = folder / f"{source}.so"
+    written = Path(__file__).with_name(f"{source}.c")
+    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", made, written]
     subprocess.run(command, check=True, timeout=60)
     return made
 
 
-class Hands:
-    """Use it as a context manager: it starts the nodes and leaves nothing behind."""
+class Flapping(threading.Thread):
+    """Cuts a host off and heals that, by turns, until it ends. The links are whole then."""
 
-    def __init__(self, folder, rng):
+    def __init__(self, network, victim):
+        super().__init__(daemon=True)
+        self._network, self._victim = network, victim
+        self._ending = threading.Event()
+        self.start()
+
+    def run(self):
+        while not self._ending.is_set():
+            self._network.part(self._victim)
+            self._ending.wait(FLAP_S)
+            self._network.join(self._victim)
+            self._ending.wait(FLAP_S)
+
+    def end(self):
+        self._ending.set()
+        self.join()
+
+
+class Hands(Moves):
+    """Use it as a context manager: it starts the nodes and leaves nothing behind. One more host has
+    a node that does not run: the guest."""
+
+    def __init__(self, folder, rng, shape):
         self.rng = rng
         self.folder = folder
+        self.shape = shape
         self._stack = contextlib.ExitStack()
         self._undo = []
 
     def __enter__(self):
         with self._stack as stack:
-            self.network = stack.enter_context(hosts.Hosts())
-            self.nodes = Nodes(self.folder, settings=SETTINGS, places=self.network.places)
-            self.disks, self.clocks = {}, {}
-            library = wrong_clock(self.folder)
+            count = self.shape.hosts
+            self.network = stack.enter_context(hosts.Hosts(count + 1))
+            guest = replace(self.network.places[-1], roles="broker")
+            self.nodes = Members(
+                self.folder,
+                settings=SETTINGS | {"log.flush.policy": self.shape.policy},
+                places=(*self.network.places[:-1], guest),
+                members=range(1, count + 1),
+            )
+            self.disks, self.clocks, self.delays = {}, {}, {}
+            libraries = [built(self.folder, source) for source in ("wrong_clock", "slow_disk")]
             for number, node in self.nodes.all.items():
                 place = self.folder / f"host-{number}"
                 place.mkdir()
                 self.disks[number] = stack.enter_context(Disk(place))
-                self.clocks[number] = Clock(place / "clock", library)
+                self.clocks[number] = Dial(place / "clock")
+                self.delays[number] = Dial(place / "delay")
                 node.data = self.disks[number].mount / "data"
-                node.within = (*self.network.within(number), *self.clocks[number].within)
+                node.within = (
+                    *self.network.within(number),
+                    "env",
+                    f"LD_PRELOAD={':'.join(map(str, libraries))}",
+                    f"WRONG_CLOCK={place / 'clock'}",
+                    f"SLOW_DISK={place / 'delay'}",
+                )
             stack.enter_context(self.nodes)
             stack.callback(self.end)
             self._stack = stack.pop_all()
@@ -116,10 +156,13 @@ class Hands:
             return self.nodes.partition(topic, at).leader
         if who == torture.CONTROLLER:  # there is none while one is elected
             chosen = self.nodes.wait(lambda: max(self.nodes.quorum_leader(), 0), "somebody leads")
+        if who == torture.COORDINATOR:
+            count = len(self.nodes.partitions(OFFSETS))
+            return self.nodes.partition(OFFSETS, partition_of(GROUP, count)).leader
         return chosen
 
     def _any(self):
-        return self.rng.choice(sorted(self.nodes.all))
+        return self.rng.choice(self.nodes.members)
 
     def begin(self, fault, victim):
         """Do it, to this node."""
@@ -138,11 +181,32 @@ class Hands:
     # Links ----------------------------------------------------------------------------------------
 
     def _others(self, number):
-        return [one for one in self.network.numbers if one != number]
+        return [one for one in self.nodes.members if one != number]
 
     def cut_off(self, victim, _):
         self._undo.append(self.network.heal)
-        self.network.part(victim)
+        self.network.part(victim, self._others(victim))
+
+    def clients_cut_off(self, victim, _):
+        self._undo.append(self.network.heal)
+        self.network.part(victim, [hosts.CLIENTS])
+
+    def flapping(self, victim, _):
+        self._undo.append(Flapping(self.network, victim).end)
+
+    def bridge(self, victim, _):
+        """The victim alone reaches all."""
+        self._undo.append(self.network.heal)
+        others = self._others(victim)
+        for one in others[:2]:
+            self.network.part(one, others[2:])
+
+    def ring(self, *_):
+        """Each sees a majority, no two see the same one."""
+        self._undo.append(self.network.heal)
+        members = self.nodes.members
+        for at, one in enumerate(members):
+            self.network.part(one, [members[(at + 2) % len(members)]])
 
     def two_cut_apart(self, victim, _):
         self._undo.append(self.network.heal)
@@ -204,7 +268,7 @@ class Hands:
 
     def each_in_turn(self, *_):
         topics = ("load", "bank")
-        for number in self.nodes.all:
+        for number in self.nodes.members:
             assert self.nodes.stop(number) == 0
             self.nodes.start(number)
             self.nodes.wait(lambda: all(map(self.nodes.whole, topics)), "all are in sync")
@@ -215,7 +279,7 @@ class Hands:
         self._cut([victim])
 
     def power_of_all(self, *_):
-        self._cut(list(self.nodes.all))
+        self._cut(self.nodes.members)
 
     def _cut(self, numbers):
         def back():
@@ -245,7 +309,12 @@ class Hands:
         self._undo.append(mend)
         self.disks[victim].fail(SPARE_KB)
 
+    def slow_disk(self, victim, ms):
+        self._undo.append(lambda: self.delays[victim].set(0))
+        self.delays[victim].set(ms)
+
     def clock(self, victim, seconds):
+        """Ahead of ours."""
         self._undo.append(lambda: self.clocks[victim].set(0))
         self.clocks[victim].set(seconds)
 

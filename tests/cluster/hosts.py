@@ -8,11 +8,14 @@ reaches nobody, and nobody says so. Losing packets needs nftables.
 import os
 import shutil
 import subprocess
+import threading
 
 from benchmarks.nodes import Place
 
 NOWHERE = "02:00:00:00:00:fe"
 PORT, CONTROLLER_PORT = 9092, 9093
+CLIENTS = 254
+"""The number of this host, where the clients are."""
 PACKAGES = {
     "ip": "iproute2",
     "nsenter": "util-linux",
@@ -43,6 +46,7 @@ class Hosts:
     def __init__(self, count=3):
         self.numbers = range(1, count + 1)
         self._tag = f"pk{os.getpid() % 100_000}"
+        self._changing = threading.RLock()  # links may flap meanwhile
         self._cuts = set()
         self._lossy = set()
         self._slow = set()
@@ -67,7 +71,7 @@ class Hosts:
     def __enter__(self):
         try:
             ip("link", "add", self._tag, "type", "bridge")
-            ip("addr", "add", f"{self.address(254)}/24", "dev", self._tag)
+            ip("addr", "add", f"{self.address(CLIENTS)}/24", "dev", self._tag)
             ip("link", "set", self._tag, "up")
             for number in self.numbers:
                 self._add(number)
@@ -92,14 +96,23 @@ class Hosts:
 
     def cut(self, source, target):
         """Nothing that `source` sends reaches `target` any more."""
-        self._neighbour("replace", source, target, "lladdr", NOWHERE, "nud", "permanent")
-        self._cuts.add((source, target))
+        with self._changing:
+            self._neighbour("replace", source, target, "lladdr", NOWHERE, "nud", "permanent")
+            self._cuts.add((source, target))
 
     def part(self, number, others=None):
-        """This host and those, or all other hosts, hear nothing of each other. We hear all."""
+        """This host and those, or all other hosts, hear nothing of each other. We hear all, but
+        where CLIENTS are named."""
         for other in others or [one for one in self.numbers if one != number]:
             self.cut(number, other)
             self.cut(other, number)
+
+    def join(self, number):
+        """All hear this host again, and it hears them."""
+        with self._changing:
+            for source, target in sorted(one for one in self._cuts if number in one):
+                self._neighbour("del", source, target)
+                self._cuts.discard((source, target))
 
     def lose(self, number, percent):
         """So many of a hundred packets that are sent to this host do not arrive."""
@@ -118,17 +131,22 @@ class Hosts:
         self._slow.add(number)
 
     def heal(self):
-        for source, target in sorted(self._cuts):
-            self._neighbour("del", source, target)
+        with self._changing:
+            for source, target in sorted(self._cuts):
+                self._neighbour("del", source, target)
+            self._cuts.clear()
         for number in sorted(self._lossy):
             self._run(number, "nft", "delete table inet lossy")
         for number in sorted(self._slow):
             self._run(number, "tc", "qdisc", "del", "dev", "eth0", "root")
-        for fault in (self._cuts, self._lossy, self._slow):
-            fault.clear()
+        self._lossy.clear()
+        self._slow.clear()
 
     def _run(self, number, *words):
         subprocess.run([*self.within(number), *words], check=True, capture_output=True, timeout=10)
 
     def _neighbour(self, what, source, target, *more):
-        ip("-n", self.name(source), "neigh", what, self.address(target), "dev", "eth0", *more)
+        where, device = ("-n", self.name(source)), "eth0"
+        if source == CLIENTS:
+            where, device = (), self._tag
+        ip(*where, "neigh", what, self.address(target), "dev", device, *more)
