@@ -1,0 +1,157 @@
+"""One bit of one replica is another one than was written: nobody takes those records for sound,
+it is told which they are, and the replica has them again from its peers.
+
+The leader sends records as they lie in its files, as Apache Kafka does: who looks at the checksum
+of a batch is the consumer (`check.crcs`), a follower, a start after a crash, `penstock storage`.
+"""
+
+import json
+
+import confluent_kafka as ck
+import pytest
+
+from tests.broker_process import KAFKA
+from tests.cluster.nodes import Nodes
+from tests.console_process import typing
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(KAFKA, reason="what a node says of its files is ours"),
+]
+TOPIC, RECORDS, SIZE = "rot", 60, 50_000
+VICTIM = 2
+SETTINGS = {"offsets.topic.num.partitions": "1"}
+LIMIT_S = 60
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    with Nodes(tmp_path, settings=SETTINGS) as running:
+        yield running
+
+
+def filled(nodes, leader):
+    """Several closed segments, each record a batch of its own."""
+    order = [leader, *(number for number in nodes.all if number != leader)]
+    nodes.create(TOPIC, assignment=[order], configs={"segment.bytes": str(1 << 20)})
+    producer = ck.Producer({"bootstrap.servers": nodes.bootstrap, "linger.ms": 0})
+    for number in range(RECORDS):
+        producer.produce(TOPIC, value(number), partition=0)
+        assert producer.flush(LIMIT_S) == 0
+    nodes.wait(lambda: nodes.level(TOPIC), "all have everything")
+
+
+def value(number):
+    return b"%d" % number + b"." * SIZE
+
+
+def flip(nodes, number, record):
+    """One bit in the middle of this record, as that node has it."""
+    (folder,) = nodes[number].data.rglob(f"{TOPIC}-0")
+    for path in sorted(folder.glob("*.log")):
+        at = path.read_bytes().find(value(record))
+        if at >= 0:
+            break
+    else:
+        raise AssertionError(f"node {number} has no record {record}")
+    with path.open("r+b") as file:
+        file.seek(at + SIZE // 2)
+        (byte,) = file.read(1)
+        file.seek(at + SIZE // 2)
+        file.write(bytes((byte ^ 1,)))
+    return path.name
+
+
+def read(bootstrap):
+    """Values from the beginning, up to the first error or the end; and that error."""
+    client = ck.Consumer({
+        "bootstrap.servers": bootstrap, "group.id": "unused", "check.crcs": True,
+        "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "error",
+    })  # fmt: skip
+    client.assign([ck.TopicPartition(TOPIC, 0, 0)])
+    found = []
+    try:
+        while (message := client.poll(LIMIT_S)) is not None:
+            if error := message.error():
+                return found, error.code()
+            found.append(message.value())
+        raise AssertionError(f"nothing comes behind {len(found)} records")
+    finally:
+        client.close()
+
+
+def reads_all(nodes):
+    found, code = read(nodes.bootstrap)
+    assert code == ck.KafkaError._PARTITION_EOF
+    assert found == [value(number) for number in range(RECORDS)]
+
+
+def storage(nodes, number, *words, code=0):
+    run = typing(nodes.bootstrap)
+    done = run("storage", *words, str(nodes[number].data), "-o", "json", code=code)
+    return json.loads(done.stdout)
+
+
+def test_a_leader_with_a_flipped_bit_is_found_out_and_repaired(nodes):
+    filled(nodes, VICTIM)
+    name = flip(nodes, VICTIM, 30)
+    found, code = read(nodes.bootstrap)
+    assert code == ck.KafkaError._BAD_MSG, "its consumers are told"
+    assert found == [value(number) for number in range(30)], "nothing else is given to them"
+    (damage,) = storage(nodes, VICTIM, "verify", code=4)
+    assert (damage["partition"], damage["first_offset"], damage["last_offset"]) == (
+        f"{TOPIC}-0", 30, 30,
+    )  # fmt: skip
+    assert damage["file"].endswith(name)
+    assert nodes.stop(VICTIM) == 0
+    reads_all(nodes)  # others lead
+    (done,) = storage(nodes, VICTIM, "repair", "--yes")
+    assert (done["action"], done["lost_offsets"]) == ("fetch again", [])
+    nodes.start(VICTIM)
+    nodes.wait(lambda: nodes.whole(TOPIC), "all are in sync")
+    nodes.wait(lambda: nodes.level(TOPIC), "all have everything")
+    nodes.compare_replicas(TOPIC)
+    assert storage(nodes, VICTIM, "verify") == []
+    reads_all(nodes)
+
+
+def test_no_follower_takes_a_flipped_bit_from_its_leader(nodes):
+    """It has lost its log, and fetches it: it says what it will not have, is not in sync, and is as
+    soon as another one leads."""
+    filled(nodes, VICTIM)
+    other = min(number for number in nodes.all if number != VICTIM)
+    nodes.kill(other)
+    nodes.wait(lambda: other not in nodes.partition(TOPIC).isr, "it is out of sync")
+    flip(nodes, VICTIM, 30)
+    (folder,) = nodes[other].data.rglob(f"{TOPIC}-0")
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    nodes.start(other)
+    nodes.wait(lambda: "CRC32C" in nodes[other].output(), "it says what is wrong")
+    assert f"{TOPIC}-0" in next(
+        line for line in nodes[other].output().splitlines() if "CRC32C" in line
+    )
+    assert other not in nodes.partition(TOPIC).isr
+    nodes.stop(VICTIM)
+    nodes.wait(lambda: other in nodes.partition(TOPIC).isr, "it has everything from another one")
+    storage(nodes, VICTIM, "repair", "--yes")
+    nodes.start(VICTIM)
+    nodes.wait(lambda: nodes.whole(TOPIC) and nodes.level(TOPIC), "all are in sync")
+    nodes.compare_replicas(TOPIC)
+    reads_all(nodes)
+
+
+@pytest.mark.parametrize("record", [5, RECORDS - 2])
+def test_a_crashed_node_does_not_count_on_a_flipped_bit(nodes, record):
+    """Its start reads what may not have been on the disk, and it fetches from its leader what it
+    does not believe."""
+    leader = min(number for number in nodes.all if number != VICTIM)
+    filled(nodes, leader)
+    nodes.kill(VICTIM)
+    nodes.wait(lambda: VICTIM not in nodes.partition(TOPIC).isr, "it is out of sync")
+    flip(nodes, VICTIM, record)
+    nodes.start(VICTIM)
+    nodes.wait(lambda: nodes.whole(TOPIC) and nodes.level(TOPIC), "all are in sync")
+    nodes.compare_replicas(TOPIC)
+    reads_all(nodes)
