@@ -24,6 +24,7 @@ PACKAGES = {
     "cc": "gcc",
 }
 """Which one of Debian a command is in."""
+LOOKED = {"check": False, "capture_output": True, "text": True, "timeout": 10}
 
 
 def unavailable(*commands):
@@ -33,6 +34,11 @@ def unavailable(*commands):
     for one in ("ip", "nsenter", *commands):
         if shutil.which(one) is None:
             return f"there is no {one} (Debian: {PACKAGES[one]})"
+    tried = f"pk{os.getpid() % 100_000}try"
+    made = subprocess.run(["ip", "netns", "add", tried], **LOOKED)
+    subprocess.run(["ip", "netns", "del", tried], **LOOKED)
+    if made.returncode:
+        return f"no network namespace can be made: {made.stderr.strip()}"
     return None
 
 

@@ -18,6 +18,8 @@ SIZE = "256m"
 ROOM = "400m"
 SPARE_KB = 4096  # written while the room is made smaller
 TRIES = 5
+PAGE = "4096"
+NOT_LAZY = "lazy_itable_init=0,lazy_journal_init=0"
 
 
 class FailingDisk(LoopDisk):
@@ -38,7 +40,9 @@ class FailingDisk(LoopDisk):
         commands = [
             ("mount", "-t", "tmpfs", "-o", f"size={ROOM}", "none", self.memory),
             ("truncate", "-s", SIZE, self.image),
-            ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", self.image),
+            # A block for each page of the memory: of a write that is across two, and finds room for
+            # the first one, the loop device says that all of it is there.
+            ("mkfs.ext4", "-q", "-F", "-b", PAGE, "-E", NOT_LAZY, self.image),
             ("fallocate", "-l", SIZE, self.image),
         ]
         for command in commands:

@@ -7,6 +7,8 @@ Apache Kafka loses acknowledged records here, with flush.messages=1 too.
 import os
 import signal
 import time
+from pathlib import Path
+from random import Random
 
 import pytest
 from failing_disk import FailingDisk
@@ -33,6 +35,27 @@ def broker(disk, tmp_path):
     yield node.start()
     if node.process is not None and node.process.poll() is None:
         node.kill()
+
+
+def test_this_disk_never_lies(disk):
+    """What a sync said is there is there: else it would be a disk that loses what it has."""
+    rng, synced = Random(1), {}
+    files = [(disk.mount / name).open("ab", buffering=0) for name in "abcdef"]
+    disk.fail(spare_kb=256)
+    while files:
+        file = rng.choice(files)
+        try:
+            file.write(b"x" * rng.randrange(50, 3000))
+            os.fdatasync(file.fileno())
+            synced[file.name] = file.tell()
+        except OSError:
+            file.close()
+            files.remove(file)
+    disk.mend()
+    disk.back()
+    assert len(synced) == 6
+    for path, size in synced.items():
+        assert Path(path).read_bytes()[:size] == b"x" * size
 
 
 def wait_for(broker, text, limit_s=60):
