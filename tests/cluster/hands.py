@@ -26,6 +26,7 @@ SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "log.retention.check.interval.ms": "500",
+    "auto.create.topics.enable": "false",
     # Else a compacted replica has other bytes than one that is still to be compacted.
     "log.cleaner.min.compaction.lag.ms": str((1 << 63) - 1),
     "log.message.timestamp.after.max.ms": str((1 << 63) - 1),  # else a clock makes records wrong

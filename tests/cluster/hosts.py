@@ -5,6 +5,7 @@ A link is cut by the sender's believing in a wrong hardware address for the rece
 reaches nobody, and nobody says so. Losing packets needs nftables.
 """
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -24,6 +25,8 @@ PACKAGES = {
     "cc": "gcc",
 }
 """Which one of Debian a command is in."""
+MADE = itertools.count()
+"""Each time other addresses: clients of a test that failed may live on."""
 LOOKED = {"check": False, "capture_output": True, "text": True, "timeout": 10}
 
 
@@ -52,6 +55,7 @@ class Hosts:
     def __init__(self, count=3):
         self.numbers = range(1, count + 1)
         self._tag = f"pk{os.getpid() % 100_000}"
+        self._net = (os.getpid() + next(MADE)) % 250
         self._changing = threading.RLock()  # links may flap meanwhile
         self._cuts = set()
         self._lossy = set()
@@ -61,7 +65,7 @@ class Hosts:
         return f"{self._tag}h{number}"
 
     def address(self, number):
-        return f"10.199.{os.getpid() % 250}.{number}"
+        return f"10.199.{self._net}.{number}"
 
     @property
     def places(self):
