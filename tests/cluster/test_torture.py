@@ -3,10 +3,13 @@ while stock clients write, read, commit and move money in transactions: nothing 
 lost, doubled, out of order or left out, nothing goes back, and at the end all replicas are the
 same.
 
-For a night, as root, with nftables, iproute2 and a C compiler: PENSTOCK_TEST_FAULTS=500, on fresh
-nodes after each 20; PENSTOCK_TEST_SEED for other stories, PENSTOCK_TEST_KINDS='kill ioproc,cut off'
-for some kinds only, PENSTOCK_TEST_PER=5 for shorter stories. It ends with a table of what each
-fault cost, as in docs/cluster.md.
+For a night, as root, with nftables, iproute2 and a C compiler, on a machine that does nothing else:
+
+    PENSTOCK_TEST_FAULTS=500 python -m pytest -s -o session_timeout=0 tests/cluster/test_torture.py
+
+Fresh nodes after each 20 faults, or PENSTOCK_TEST_PER=5; PENSTOCK_TEST_SEED for other stories,
+PENSTOCK_TEST_KINDS='kill ioproc,cut off' for some kinds only. After each story it prints the table
+of what each kind of fault has cost so far, as in docs/cluster.md.
 """
 
 import contextlib
