@@ -10,6 +10,7 @@ import json
 import confluent_kafka as ck
 import pytest
 
+from appliance.wire.batch_header import HEADER_SIZE, MAGIC_AT, read_header
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import Nodes
 from tests.console_process import typing
@@ -45,20 +46,17 @@ def value(number):
     return b"%d" % number + b"." * SIZE
 
 
-def flip(nodes, number, record):
-    """One bit in the middle of this record, as that node has it."""
+def flip(nodes, number, record, at=HEADER_SIZE + SIZE // 2):
+    """One bit of the batch of this record, as that node has it, so many bytes behind its begin."""
     (folder,) = nodes[number].data.rglob(f"{TOPIC}-0")
-    for path in sorted(folder.glob("*.log")):
-        at = path.read_bytes().find(value(record))
-        if at >= 0:
-            break
-    else:
-        raise AssertionError(f"node {number} has no record {record}")
+    path = max(one for one in folder.glob("*.log") if int(one.stem) <= record)
+    log, begins = path.read_bytes(), 0
+    while (head := read_header(log, begins)).base_offset < record:
+        begins += head.size
+    assert head.base_offset == record
     with path.open("r+b") as file:
-        file.seek(at + SIZE // 2)
-        (byte,) = file.read(1)
-        file.seek(at + SIZE // 2)
-        file.write(bytes((byte ^ 1,)))
+        file.seek(begins + at)
+        file.write(bytes((log[begins + at] ^ 1,)))
     return path.name
 
 
@@ -155,3 +153,27 @@ def test_a_crashed_node_does_not_count_on_a_flipped_bit(nodes, record):
     nodes.wait(lambda: nodes.whole(TOPIC) and nodes.level(TOPIC), "all are in sync")
     nodes.compare_replicas(TOPIC)
     reads_all(nodes)
+
+
+def test_a_start_that_finds_a_flipped_bit_where_all_was_synced_says_so(nodes):
+    """It looks where the log ends, and does not cut what was acknowledged: the replica is out until
+    somebody repairs it."""
+    leader = min(number for number in nodes.all if number != VICTIM)
+    filled(nodes, leader)
+    assert nodes.stop(VICTIM) == 0
+    nodes.start(VICTIM)
+    nodes.wait(lambda: nodes.whole(TOPIC), "all is synced, and all are in sync")
+    nodes.kill(VICTIM)
+    nodes.wait(lambda: VICTIM not in nodes.partition(TOPIC).isr, "it is out of sync")
+    flip(nodes, VICTIM, RECORDS - 1, MAGIC_AT)
+    nodes.start(VICTIM)
+    said = f"partition-offline partition={TOPIC}-0"
+    nodes.wait(lambda: said in nodes[VICTIM].output(), "it says what is wrong")
+    assert VICTIM not in nodes.partition(TOPIC).isr
+    reads_all(nodes)
+    assert nodes.stop(VICTIM) == 1, "it says that not everything could be flushed"
+    (done,) = storage(nodes, VICTIM, "repair", "--yes")
+    assert done["action"] == "fetch again"
+    nodes.start(VICTIM)
+    nodes.wait(lambda: nodes.whole(TOPIC) and nodes.level(TOPIC), "all are in sync")
+    nodes.compare_replicas(TOPIC)
