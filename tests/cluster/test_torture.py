@@ -121,6 +121,8 @@ class Stage:
         with contextlib.suppress(AssertionError):
             self.hands.nodes.wait(nothing, "they give back what they took", hygiene.LIMIT_S)
         assert not any(said.values()), said
+        for number, now in self._kept().items():
+            print(f"  node {number} kept {self.kept[number]}, keeps {now}", flush=True)
 
 
 @contextlib.contextmanager

@@ -121,9 +121,9 @@ def test_metadata_that_parts():
     ("more", "said"),
     [
         ({}, ""),
-        ({"files": 150}, ""),
-        ({"files": 151}, "151 descriptors"),
-        ({"bytes": 265 << 20}, "265 MiB"),
+        ({"files": 90}, ""),
+        ({"files": 91}, "91 descriptors"),
+        ({"bytes": 165 << 20}, "165 MiB"),
         ({"dead": (7,)}, r"children \(7,\)"),
         ({"shared": ("/dev/shm/x",)}, "/dev/shm/x"),
     ],
