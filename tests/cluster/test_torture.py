@@ -70,12 +70,16 @@ class Stage:
         victims = [self.hands.victim(one.who, TOPIC) for one in faults]
         load = os.getloadavg()[0]
         self.load.watch()
-        for one, victim in zip(faults, victims, strict=True):
-            print(f"  {one.kind} of {victim}, {one.who}, {one.seconds} s, {one.size}", flush=True)
-            self.hands.begin(one, victim)
-        time.sleep(max(one.seconds for one in faults))  # how long it lasts is the fault itself
-        ended = time.monotonic()
-        self.hands.end()
+        try:
+            for one, victim in zip(faults, victims, strict=True):
+                print(
+                    f"  {one.kind} of {victim}, {one.who}, {one.seconds} s, {one.size}", flush=True
+                )
+                self.hands.begin(one, victim)
+            time.sleep(max(one.seconds for one in faults))  # how long it lasts is the fault itself
+        finally:
+            ended = time.monotonic()
+            self.hands.end()
         self.wait_whole()
         healed = time.monotonic() - ended
         self.load.go_on(self.load.at_most + 100)
