@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster import hygiene, same, torture
 from tests.cluster.hands import PROCESSES, Hands
-from tests.cluster.watching import Marks, Member, Pair, Watched
+from tests.cluster.watching import Marks, Member, Pair, Watched, ends
 
 NOBODY = "127.0.0.1:1"
 
@@ -53,6 +53,18 @@ def test_a_consumer_that_is_not_given_an_offset(watched):
     watched._took(Message(at=0, is_at=4))
     with pytest.raises(AssertionError, match="4 came where 3 was next"):
         watched.check_order()
+
+
+def test_a_record_whose_offset_the_producer_was_never_told(watched, monkeypatch):
+    """librdkafka concludes from a later answer that it was written."""
+    watched.acknowledged = {b"0": (0, 0), b"3": (0, None)}
+    assert ends(watched.acknowledged) == {0: 1}
+    monkeypatch.setattr(watched, "everything", lambda: {(0, 0): b"0", (0, 1): b"3"})
+    watched.check_content()
+    for wrong in ({(0, 0): b"0"}, {(0, 0): b"0", (1, 1): b"3"}, {(0, 1): b"0", (0, 2): b"3"}):
+        monkeypatch.setattr(watched, "everything", lambda wrong=wrong: wrong)
+        with pytest.raises(AssertionError, match="1 of 2 lost"):
+            watched.check_content()
 
 
 @pytest.mark.parametrize(
