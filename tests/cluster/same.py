@@ -1,6 +1,8 @@
 """Whether all nodes hold the same: of topics, those of groups and transactions, too, and of the
 metadata."""
 
+import shutil
+
 from appliance.observer.door import Observer
 from appliance.wire.batch_header import HEADER_SIZE, read_header
 from tests.cluster.nodes import whole_batches
@@ -40,6 +42,14 @@ def hold_the_same(logs):
             first = max(min(mine), min(its))
             pairs = [{at: got for at, got in log.items() if at >= first} for log in (mine, its)]
             assert pairs[0] == pairs[1], f"the metadata of {one} and {other} part: {_part(pairs)}"
+
+
+def keep_metadata(nodes, place):
+    """Copies of what each living node's metadata log holds, for who wants to know what was decided:
+    the disks of the nodes go with them."""
+    for number in nodes.living:
+        (folder,) = nodes[number].data.rglob(METADATA)
+        shutil.copytree(folder, place / f"node-{number}", dirs_exist_ok=True)
 
 
 def _committed(nodes, number):

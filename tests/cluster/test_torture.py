@@ -57,8 +57,10 @@ pytestmark = [
 class Stage:
     """Nodes with faults at hand, and clients that work all the time."""
 
-    def __init__(self, hands_, load, pair, bank, marks):
+    def __init__(self, hands_, load, pair, bank, marks, kept_in):
+        """kept_in: a folder for what is looked at afterwards."""
         self.hands, self.load, self.pair, self.bank, self.marks = hands_, load, pair, bank, marks
+        self.kept_in = kept_in
         self.kept = self._kept()
 
     def _kept(self):
@@ -96,9 +98,14 @@ class Stage:
         return cost
 
     def wait_whole(self):
-        """All replicas of all topics are in sync."""
+        """All replicas of all topics are in sync. Where that does not come about, what was decided
+        of them stays behind."""
         nodes = self.hands.nodes
-        nodes.wait(lambda: all(nodes.whole(*one) for one in TOPICS.items()), "all are in sync")
+        try:
+            nodes.wait(lambda: all(nodes.whole(*one) for one in TOPICS.items()), "all are in sync")
+        except AssertionError:
+            same.keep_metadata(nodes, self.kept_in)
+            raise
 
     def ends(self):
         """Everything is right."""
@@ -155,7 +162,7 @@ def stage(folder, rng, shape):
                 load.go_on()
                 bank.go_on(2)
                 pair.go_on()
-                yield Stage(made, load, pair, bank, marks)
+                yield Stage(made, load, pair, bank, marks, folder / "decided")
 
 
 @pytest.fixture(scope="module")
