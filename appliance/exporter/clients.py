@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from appliance.exporter.exposition import Page
+from appliance.exporter.kafka_names import NUMBERED
 from appliance.quotas.limits import FETCH, KINDS, PRODUCE, REQUEST
 from appliance.quotas.meters import NS_OF_PERCENT
 from appliance.quotas.window import Windows
@@ -20,11 +21,13 @@ _Named = tuple[int, str, tuple[str, str]]
 """(version of its row, listener, software and version) of a connection."""
 _NOBODY: Final = (-1, "", ("", ""))
 _KAFKAS: Final = {
-    PRODUCE: "kafka_server_produce_byte_rate",
-    FETCH: "kafka_server_fetch_byte_rate",
-    REQUEST: "kafka_server_request_request_time",
+    PRODUCE: ("kafka_server_produce_byte_rate", "kafka_server_produce_throttle_time"),
+    FETCH: ("kafka_server_fetch_byte_rate", "kafka_server_fetch_throttle_time"),
+    REQUEST: ("kafka_server_request_request_time", "kafka_server_request_throttle_time"),
 }
-"""Kafka's names of what is used of a kind of quota."""
+"""Kafka's names of what is used of a kind of quota, and of the pause for it."""
+_S_MS: Final = 1000
+_NUMGROUPS: Final = "kafka_coordinator_group_groupmetadatamanager_numgroups"
 
 
 class Clients:
@@ -68,7 +71,7 @@ class Clients:
 
 
 def tell_groups(page: Page, table: LagTable) -> None:
-    """Every group's topics that are told."""
+    """Every group's topics that are told, the groups' states and their members."""
     lags, left_out = table.rows()
     found = {(one.group, one.topic): one for one in lags}  # long names are cut, and the same then
     for labels, one in sorted(found.items()):
@@ -77,6 +80,16 @@ def tell_groups(page: Page, table: LagTable) -> None:
     page.add("penstock_group_lags_left_out", left_out)
     if not lags:
         page.put("kafka_consumergroup_current_offset", "kafka_consumergroup_current_offset 0\n")
+    groups = table.groups()
+    for state, count in groups.states.items():
+        page.add("penstock_groups", count, state)
+    page.add(_NUMGROUPS, sum(groups.states.values()))
+    for state in NUMBERED:
+        page.add(_NUMGROUPS + state.lower(), groups.states[state])
+    members = {one.group: one.members for one in groups.members}
+    for group, count in sorted(members.items()):
+        page.add("penstock_group_members", count, group)
+    page.add("penstock_group_members_left_out", groups.left_out)
 
 
 def tell_quotas(page: Page, table: QuotaTable, windows: Windows, now_ms: int) -> None:
@@ -92,10 +105,14 @@ def tell_quotas(page: Page, table: QuotaTable, windows: Windows, now_ms: int) ->
         unit = NS_OF_PERCENT if kind == REQUEST else 1
         rate = windows.rate(sum(use.total for use in same), now_ms) / unit
         pauses = sum(use.pauses for use in same)
-        told[kind, user, client_id] = latest.limit, rate, pauses
-    for labels, (limit, rate, pauses) in sorted(told.items()):
+        last = max(same, key=lambda use: use.until_ms)
+        over = not last.pauses or now_ms > last.until_ms + windows.all_ms
+        told[kind, user, client_id] = latest.limit, rate, pauses, 0 if over else last.last_ms
+    for labels, (limit, rate, pauses, pause_ms) in sorted(told.items()):
         page.add("penstock_quota_limit", limit, *labels)
         page.add("penstock_quota_rate", rate, *labels)
         page.add("penstock_quota_pauses_total", pauses, *labels)
+        page.add("penstock_quota_pause_seconds", pause_ms / _S_MS, *labels)
         if labels[0] in _KAFKAS:
-            page.add(_KAFKAS[labels[0]], rate, *labels[1:])
+            for name, value in zip(_KAFKAS[labels[0]], (rate, pause_ms), strict=True):
+                page.add(name, value, *labels[1:])

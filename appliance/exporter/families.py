@@ -117,7 +117,11 @@ _CLIENTS: Final = (
     Family("penstock_group_lag_records", GAUGE, ("group", "topic"), "Records that a group's committed offsets are behind, over all partitions; as of some seconds ago."),
     Family("penstock_group_committed_offset", GAUGE, ("group", "topic"), "Sum of a group's committed offsets over the topic's partitions."),
     Family("penstock_group_lags_left_out", GAUGE, _NONE, "Topics of groups of which nothing is told, because they are too many (336 for each I/O process): those that are least behind."),
+    Family("penstock_groups", GAUGE, ("state",), "Groups of both protocols that this node coordinates, by Kafka's word for their state; as of some seconds ago. Who only commits offsets and never joined is in Empty."),
+    Family("penstock_group_members", GAUGE, ("group",), "Members of a group, with those that are about to join it; nothing of a group that has none."),
+    Family("penstock_group_members_left_out", GAUGE, _NONE, "Groups with members of which nothing is told, because they are too many (336 for each I/O process): those with the fewest."),
     Family("penstock_quota_pauses_total", COUNTER, ("kind", "user", "client_id"), "How often a client was told to wait by a quota of this kind."),
+    Family("penstock_quota_pause_seconds", GAUGE, ("kind", "user", "client_id"), "How long it was told to wait last; 0 once no pause has been under way for as long as the quota's windows are together."),
     Family("penstock_quota_limit", GAUGE, ("kind", "user", "client_id"), "What the quota allows per second, in its unit (bytes; percent of a CPU for request)."),
     Family("penstock_quota_rate", GAUGE, ("kind", "user", "client_id"), "What the client uses of it per second, over all windows."),
 )  # fmt: skip

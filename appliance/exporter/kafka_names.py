@@ -15,6 +15,9 @@ _GROUP: Final = ("consumergroup", "topic")
 _CLIENT: Final = ("user", "client_id")
 _NONE: Final = ()
 
+NUMBERED: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead")
+"""States that have a count of their own in Kafka; those of the consumer protocol have none there."""
+
 
 def _again(
     name: str, labels: tuple[str, ...], *like: str, kind: str = GAUGE, scale: float = 1.0
@@ -37,6 +40,7 @@ _EXPORTER: Final = (
     _again("kafka_consumergroup_current_offset_sum", _GROUP, "penstock_group_committed_offset"),
     _again("kafka_consumergroup_lag", _GROUP, "penstock_group_lag_records"),
     _again("kafka_consumergroup_lag_sum", _GROUP, "penstock_group_lag_records"),
+    _again("kafka_consumergroup_members", ("consumergroup",), "penstock_group_members"),
 )  # fmt: skip
 
 _JMX: Final = (
@@ -84,9 +88,14 @@ _JMX: Final = (
     _again("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", _NONE, "penstock_io_idle_ratio"),
     _again("kafka_server_socket_server_metrics_connection_count", ("listener",), "penstock_connections"),
     _again("kafka_server_socketservermetrics_connections", ("client_software_name", "client_software_version"), "penstock_client_connections"),
+    Family("kafka_coordinator_group_groupmetadatamanager_numgroups", GAUGE, _NONE, "penstock_groups over all states."),
+    *(Family(f"kafka_coordinator_group_groupmetadatamanager_numgroups{state.lower()}", GAUGE, _NONE, f"penstock_groups with the state {state}.") for state in NUMBERED),
     Family("kafka_server_produce_byte_rate", GAUGE, _CLIENT, "penstock_quota_rate of producer_byte_rate: of clients that have such a quota."),
     Family("kafka_server_fetch_byte_rate", GAUGE, _CLIENT, "The same of consumer_byte_rate."),
     Family("kafka_server_request_request_time", GAUGE, _CLIENT, "The same of request_percentage."),
+    Family("kafka_server_produce_throttle_time", GAUGE, _CLIENT, "penstock_quota_pause_seconds of producer_byte_rate in ms: the last pause, where Kafka tells the average of its windows."),
+    Family("kafka_server_fetch_throttle_time", GAUGE, _CLIENT, "The same of consumer_byte_rate."),
+    Family("kafka_server_request_throttle_time", GAUGE, _CLIENT, "The same of request_percentage."),
     Family("kafka_server_kafkaserver_linux_disk_read_bytes", COUNTER, _NONE, "penstock_process_disk_read_bytes_total over all processes."),
     Family("kafka_server_kafkaserver_linux_disk_write_bytes", COUNTER, _NONE, "penstock_process_disk_written_bytes_total over all processes."),
 )  # fmt: skip
@@ -103,10 +112,12 @@ KAFKAS: Final = (*_EXPORTER, *_JMX, *_PROCESS)
 MISSING: Final = {
     "jvm_*": "there is no JVM here",
     "kafka_network_requestmetrics_{localtimems,remotetimems,requestqueuetimems,responsequeuetimems,responsesendtimems}": "a request is timed as a whole",
+    "kafka_network_requestmetrics_throttletimems": "pauses are told by client and quota, as kafka_server_{produce,fetch,request}_throttle_time; whom none holds back is told of none",
     "kafka_server_brokertopicmetrics_failed…requests_total by topic": "errors are counted by API and code, not by topic",
     "kafka_controller_controllerstats_uncleanleaderelections_total": "elections are not counted",
-    "kafka_coordinator_group_groupmetadatamanager_numgroups and kafka_consumergroup_members": "only the coordinators know members; penstock group list asks them",
     "the label partition of kafka_consumergroup_*": "coordinators tell sums over a topic's partitions; penstock group describe asks for each",
+    "a lag in seconds (kafka_consumergroup_group_lag_seconds)": "it is the age of a record that would have to be read from each partition at each look; penstock group lag reads it, and penstock_group_lag_records / rate(penstock_group_committed_offset[5m]) says how many seconds the rest takes at the group's present rate",
+    "the time until unread records expire": "the same, with the ages of segments; the console's page of a group tells it",
     "the label version of kafka_network_requestmetrics_requests_total": "versions are not counted",
 }
 """What boards ask for and do not get → why."""

@@ -1,10 +1,12 @@
-"""How far groups are behind: every few seconds, out of what their coordinators keep here and the
-table of partitions, into the table that observers read (`ring/lag_table.py`).
+"""How far groups are behind, their states and members: every few seconds, out of what their
+coordinators keep here and the table of partitions, into the table that observers read
+(`ring/lag_table.py`).
 
 Nobody is asked. A round is done in slices, so it is not of one moment: each topic of a group is.
 Called with the chores.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import nlargest
 from time import monotonic_ns
@@ -14,7 +16,7 @@ from appliance.coordinators.groups.records import OffsetCommitValue
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.runtime.shard import ACTIVE, Shard
 from appliance.metadata.follower import Follower
-from appliance.ring.lag_table import ROWS, Lag, LagTable
+from appliance.ring.lag_table import ROWS, Groups, Lag, LagTable, Members
 from appliance.ring.partition_table import HIGH_WATERMARK, LOG_START, PartitionTable
 
 SLICE_NS: Final = 500_000
@@ -70,10 +72,22 @@ class Behind:
     def _look(self) -> Iterator[None]:
         """The whole round, in pieces."""
         found: list[Lag] = []
+        states: Counter[str] = Counter()
+        members: list[Members] = []
         seen = 0
         for shard in list(self._shards()):
             if not isinstance(shard, GroupShard):
                 continue
+            for one in list(shard.state.groups.values()):
+                if shard.phase != ACTIVE:
+                    break
+                states[one.state_name] += 1
+                if not one.is_empty():
+                    members.append(Members(one.size(), one.group_id))
+                seen += 1 + one.size()
+                if seen >= _AT_ONCE:
+                    seen = 0
+                    yield
             offsets = shard.state.offsets
             for group in list(offsets.by_group):
                 if shard.phase != ACTIVE:
@@ -86,9 +100,11 @@ class Behind:
                     if seen >= _AT_ONCE:
                         seen = 0
                         yield
-        self._found = bool(found)
+        self._found = bool(found or states)
         kept = found if len(found) <= ROWS else nlargest(ROWS, found)
-        self._table.write(self._region, kept, len(found) - len(kept))
+        most = members if len(members) <= ROWS else nlargest(ROWS, members)
+        groups = Groups(states, most, len(members) - len(most))
+        self._table.write(self._region, kept, len(found) - len(kept), groups)
 
     def _sums(
         self, name: str, committed: Mapping[int, OffsetCommitValue]

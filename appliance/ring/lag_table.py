@@ -1,20 +1,32 @@
-"""How far groups are behind, in shared memory: a region for each ioproc, written by it every few
-seconds as a whole.
+"""Groups as their coordinators see them, in shared memory: a region for each ioproc, written by it
+every few seconds as a whole.
 
 A row is one group's topic: by how many records its committed offsets are behind what can be read,
 all partitions together. There are so many rows; when there are more groups, those that are furthest
-behind have them, and it is said how many are left out. A region is read whole or not at all (a
-seqlock, x86-64 order); a successor of a dead ioproc writes it anew.
+behind have them, and it is said how many are left out. Behind them a shorter row for each group
+that has members, those with most when there are more; the header says how many groups are in which
+state. A region is read whole or not at all (a seqlock, x86-64 order); a successor of a dead ioproc
+writes it anew.
 """
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeVar
 
 ROWS: Final = 336
-_HEADER: Final = 8
+STATES: Final = (
+    "Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead", "Assigning",
+    "Reconciling",
+)  # fmt: skip
+"""Kafka's words, in the order of the header's counts. None of ours is Dead: it is gone then."""
+
+_HEADER: Final = 16
 _VERSION: Final = 0
 _COUNT: Final = 1
 _LEFT_OUT: Final = 2
+_GROUPS: Final = 3  # rows of groups
+_GROUPS_LEFT_OUT: Final = 4
+_STATES_AT: Final = 8
 
 _LAG: Final = 0
 _LENGTHS: Final = 1  # of the group, and of the topic << 32
@@ -23,7 +35,16 @@ _TEXTS_AT: Final = 3
 _GROUP_BYTES: Final = 256
 _TOPIC_BYTES: Final = 256
 _ROW: Final = _TEXTS_AT + (_GROUP_BYTES + _TOPIC_BYTES) // 8
+_GROUPS_AT: Final = _HEADER + ROWS * _ROW
+_MEMBERS: Final = 0
+_LENGTH: Final = 1
+_NAME_AT: Final = 2
+_GROUP_ROW: Final = _NAME_AT + _GROUP_BYTES // 8
 _TRIES: Final = 100
+
+_T = TypeVar("_T")
+
+assert _STATES_AT + len(STATES) <= _HEADER, "each state has a word"
 
 
 class Lag(NamedTuple):
@@ -33,6 +54,25 @@ class Lag(NamedTuple):
     group: str
     topic: str
     committed: int = 0
+
+
+class Members(NamedTuple):
+    """How many a group has, and who is about to join it. group: cut after 256 bytes."""
+
+    members: int
+    group: str
+
+
+class Groups(NamedTuple):
+    """states: state → how many groups are in it. members: of groups that have any. left_out: how
+    many of these are not among them."""
+
+    states: Mapping[str, int]
+    members: Sequence[Members]
+    left_out: int
+
+
+NO_GROUPS: Final = Groups(MappingProxyType({}), (), 0)
 
 
 class LagTable:
@@ -49,16 +89,19 @@ class LagTable:
     @staticmethod
     def bytes_needed(ioprocs: int) -> int:
         """Size of the table's memory in bytes."""
-        return ioprocs * (_HEADER + ROWS * _ROW) * 8
+        return ioprocs * (_GROUPS_AT + ROWS * _GROUP_ROW) * 8
 
-    def write(self, region: int, lags: Sequence[Lag], left_out: int) -> None:
-        """Its ioproc: this is all there is, ROWS at most."""
-        assert len(lags) <= ROWS
+    def write(
+        self, region: int, lags: Sequence[Lag], left_out: int, groups: Groups = NO_GROUPS
+    ) -> None:
+        """Its ioproc: this is all there is, ROWS of each at most."""
+        assert len(lags) <= ROWS and len(groups.members) <= ROWS
+        assert groups.states.keys() <= set(STATES), f"a state without a word: {groups.states}"
         words, memory = self._regions[region]
         words[_VERSION] += 1 + (words[_VERSION] & 1)
         for row, one in enumerate(lags):
             at = _HEADER + row * _ROW
-            group = one.group.encode(errors="replace")[:_GROUP_BYTES]
+            group = _cut(one.group)
             topic = one.topic.encode()[:_TOPIC_BYTES]
             words[at + _LAG] = one.records
             words[at + _COMMITTED] = one.committed
@@ -69,6 +112,7 @@ class LagTable:
             memory[start : start + len(topic)] = topic
         words[_COUNT] = len(lags)
         words[_LEFT_OUT] = left_out
+        _write_groups(words, memory, groups)
         words[_VERSION] += 1
 
     def read(self) -> tuple[dict[tuple[str, str], int], int]:
@@ -80,17 +124,30 @@ class LagTable:
     def rows(self) -> tuple[list[Lag], int]:
         """(every group's topics, how many of them are left out) of all regions. A region whose
         ioproc is writing, or died of it, says nothing."""
-        found: list[Lag] = []
-        left_out = 0
+        told = list(self._each(_read))
+        return [one for lags, _ in told for one in lags], sum(missing for _, missing in told)
+
+    def groups(self) -> Groups:
+        """The groups of all regions, every state with its count."""
+        told = list(self._each(_read_groups))
+        return Groups(
+            {state: sum(one.states[state] for one in told) for state in STATES},
+            [one for groups in told for one in groups.members],
+            sum(one.left_out for one in told),
+        )
+
+    def _each(self, read: Callable[[memoryview, memoryview], _T]) -> Iterable[_T]:
         for words, memory in self._regions:
             for _ in range(_TRIES):
                 version = words[_VERSION]
-                told, missing = _read(words, memory)
+                told = read(words, memory)
                 if not version & 1 and words[_VERSION] == version:
-                    found += told
-                    left_out += missing
+                    yield told
                     break
-        return found, left_out
+
+
+def _cut(group: str) -> bytes:
+    return group.encode(errors="replace")[:_GROUP_BYTES]
 
 
 def _read(words: memoryview, memory: memoryview) -> tuple[list[Lag], int]:
@@ -104,3 +161,28 @@ def _read(words: memoryview, memory: memoryview) -> tuple[list[Lag], int]:
         name, other = (bytes(one).decode(errors="replace") for one in texts)
         found.append(Lag(words[at + _LAG], name, other, words[at + _COMMITTED]))
     return found, words[_LEFT_OUT]
+
+
+def _write_groups(words: memoryview, memory: memoryview, groups: Groups) -> None:
+    for at, state in enumerate(STATES, _STATES_AT):
+        words[at] = groups.states.get(state, 0)
+    for row, one in enumerate(groups.members):
+        at = _GROUPS_AT + row * _GROUP_ROW
+        name = _cut(one.group)
+        words[at + _MEMBERS] = one.members
+        words[at + _LENGTH] = len(name)
+        start = (at + _NAME_AT) * 8
+        memory[start : start + len(name)] = name
+    words[_GROUPS] = len(groups.members)
+    words[_GROUPS_LEFT_OUT] = groups.left_out
+
+
+def _read_groups(words: memoryview, memory: memoryview) -> Groups:
+    states = dict(zip(STATES, words[_STATES_AT : _STATES_AT + len(STATES)], strict=True))
+    members = []
+    for row in range(min(words[_GROUPS], ROWS)):
+        at = _GROUPS_AT + row * _GROUP_ROW
+        start = (at + _NAME_AT) * 8
+        name = bytes(memory[start : start + words[at + _LENGTH]]).decode(errors="replace")
+        members.append(Members(words[at + _MEMBERS], name))
+    return Groups(states, members, words[_GROUPS_LEFT_OUT])

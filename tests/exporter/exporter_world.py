@@ -10,7 +10,7 @@ from appliance.exporter.post import Post
 from appliance.exporter.scrape import Exporter
 from appliance.metadata.parts import PartitionImage, TopicImage
 from appliance.ring import partition_table as columns
-from appliance.ring.lag_table import Lag
+from appliance.ring.lag_table import NO_GROUPS, Groups, Lag, Members
 from appliance.ring.process_table import HEARTBEAT, READY
 from appliance.ring.tables import Shape, Tables
 from appliance.shell.log import Log
@@ -69,6 +69,7 @@ class World:
         )
         self.exporter = Exporter(post, OsDisk(), Log("exporter"))
         self.image = self.exporter._follower.image
+        self.groups = [NO_GROUPS, NO_GROUPS]
         self.now_ns = 100 * SECOND
 
     def serve(self):
@@ -121,7 +122,13 @@ class World:
             self.tables.partitions.set(handle, getattr(columns, name), value)
 
     def group(self, *lags):
-        self.tables.lags.write(0, [Lag(*one) for one in lags], 0)
+        self.tables.lags.write(0, [Lag(*one) for one in lags], 0, self.groups[0])
+        self.tables.lags.write(1, [], 0, self.groups[1])
+
+    def coordinate(self, ioproc, states, members=(), left_out=0):
+        """What an I/O process says of its groups. members: (how many, group)."""
+        self.groups[ioproc] = Groups(states, [Members(*one) for one in members], left_out)
+        self.group()
 
     def scrape(self):
         return parse(self.exporter.page(self.now_ns))

@@ -76,6 +76,7 @@ def told(tmp_path_factory):
     world.serve()
     for handle in world.topic("orders", 2):
         world.set(handle, HIGH_WATERMARK=5, LOG_END=5)
+    world.coordinate(0, {"Stable": 1}, [(2, "readers")])
     world.group((5, "readers", "orders", 100))
     world.tables.counters.errors[0].failed(0, 6)
     rows = world.tables.clients.rows[0]

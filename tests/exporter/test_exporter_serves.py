@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from exporter_world import parse, series, value
 from receiver import Receiver, points
@@ -21,12 +22,17 @@ from receiver import Receiver, points
 from benchmarks import batches, requests
 from benchmarks.peer import Wire
 from penstock.local import Appliance, ApplianceError
+from tests.compat.waiting import until
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exporter")
-    with Appliance(folder / "data", {"penstock.metrics.listener": "127.0.0.1:0"}) as appliance:
+    settings = {
+        "penstock.metrics.listener": "127.0.0.1:0",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    with Appliance(folder / "data", settings) as appliance:
         yield appliance
 
 
@@ -75,6 +81,44 @@ def test_what_clients_did_is_told(running):
         assert value(found, "penstock_process_up", process=name) == 1
     for name in ("supervisor", "exporter"):
         assert value(found, "penstock_process_memory_bytes", process=name) > 1 << 20
+
+
+def test_groups_of_both_protocols_are_told_by_state_and_with_their_members(running):
+    ask(running, requests.create_topic("read", 4, {}))
+    common = {"bootstrap.servers": running.bootstrap}
+    new = {"group.id": "new", "group.protocol": "consumer"}
+    members = [Consumer({**common, **own}) for own in ({"group.id": "old"}, new, new)]
+    Consumer({**common, "group.id": "left"}).commit(
+        offsets=[TopicPartition("read", 0, 0)], asynchronous=False
+    )
+    for one in members:
+        one.subscribe(["read"])
+
+    def told():
+        for one in members:
+            one.poll(0.05)
+        found = scrape(running)
+        counts = {group: of_group(found, group) for group in ("old", "new", "left")}
+        assert counts == {"old": [1], "new": [2], "left": []}
+        assert value(found, "penstock_groups", state="Stable") == 2
+        assert value(found, "penstock_groups", state="Empty") == 1
+
+    until(told, 100)
+    for one in members:
+        one.close()  # who has left is not told any more
+
+    def gone():
+        found = scrape(running)
+        assert value(found, "penstock_groups", state="Empty") == 3
+        assert not series(found, "kafka_consumergroup_members")
+
+    until(gone, 100)
+
+
+def of_group(found, group):
+    """How many members it is told to have, if any number."""
+    labels = frozenset({"group": group}.items())
+    return [count for key, count in found.items() if key == ("penstock_group_members", labels)]
 
 
 def test_it_is_alive_and_ready(running):

@@ -463,6 +463,42 @@ def test_groups_are_told_and_boards_find_the_appliance_without_any(world):
     assert len(series(found, board)) == 2, "names that are cut to the same one are one"
 
 
+def test_groups_are_counted_by_state_and_members_over_all_processes(world):
+    kafkas = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+    found = world.scrape()
+    assert value(found, kafkas) == value(found, "penstock_groups", state="Stable") == 0
+    world.coordinate(0, {"Stable": 3, "Reconciling": 1}, [(12, "readers"), (1, 'a "b"')], 5)
+    world.coordinate(1, {"Stable": 2, "Empty": 4, "PreparingRebalance": 1}, [(2, "others")], 1)
+    found = world.scrape()
+    assert value(found, "penstock_groups", state="Stable") == 5
+    assert value(found, "penstock_groups", state="Reconciling") == 1
+    assert value(found, "penstock_groups", state="Assigning") == 0
+    assert value(found, kafkas) == 11
+    assert value(found, f"{kafkas}stable") == 5 and value(found, f"{kafkas}empty") == 4
+    assert value(found, f"{kafkas}preparingrebalance") == 1
+    assert value(found, f"{kafkas}dead") == value(found, f"{kafkas}completingrebalance") == 0
+    assert value(found, "penstock_group_members", group="readers") == 12
+    assert value(found, "kafka_consumergroup_members", consumergroup="others") == 2
+    assert value(found, "kafka_consumergroup_members", consumergroup='a "b"') == 1
+    assert value(found, "penstock_group_members_left_out") == 6
+
+
+def test_a_pause_is_told_until_it_is_long_over(world):
+    quotas, now_ms = world.tables.quotas, world.now_ns // 1_000_000
+    for kind, ended_ms in ((0, now_ms - 20_000), (1, now_ms - 5000), (2, now_ms + 200)):
+        at = quotas.claim(0, Meter(kind, "", "loader"))
+        quotas.pause(at, ended_ms - 250, 250, 100)
+    elsewhere = quotas.claim(1, Meter(2, "", "loader"))
+    quotas.pause(elsewhere, now_ms - 3000, 700, 100)  # an older one of the same client
+    found = world.scrape()
+    client = {"user": "", "client_id": "loader"}
+    labels = {"kind": "consumer_byte_rate", **client}
+    assert value(found, "penstock_quota_pause_seconds", **labels) == 0.25
+    assert value(found, "kafka_server_produce_throttle_time", **client) == 0
+    assert value(found, "kafka_server_fetch_throttle_time", **client) == 250
+    assert value(found, "kafka_server_request_throttle_time", **client) == 250
+
+
 def test_quotas_are_told_over_all_processes(world):
     quotas = world.tables.quotas
     meter = Meter(0, "", "loader")

@@ -1,9 +1,16 @@
 """How far groups are behind, as it is told to whoever looks: of what is committed and what is
 there, in slices."""
 
+import ast
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 from appliance.base.ids import TopicId
+from appliance.coordinators import groups
+from appliance.coordinators.groups.classic_group import ClassicGroup
+from appliance.coordinators.groups.classic_state import PREPARING
+from appliance.coordinators.groups.consumer_group import ConsumerGroup
 from appliance.coordinators.groups.records import OffsetCommitValue
 from appliance.coordinators.groups.settings import Settings
 from appliance.coordinators.groups.shard import GroupShard
@@ -40,6 +47,15 @@ class World:
     def commit(self, group, partition, offset, topic="orders"):
         value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=0)
         self.shard.state.offsets.put(group, topic, partition, value)
+
+    def join(self, group, members, kind=ClassicGroup):
+        """A group with so many members; of a classic one they are about to be."""
+        made = self.shard.state.groups[group] = kind(group)
+        if kind is ClassicGroup:
+            made.pending_joins.update((f"m{n}", 0) for n in range(members))
+            if members:
+                made.become(PREPARING, 0)
+        return made
 
     def told(self):
         """After the next round."""
@@ -99,3 +115,51 @@ def test_it_rests_between_rounds():
     assert world.lags.read() == ({("billing", "orders"): 100}, 0)
     world.shard.resign()
     assert world.told() == ({}, 0)
+
+
+def test_groups_are_counted_by_state_and_told_with_their_members():
+    world = World()
+    world.told()
+    nobody = dict.fromkeys(lag_table.STATES, 0)
+    assert world.lags.groups() == (nobody, [], 0)
+    world.join("old", 0)
+    world.join("new", 0, ConsumerGroup)
+    world.join("joining", 3)
+    world.told()
+    told = world.lags.groups()
+    assert told.states == {**nobody, "Empty": 2, "PreparingRebalance": 1}
+    assert told.members == [(3, "joining")] and told.left_out == 0
+    del world.shard.state.groups["joining"]
+    world.told()
+    assert world.lags.groups() == ({**nobody, "Empty": 2}, [], 0), "nothing stays of who is gone"
+    world.shard.resign()
+    world.told()
+    assert world.lags.groups() == (nobody, [], 0), "another node coordinates them"
+
+
+def test_with_too_many_groups_those_with_most_members_are_told_and_all_are_counted():
+    world = World()
+    for n in range(lag_table.ROWS + 5):
+        world.join("g" * 300 + f"{n}" if n == lag_table.ROWS + 4 else f"g{n}", n + 1)
+    world.told()
+    told = world.lags.groups()
+    assert told.states["PreparingRebalance"] == lag_table.ROWS + 5
+    assert (len(told.members), told.left_out) == (lag_table.ROWS, 5)
+    assert min(one.members for one in told.members) == 6
+    assert told.members[0] == (lag_table.ROWS + 5, "g" * 256), "a long name is cut"
+    world.commit("billing", 0, 100)
+    assert world.told() == ({("billing", "orders"): 0}, 0), "rows do not touch one another"
+    assert world.lags.groups() == told
+
+
+def test_every_state_that_a_group_has_can_be_told():
+    """A word without a place would end the coordinator's process."""
+    folder = Path(groups.__file__).parent
+    words = {
+        node.value
+        for file in ("classic_state.py", "consumer_group.py")
+        for node in ast.walk(ast.parse((folder / file).read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.fullmatch("([A-Z][a-z]+)+", node.value)
+    }
+    assert {"Stable", "Empty", "Assigning"} <= words <= set(lag_table.STATES)

@@ -79,6 +79,8 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
     ("Groups and clients", (
         Panel("Records behind", "short", ((f"topk(20, sum by (group, topic) (penstock_group_lag_records{{{_TOPIC}}}))", "{{group}} {{topic}}"),)),
         Panel("Committed", "short", ((f"topk(20, sum by (group, topic) (rate(penstock_group_committed_offset{{{_TOPIC}}}{_RATE})))", "{{group}} {{topic}}"),)),
+        Panel("Groups", "short", ((f"sum by (state) (penstock_groups{{{_HERE}}})", "{{state}}"),)),
+        Panel("Members of groups", "short", ((f"topk(20, sum by (group) (penstock_group_members{{{_HERE}}}))", "{{group}}"),)),
         Panel("Clients", "short", ((f"sum by (software, version) (penstock_client_connections{{{_HERE}}})", "{{software}} {{version}}"),)),
         Panel("Share of a quota in use", "percentunit", ((f"topk(20, penstock_quota_rate{{{_HERE}}} / penstock_quota_limit{{{_HERE}}})", "{{kind}} {{user}} {{client_id}}"),)),
     )),

@@ -53,9 +53,10 @@ scrape_configs:
 ```
 
 [alerts.yml](metrics/alerts.yml) has alert rules (`penstock metrics rules`), [board.json](metrics/board.json) a board for Grafana
-(`penstock metrics board`). The board was checked with Grafana's own types (`@grafana/schema` 13.2.3) and units (`@grafana/data`), and with Prometheus 2.42
-and an appliance that two clients wrote to and a group read from: its two variables and 45 queries had data, but for the one panel that shows topics only while a transaction holds
-records back, and every alert rule was evaluated. It was not checked with Grafana itself.
+(`penstock metrics board`). Where Prometheus is installed, a test starts one beside an appliance with clients (`tests/exporter/test_prometheus.py`): the board's
+variables and each of its queries have data, but for the one panel that shows topics only while a transaction holds records back, and every alert rule is
+evaluated over metrics that are there; another test lets each rule fire. The board's JSON was checked with Grafana's own types (`@grafana/schema` 13.2.3)
+and units (`@grafana/data`), not with Grafana itself.
 
 **Many partitions.** Up to `penstock.metrics.partitions.max` (2,000) partitions there are series for each. Of more, metrics with the label
 `partition` are sums over a topic's partitions and come without it, which is what boards sum up anyway; `penstock_partition_series` is 0 then.
@@ -88,7 +89,8 @@ _BOARDS: Final = """\
 
 For boards that were made for Apache Kafka: by kafka_exporter's names and by those that the JMX exporter gives with Strimzi's rules. kafka_exporter's
 overview (Grafana 7589), `strimzi-kafka-exporter` and `strimzi-kafka` were asked of Prometheus 2.42 with an appliance behind it: each of their queries had data
-but those for what is listed at the end, and for Kubernetes' own. Strimzi's filter by labels that Kubernetes adds; elsewhere the scrape configuration adds them:
+but those for what is listed at the end, and for Kubernetes' own. A test asks Prometheus
+for every name that Grafana 7589 and `strimzi-kafka` use, chosen and summed up by the labels that they use. Strimzi's filter by labels that Kubernetes adds; elsewhere the scrape configuration adds them:
 
 ```yaml
     static_configs:
