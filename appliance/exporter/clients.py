@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from appliance.exporter.exposition import Page
+from appliance.exporter.exposition import Columns, Page
 from appliance.exporter.kafka_names import NUMBERED
 from appliance.quotas.limits import FETCH, KINDS, PRODUCE, REQUEST
 from appliance.quotas.meters import NS_OF_PERCENT
@@ -70,26 +70,50 @@ class Clients:
         return known[1:]
 
 
-def tell_groups(page: Page, table: LagTable) -> None:
-    """Every group's topics that are told, the groups' states and their members."""
-    lags, left_out = table.rows()
-    found = {(one.group, one.topic): one for one in lags}  # long names are cut, and the same then
-    for labels, one in sorted(found.items()):
-        page.add("penstock_group_lag_records", one.records, *labels)
-        page.add("penstock_group_committed_offset", one.committed, *labels)
-    page.add("penstock_group_lags_left_out", left_out)
-    if not lags:
-        page.put("kafka_consumergroup_current_offset", "kafka_consumergroup_current_offset 0\n")
-    groups = table.groups()
-    for state, count in groups.states.items():
-        page.add("penstock_groups", count, state)
-    page.add(_NUMGROUPS, sum(groups.states.values()))
-    for state in NUMBERED:
-        page.add(_NUMGROUPS + state.lower(), groups.states[state])
-    members = {one.group: one.members for one in groups.members}
-    for group, count in sorted(members.items()):
-        page.add("penstock_group_members", count, group)
-    page.add("penstock_group_members_left_out", groups.left_out)
+class Groups:
+    """Every group's topics that are told, the groups' states and their members. What a group is
+    called is written anew when there are others than at the scrape before."""
+
+    def __init__(self, table: LagTable) -> None:
+        self._table = table
+        self._lags: tuple[list[tuple[str, str]], Columns] = ([], Columns(()))
+        self._members: tuple[list[str], Columns] = ([], Columns(()))
+
+    def tell(self, page: Page) -> None:
+        """All of it."""
+        self._tell_lags(page)
+        groups = self._table.groups()
+        for state, count in groups.states.items():
+            page.add("penstock_groups", count, state)
+        page.add(_NUMGROUPS, sum(groups.states.values()))
+        for state in NUMBERED:
+            page.add(_NUMGROUPS + state.lower(), groups.states[state])
+        members = {one.group: one.members for one in groups.members}
+        names = sorted(members)
+        if names != self._members[0]:
+            self._members = names, Columns((one,) for one in names)
+        if names:
+            counts = list(map(members.__getitem__, names))
+            self._members[1].tell(page, "penstock_group_members", counts)
+        page.add("penstock_group_members_left_out", groups.left_out)
+
+    def _tell_lags(self, page: Page) -> None:
+        lags, left_out = self._table.rows()
+        found = {
+            (one.group, one.topic): one for one in lags
+        }  # long names are cut, and the same then
+        keys = sorted(found)
+        if keys != self._lags[0]:
+            self._lags = keys, Columns(keys)
+        if keys:
+            told = [found[key] for key in keys]
+            columns = self._lags[1]
+            columns.tell(page, "penstock_group_lag_records", [one.records for one in told])
+            columns.tell(page, "penstock_group_committed_offset", [one.committed for one in told])
+        else:
+            name = "kafka_consumergroup_current_offset"
+            page.put(name, f"{name} 0\n")
+        page.add("penstock_group_lags_left_out", left_out)
 
 
 def tell_quotas(page: Page, table: QuotaTable, windows: Windows, now_ms: int) -> None:

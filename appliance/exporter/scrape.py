@@ -17,7 +17,7 @@ from appliance.base.errors import StorageFailed
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.exporter.agreement import Agreement
-from appliance.exporter.clients import Clients, tell_groups, tell_quotas
+from appliance.exporter.clients import Clients, Groups, tell_quotas
 from appliance.exporter.exposition import Page
 from appliance.exporter.layout import Limits
 from appliance.exporter.partitions import Partitions
@@ -85,6 +85,7 @@ class Exporter:
         listeners = [endpoint.name for endpoint in config.endpoints()]
         self._advertised = config.advertised(listeners[0]) if listeners else None
         self._clients = Clients(tables.clients, listeners)
+        self._groups = Groups(tables.lags)
         self._pushed = PushedMetrics(tables.pushes)
         windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * _MS
         self._windows = Windows(*windows)
@@ -141,7 +142,7 @@ class Exporter:
         self._requests.tell(page, take(self._tables, now_ns, _no_cpu))
         self._clients.tell(page, now_ns // 1_000_000)
         self._pushed.tell(page, now_ns // 1_000_000)
-        tell_groups(page, self._tables.lags)
+        self._groups.tell(page)
         tell_quotas(page, self._tables.quotas, self._windows, now_ns // 1_000_000)
         self._tell_processes(page, now_ns)
         self._tell_usage(page)

@@ -54,8 +54,8 @@ def parse(text):
 class World:
     """One appliance's tables. `scrape` returns {(name, labels): value}; `value` one of them."""
 
-    def __init__(self, folder, **settings):
-        self.tables = Tables(memoryview(bytearray(Tables.bytes_needed(SHAPE))), SHAPE)
+    def __init__(self, folder, shape=SHAPE, **settings):
+        self.tables = Tables(memoryview(bytearray(Tables.bytes_needed(shape))), shape)
         config = BrokerConfig.of({key.replace("_", "."): str(v) for key, v in settings.items()})
         post = Post(
             config=config,

@@ -481,6 +481,16 @@ def test_groups_are_counted_by_state_and_members_over_all_processes(world):
     assert value(found, "kafka_consumergroup_members", consumergroup="others") == 2
     assert value(found, "kafka_consumergroup_members", consumergroup='a "b"') == 1
     assert value(found, "penstock_group_members_left_out") == 6
+    world.coordinate(0, {"Stable": 1}, [(9, "50 %s")])
+    world.group((4, 'the "50 %d"', "orders", 8))
+    found = world.scrape()
+    told = "kafka_consumergroup_members"
+    assert value(found, told, consumergroup="50 %s") == 9
+    assert value(found, "penstock_group_lag_records", group='the "50 %d"', topic="orders") == 4
+    assert len(series(found, told)) == 2, "who is gone is not told"
+    world.coordinate(0, {})
+    world.coordinate(1, {})
+    assert not series(world.scrape(), told)
 
 
 def test_a_pause_is_told_until_it_is_long_over(world):

@@ -1,5 +1,5 @@
-"""Prometheus itself, beside a running appliance with clients: each query of our board, each rule, and
-what boards that were made for Apache Kafka select and sum by.
+"""Prometheus itself, beside a running appliance with clients: each query of our board, each rule,
+and what boards that were made for Apache Kafka select and sum by.
 
 Skipped where Debian's package prometheus is not installed.
 """
