@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from exporter_world import parse, series, value
 from receiver import Receiver, points
@@ -23,6 +23,7 @@ from benchmarks import batches, requests
 from benchmarks.peer import Wire
 from penstock.local import Appliance, ApplianceError
 from tests.compat.waiting import until
+from tests.console_process import typing
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,29 @@ def of_group(found, group):
     """How many members it is told to have, if any number."""
     labels = frozenset({"group": group}.items())
     return [count for key, count in found.items() if key == ("penstock_group_members", labels)]
+
+
+def test_a_pause_is_told_as_long_as_its_client_was_told_it_would_be(running):
+    typing(running.bootstrap)("quota", "set", "--client-id", "slow", "produce=10kB/s", "--yes")
+    ask(running, requests.create_topic("much", 1, {}))
+    told = []
+    settings = {
+        "bootstrap.servers": running.bootstrap,
+        "client.id": "slow",
+        "throttle_cb": lambda event: told.append(event.throttle_time),
+    }
+    producer = Producer(settings)
+    producer.produce("much", os.urandom(400_000))
+
+    def paused():
+        producer.poll(0.05)
+        found = scrape(running)
+        client = {"user": "", "client_id": "slow"}
+        assert told and (pause_s := told[-1]) > 1
+        assert value(found, "kafka_server_produce_throttle_time", **client) == pause_s * 1000
+        assert value(found, "kafka_server_produce_byte_rate", **client) > 10_000
+
+    until(paused, 100)
 
 
 def test_it_is_alive_and_ready(running):
