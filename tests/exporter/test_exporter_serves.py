@@ -89,9 +89,9 @@ def test_groups_of_both_protocols_are_told_by_state_and_with_their_members(runni
     common = {"bootstrap.servers": running.bootstrap}
     new = {"group.id": "new", "group.protocol": "consumer"}
     members = [Consumer({**common, **own}) for own in ({"group.id": "old"}, new, new)]
-    Consumer({**common, "group.id": "left"}).commit(
-        offsets=[TopicPartition("read", 0, 0)], asynchronous=False
-    )
+    alone = Consumer({**common, "group.id": "left"})
+    alone.commit(offsets=[TopicPartition("read", 0, 0)], asynchronous=False)
+    alone.close()
     for one in members:
         one.subscribe(["read"])
 
@@ -143,6 +143,7 @@ def test_a_pause_is_told_as_long_as_its_client_was_told_it_would_be(running):
         assert value(found, "kafka_server_produce_byte_rate", **client) > 10_000
 
     until(paused, 100)
+    producer.close()
 
 
 def test_it_is_alive_and_ready(running):
