@@ -113,7 +113,8 @@ def test_the_commands_work_as_they_stand(home):
 
 
 def test_the_first_steps_of_the_documentation_work_as_they_stand(home):
-    _, _, writes, in_a_group, *_ = FIRST_STEPS
+    _, starts, writes, in_a_group, *_ = FIRST_STEPS
+    assert starts == re.sub(r" +#.*", "", UP), "which started this one"
     read = [line for line in home.shell(writes).splitlines() if line.isdigit()]
     assert sorted(read) == ["1", "2", "3", "4", "5"]
     told = home.shell(". .venv/bin/activate\n" + in_a_group)

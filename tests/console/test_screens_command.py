@@ -2,18 +2,17 @@
 
 import asyncio
 import os
-import pty
 import re
 import select
 import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 
 import pytest
 
 from benchmarks.kafka import free_port
+from tests.console.terminal import Terminal
 from tests.console_process import PENSTOCK, typing
 
 LIMIT_S = 60.0
@@ -33,47 +32,6 @@ def test_nothing_of_it_is_loaded_for_other_commands():
         "assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-class Terminal:
-    """A console at the other end of a terminal, and what it has written."""
-
-    def __init__(self, *words, cwd=None, **env):
-        self._ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            [*PENSTOCK, "console", *words], stdin=theirs, stdout=theirs, stderr=theirs,
-            env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"} | env,
-            start_new_session=True, cwd=cwd,
-        )  # fmt: skip
-        os.close(theirs)
-        self.said = b""
-
-    def until(self, words):
-        """Read until it has written this."""
-        end = time.monotonic() + LIMIT_S
-        while words.encode() not in self.said:
-            assert time.monotonic() < end, self.said[-2000:]
-            if select.select([self._ours], [], [], 1.0)[0]:
-                self.said += os.read(self._ours, 65536)
-
-    def type(self, text):
-        os.write(self._ours, text.encode())
-
-    def ends(self):
-        """Its exit code, when it has ended; what it still writes is read meanwhile."""
-        while self.process.poll() is None:
-            if select.select([self._ours], [], [], 0.1)[0]:
-                try:
-                    self.said += os.read(self._ours, 65536)
-                except OSError:  # nobody holds the other end
-                    return self.process.wait(LIMIT_S)
-        return self.process.returncode
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self._ours)
 
 
 @pytest.mark.parametrize("key", ["q", "\x11"])

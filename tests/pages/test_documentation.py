@@ -9,9 +9,7 @@ import subprocess
 import sys
 import tomllib
 from importlib.util import find_spec
-from pathlib import Path
 
-import click
 import pytest
 
 from appliance.config.setting import INT, LONG, STRING, Setting
@@ -22,30 +20,11 @@ from console.model.meanings.remedies import REMEDIES
 from console.root import root
 from pages import apis, commands, errors
 from pages.made import PAGES
+from tests.pages.blocks import DOCS, READ, ROOT, blocks, inline, named, prose, typed, unknown
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 SITE = ROOT / "zensical.toml"
-FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
-TYPED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-READ = sorted(
-    {
-        *DOCS.rglob("*.md"),
-        *ROOT.glob("*.md"),
-        *ROOT.glob("*/README.md"),
-        *ROOT.glob("*/*/README.md"),
-    }
-)
-
-
-def named(path):
-    return str(path.relative_to(ROOT))
-
-
-def prose(path):
-    return FENCE.sub("", path.read_text())
 
 
 def anchors(path):
@@ -82,44 +61,10 @@ def test_every_page_is_found_from_the_first_one():
     assert set(listed) == there
 
 
-def typed(text):
-    """Every call of penstock in a block of shell commands: its words."""
-    for line in text.replace("\\\n", " ").splitlines():
-        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-        lexer.wordchars += "%$@:,{}[]!^+"
-        words = []
-        for word in [*lexer, ";"]:
-            if set(word) <= set("();<>|&"):
-                if "penstock" in words[:1]:
-                    yield words
-                words = []
-            elif "=" not in word or words:
-                words.append(word)
-
-
-def unknown(words):
-    """What of a call is no command and no option; None when all of it is known."""
-    own = words[: words.index("--")] if "--" in words else words  # behind it is another program
-    command, rest = root, own[1:]
-    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        command, name = command.get_command(click.Context(command), rest[0]), rest[0]
-        if command is None:
-            return name
-        rest = rest[1:]
-    flags = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
-    flags.add("--help")
-    short = "".join(flag[1] for flag in flags if len(flag) == 2)
-    for word in rest:
-        known = word.partition("=")[0] in flags or word[1:2] in short or word[1:2].isdigit()
-        if word.startswith("-") and word != "-" and not known:
-            return word
-    return None
-
-
 @pytest.mark.parametrize("path", READ, ids=named)
 def test_what_is_typed_exists(path):
-    for block in TYPED.findall(path.read_text()):
-        for words in typed(block):
+    for text in (*(one.text for one in blocks(path)), *inline(path)):
+        for words in typed(text):
             assert unknown(words) is None, " ".join(words)
 
 
@@ -129,6 +74,20 @@ def test_what_does_not_exist_is_found():
     assert unknown(calls[0]) is None
     assert unknown(calls[1]) == "topik"
     assert unknown(["penstock", "topic", "create", "a", "--partition-count", "3"]) is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/opt/penstock/bin/penstock topik list",
+        "docker exec penstock penstock topik list",
+        "runuser -u penstock -- env A=/var/b /opt/penstock/bin/penstock topik list",
+        "pipx, uv: pip install NEWER.whl && penstock topik list   # the rest",
+        "│ penstock │  a picture\npenstock topik list",
+    ],
+)
+def test_it_is_found_behind_what_stands_before_it(line):
+    assert [unknown(words) for words in typed(line)] == ["topik"]
 
 
 @pytest.mark.parametrize("name", PAGES)
