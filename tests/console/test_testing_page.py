@@ -47,6 +47,45 @@ def test_its_tests_run_as_they_stand(tmp_path, put_away):
     assert f"{''.join(blocks('python')).count('def test_')} passed" in done.stdout
 
 
+OF_A_WORKER = """
+import os
+
+def test_a_topic_of_the_same_name(appliance):
+    link = appliance.connect()
+    link.create_topic("orders", 1)  # refused where another worker has made it
+    with link.producer() as producer:
+        producer.produce("orders", b"one")
+    assert [message.value() for message in link.read("orders")] == [b"one"]
+
+def test_the_rest(appliance, new_topic, fresh_appliance, kill_process):
+    assert new_topic() != new_topic()
+    own = fresh_appliance()
+    assert own.bootstrap != appliance.bootstrap
+    kill_process(appliance, "io")
+    assert own.connect().admin().list_topics(timeout=30).topics == {}
+    with open(os.environ["PYTEST_XDIST_WORKER"], "w") as told:
+        print(appliance.bootstrap, *appliance.pids(), *own.pids(), file=told)
+"""
+
+
+@pytest.mark.timeout(300)  # four appliances
+def test_each_worker_of_xdist_has_its_own(tmp_path, put_away):
+    pytest.importorskip("xdist")
+    for name in ("one", "other"):  # a file for each worker
+        (tmp_path / f"test_{name}.py").write_text(OF_A_WORKER)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "penstock.pytest_plugin", "-p",
+         "no:cacheprovider", "-n", "2", "--dist", "loadfile"],
+        cwd=tmp_path, env=put_away, capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
+    told = [(tmp_path / worker).read_text().split() for worker in ("gw0", "gw1")]
+    assert told[0][0] != told[1][0], "one appliance for both"
+    for pid in (*told[0][1:], *told[1][1:]):
+        assert not Path(f"/proc/{pid}").exists(), "left behind"
+
+
 def test_the_plugin_is_declared_once_and_loads_nothing_for_who_does_not_use_it():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (named,) = project["entry-points"]["pytest11"].items()
