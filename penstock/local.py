@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from penstock.turned_clock import TurnedClock
 from penstock.variables import variables
 
 if TYPE_CHECKING:
@@ -61,12 +63,14 @@ class Appliance:
         *,
         port: int = 0,
         own_session: bool = False,
+        own_clock: bool = False,
     ) -> None:
         """own_session: it does not hear the Ctrl-C of this terminal and may outlive this
-        process."""
+        process. own_clock: its wall clock can be set ahead (`advance`)."""
         self.data_dir = Path(data_dir)
         self.settings = dict(settings or {})
         self.log_file = self.data_dir.parent / f"{self.data_dir.name}.log"
+        self._clock = TurnedClock(self.data_dir) if own_clock else None
         self._port = port
         self._own_session = own_session
         self._process: subprocess.Popen[bytes] | None = None
@@ -118,6 +122,18 @@ class Appliance:
             command += ["-o", f"{key}={_text(value)}"]
         return command
 
+    def advance(self, **by: float) -> None:
+        """Set its wall clock ahead, and leave it so, also over a restart: `advance(days=8)`, or
+        other keywords of timedelta. What is kept for a time is old by that clock at the next look;
+        sessions, timeouts and other durations go on as they were. Raises ApplianceError for an
+        appliance without a clock of its own, ValueError for a way back or more than a century."""
+        if self._clock is None:
+            raise ApplianceError(
+                "it goes by the machine's clock: advance a fresh_appliance, or Appliance(folder, "
+                "own_clock=True)"
+            )
+        self._clock.advance(timedelta(**by))
+
     def start(self, **settings: object) -> Self:
         """Start and wait until clients are served. In keywords `_` stands for `.`; they stay in
         force. Raises ApplianceError."""
@@ -138,7 +154,7 @@ class Appliance:
                     stdout=log,
                     stderr=log,
                     pass_fds=(theirs,),
-                    env=environment(),
+                    env=environment() | (self._clock.environment() if self._clock else {}),
                     start_new_session=self._own_session,
                 )
             os.close(theirs)

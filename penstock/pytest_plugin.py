@@ -50,15 +50,15 @@ def fresh_appliance(
 ) -> Iterator[Callable[..., "Appliance"]]:
     """A function that starts an appliance of this test's own in an empty folder.
 
-    Its keywords are settings with `_` for `.`; the appliance has `start`, `stop`, `kill` and
-    `restart`, and is stopped at the end of the test.
+    Its keywords are settings with `_` for `.`; the appliance has `start`, `stop`, `kill`,
+    `restart` and `advance(days=8)`, and is stopped at the end of the test.
     """
     from penstock.local import Appliance
 
     with ExitStack() as made:
 
         def start(**settings: object) -> Appliance:
-            one = Appliance(tmp_path_factory.mktemp("fresh") / "data")
+            one = Appliance(tmp_path_factory.mktemp("fresh") / "data", own_clock=True)
             made.callback(one.close)
             return one.start(**settings)
 

@@ -18,17 +18,19 @@ class BelievedTime:
     """jumped_ms: how far ahead the clock is of what is believed, 0 mostly. Invariant: what is
     believed is never ahead of the clock."""
 
-    __slots__ = ("_doubted_ns", "_seen_ms", "_seen_ns", "jumped_ms")
+    __slots__ = ("_doubted_ns", "_doubts", "_seen_ms", "_seen_ns", "jumped_ms")
 
-    def __init__(self) -> None:
+    def __init__(self, *, doubts: bool = True) -> None:
+        """doubts: False for the clock of a test, whose jumps are meant."""
         self.jumped_ms = 0
+        self._doubts = doubts
         self._doubted_ns = -1  # since when
         self._seen_ns = self._seen_ms = -1
 
     def at(self, now_ns: int, wall_ms: int) -> int:
         """What to take for the wall clock, in ms. now_ns: of the monotonic clock."""
         due_ms = self._seen_ms + (now_ns - self._seen_ns) // 1_000_000
-        if self._seen_ms >= 0 and wall_ms > due_ms + SLACK_MS:
+        if self._doubts and self._seen_ms >= 0 and wall_ms > due_ms + SLACK_MS:
             if self._doubted_ns < 0:
                 self._doubted_ns = now_ns
             if now_ns < self._doubted_ns + DOUBTED_NS:

@@ -4,8 +4,13 @@ Every machine takes `now_ms` (wall clock, record timestamps and retention) or `n
 (monotonic, timeouts and latencies) as an argument; only a shell holds a Clock.
 """
 
+import mmap
+import os
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+VARIABLE: Final = "PENSTOCK_TEST_CLOCK"
+_SIZE: Final = 8  # milliseconds, signed, little-endian
 
 
 class Clock(Protocol):
@@ -21,11 +26,46 @@ class Clock(Protocol):
 
 
 class OsClock:
-    """The machine's own clocks."""
+    """The machine's own clocks. is_turned: whether a jump of the wall clock is meant."""
 
     __slots__ = ()
+    is_turned = False
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
     monotonic_ns = staticmethod(time.monotonic_ns)
+
+
+class TurnedClock(OsClock):
+    """Of a test's appliance: the wall clock is ahead of the machine's by what a file says, which
+    whoever runs the test writes, and that is meant. What is due after a while, sessions and
+    timeouts among it, is due no sooner.
+
+    The file is in the memory of every process, so a turn that begins after it was written has the
+    new time. Its name is in the environment, and so with all children; where none is, nobody looks
+    and nothing is paid.
+    """
+
+    __slots__ = ("_ahead",)
+    is_turned = True
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError, and ValueError when that is no file of eight bytes."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_size != _SIZE:
+                raise ValueError(f"{VARIABLE}={path} is no file of {_SIZE} bytes")
+            self._ahead = memoryview(mmap.mmap(fd, _SIZE, prot=mmap.PROT_READ)).cast("q")
+        finally:
+            os.close(fd)
+
+    def wall_ms(self) -> int:
+        return OsClock.wall_ms(self) + self._ahead[0]
+
+
+def clock_here() -> OsClock:
+    """The machine's clocks, unless the environment names the file of a turned one. Raises as
+    TurnedClock does."""
+    path = os.environ.get(VARIABLE)
+    return TurnedClock(path) if path else OsClock()

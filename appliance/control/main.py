@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from appliance.authorization.rights import Callers, Rights
-from appliance.base.clock import OsClock
+from appliance.base.clock import OsClock, clock_here
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
@@ -486,7 +486,7 @@ def run(seat: Seat) -> int:
     folders = [path for one in seat.log_dirs for path in (one, os.path.abspath(one))]
     disk = ReservedDisk(OsDisk(), folders)
     threads = Flusher(3)  # a sync does not wait for a snapshot, nor for a note
-    started = start(seat, disk, OsClock(), os.urandom, log)
+    started = start(seat, disk, clock_here(), os.urandom, log)
     control = Control(seat, links, log, started, threads, loop)
     loop.register(threads.fd, select.EPOLLIN, control)
     one = Flusher(1)  # of the history: nothing waits for it

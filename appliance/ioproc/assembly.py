@@ -129,7 +129,7 @@ class Assembly:
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
         self._throttling = Throttling(seat.config, seat.index, seat.ioprocs)
         self._ids = ProducerIds(self._ask_ids)
-        self._time = BelievedTime()
+        self._time = BelievedTime(doubts=not clock.is_turned)
         self._level = LevelTime()
         self._level.look(clock.monotonic_ns(), clock.wall_ms())
         self._writers = {index: links.writer(NETPROC, index) for index in range(seat.netprocs)}

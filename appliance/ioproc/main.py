@@ -8,7 +8,7 @@ One turn: changed peers, metadata, messages, coordinators, chores when they are 
 import select
 from typing import Final
 
-from appliance.base.clock import OsClock
+from appliance.base.clock import clock_here
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
@@ -60,7 +60,7 @@ class IoProcess:
         self._drain = seat.processes.word(DRAIN)
         self._links = links
         self._events = events
-        self._clock = OsClock()
+        self._clock = clock_here()
         self.workers = Workers()
         parts = Assembly(seat, links, disk, events, self._clock, self.workers, loop).parts()
         self._parts = parts

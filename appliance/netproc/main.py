@@ -6,7 +6,7 @@ committed, and there is nothing to serve.
 
 import signal
 
-from appliance.base.clock import OsClock
+from appliance.base.clock import clock_here
 from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server, can_serve
@@ -60,7 +60,7 @@ def run(seat: Seat) -> int:
     committed = seat.processes.metadata_offset
     follower.catch_up(committed, lambda: _let_go(seat, links))
     seat.processes.set_applied(seat.me, committed)
-    server = Server(seat, links, loop, follower, OsClock(), log)
+    server = Server(seat, links, loop, follower, clock_here(), log)
     if can_serve(seat.processes):
         server.open_for_business()
     else:

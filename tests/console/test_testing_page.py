@@ -7,18 +7,22 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from confluent_kafka import OFFSET_INVALID, TopicPartition
 
 from benchmarks import kafka
-from penstock.local import Appliance
+from penstock.local import Appliance, ApplianceError
 from penstock.variables import NAMES
 from tests.console_process import PENSTOCK
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "testing.md").read_text()
+DAY_MS = 86_400_000
 
 
 def blocks(kind):
@@ -45,6 +49,66 @@ def test_its_tests_run_as_they_stand(tmp_path, put_away):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{''.join(blocks('python')).count('def test_')} passed" in done.stdout
+
+
+def test_the_clock_goes_ahead_in_all_processes_and_stays_so(fresh_appliance):
+    """What a record gets for its time is the broker's clock's."""
+    one = fresh_appliance()
+    one.connect().create_topic("stamped", 1, message_timestamp_type="LogAppendTime")
+    began_ms = time.time_ns() // 1_000_000
+
+    def stamped():
+        link = one.connect()
+        with link.producer() as producer:
+            producer.produce("stamped", b"now")
+        *_, last = link.read("stamped")
+        return last.timestamp()[1] - began_ms
+
+    assert 0 <= stamped() < DAY_MS
+    one.advance(days=3)
+    assert 3 * DAY_MS <= stamped() < 4 * DAY_MS
+    one.kill()
+    one.start()
+    one.advance(hours=24)
+    assert 4 * DAY_MS <= stamped() < 5 * DAY_MS
+    assert "clock-of-a-test" in one.log_text()
+    assert "clock-jumped-ahead" not in one.log_text()
+
+
+def test_what_is_kept_for_a_time_is_old_then_and_what_lasts_goes_on(fresh_appliance):
+    one = fresh_appliance(offsets_retention_check_interval_ms=100)
+    link = one.connect()
+    link.create_topic("orders", 1)
+    place = TopicPartition("orders", 0, 7)
+    with closing(link.consumer(group_id="gone")) as consumer:
+        consumer.commit(offsets=[place], asynchronous=False)
+        with link.producer(transactional_id="copier") as producer:
+            producer.init_transactions(60)
+            producer.begin_transaction()
+            producer.produce("orders", b"held")
+            producer.flush(60)
+            one.advance(days=8)
+            until = time.monotonic() + 60
+            while (found := consumer.committed([place], 60)[0].offset) != OFFSET_INVALID:
+                assert found == 7 and time.monotonic() < until
+            producer.commit_transaction(60)  # its timeout is a minute, and has not passed
+    assert [message.value() for message in link.read("orders")] == [b"held"]
+
+
+def test_a_clock_that_is_the_machines_is_not_turned(appliance):
+    with pytest.raises(ApplianceError, match="fresh_appliance"):
+        appliance.advance(days=1)
+    assert "clock-of-a-test" not in appliance.log_text()
+
+
+def test_a_clock_that_is_not_there_is_said_at_the_start(tmp_path):
+    env = os.environ | {"PENSTOCK_TEST_CLOCK": str(tmp_path / "none")}
+    words = ("up", "--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
+    done = subprocess.run(
+        [*PENSTOCK, *words], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "PENSTOCK_TEST_CLOCK in the environment: " in done.stderr and "unset it" in done.stderr
 
 
 OF_A_WORKER = """

@@ -17,7 +17,6 @@ from appliance.config.units import unit_of
 from console.model.meanings.errors import FAILURES, MEANINGS
 from console.model.meanings.events import EVENTS
 from console.model.meanings.remedies import REMEDIES
-from console.root import root
 from pages import apis, commands, errors
 from pages.made import PAGES
 from tests.pages.blocks import DOCS, READ, ROOT, blocks, inline, named, prose, typed, unknown

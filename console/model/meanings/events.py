@@ -25,6 +25,7 @@ EVENTS: Final[dict[str, str]] = {
     "cleaning-failed": "Compaction of a partition failed and its log is left as it was.",
     "cleaning-waits": "Compaction of a partition met an error of the disk or a lack of room, and is tried again later.",
     "clock-jumped-ahead": "The clock of the host was set ahead by much at once: for an hour nothing is deleted for its age. Set it right if it is wrong.",
+    "clock-of-a-test": "The environment names the file of a turned clock (PENSTOCK_TEST_CLOCK), as tests do: what is old goes by that, and a jump ahead is believed at once. Unset it where data is to stay.",
     "connection-not-handed-over": "A network process that is restarted could not leave a connection to its successor: it is closed, and the client connects again.",
     "connection-refused": "A connection was refused for a limit: max.connections, or max.connections.per.ip and its overrides.",
     "connection-throttled": "An address opens connections faster than its quota (connection_creation_rate) allows: this one is hung up on after the pause that is told.",
