@@ -22,8 +22,6 @@ READ = sorted(
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]+)`")
 _CALLED = re.compile(r"(^|[ /])penstock [\w-]")
-_OF_ITS_TIME = frozenset({"penstock config -t"})
-"""What the changelog calls as it was called then."""
 _BESIDE = re.compile(
     r"^(?:\w+(?:, \w+)*: +)?"  # of whom this line is: `pipx, uv: ...`
     r"(?:(?:docker|podman) exec \S+ |(?:sudo|runuser) (?:-u \S+ )?(?:-- )?(?:env (?:\w+=\S+ )+)?)?"
@@ -57,7 +55,7 @@ def blocks(path: Path) -> list[Block]:
 def inline(path: Path) -> list[str]:
     """What stands as code in a sentence or a table, and calls penstock."""
     found = _INLINE.findall(prose(path))
-    return [one for one in found if _CALLED.search(one) and one not in _OF_ITS_TIME]
+    return [one for one in found if _CALLED.search(one)]
 
 
 def typed(text: str):

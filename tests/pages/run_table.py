@@ -40,6 +40,7 @@ HERE = {
             "/mnt/backups": "{home}/backups",
             "s3://bucket/events /srv/events": "{home}/bucket penstock-data",
             "/srv/restored --to 2026-11-23T12:00": "{home}/restored-to --to {minute}",
+            "/srv/earlier --to 2026-11-23T12:00": "{home}/restored-earlier --to {minute}",
             "/srv/restored": "{home}/restored",
         },
         answers={"penstock backup prune": "y"},
