@@ -93,7 +93,7 @@ class Contexts:
         """What the request before may have changed."""
         started = self._started
         context.situation.free_rows = started.rows.free - started.quorum.images.partitions
-        context.situation.counts = None
+        context.situation.counts = context.situation.node_rows = None
         context.situation.no_room = self._room.lacking()
         context.now_ms = started.clock.wall_ms()
         context.monotonic_ms = started.clock.monotonic_ns() // 1_000_000

@@ -11,13 +11,11 @@ from collections.abc import Callable
 
 from appliance.base.errors import ConfigError
 from appliance.base.ids import TopicId
+from appliance.controller.node_rows import MOST
 from appliance.metadata.changes import Change, PartitionAdded, PartitionChanged, TopicRemoved
 from appliance.metadata.image import MetadataImage
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import NO_HANDLE, ROW_MASK, PartitionTable
-
-MOST = "penstock.partitions.max"
-"""The setting that says how many rows there are."""
 
 
 class PartitionRows:

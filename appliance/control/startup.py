@@ -24,9 +24,10 @@ from appliance.control.format import (
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import MetadataQuorum, Vote, open_quorum
 from appliance.control.quorum_driver import seeds
-from appliance.control.rows import MOST, PartitionRows
+from appliance.control.rows import PartitionRows
 from appliance.control.snapshots import Limits
 from appliance.controller.features import SUPPORTED
+from appliance.controller.node_rows import MOST
 from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.identity import Identity
 from appliance.metadata.image import MetadataImage

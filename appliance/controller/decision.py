@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeVar
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.config.broker import BrokerConfig
+from appliance.controller.node_rows import NodeRows
 from appliance.metadata.image import MetadataImage
 
 Record = object
@@ -44,12 +45,12 @@ class Situation:
 
     permit: how much of it the client may change now.
     new_id: 16 fresh bytes, a topic's id. directory_id: of the folder of the metadata log.
-    free_rows: how many more partitions fit into the shared partition table. directories: ids of
-    this node's folders that take new partitions, when it has several. counts: how many partitions
-    each of them has, what was decided in this turn included; None: to be counted. no_room: what to
-    tell who wants new partitions while the disks are nearly full. kraft_version: the finalized one,
-    which stands among the quorum's own records. listening: why this node cannot listen at (host,
-    port), "" when it can. here: who asks came over the loopback interface of a node.
+    free_rows: how many more partitions fit into this node's own partition table. node_rows: what
+    is left on each node, None: to be counted. directories: ids of this node's folders that take new
+    partitions, when it has several. counts: how many partitions each of them has, what was decided
+    in this turn included; None: to be counted. no_room: what to tell who wants new partitions while
+    the disks are nearly full. kraft_version: the finalized one, which stands among the quorum's own
+    records. listening: why this node cannot listen at (host, port), "" when it can. here: who asks came over the loopback interface of a node.
     """
 
     permit: Permit = field(default=NO_LIMIT, kw_only=True)
@@ -61,10 +62,24 @@ class Situation:
     free_rows: int
     directories: tuple[bytes, ...] = ()
     counts: dict[bytes, int] | None = None
+    node_rows: NodeRows | None = field(default=None, kw_only=True)
     no_room: str = ""
     kraft_version: int = 0
     here: bool = field(default=True, kw_only=True)
     listening: Callable[[str, int], str] = field(default=lambda host, port: "", kw_only=True)
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else is registered as a broker: `free_rows` says what there is room for.
+        Of several nodes `rows` does."""
+        return self.image.brokers.keys() <= {self.node_id}
+
+    @property
+    def rows(self) -> NodeRows:
+        """Those of every node, what was decided in this turn included."""
+        if self.node_rows is None:
+            self.node_rows = NodeRows(self.image, self.node_id, self.free_rows)
+        return self.node_rows
 
     def check_disk(self) -> None:
         """Asked before partitions are made. Raises PeerError while there is no room for them."""

@@ -72,7 +72,8 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
         if count == 0:
             text = f"Topic already has {present} partition(s)."
         raise PeerError(errors.INVALID_PARTITIONS, f"{text} Partitions can only be added.")
-    limit = min(situation.free_rows, MAX_PARTITIONS_PER_REQUEST) - added_before
+    room = situation.free_rows if situation.alone else MAX_PARTITIONS_PER_REQUEST
+    limit = min(room, MAX_PARTITIONS_PER_REQUEST) - added_before
     if count > limit:
         raise PeerError(
             errors.INVALID_PARTITIONS,
@@ -90,10 +91,12 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
         )
     else:
         placed = [check_assignment(image, replicas, factor) for replicas in item.assignments]
+    situation.rows.check(placed)
     active = active_brokers(image)
     check_active(placed, present, active, manual=item.assignments is not None)
     situation.check_disk()
     situation.permit(count)
+    situation.rows.take(placed)
     return [
         new_partition(situation, topic.topic_id, index, replicas, active)
         for index, replicas in enumerate(placed, present)

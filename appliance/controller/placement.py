@@ -26,7 +26,7 @@ def usable_brokers(image: MetadataImage) -> list[BrokerImage]:
 
 def place(situation: Situation, count: int, factor: int, doing: str) -> list[tuple[int, ...]]:
     """Replicas of `count` partitions. Raises PeerError(INVALID_REPLICATION_FACTOR), whose text
-    begins with what was `doing`."""
+    begins with what was `doing`, or INVALID_PARTITIONS where nodes are full."""
     brokers = usable_brokers(situation.image)
     if all(broker.fenced for broker in brokers):
         raise PeerError(
@@ -44,9 +44,41 @@ def place(situation: Situation, count: int, factor: int, doing: str) -> list[tup
         )
     if len(brokers) == 1:
         return [(brokers[0].broker_id,)] * count
-    places = [Place(one.broker_id, one.rack or "", one.fenced) for one in brokers]
-    stripes = Stripes(places, _chance(situation.new_id))
-    return [stripes.replicas(factor) for _ in range(count)]
+    return _striped(situation, brokers, count, factor)
+
+
+def _striped(
+    situation: Situation, brokers: Sequence[BrokerImage], count: int, factor: int
+) -> list[tuple[int, ...]]:
+    """Over the brokers, without each from the moment on at which it has no row left: where nobody
+    is full, that is what Kafka does. Raises PeerError where too few are left."""
+    rows = situation.rows
+    left = rows.left(count)
+    chance = _chance(situation.new_id)
+    placed: list[tuple[int, ...]] = []
+    while len(placed) < count:
+        roomy = [one for one in brokers if left.get(one.broker_id, 1) > 0]
+        if len(roomy) < factor or all(broker.fenced for broker in roomy):
+            full = {broker.broker_id for broker in brokers} - {one.broker_id for one in roomy}
+            raise rows.refusal(full, count)
+        places = [Place(one.broker_id, one.rack or "", one.fenced) for one in roomy]
+        stripes = Stripes(places, chance)
+        placed += _until_full(stripes, factor, count - len(placed), left)
+    return placed
+
+
+def _until_full(
+    stripes: Stripes, factor: int, count: int, left: dict[int, int]
+) -> list[tuple[int, ...]]:
+    """At least one partition, at most `count`. left: broker → rows, which these take."""
+    placed: list[tuple[int, ...]] = []
+    while len(placed) < count:
+        placed.append(stripes.replicas(factor))
+        for broker in left.keys() & placed[-1]:
+            left[broker] -= 1
+        if any(left.get(broker) == 0 for broker in placed[-1]):
+            break
+    return placed
 
 
 def _chance(new_id: Callable[[], bytes]) -> Callable[[int], int]:

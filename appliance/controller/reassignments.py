@@ -124,11 +124,14 @@ def _reassign(
             f"The replication factor is changed from {len(before)} to {len(replicas)}; keep it,"
             " or allow the change.",
         )
+    new = set(replicas) - set(partition.replicas)
+    rows = electorate.situation.rows
+    rows.check([tuple(new)])
+    rows.take([tuple(new)])
     change = PartitionChange(electorate, topic, partition)
     change.removing = tuple(sorted(set(partition.replicas) - set(replicas)))
     change.replicas = replicas + change.removing
     # What an earlier reassignment was adding stays so, wanted or not: a cancellation takes it out.
-    new = set(replicas) - set(partition.replicas)
     change.adding = partition.adding_replicas
     if new:
         change.adding = tuple(sorted(new.union(partition.adding_replicas)))

@@ -67,13 +67,13 @@ class TopicToDelete:
 
 def internal_topic(situation: Situation, topic: InternalTopic) -> NewTopic:
     """A coordinator's topic as the settings say, but never with more replicas than there are
-    brokers. Where they say nothing, it has Kafka's three as far as there are so many."""
+    brokers with room for it. Where they say nothing, it has Kafka's three as far as there are so
+    many."""
     config = situation.config
-    available = max(1, len(usable_brokers(situation.image)))
     factor = config.int(topic.replication_factor)
     if config.entry(topic.replication_factor) is None:
         factor = max(factor, REPLICAS)
-    factor = min(factor, available)
+    factor = min(factor, max(1, _available(situation, config.int(topic.partitions))))
     configs = {name: str(config.int(setting)) for name, setting in topic.settings.items()}
     min_isr = topic.settings.get(MIN_ISR)
     if factor >= REPLICAS and min_isr is not None and config.entry(min_isr) is None:
@@ -84,6 +84,13 @@ def internal_topic(situation: Situation, topic: InternalTopic) -> NewTopic:
         replication_factor=factor,
         configs={**topic.configs, **configs},
     )
+
+
+def _available(situation: Situation, count: int) -> int:
+    """How many brokers may get replicas of so many partitions."""
+    left = situation.rows.left(count)
+    usable = usable_brokers(situation.image)
+    return sum(left.get(broker.broker_id, count) >= count for broker in usable)
 
 
 def create_topics(
@@ -132,6 +139,7 @@ def _create(
         )
     assignment = _assignment(situation, topic)
     _check_room(situation, partitions_before, len(assignment))
+    situation.rows.check(assignment)
     topic_id = situation.new_id()
     records: list[Record] = [kraft.TopicRecord(name=topic.name, topic_id=topic_id)]
     configs, config_records = topic_config_records(situation, topic.name, topic.configs)
@@ -142,6 +150,7 @@ def _create(
         records.append(new_partition(situation, topic_id, index, replicas, active))
     situation.check_disk()
     situation.permit(len(assignment))
+    situation.rows.take(assignment)
     created = CreatedTopic(topic_id, len(assignment), len(assignment[0]), configs)
     return records, created
 
@@ -153,7 +162,7 @@ def _check_room(situation: Situation, before: int, count: int) -> None:
             f"Excessively large number of partitions per request: {before + count}, the limit is"
             f" {MAX_PARTITIONS_PER_REQUEST}; create them in several requests.",
         )
-    if before + count > situation.free_rows:
+    if situation.alone and before + count > situation.free_rows:
         raise PeerError(
             errors.INVALID_PARTITIONS,
             f"This appliance has room for {max(situation.free_rows - before, 0)} more"

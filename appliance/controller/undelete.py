@@ -58,12 +58,7 @@ def undelete(
             f"The deleted topic has {buried.partitions} partition(s), not {topic.partitions};"
             " leave the number out (-1).",
         )
-    if buried.partitions > situation.free_rows:
-        raise PeerError(
-            errors.INVALID_PARTITIONS,
-            f"This appliance has room for {max(situation.free_rows, 0)} more partition(s), the"
-            f" deleted topic has {buried.partitions}; delete others first.",
-        )
+    placed = _check_room(situation, buried)
     holders = {
         node: one.held
         for node, found in kept.items()
@@ -71,7 +66,23 @@ def undelete(
         if one.buried.topic_id == buried.topic_id
     }
     nothing = frozenset[int]()
-    return _again(situation, buried, {node: holders.get(node, nothing) for node in kept})
+    found = _again(situation, buried, {node: holders.get(node, nothing) for node in kept})
+    situation.rows.take(placed)
+    return found
+
+
+def _check_room(situation: Situation, buried: Buried) -> list[tuple[int, ...]]:
+    """The replicas of each partition, for which there is room. Raises PeerError."""
+    if situation.alone and buried.partitions > situation.free_rows:
+        raise PeerError(
+            errors.INVALID_PARTITIONS,
+            f"This appliance has room for {max(situation.free_rows, 0)} more partition(s), the"
+            f" deleted topic has {buried.partitions}; delete others first.",
+        )
+    records = map(kraft.decode, buried.values)
+    placed = [tuple(one.replicas) for one in records if isinstance(one, kraft.PartitionRecord)]
+    situation.rows.check(placed)
+    return placed
 
 
 def _check_alone(topic: NewTopic) -> None:

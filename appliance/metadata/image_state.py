@@ -102,12 +102,14 @@ class ImageState:
         return self.configs.get((resource_type, resource_name), {})
 
     def supported_features(self) -> list[tuple[str, int, int]]:
-        """(name, lowest, highest) level that every registered broker supports."""
+        """(name, lowest, highest) level that every registered broker supports; what has no level
+        but 0 is none, only a word of a registration."""
         common: dict[str, tuple[int, int]] = {}
         for number, broker in enumerate(self.brokers.values()):
             offered = {
                 one.name: (one.min_supported_version, one.max_supported_version)
                 for one in broker.features
+                if one.max_supported_version
             }
             if number == 0:
                 common = offered

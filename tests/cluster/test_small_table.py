@@ -1,4 +1,5 @@
-"""A node whose partition table is smaller than what others give it: they lead what it cannot."""
+"""A node whose partition table is smaller than what it was given while it was down: others lead what
+it cannot. From then on it is known how large its table is: it is given no more."""
 
 import pytest
 
@@ -15,10 +16,10 @@ def test_what_a_node_has_no_row_for_is_led_by_others_and_named(tmp_path):
         leader = nodes.quorum_leader()
         small = min(one for one in nodes.all if one != leader)
         nodes.stop(small)
-        nodes[small].settings = SETTINGS | {"penstock.partitions.max": "4"}
-        nodes.start(small)
         run = typing(nodes.bootstrap)
         run("topic", "create", "wide", "-p", "12", "-r", "3")
+        nodes[small].settings = SETTINGS | {"penstock.partitions.max": "4"}
+        nodes.start(small)
         nodes.wait(lambda: "partition-table-full" in nodes[small].output(), "it lacks rows")
 
         def led():
@@ -32,3 +33,10 @@ def test_what_a_node_has_no_row_for_is_led_by_others_and_named(tmp_path):
         assert len(run("consume", "wide", "-e").stdout.splitlines()) == 100
         told = run("cluster", "status", code=1).stdout
         assert f"node {small} has lost the folder that it was in, or has no row" in told
+        told = run("topic", "create", "more", "-r", "3", code=1)
+        told = told.stdout + told.stderr
+        assert f"room on node {small} for 0 more (penstock.partitions.max=4)" in told
+        run("topic", "create", "more", "-p", "8", "-r", "2")
+        others = sorted(one for one in nodes.all if one != small)
+        found = nodes.partitions("more", leader).values()
+        assert [sorted(one.replicas) for one in found] == [others] * 8

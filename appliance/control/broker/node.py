@@ -33,6 +33,7 @@ from appliance.control.broker.reports import (
     new_isrs,
     not_done,
 )
+from appliance.controller import node_rows
 from appliance.controller.features import SUPPORTED, unsupported
 from appliance.handlers.k62_broker_registration import TOKEN
 from appliance.metadata.changes import BrokerChanged, Change
@@ -82,7 +83,8 @@ class Node:
     ) -> None:
         self.alone = not config.several
         token = config.get(JOIN_TOKEN)
-        self._offered = [*_FEATURES, *([_none(f"{TOKEN}{token}")] if token else [])]
+        rows = _none(node_rows.feature(config.int(node_rows.MOST)))
+        self._offered = [*_FEATURES, rows, *([_none(f"{TOKEN}{token}")] if token else [])]
         self._is_broker, self._is_controller = config.is_broker, config.is_controller
         self.lifecycle = Lifecycle(config.int("broker.heartbeat.interval.ms"))
         self._birth = birth
