@@ -142,7 +142,7 @@ _OWN = (
     Setting("penstock.net.processes", INT, 0, "Network processes; 0 is one for every two CPUs, at most 4.", low=0, high=64),
     Setting("penstock.io.processes", INT, 0, "I/O processes; 0 is one for every two CPUs, at most 4.", low=0, high=64),
     Setting("penstock.arena.bytes", LONG, 268_435_456, "Shared memory for requests of one network process, in bytes; taken only as it is used.", low=4_194_304),
-    Setting("penstock.partitions.max", INT, 16_384, "Partitions that there may be (a multiple of 2).", low=2, high=1_048_576),
+    Setting("penstock.partitions.max", INT, 16_384, "Partitions that there may be; of several nodes, replicas that there may be on this one (a multiple of 2).", low=2, high=1_048_576),
     Setting("penstock.spin.us", INT, 50, "How long a busy process looks for work before it sleeps, in µs; 0 never.", low=0, high=1000),
     Setting("penstock.connection.no.progress.ms", LONG, 30_000, "A connection in the middle of a request or an answer that does not move for so long is closed, in ms.", low=100),
     Setting("penstock.connection.queued.max.bytes", INT, 4_194_304, "Answers that wait for a slow reader before its requests are read no more, in bytes.", low=65_536),

@@ -41,7 +41,7 @@ MEANINGS: Final[dict[str, str]] = {
     "ILLEGAL_SASL_STATE": "A SASL request that is out of turn.",
     "UNSUPPORTED_VERSION": "The API, or its version, is not served here.",
     "TOPIC_ALREADY_EXISTS": "There is a topic of that name already.",
-    "INVALID_PARTITIONS": "That number of partitions is not possible: below 1, or less than there are.",
+    "INVALID_PARTITIONS": "That number of partitions is not possible: below 1, less than there are, or more than the nodes have room for (penstock.partitions.max).",
     "INVALID_REPLICATION_FACTOR": "That number of replicas is not possible: below 1, or more than there are nodes.",
     "INVALID_REPLICA_ASSIGNMENT": "The nodes named for replicas are unknown, named twice, or of differing number.",
     "INVALID_CONFIG": "A setting is unknown, its value is wrong, or it cannot be changed so; the message says which.",
