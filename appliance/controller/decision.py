@@ -50,7 +50,8 @@ class Situation:
     partitions, when it has several. counts: how many partitions each of them has, what was decided
     in this turn included; None: to be counted. no_room: what to tell who wants new partitions while
     the disks are nearly full. kraft_version: the finalized one, which stands among the quorum's own
-    records. listening: why this node cannot listen at (host, port), "" when it can. here: who asks came over the loopback interface of a node.
+    records. listening: why this node cannot listen at (host, port), "" when it can. here: who asks
+    came over the loopback interface of a node.
     """
 
     permit: Permit = field(default=NO_LIMIT, kw_only=True)
