@@ -61,7 +61,7 @@ REMEDIES: Final[dict[str, str]] = {
     "ILLEGAL_SASL_STATE": _SASL,
     "UNSUPPORTED_VERSION": "Compare the client with the APIs that are served (docs/reference/apis.md); a newer or older client may do, or the feature is not served.",
     "TOPIC_ALREADY_EXISTS": "Use it, take another name, or say --if-not-exists.",
-    "INVALID_PARTITIONS": "Name a number of at least 1, when adding partitions one above what there is: partitions cannot be taken away.",
+    "INVALID_PARTITIONS": "Name a number of at least 1, when adding partitions one above what there is: partitions cannot be taken away. Where nodes are full, delete topics, name other nodes, or raise the setting there and start them anew.",
     "INVALID_REPLICATION_FACTOR": "Name at most as many replicas as `penstock cluster status` shows nodes; 1 for an appliance alone.",
     "INVALID_REPLICA_ASSIGNMENT": "Name nodes that `penstock cluster status` shows, each once, as many for each partition.",
     "INVALID_CONFIG": "The message names setting, value and range; `penstock config schema` shows all of them.",
