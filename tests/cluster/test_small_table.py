@@ -1,5 +1,5 @@
-"""A node whose partition table is smaller than what it was given while it was down: others lead what
-it cannot. From then on it is known how large its table is: it is given no more."""
+"""A node whose partition table is smaller than what it was given while it was down: others lead
+what it cannot. From then on it is known how large its table is: it is given no more."""
 
 import pytest
 

@@ -1,6 +1,8 @@
 """Each node of a cluster has a partition table of its own: what it has no row for it does not get,
 whoever leads, and whoever has room gets more."""
 
+import re
+
 import pytest
 from brokers import CONTROLLER, FEATURES, Brokers
 
@@ -69,8 +71,8 @@ def tells(name):
 def refused(result, *nodes):
     """Whether these and no other nodes are named as full, with setting and remedy."""
     assert result.code == errors.INVALID_PARTITIONS, result
-    named = [part for part in result.message.replace("on node", "|node").split("|")[1:]]
-    assert [int(part.split()[1]) for part in named] == list(nodes), result.message
+    named = re.findall(r"on node (\d+) for", result.message)
+    assert list(map(int, named)) == list(nodes), result.message
     assert f"{MOST}=" in result.message and f"raise {MOST} on the nodes named" in result.message
     return result.message
 
