@@ -93,9 +93,7 @@ class Machine:
 
     def commit(self, *records):
         """As control does it: the list first, then the log, then the ioproc hears of it."""
-        self.trash.before(
-            records, self.image, lambda: self.config, lambda *_: (600, RECORDS), self.now_ms
-        )
+        self.trash.before(records, self.image, self.config, lambda *_: (600, RECORDS), self.now_ms)
         self.note()
         self.disk.change("/metadata", "commit")
         self.log += records
