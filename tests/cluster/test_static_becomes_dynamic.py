@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from console.model import features
+from console.model.failure import Failure
 from console.model.link import Link
 from tests.cluster.nodes import Nodes
 from tests.cluster.test_one_becomes_three import told_until
@@ -29,8 +30,19 @@ class Raised(Growing):
 def nodes(tmp_path_factory):
     with Raised(tmp_path_factory.mktemp("raised")) as nodes:
         nodes.create("t")
-        features.raise_to(Link(nodes.bootstrap, {}, 30), features.KRAFT, 1)
+        nodes.wait(lambda: raised(nodes), "each voter has told of itself")
         yield nodes
+
+
+def raised(nodes):
+    """Whether kraft.version could be raised: the leader has to know each voter's folder."""
+    try:
+        features.raise_to(Link(nodes.bootstrap, {}, 30), features.KRAFT, 1)
+    except Failure as why:
+        if "have not told of themselves yet" not in why.message:
+            raise
+        return False
+    return True
 
 
 def test_the_same_three_vote_whoever_dies_and_after_a_start_of_all(nodes):
