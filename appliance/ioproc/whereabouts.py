@@ -2,9 +2,10 @@
 
 A replica is LOST (KIP-858) while it cannot follow or lead: its log failed or could not be opened,
 or its folder has no room and somebody else can lead. The controller then has it in sync no more,
-and elects. When it is back, control is told the folder that it lies in. Invariant: whatever the
-metadata says otherwise is told again until it does not; the metadata is the answer. Where no other
-node has a replica nothing is told: nobody else could lead.
+and elects. When it is back, control is told the folder that it lies in; so it is when the metadata
+name one that this node has no more, after a lost disk: who lies there is not elected. Invariant:
+whatever the metadata says otherwise is told again until it does not; the metadata is the answer.
+Where no other node has a replica nothing is told: nobody else could lead.
 
 An observer of partitions; `tick` is called by the chores.
 """
@@ -34,7 +35,9 @@ class Whereabouts:
     """due_ms: when `tick` has something to do, beside folders that get full or empty, and brokers
     that say so."""
 
-    __slots__ = ("_image", "_look", "_low", "_node_id", "_room", "_served", "_tell", "due_ms")
+    __slots__ = (
+        "_image", "_look", "_low", "_node_id", "_own", "_room", "_served", "_tell", "due_ms",
+    )  # fmt: skip
 
     def __init__(
         self, node_id: int, served: Served, image: Callable[[], MetadataImage], tell: Tell
@@ -45,6 +48,7 @@ class Whereabouts:
         self._tell = tell
         self._look: dict[int, tuple[bytes, int]] = {}  # row → topic id and partition
         self._low = [False for _ in served.spaces]
+        self._own: Folders = None  # as this node registered them
         self._room: list[tuple[bool, Folders]] = []  # of each broker, where it counts
         self.due_ms = 0
 
@@ -83,12 +87,15 @@ class Whereabouts:
         lows = [space.low for space in self._served.spaces]
         image = self._image()
         room = _told_room(image) if any(lows) else self._room
-        if now_ms < self.due_ms and lows == self._low and room == self._room:
+        registered = image.brokers.get(self._node_id)
+        own = None if registered is None else registered.log_dirs
+        anew = own != self._own
+        if now_ms < self.due_ms and lows == self._low and room == self._room and not anew:
             return
         for number, low in enumerate(lows):
-            if low or self._low[number]:
+            if low or self._low[number] or anew:
                 self._look_at_folder(number, low=low)
-        self._low, self._room = lows, room
+        self._low, self._room, self._own = lows, room, own
         for handle, (topic_id, index) in list(self._look.items()):
             topic = image.topics_by_id.get(topic_id)
             if topic is None or not self._differs(handle, topic.partitions[index], image):
@@ -117,10 +124,15 @@ class Whereabouts:
             number = NOWHERE
         else:
             number = partition.directory
-        if where == LOST if number == NOWHERE else is_assigned(where):
+        if where == LOST if number == NOWHERE else self._is_here(where):
             return False
         self._tell(handle, number)
         return True
+
+    def _is_here(self, where: bytes) -> bool:
+        """Whether the metadata name a folder of this node: the one that it lies in, or the one that
+        it is on its way to."""
+        return where in self._own if self._own else is_assigned(where)
 
     def _may_go(
         self, partition: Partition, found: PartitionImage, where: bytes, image: MetadataImage

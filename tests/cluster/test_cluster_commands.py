@@ -2,9 +2,12 @@
 
 import json
 import shutil
+from contextlib import suppress
 from subprocess import PIPE
 
 import pytest
+from confluent_kafka import ElectionType, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from appliance.shell.version import current
 from console.model import partitions, replicas
@@ -156,6 +159,16 @@ def test_an_empty_node_takes_the_place_of_a_lost_one(nodes, run):
     nodes.wait(lambda: nodes.whole(TOPIC, 3), "every node knows it")
     run("cluster", "status")
     nodes.compare_replicas(TOPIC, 3)
+    nodes.wait(lambda: prefers(nodes) == {1, 2, 3}, "it leads again, from its new folder")
+
+
+def prefers(nodes):
+    """Who leads, when those that are first of the replicas are asked for."""
+    wanted = [TopicPartition(TOPIC, index) for index in range(3)]
+    with suppress(KafkaException):
+        admin = AdminClient({"bootstrap.servers": nodes.bootstrap})
+        admin.elect_leaders(ElectionType.PREFERRED, wanted).result(30)
+    return {one.leader for one in nodes.partitions(TOPIC).values()}
 
 
 def test_a_node_leaves_for_good(nodes, run, link):

@@ -40,10 +40,10 @@ class Story:
         self.partition = self.world.add(epoch=1, role=role_of(self.now, US))
         assert self.tick() == []
 
-    def broker(self, node, cordoned=(), fenced=False):
+    def broker(self, node, cordoned=(), fenced=False, log_dirs=None):
         self.image.brokers[node] = BrokerImage(
             broker_id=node, incarnation_id=bytes(16), epoch=node, endpoints=(), fenced=fenced,
-            log_dirs=(folder(node),), cordoned_log_dirs=cordoned,
+            log_dirs=log_dirs or (folder(node),), cordoned_log_dirs=cordoned,
         )  # fmt: skip
 
     def says(self, leader=US, isr=(US, OTHER, THIRD), here=HERE):
@@ -106,6 +106,24 @@ def test_what_was_lost_is_where_it_was_opened(story):
     story.says(leader=OTHER, isr=(OTHER, THIRD), here=LOST)
     assert story.tick() == [(story.partition.handle, 0)]
     story.says(leader=OTHER, isr=(OTHER, THIRD))
+    assert story.tick(AGAIN_MS) == []
+
+
+def test_what_the_metadata_has_in_a_folder_that_is_gone_is_where_it_was_made(story):
+    """An empty disk took the place of a lost one: the id of its folder is another."""
+    new = b"n" * 16
+    row = story.partition.handle
+    story.broker(US, log_dirs=(new,))
+    assert story.tick() == [(row, 0)], "nobody says anything new of the partition"
+    assert story.tick(AGAIN_MS) == [(row, 0)]
+    story.says(here=new)
+    assert story.tick(AGAIN_MS) == story.tick(AGAIN_MS) == []
+
+
+def test_one_on_its_way_to_another_folder_here_is_where_the_metadata_say(story):
+    new = b"n" * 16
+    story.broker(US, log_dirs=(folder(US), new))
+    story.says(here=new)
     assert story.tick(AGAIN_MS) == []
 
 
