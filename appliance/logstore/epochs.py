@@ -17,20 +17,22 @@ _VERSION = 0
 class LeaderEpochs:
     """changed: whether the file is behind."""
 
-    __slots__ = ("changed", "epochs", "starts")
+    __slots__ = ("_staged", "changed", "epochs", "starts")
 
     def __init__(self) -> None:
         self.epochs: list[int] = []
         self.starts: list[int] = []
         self.changed = False
+        self._staged = -1
 
     @property
     def latest(self) -> int:
         """The newest epoch, -1 when there is none."""
         return self.epochs[-1] if self.epochs else -1
 
-    def assign(self, epoch: int, start: int) -> None:
-        """The batch at offset `start` is of `epoch`. Does nothing for the newest epoch."""
+    def assign(self, epoch: int, start: int, *, staged: bool = False) -> None:
+        """The batch at offset `start` is of `epoch`. Does nothing for the newest epoch. staged: the
+        epoch begins with a batch that is not written yet."""
         if epoch < 0 or epoch == self.latest:
             return
         keep = min(bisect_left(self.epochs, epoch), bisect_left(self.starts, start))
@@ -38,6 +40,7 @@ class LeaderEpochs:
         self.epochs.append(epoch)
         self.starts.append(start)
         self.changed = True
+        self._staged = start if staged else -1
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` and where it ended (KIP-279); (-1, -1) when that is not
@@ -57,6 +60,12 @@ class LeaderEpochs:
         if keep < len(self.starts):
             del self.epochs[keep:], self.starts[keep:]
             self.changed = True
+
+    def take_back(self, log_end: int) -> None:
+        """What was staged from `log_end` on is not there: nor is an epoch that began with it. One
+        that a leader began there, and that has no batch yet, goes on."""
+        self.cut_end(log_end if self._staged == log_end else log_end + 1)
+        self._staged = -1
 
     def cut_start(self, log_start: int) -> None:
         """Forget what ended before `log_start`; the epoch in force there begins with it."""

@@ -263,7 +263,7 @@ class Log:
         self.active.epoch = leader_epoch
         begins = self.end_offset if start < 0 else start
         assert self.recovery_point <= begins, "the file alone knows of epochs below"
-        self.epochs.assign(leader_epoch, begins)
+        self.epochs.assign(leader_epoch, begins, staged=start >= 0)
 
     def write_epochs(self) -> None:
         """Durable by the next flush. Its owner writes: a job would put older over newer ones."""

@@ -67,7 +67,7 @@ def take_back(log: Parts, now_ms: int) -> None:
     assert left.end_offset <= active.end_offset, "a gap may lie before the end, nothing behind it"
     active.resume(left.tail, left.since_index, left.first_timestamp)
     active.set_config(log.config)
-    log.epochs.cut_end(active.end_offset)
+    log.epochs.take_back(active.end_offset)
     active.epoch = log.epochs.latest
 
 

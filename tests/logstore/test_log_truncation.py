@@ -141,6 +141,7 @@ def test_a_power_cut_while_a_log_begins_anew_leaves_one_that_opens():
 def test_what_is_taken_back_is_forgotten_of_its_producer_too():
     log = filled(segment_bytes=1 << 20)
     before = answers(log)
+    log.begin_epoch(5)
     log.disk.foreign = log.disk.capacity - log.disk.used()
     stage(log, three(10), 5, 0)
     big = bytearray(build_batch([NewRecord(0, None, bytes(3 * PAGE))], producer_id=2,

@@ -68,7 +68,7 @@ def test_a_second_demo_in_the_same_folder_leaves_the_first_alone(tmp_path):
         done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=100)
         assert done.returncode == 1
         assert done.stderr.splitlines() == [
-            f"penstock: {tmp_path / 'flights'} is in use by process {first.pid}",
+            f"penstock: {tmp_path / 'flights'} is in use by process {first.pid} [CANNOT_START]",
             "hint: choose another folder with --data",
         ]
         assert first.log_text() == before
