@@ -57,6 +57,15 @@ class Observer:
         return proc.cpu_s(self.tables.processes.pid(peer))
 
 
+def of_another_version(data_dir: str) -> int:
+    """The process of an appliance whose tables this program cannot read; 0 where there is none."""
+    try:
+        Observer(data_dir)
+    except NotThere as why:
+        return _holder(data_dir) if isinstance(why.__cause__, UnknownTables) else 0
+    return 0
+
+
 def _open(data_dir: str) -> tuple[Head, mmap.mmap, tuple[str, os.stat_result]]:
     """Its head, the tables, and where they were found."""
     path = segment(data_dir)

@@ -6,9 +6,11 @@ import time
 from typing import Final, NamedTuple
 
 from appliance.base import proc
+from appliance.observer.door import NotThere, Observer, of_another_version
 from appliance.supervisor.succession import BEGUN, CHECK_LIMIT_S, REFUSED, SUCCEED
 from console.model.events import Feed
 from console.model.failure import UNREACHABLE, Failure
+from console.model.unseen import Way, follow
 from console.model.waiting import Waiting
 
 _EVERY_S: Final = 0.02
@@ -27,11 +29,18 @@ class Restarted(NamedTuple):
 def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
     """Returns when the successor serves. Raises Failure: nothing runs there, it cannot, it would
     not start, or it did not."""
-    feed = Feed(data_dir)
-    feed.look()  # what was before
-    pid, began = feed.pid, time.monotonic()
-    _ask(pid, data_dir)
-    end_begun_ms = _agreed(feed, began + CHECK_LIMIT_S + limit_s)
+    began = time.monotonic()
+    agreed_by = began + CHECK_LIMIT_S + limit_s
+    if pid := of_another_version(data_dir):
+        way = Way(data_dir, pid)
+        _ask(pid, data_dir)
+        end_begun_ms = follow(data_dir, way, pid, agreed_by)
+    else:
+        feed = Feed(data_dir)
+        feed.look()  # what was before
+        pid = feed.pid
+        _ask(pid, data_dir)
+        end_begun_ms = _agreed(feed, agreed_by)
     waiting = Waiting(data_dir)
     until = time.monotonic() + limit_s
     while time.monotonic() < until:
@@ -41,8 +50,7 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
                 " ended, too", "it has said why where the appliance writes its log; penstock up"
                 " starts it", where=data_dir, name="NOT_SUCCEEDED",
             )  # fmt: skip
-        feed.look()
-        if feed.started_ms > end_begun_ms and not waiting.look().missing:
+        if _started_ms(data_dir) > end_begun_ms and not waiting.look().missing:
             away_ms = time.time_ns() // 1_000_000 - end_begun_ms
             return Restarted(pid, time.monotonic() - began, away_ms)
         time.sleep(_EVERY_S)
@@ -50,6 +58,14 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
         f"the appliance has ended in order, and its successor does not serve after {limit_s:g} s",
         "penstock wait says what is missing", where=data_dir, code=UNREACHABLE, name="TIMED_OUT",
     )  # fmt: skip
+
+
+def _started_ms(data_dir: str) -> int:
+    """Of who can be read there, 0 where nobody can."""
+    try:
+        return Observer(data_dir).head.started_ms
+    except (NotThere, FileNotFoundError):
+        return 0
 
 
 def _ask(pid: int, data_dir: str) -> None:

@@ -86,9 +86,9 @@ class InPlace:
         self.program.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}/now" exec {words}\n')
         self.program.chmod(0o755)
 
-    def version(self, name, changed=None, damaged=""):
-        """Sources of the checkout under another version's name. changed: (file, before, after).
-        damaged: a file that is not whole."""
+    def version(self, name, *changes, damaged=""):
+        """Sources of the checkout under another version's name. changes: (file, before, after)
+        each. damaged: a file that is not whole."""
         tree = self._folder / name
         tree.mkdir()
         for package in PACKAGES:
@@ -96,8 +96,7 @@ class InPlace:
         told = tree / f"penstock-{name}.dist-info"
         told.mkdir()
         (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: penstock\nVersion: {name}\n")
-        if changed:
-            file, before, after = changed
+        for file, before, after in changes:
             text = (tree / file).read_text()
             assert text.count(before) == 1, file
             (tree / file).write_text(text.replace(before, after))

@@ -11,6 +11,7 @@ import socket
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from appliance.ring.tables import FORMAT
 from tests.upgrade.clients import Load, Readers, hopeless, read
 from tests.upgrade.installed import InPlace, Installed, checkout
 
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.timeout(120)
 OLDER, NEWER, BROKEN = "0.1.1", "0.1.2", "0.1.3"
 SERVES_LESS = ("appliance/handlers/k03_metadata.py", '"Metadata", 0, 13', '"Metadata", 0, 12')
 """As the sources of OLDER have it."""
+OTHER_TABLES = ("appliance/ring/tables.py", f"FORMAT: Final = {FORMAT}", "FORMAT: Final = 9")
+"""In memory, as most versions have them that are not the present one."""
 STARTS_NOT = (
     "console/commands/up.py",
     "    _warn_of_unknown_names(broker)",
@@ -41,7 +44,7 @@ def versions(appliance):
 
 def test_an_upgrade_and_back_under_clients(appliance, tmp_path):
     installation = InPlace(tmp_path / "env")
-    installation.put(installation.version(OLDER, SERVES_LESS))
+    installation.put(installation.version(OLDER, SERVES_LESS, OTHER_TABLES))
     appliance.start(installation.program)
     admin = AdminClient({"bootstrap.servers": appliance.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic("kept", 3, 1)])["kept"].result(30)
@@ -89,6 +92,19 @@ def test_a_version_that_would_not_start_is_not_started(appliance, tmp_path):
     assert (code, found["code"]) == (1, "RESTART_REFUSED")
     assert "would not start" in found["message"] and "SyntaxError" in found["message"]
     assert appliance.children() == children, "everything went on"
+    assert appliance.stop() == 0
+
+
+def test_nor_is_it_where_the_running_one_cannot_be_read(appliance, tmp_path):
+    installation = InPlace(tmp_path / "env")
+    installation.put(installation.version(OLDER, OTHER_TABLES))
+    appliance.start(installation.program)
+    children = appliance.children()
+    installation.put(installation.version(BROKEN, damaged="appliance/control/main.py"))
+    code, said = appliance.restart(checkout(tmp_path / "penstock"))
+    assert (code, json.loads(said)["error"]["code"]) == (1, "RESTART_REFUSED")
+    assert appliance.children() == children, "everything went on"
+    assert "SyntaxError" in appliance.log.read_text()
     assert appliance.stop() == 0
 
 
