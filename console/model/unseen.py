@@ -24,8 +24,7 @@ class Way:
     def __init__(self, data_dir: str, pid: int) -> None:
         self._data_dir, self._pid = data_dir, pid
         self._before = set(_children(pid))
-        self._checked = False
-        self._checked_s = 0.0
+        self._checked_s = 0.0  # when the check was last seen, 0: not yet
         self.agreed_ms = 0
 
     def look(self) -> bool:
@@ -38,8 +37,8 @@ class Way:
         if not self.agreed_ms and not self._before <= set(children):
             self.agreed_ms = _now_ms()
         elif any(_CHECK in _words(one) for one in children):
-            self._checked, self._checked_s = True, time.monotonic()
-        elif not self.agreed_ms and self._checked and time.monotonic() > self._checked_s + BEGINS_S:
+            self._checked_s = time.monotonic()
+        elif not self.agreed_ms and 0 < self._checked_s < time.monotonic() - BEGINS_S:
             raise Failure(
                 "the program that is installed would not start; the log of the appliance says why",
                 "nothing has changed: it serves as before",
