@@ -31,8 +31,8 @@ _LOOK_NS: Final = 1_000_000_000
 _NICE: Final = 5
 """Where CPUs are short, who serves clients comes first."""
 _HELP: Final = "/metrics for Prometheus, /livez, /readyz\n"
-_PROBE_S: Final = 5.0
-"""Longer than anything takes that works, shorter than a caller of ours may wait."""
+_PROBE_S: Final = 4.0
+"""Longer than anything takes that works; who asks during one can wait for the next one, too."""
 _STOPPED: Final = "TtZX"
 """States of a process in /proc that does nothing."""
 
@@ -94,8 +94,8 @@ class Pages:
         self._knock = knock
         self._probing = Probing(probe or self._probe)
 
-    def answer(self, target: str) -> Answer | None:
-        """By the target of a request; None: ask again soon."""
+    def answer(self, target: str, asked_ns: int) -> Answer | None:
+        """By the target of a request and when it was made (monotonic); None: ask again soon."""
         path, _, query = target.partition("?")
         path = path.rstrip("/")
         if path == "/metrics":
@@ -103,7 +103,7 @@ class Pages:
         if path == "/livez":
             return self._live()
         if path in ("/readyz", "/healthz"):
-            return self._ready(probes="probe=1" in query.split("&"))
+            return self._ready(asked_ns, probes="probe=1" in query.split("&"))
         status = HTTPStatus.NOT_FOUND if path else HTTPStatus.OK
         return Answer(status, "text/plain", _HELP)
 
@@ -115,7 +115,7 @@ class Pages:
             dead.append(f"the supervisor is stopped (state {state})")
         return _told(not dead, {"live": not dead, "dead": dead})
 
-    def _ready(self, *, probes: bool) -> Answer | None:
+    def _ready(self, asked_ns: int, *, probes: bool) -> Answer | None:
         if probes and self._probing.under_way:
             return None
         now_ns = self._clock()
@@ -126,7 +126,7 @@ class Pages:
             told.append(why)
         more: dict[str, object] = {}
         if probes:
-            probed = None if told else self._probing.result()
+            probed = None if told else self._probing.result(asked_ns)
             if not told and probed is None:
                 return None
             more["probed"] = probed is not None and not probed.skipped

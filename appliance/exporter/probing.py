@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from appliance.exporter.probe import NotProbed
 
-FRESH_S: Final = 1.0
-"""Whoever asks within so long of a probe hears of the same one: there is no more than one at a time
-and about one a second, however many ask."""
+APART_NS: Final = 1_000_000_000
+"""Between the beginnings of two probes: there is one at a time and one a second, however many
+ask."""
 
 
 class Probed(NamedTuple):
@@ -20,34 +20,42 @@ class Probed(NamedTuple):
 
 
 class Probing:
-    """probe: why a node does not serve, "" when it does; raises NotProbed. It may take seconds."""
+    """probe: why a node does not serve, "" when it does; raises NotProbed. It may take seconds.
+
+    Whoever asks hears of a probe that began after that: what was changed before is seen.
+    """
 
     def __init__(
-        self, probe: Callable[[], str], clock: Callable[[], float] = time.monotonic
+        self, probe: Callable[[], str], clock: Callable[[], int] = time.monotonic_ns
     ) -> None:
         self._probe = probe
         self._clock = clock
         self._running: threading.Thread | None = None
-        self._last: tuple[float, Probed] | None = None
+        self._began_ns: int | None = None
+        self._found = Probed()
 
     @property
     def under_way(self) -> bool:
         """Somebody has asked, and nothing is known yet."""
         return self._running is not None and self._running.is_alive()
 
-    def result(self) -> Probed | None:
-        """What a probe of this moment found; None: it is under way, ask again."""
+    def result(self, asked_ns: int) -> Probed | None:
+        """What a probe found that began since asked_ns (monotonic); None: not yet, ask again."""
         if self.under_way:
             return None
-        if self._last is not None and self._clock() - self._last[0] < FRESH_S:
-            return self._last[1]
+        now_ns = self._clock()
+        if self._began_ns is not None:
+            if self._began_ns >= asked_ns:
+                return self._found
+            if now_ns < self._began_ns + APART_NS:
+                return None
+        self._began_ns = now_ns
         self._running = threading.Thread(target=self._run, name="probe", daemon=True)
         self._running.start()
         return None
 
     def _run(self) -> None:
-        found = looked(self._probe)
-        self._last = self._clock(), found
+        self._found = looked(self._probe)
 
 
 def looked(probe: Callable[[], str]) -> Probed:

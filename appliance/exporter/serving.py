@@ -32,13 +32,14 @@ class Answer(NamedTuple):
 
 class _Caller:
     """A connection: first `told` grows to a request, then `left` shrinks to nothing. waits: for an
-    answer that is not there yet."""
+    answer that is not there yet. asked_ns: when the last part of the request came."""
 
-    __slots__ = ("left", "sock", "told", "until_ns", "waits")
+    __slots__ = ("asked_ns", "left", "sock", "told", "until_ns", "waits")
 
-    def __init__(self, sock: socket.socket, until_ns: int) -> None:
+    def __init__(self, sock: socket.socket, now_ns: int) -> None:
         self.sock = sock
-        self.until_ns = until_ns
+        self.asked_ns = now_ns
+        self.until_ns = now_ns + _PATIENCE_NS
         self.told = b""
         self.left = memoryview(b"")
         self.waits = False
@@ -46,9 +47,11 @@ class _Caller:
 
 class Server:
     """listener: bound, listening and non-blocking. answer: by the target of a request, such as
-    /metrics?x=y; None: not yet."""
+    /metrics?x=y, and when that came (monotonic); None: not yet."""
 
-    def __init__(self, listener: socket.socket, answer: Callable[[str], Answer | None]) -> None:
+    def __init__(
+        self, listener: socket.socket, answer: Callable[[str, int], Answer | None]
+    ) -> None:
         self._listener = listener
         self._answer = answer
         self._callers: dict[int, _Caller] = {}
@@ -66,6 +69,8 @@ class Server:
             elif (caller := self._callers[fd]).waits:
                 self._close(caller)  # it has gone
             else:
+                if not caller.left:
+                    caller.asked_ns = now_ns()
                 self._go_on(caller)
         for caller in [one for one in self._callers.values() if one.waits]:
             self._go_on(caller)
@@ -86,7 +91,7 @@ class Server:
         with suppress(OSError):  # who has gone meanwhile
             sock, _ = self._listener.accept()
             sock.setblocking(False)
-            self._callers[sock.fileno()] = _Caller(sock, now_ns + _PATIENCE_NS)
+            self._callers[sock.fileno()] = _Caller(sock, now_ns)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
         if len(self._callers) >= MOST and not self._full:
             self._full = True
@@ -114,7 +119,7 @@ class Server:
 
     def _answered(self, caller: _Caller) -> bool:
         """Send the answer, or keep the caller until there is one. Whether it is over."""
-        reply = self._reply(caller.told)
+        reply = self._reply(caller)
         if reply is None:
             if not caller.waits:  # it is told of nothing but that the other side has gone
                 self._epoll.modify(caller.sock.fileno(), 0)
@@ -133,15 +138,15 @@ class Server:
             caller.sock.shutdown(socket.SHUT_WR)
         return True
 
-    def _reply(self, told: bytes) -> bytes | None:
-        words = told.partition(b"\r\n")[0].decode("latin-1").split(" ")
+    def _reply(self, caller: _Caller) -> bytes | None:
+        words = caller.told.partition(b"\r\n")[0].decode("latin-1").split(" ")
         method = words[0]
         if len(words) != 3 or not words[2].startswith("HTTP/"):
             answer = Answer(HTTPStatus.BAD_REQUEST, "text/plain", "this is no request of HTTP\n")
         elif method not in ("GET", "HEAD"):
             answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
         else:
-            found = self._answer(words[1])
+            found = self._answer(words[1], caller.asked_ns)
             if found is None:
                 return None
             answer = found

@@ -12,9 +12,11 @@ from exporter_world import SECOND, World
 from appliance.exporter.knock import unanswered
 from appliance.exporter.main import Pages, process_state
 from appliance.exporter.probe import NotProbed
+from appliance.exporter.probing import APART_NS, Probing
 from appliance.exporter.serving import MOST, Answer, Server
 from benchmarks.kafka import free_port
 
+NOW = 0
 TEXT = "ä" * 3_000_000  # more than a socket takes at once
 
 
@@ -30,8 +32,9 @@ class Place:
         self.server = Server(self.listener, self.answer)
         self.mine = []
 
-    def answer(self, target):
+    def answer(self, target, asked_ns):
         self.asked.append(target)
+        self.asked_ns = asked_ns
         if target == "/later" and self.not_yet:
             return None
         return Answer(200, "text/plain", TEXT if target == "/long" else "short\n")
@@ -137,6 +140,16 @@ def test_who_does_not_go_on_is_hung_up_on_and_others_get_in(place):
     assert all(place.hear(sock) == b"" for sock in idle)
 
 
+def test_a_question_is_as_old_as_the_end_of_its_request(place):
+    sock = place.connect()
+    place.turn()
+    for at, part in ((1, b"GET / HTTP/1.1\r\n"), (2, b"\r\n")):
+        place.now_ns = at
+        sock.sendall(part)
+        place.turn()
+    assert place.asked_ns == 2
+
+
 def test_who_waits_for_an_answer_keeps_nobody_else_waiting(place):
     place.not_yet = True
     first, gone = place.connect(), place.connect()
@@ -171,27 +184,27 @@ def pages(tmp_path, knock=""):
 
 def test_ready_says_what_is_missing_and_knocks_when_nothing_is(tmp_path):
     world, asked, told = pages(tmp_path)
-    answer = told.answer("/readyz")
+    answer = told.answer("/readyz", NOW)
     assert answer.status == 200 and len(asked) == 1
     assert json.loads(answer.text) == {"ready": True, "missing": [], "warnings": []}
     world.tables.processes.set_drain(1)
-    answer = told.answer("/readyz?verbose")
+    answer = told.answer("/readyz?verbose", NOW)
     assert answer.status == 503 and len(asked) == 1
     assert json.loads(answer.text)["missing"] == ["it is ending"]
 
 
 def test_a_door_that_does_not_answer_is_not_ready(tmp_path):
     _, _, told = pages(tmp_path, knock="127.0.0.1:1 does not answer")
-    answer = told.answer("/readyz")
+    answer = told.answer("/readyz", NOW)
     assert answer.status == 503 and json.loads(answer.text)["missing"] == [
         "127.0.0.1:1 does not answer"
     ]
-    assert told.answer("/livez").status == 200, "it lives all the same"
+    assert told.answer("/livez", NOW).status == 200, "it lives all the same"
 
 
 def waited(told, target):
     """The answer, when it is there."""
-    while (answer := told.answer(target)) is None:
+    while (answer := told.answer(target, NOW)) is None:
         pass
     return answer.status, json.loads(answer.text)
 
@@ -210,7 +223,7 @@ def test_a_probe_is_made_when_it_is_asked_for_and_nothing_is_missing(tmp_path):
         post = world.exporter._post
         return Pages(world.exporter, post, lambda: world.now_ns, lambda _: "", probe)
 
-    assert told().answer("/readyz?probe=0").status == 200 and len(outcomes) == 2
+    assert told().answer("/readyz?probe=0", NOW).status == 200 and len(outcomes) == 2
     page = told()
     status, found = waited(page, "/readyz?x&probe=1")
     assert (status, found["missing"], found["probed"]) == (503, ["a record is refused"], True)
@@ -223,11 +236,33 @@ def test_a_probe_is_made_when_it_is_asked_for_and_nothing_is_missing(tmp_path):
     assert (status, found["missing"], found["probed"]) == (503, ["it is ending"], False)
 
 
+def test_who_asks_hears_of_a_probe_that_began_after_that_and_there_is_one_a_second():
+    began, now = [], [10 * SECOND]
+
+    def probe():
+        began.append(now[0])
+        return str(len(began))
+
+    probing = Probing(probe, lambda: now[0])
+
+    def found(asked_ns):
+        while (told := probing.result(asked_ns)) is None:
+            pass
+        return told.problem
+
+    asked = now[0]
+    assert found(asked) == found(asked) == "1"
+    asked = now[0] = asked + APART_NS - 1
+    assert probing.result(asked) is None and not probing.under_way, "not so soon"
+    now[0] += 1
+    assert found(asked) == "2" and began[1] - began[0] == APART_NS
+
+
 def test_the_paths_there_are(tmp_path):
     _, _, told = pages(tmp_path)
-    assert "penstock_ready 1" in told.answer("/metrics").text
-    assert told.answer("/metrics/").content_type.startswith("text/plain; version=0.0.4")
-    assert told.answer("/").status == 200 and told.answer("/nothing").status == 404
+    assert "penstock_ready 1" in told.answer("/metrics", NOW).text
+    assert told.answer("/metrics/", NOW).content_type.startswith("text/plain; version=0.0.4")
+    assert told.answer("/", NOW).status == 200 and told.answer("/nothing", NOW).status == 404
 
 
 def test_the_state_of_a_process_is_the_kernels():
