@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config.broker_settings import BROKER
+from appliance.config.listener_settings import declared, key_of, setting_of
 from appliance.config.listeners import Endpoint, Voter, in_url, parse_endpoint, parse_voter
 from appliance.config.setting import INT_MAX, Setting, Value
 
@@ -48,7 +48,7 @@ class BrokerConfig:
         """From texts. Raises ConfigError for an unknown key or a wrong value."""
         entries = {}
         for name, text in values.items():
-            setting = BROKER.get(name)
+            setting = setting_of(name)
             if setting is None:
                 raise ConfigError(f"Unknown configuration {name}")
             entries[name] = Entry(setting.parse(text), text, source)
@@ -57,7 +57,7 @@ class BrokerConfig:
     def over(self, texts: Mapping[str, str]) -> "BrokerConfig":
         """This configuration with checked texts on top, as set while the broker runs."""
         entries = {
-            name: Entry(BROKER[name].parse(text), text, DYNAMIC) for name, text in texts.items()
+            name: Entry(declared(name).parse(text), text, DYNAMIC) for name, text in texts.items()
         }
         return BrokerConfig({**self._entries, **entries})
 
@@ -84,7 +84,7 @@ class BrokerConfig:
         entry = self._entries.get(name)
         if entry is not None:
             return entry.value
-        setting = BROKER[name]
+        setting = declared(name)
         for synonym, factor in setting.synonyms:
             value = self.get(synonym)
             if value is not None:
@@ -95,7 +95,7 @@ class BrokerConfig:
     def default(self, name: str) -> Value:
         """The value of a setting that nobody set."""
         if name not in _KEPT_BY:
-            return BROKER[name].default
+            return declared(name).default
         return min(_KEPT_BY[name], self.brokers)
 
     def int(self, name: str) -> builtins.int:
@@ -130,7 +130,17 @@ class BrokerConfig:
 
     def setting(self, name: str) -> Setting:
         """The declaration."""
-        return BROKER[name]
+        return declared(name)
+
+    def key_for(self, listener: str, name: str) -> str:
+        """The key that says what a setting is for a listener: its own where somebody set that, else
+        the setting of all."""
+        own = key_of(listener, name)
+        return own if own in self._entries else name
+
+    def of_listener(self, listener: str, name: str) -> Value:
+        """The value in force for one listener."""
+        return self.get(self.key_for(listener, name))
 
     def endpoints(self) -> builtins.list[Endpoint]:
         """The listeners of clients and brokers, not those of controllers."""

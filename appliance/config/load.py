@@ -9,6 +9,7 @@ from appliance.config import cluster_checks, otlp, roles, several_listeners
 from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.cluster_checks import Said
+from appliance.config.listener_settings import PREFIX, setting_of
 from appliance.config.properties import parse_properties
 from appliance.config.units import in_unit, unit_of
 
@@ -84,7 +85,7 @@ class _Reading:
     def take(self, key: str, text: str, source: str, line: int | None) -> None:
         """One setting as it was written."""
         self._places[key] = source, line
-        setting = BROKER.get(key)
+        setting = setting_of(key)
         if setting is None:
             self.remark(key, _unknown(key))
             return
@@ -107,8 +108,8 @@ def _unknown(key: str) -> str:
     for removed, remedy in REMOVED.items():
         if key == removed or (removed.endswith(".") and key.startswith(removed)):
             return f"{key} is not a setting any more: {remedy}"
-    if key.startswith("listener.name."):
-        return f"{key} is ignored: settings of single listeners are not served yet"
+    if key.startswith(PREFIX):
+        return f"{key} is ignored: of single listeners only settings of TLS are served"
     from difflib import get_close_matches  # takes as long as all settings together, and is rare
 
     near = get_close_matches(key, BROKER, 1, 0.8)

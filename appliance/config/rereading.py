@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from appliance.config.broker import BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER
 from appliance.config.kept_listeners import KEYS
+from appliance.config.listener_settings import declared
 from appliance.config.setting import READ_ONLY, shown
 
 METRICS_LISTENER: Final = "penstock.metrics.listener"
@@ -48,7 +49,7 @@ class Changed(NamedTuple):
 
 def changes_at_once(key: str) -> bool:
     """Whether a new value of this setting needs no restart."""
-    setting = BROKER[key]
+    setting = declared(key)
     if key in KEYS:
         return False
     if key in EXPORTERS:
@@ -65,7 +66,7 @@ def compare(old: BrokerConfig, new: BrokerConfig) -> list[Changed]:
     for key in sorted({*old.set_names(), *new.set_names()}):
         before, after = old.get(key), new.get(key)
         if before != after:
-            hide = BROKER[key].sensitive
+            hide = declared(key).sensitive
             values = [HIDDEN if hide else shown(value) or "" for value in (before, after)]
             found.append(Changed(key, values[0], values[1], changes_at_once(key)))
     return found
@@ -88,5 +89,5 @@ def decode(encoded: bytes) -> dict[str, Entry | None]:
     """What `encode` gave."""
     found: dict[str, Entry | None] = {}
     for key, said in json.loads(encoded).items():
-        found[key] = None if said is None else Entry(BROKER[key].parse(said[0]), *said)
+        found[key] = None if said is None else Entry(declared(key).parse(said[0]), *said)
     return found

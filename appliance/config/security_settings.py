@@ -33,6 +33,7 @@ SECURITY: Final = (
     Setting("ssl.keystore.location", STRING, None, "The file of the key store.", mode=PER_BROKER, inert=_NO_SECURITY),
     Setting("ssl.keystore.password", PASSWORD, None, "The password of the key store.", mode=PER_BROKER, inert=_NO_SECURITY),
     Setting("ssl.key.password", PASSWORD, None, "The password of the private key.", mode=PER_BROKER, inert=_NO_SECURITY),
+    Setting("penstock.ssl.key.location", STRING, None, "The file of the private key as PEM, where it is not in that of the chain (certbot: privkey.pem beside fullchain.pem).", mode=PER_BROKER),
     Setting("ssl.truststore.location", STRING, None, "The file of the trust store.", mode=PER_BROKER, inert=_NO_SECURITY),
     Setting("ssl.truststore.password", PASSWORD, None, "The password of the trust store.", mode=PER_BROKER, inert=_NO_SECURITY),
     Setting("connection.failed.authentication.delay.ms", INT, 100, "How long the answer to a failed login is held back, in ms.", low=0, inert=_NO_SECURITY),

@@ -21,6 +21,8 @@ def check(config: BrokerConfig) -> Iterator[str]:
     opened = config.opened()
     for endpoint in opened:
         protocol = config.protocols().get(endpoint.name)
+        if protocol == "SSL" and not config.is_controllers(endpoint.name):
+            continue
         if protocol != "PLAINTEXT":
             raise ConfigError(
                 f"listeners: {endpoint.name} stands for {protocol or 'no protocol'}, and only"

@@ -1,0 +1,77 @@
+"""The files that certificates are read from, and what makes a change of one noticed.
+
+A stamp is taken before the file is read: what is written meanwhile gives another one at the next
+look. Links are followed, so that one that points elsewhere (certbot, Kubernetes) is a change.
+"""
+
+import os
+import stat
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from appliance.base.errors import ConfigError
+
+MOST: Final = 1 << 20
+"""Bytes of a store: a chain has a few thousand, all authorities of a system have 250 KB."""
+
+
+class Stamp(NamedTuple):
+    """How a file was when it was read. mtime_ns: 0 for one that is not there."""
+
+    path: str
+    mtime_ns: int
+    size: int
+    inode: int
+
+
+def stamp(path: str) -> Stamp:
+    """How it is now."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return Stamp(path, 0, 0, 0)
+    return Stamp(path, found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def stamps(paths: Iterable[str]) -> tuple[Stamp, ...]:
+    """Of several."""
+    return tuple(stamp(path) for path in paths)
+
+
+def changed(stamps: Iterable[Stamp]) -> bool:
+    """Whether any of the files is another one by now."""
+    return any(stamp(one.path) != one for one in stamps)
+
+
+def read(path: str, key: str) -> bytes:
+    """What is in it. key: the setting that names it. Raises ConfigError."""
+    try:
+        # A pipe would keep us waiting for a writer.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as cause:
+        raise ConfigError(f"{key}: {path} cannot be read: {_why(cause)}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ConfigError(f"{key}: {path} is no file; name the file itself")
+        with open(fd, "rb", closefd=False) as file:
+            data = file.read(MOST + 1)
+    except OSError as cause:
+        raise ConfigError(f"{key}: {path} cannot be read: {_why(cause)}") from None
+    finally:
+        os.close(fd)
+    if len(data) > MOST:
+        raise ConfigError(f"{key}: {path} is larger than {MOST} bytes, so it is no store")
+    if not data:
+        raise ConfigError(f"{key}: {path} is empty")
+    return data
+
+
+def _why(cause: OSError | ValueError) -> str:
+    if isinstance(cause, PermissionError):
+        return (
+            "the user that runs the appliance may not; let its group read it (chgrp, chmod 640),"
+            " and pass through its folder"
+        )
+    if isinstance(cause, FileNotFoundError):
+        return "there is no such file"
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
