@@ -237,7 +237,8 @@ def _alternative(name: object) -> str:
             return f"URI:{name.value}"
         case x509.DirectoryName():
             return f"dirName:{rfc_2253(name.value.public_bytes())}"
-    return repr(name)
+        case _:
+            return repr(name)
 
 
 def _reason(cause: Exception) -> str:

@@ -85,13 +85,12 @@ def _attribute(part: Part) -> str:
 
 
 def _escaped(text: str) -> str:
-    signs = []
-    for sign in text:
-        signs += f"\\{sign}" if sign in _ESCAPED else "\\00" if sign == "\0" else sign
-    lead = len(signs) - len("".join(signs).lstrip(_BLANKS))
-    trail = len("".join(signs).rstrip(_BLANKS))
+    text = "".join(
+        f"\\{sign}" if sign in _ESCAPED else "\\00" if sign == "\0" else sign for sign in text
+    )
+    lead, trail = len(text) - len(text.lstrip(_BLANKS)), len(text.rstrip(_BLANKS))
     return "".join(
-        f"\\{sign}" if place < lead or place >= trail else sign for place, sign in enumerate(signs)
+        f"\\{sign}" if place < lead or place >= trail else sign for place, sign in enumerate(text)
     )
 
 

@@ -89,7 +89,7 @@ def of_listener(config: BrokerConfig, listener: str) -> TlsSettings:
         allow_dn_changes=whether("ssl.allow.dn.changes"),
         allow_san_changes=whether("ssl.allow.san.changes"),
         keys=keys,
-        **{attribute: text(name) for attribute, name in _TEXTS.items()},  # type: ignore[arg-type]
+        **{attribute: text(name) for attribute, name in _TEXTS.items()},
     )
 
 
