@@ -23,6 +23,7 @@ from appliance.netproc.framing import FrameRefused, Framing
 from appliance.netproc.habits import Habits
 from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.page_cache import PageCache
+from appliance.netproc.sealing import Sealing
 from appliance.netproc.sending import COLD, FULL, SHARE, Sending
 from appliance.netproc.states import (
     AGREED,
@@ -59,7 +60,8 @@ _HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
 class Floor:
     """What the connections of a process share, and which of them wait for what.
 
-    heir: goes on with connections that are drained; without one they are hung up on.
+    heir: goes on with connections that are drained; without one they are hung up on. sealing: says
+    who has shown a certificate.
     choked: a ring is full, so nobody is read. committed, applied: where the metadata log ends, and
     how far it is replayed here: far behind, nobody is read. dirty: have something to send in this
     turn. starving: look for room in the next turn. cold: wait for the disk."""
@@ -99,6 +101,7 @@ class Floor:
         self.starving: dict[Connection, None] = {}
         self.cold: dict[Connection, None] = {}
         self.heir: Heir | None = None
+        self.sealing: Sealing | None = None
 
     def mark_dirty(self, connection: "Connection") -> None:
         """Something can be sent at the end of this turn."""
@@ -372,7 +375,9 @@ class Connection:
         """Go on with the transport's conversation before the first request."""
         try:
             agreed = self.transport.agree()
-        except OSError as problem:
+            if agreed:
+                self._meet()
+        except (OSError, ValueError) as problem:
             self.complain("handshake-failed", str(problem))
             self.close()
             return
@@ -382,6 +387,14 @@ class Connection:
             if self.transport.buffered:
                 self._floor.starving[self] = None  # the socket may say nothing more
         self._watch()
+
+    def _meet(self) -> None:
+        """Who it is by its certificate. Raises ValueError: nobody."""
+        shown = self.transport.certificate()
+        if shown is not None:
+            floor = self._floor
+            assert floor.sealing is not None, "a certificate where no TLS is spoken"
+            self.principal = floor.sealing.principal(floor.listeners[self.listener], shown)
 
     def _go_on(self) -> None:
         """Go on with the transport's conversation in the middle of others."""

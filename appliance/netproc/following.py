@@ -25,6 +25,7 @@ from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Floor
 from appliance.netproc.habits import topics_removed
 from appliance.netproc.host import NetprocHost
+from appliance.netproc.sealing import Sealing
 from appliance.netproc.throttling import Throttling
 from appliance.shell.seat import Seat
 
@@ -43,16 +44,18 @@ class Following:
         host: NetprocHost,
         throttling: Throttling,
         floor: Floor,
+        sealing: Sealing,
     ) -> None:
         self._seat = seat
         self._follower = follower
         self._host = host
         self._throttling = throttling
         self._floor = floor
+        self._sealing = sealing
         self._living = self._unfenced()
         floor.applied = follower.applied
         self._set_limits()
-        seat.rereading.then(lambda _: self._set_limits())
+        seat.rereading.then(self._reread)
 
     def follow(self) -> bool:
         """Whether all that control has committed is replayed: here and now, if it is little."""
@@ -81,9 +84,14 @@ class Following:
             topics_removed(list(self._floor.habits()), removed)
         if any(isinstance(change, ConfigChanged | QuotaChanged) for change in changes):
             self._set_limits()
+            self._sealing.follow(changes, self._host.node_id)
         if any(isinstance(change, BrokerChanged) for change in changes):
             self._note_who_left()
         self._seat.processes.set_applied(self._seat.me, applied)
+
+    def _reread(self, changes: list[Change]) -> None:
+        self._set_limits()
+        self._sealing.renew()
 
     def _note_who_left(self) -> None:
         before, self._living = self._living, self._unfenced()

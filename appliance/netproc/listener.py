@@ -4,8 +4,8 @@ import socket
 
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.connections import Connections
+from appliance.netproc.sealing import Sealing
 from appliance.netproc.sockets import tune
-from appliance.netproc.transport import Plain
 
 _MOST_AT_ONCE = 64
 
@@ -15,8 +15,16 @@ class Listener:
     restarted."""
 
     def __init__(
-        self, connections: Connections, config: BrokerConfig, number: int, sock: socket.socket
+        self,
+        connections: Connections,
+        config: BrokerConfig,
+        number: int,
+        sock: socket.socket,
+        name: str,
+        sealing: Sealing,
     ) -> None:
+        self._name = name
+        self._sealing = sealing
         self._connections = connections
         self._config = config
         self.number = number
@@ -34,5 +42,6 @@ class Listener:
                 return
             address = str(peer[0])
             tune(sock, address, self._config)
-            if not self._connections.admit(Plain(sock), address, self):
+            transport = self._sealing.transport(sock, self._name, address)
+            if transport is not None and not self._connections.admit(transport, address, self):
                 return

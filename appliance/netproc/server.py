@@ -15,6 +15,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.handlers import registry
 from appliance.handlers.exchange import Handler
 from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.netproc.arrivals import Arrivals
 from appliance.netproc.completions import Completions
@@ -29,6 +30,7 @@ from appliance.netproc.news import News
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
 from appliance.netproc.parting import ANSWERS_NS, Parting, covers, serves
 from appliance.netproc.questions import Questions
+from appliance.netproc.sealing import Sealing
 from appliance.netproc.slabs import check, give_back
 from appliance.netproc.throttling import Throttling
 from appliance.ring.messages import Message
@@ -83,7 +85,12 @@ class Server:
         self.host = NetprocHost(
             seat, self.floor, self.exchanges, self._outbox, throttling, follower, self._questions
         )
-        self._following = Following(seat, follower, self.host, throttling, self.floor)
+        self.sealing = sealing = Sealing(
+            lambda: broker_config(follower.image, seat.config), log, clock, tells=seat.index == 0
+        )
+        sealing.add(self.floor.listeners)
+        self.floor.sealing = sealing
+        self._following = Following(seat, follower, self.host, throttling, self.floor, sealing)
         self._completions = Completions(
             self.host, self.exchanges, self._following, throttling.watch
         )
@@ -98,7 +105,7 @@ class Server:
         self._arrivals = Arrivals(throttling.meters, self.floor.limits, loop, clock, log)
         self.connections = Connections(self.floor, intake, self._arrivals, seat.config)
         self.listeners = [
-            Listener(self.connections, seat.config, n, sock)
+            Listener(self.connections, seat.config, n, sock, self.floor.listeners[n], sealing)
             for n, sock in enumerate(seat.listeners)
         ]
         # What to look at in every turn: empty, there is nothing to do.
@@ -128,10 +135,12 @@ class Server:
         config.renew({key: told.entry(key) for key in settings})
         if not self._serves[1] and config.several:
             self._serves = self._serves[0], registry.controllers_handlers()
+        self.sealing.add(names)
         for name, sock in zip(names, doors, strict=True):
             self._handlers.append(self._handlers_of(name))
             self.floor.listeners.append(name)
-            one = Listener(self.connections, config, len(self.listeners), sock)
+            number = len(self.listeners)
+            one = Listener(self.connections, config, number, sock, name, self.sealing)
             self.listeners.append(one)
             self._shut.append(one)
             if not self._drain_until_ns and (not self._early_days or config.is_controllers(name)):
@@ -280,6 +289,7 @@ class Server:
         """Once a second: requests out of time, idle or stuck connections, memory nobody needs."""
         self._next_sweep_ns = now_ns + _SWEEP_NS
         self._completions.expire_overdue(now_ns)
+        self.sealing.look(now_ns)
         held = self.connections.sweep(now_ns)
         check(self.floor.arena, held + self.exchanges.check())
         give_back(self.floor.arena, self.floor.memory)

@@ -15,9 +15,22 @@ HTTP_ANSWER = (
 def what(head: bytes) -> str | None:
     """Who sent `head` (4 bytes at least), in words; None when it may be a Kafka frame."""
     if head[0] == 0x16 and head[1] == 0x03:
-        return "a TLS client on a plaintext listener: set security.protocol=PLAINTEXT in the client"
+        return (
+            "a TLS client on a plaintext listener: set security.protocol=PLAINTEXT in the client,"
+            " or take the port of a listener with SSL"
+        )
     if head[:4] in _HTTP:
         return "an HTTP client on a Kafka listener"
+    return None
+
+
+def on_tls(head: bytes) -> str | None:
+    """Who sent `head`, the first bytes of a connection to a listener with TLS, in words; None when
+    a handshake may begin so."""
+    if head[:4] in _HTTP:
+        return "an HTTP client on a Kafka listener with TLS"
+    if head[0] != 0x16:
+        return "no TLS on a listener with TLS: set security.protocol=SSL in the client"
     return None
 
 

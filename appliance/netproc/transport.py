@@ -1,9 +1,10 @@
-"""What carries the bytes of one connection: a plain TCP socket.
+"""What carries the bytes of one connection, and a plain TCP socket that does.
 
 A transport may have a conversation of its own (a handshake, new keys in the middle): while it does,
 `wants` says what it waits for, and the connection watches for that and nothing else. It may hold
-bytes that the socket shows no more (`buffered`), and may be unable to let the kernel send a file
-(`sends_files`). Called by the connection; nothing here waits.
+bytes that the socket shows no more (`buffered`), be unable to let the kernel send a file
+(`sends_files`), and know what no other process can (`stays`). Called by the connection; nothing
+here waits.
 """
 
 import os
@@ -27,13 +28,14 @@ ENDED: Final = 0
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Transport(ABC):
     """sock: non-blocking. wants: READ or WRITE for its own conversation, 0 for nothing of the
-    kind. buffered: more can be received at once, whatever the socket says. Every method may raise
-    OSError: the connection is over then."""
+    kind. buffered: more can be received at once, whatever the socket says. stays: the socket alone
+    is of no use to another process. Every method may raise OSError: the connection is over then."""
 
-    def __init__(self, sock: socket.socket, sends_files: bool) -> None:
+    def __init__(self, sock: socket.socket, sends_files: bool, stays: bool = False) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self.sends_files = sends_files
+        self.stays = stays
         self.wants = 0
         self.buffered = False
 
@@ -62,6 +64,10 @@ class Transport(ABC):
     def send_file(self, fd: int, position: int, count: int) -> int:
         """Send bytes of a file; how many were taken, or BLOCKED. Only if `sends_files`."""
         ...
+
+    def certificate(self) -> bytes | None:
+        """What the client has shown of itself (X.509, DER); None: nothing."""
+        return None
 
     def address(self) -> tuple[str, int]:
         """(host, port) that the client reached."""

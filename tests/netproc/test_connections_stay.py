@@ -161,7 +161,7 @@ def test_it_does_not_begin_while_a_request_takes_long_unless_for_ever():
 def test_who_does_not_get_through_is_prepared_again_in_the_next_turn_only(monkeypatch):
     habits = SimpleNamespace(roles=0, remembered=lambda: ([], []))
     framing = SimpleNamespace(received=lambda: b"")
-    transport = SimpleNamespace(sock=None)
+    transport = SimpleNamespace(sock=None, stays=False)
     one = SimpleNamespace(
         habits=habits, framing=framing, transport=transport, address="", listener=0,
         software=None, client_id=None, pause_until_ns=0,

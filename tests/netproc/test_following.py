@@ -40,6 +40,7 @@ class World:
             self.host,
             SimpleNamespace(configure=lambda *_: None),
             SimpleNamespace(committed=[1], applied=0, limits=SimpleNamespace(set=lambda *_: None)),
+            SimpleNamespace(),
         )
 
     def commit(self, record):
