@@ -25,7 +25,7 @@ class Sealing:
     of several that read the same."""
 
     def __init__(
-        self, config: Callable[[], BrokerConfig], log: Log, clock: Clock, *, tells: bool
+        self, config: Callable[[], BrokerConfig], log: Log, clock: Clock, tells: bool
     ) -> None:
         self._config = config
         self._log = log

@@ -85,11 +85,10 @@ class Server:
         self.host = NetprocHost(
             seat, self.floor, self.exchanges, self._outbox, throttling, follower, self._questions
         )
-        self.sealing = sealing = Sealing(
-            lambda: broker_config(follower.image, seat.config), log, clock, tells=seat.index == 0
+        self.floor.sealing = self.sealing = sealing = Sealing(
+            lambda: broker_config(follower.image, seat.config), log, clock, seat.index == 0
         )
         sealing.add(self.floor.listeners)
-        self.floor.sealing = sealing
         self._following = Following(seat, follower, self.host, throttling, self.floor, sealing)
         self._completions = Completions(
             self.host, self.exchanges, self._following, throttling.watch
@@ -104,10 +103,9 @@ class Server:
         )
         self._arrivals = Arrivals(throttling.meters, self.floor.limits, loop, clock, log)
         self.connections = Connections(self.floor, intake, self._arrivals, seat.config)
-        self.listeners = [
-            Listener(self.connections, seat.config, n, sock, self.floor.listeners[n], sealing)
-            for n, sock in enumerate(seat.listeners)
-        ]
+        self.listeners: list[Listener] = []
+        self._shut: list[Listener] = []  # nobody is accepted there yet
+        self._listen(seat.listeners)
         # What to look at in every turn: empty, there is nothing to do.
         self._early = self._completions.early
         self._lost = self.exchanges.lost
@@ -121,7 +119,6 @@ class Server:
         self._seat = seat
         self._parting: Parting | None = None
         self._table = seat.processes
-        self._shut = list(self.listeners)  # nobody is accepted there yet
         self._early_days = True  # clients are not served yet
         self._news = None if seat.news is None else News(seat.news, loop, self)
 
@@ -136,15 +133,24 @@ class Server:
         if not self._serves[1] and config.several:
             self._serves = self._serves[0], registry.controllers_handlers()
         self.sealing.add(names)
-        for name, sock in zip(names, doors, strict=True):
-            self._handlers.append(self._handlers_of(name))
-            self.floor.listeners.append(name)
-            number = len(self.listeners)
-            one = Listener(self.connections, config, number, sock, name, self.sealing)
-            self.listeners.append(one)
-            self._shut.append(one)
-            if not self._drain_until_ns and (not self._early_days or config.is_controllers(name)):
-                self._open([one])
+        self._handlers += [self._handlers_of(name) for name in names]
+        self.floor.listeners += names
+        new = self._listen(doors)
+        if not self._drain_until_ns:
+            first = [not self._early_days or config.is_controllers(name) for name in names]
+            self._open([one for one, now in zip(new, first, strict=True) if now])
+
+    def _listen(self, doors: Sequence[socket.socket]) -> list[Listener]:
+        """At these, too, which are the floor's next ones by name; opened later."""
+        config, names = self.host.config, self.floor.listeners
+        first = len(self.listeners)
+        new = [
+            Listener(self.connections, config, number, sock, names[number], self.sealing)
+            for number, sock in enumerate(doors, first)
+        ]
+        self.listeners += new
+        self._shut += new
+        return new
 
     def _handlers_of(self, listener: str) -> dict[int, Handler]:
         clients_own, controllers = self._serves

@@ -23,7 +23,7 @@ class World:
             self.image.apply(0, register(node_id, fenced=False))
         self.renewed = []  # whether routes, for each time
         renew = lambda routes: self.renewed.append(routes)  # noqa: E731
-        self.host = SimpleNamespace(now_ns=7, left={}, renew=renew)
+        self.host = SimpleNamespace(now_ns=7, left={}, renew=renew, node_id=1)
         self.following = Following(
             SimpleNamespace(
                 config=BrokerConfig(),
@@ -40,7 +40,7 @@ class World:
             self.host,
             SimpleNamespace(configure=lambda *_: None),
             SimpleNamespace(committed=[1], applied=0, limits=SimpleNamespace(set=lambda *_: None)),
-            SimpleNamespace(),
+            SimpleNamespace(follow=lambda *_: None),
         )
 
     def commit(self, record):
