@@ -50,6 +50,7 @@ from appliance.shell.log import ERROR, NOTICE, Log
 from appliance.shell.loop import Loop
 
 MOST_IN_FLIGHT: Final = 128
+MOST_HANDSHAKES: Final = 8  # rounds in a turn, each up to a ms: others are served in between
 _QUIET_NS: Final = 1_000_000_000
 _MS_NS: Final = 1_000_000
 _USUAL: Final = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT)
@@ -102,6 +103,7 @@ class Floor:
         self.cold: dict[Connection, None] = {}
         self.heir: Heir | None = None
         self.sealing: Sealing | None = None
+        self.handshakes = 0  # rounds of them in this turn
 
     def mark_dirty(self, connection: "Connection") -> None:
         """Something can be sent at the end of this turn."""
@@ -234,7 +236,9 @@ class Connection:
         if floor.watch.running:
             floor.watch.begin(self.account)
         if state == HANDSHAKE:
-            self._agree()
+            floor.handshakes += 1
+            if floor.handshakes <= MOST_HANDSHAKES:
+                self._agree()  # else the loop says it again, in the next turn
         elif state != CLOSED and self.transport.wants:
             self._go_on()
         elif state != CLOSED:
@@ -390,9 +394,8 @@ class Connection:
 
     def _meet(self) -> None:
         """Who it is by its certificate. Raises ValueError: nobody."""
-        shown = self.transport.certificate()
+        shown, floor = self.transport.certificate(), self._floor
         if shown is not None:
-            floor = self._floor
             assert floor.sealing is not None, "a certificate where no TLS is spoken"
             self.principal = floor.sealing.principal(floor.listeners[self.listener], shown)
 

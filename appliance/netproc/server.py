@@ -223,6 +223,7 @@ class Server:
         """Metadata, timers and sending; answers how many ms the loop may wait, or STOP."""
         floor, connections = self.floor, self.connections
         floor.now_ns = self.host.now_ns = now_ns
+        floor.handshakes = 0
         level = floor.committed[0] == floor.applied or self._following.turn()
         if level and self._early:
             self._completions.tell_early()

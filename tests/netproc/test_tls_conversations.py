@@ -3,10 +3,12 @@ pieces are in which bytes come and go; who is refused hears why, and so do we.""
 
 import socket
 import ssl
+from itertools import pairwise
 
 import pytest
 from test_veiled_conversations import Woken, speak, until
 
+from appliance.netproc.connection import MOST_HANDSHAKES
 from appliance.netproc.states import CLOSED, HANDSHAKE, OPEN
 from appliance.netproc.tls import Tls
 from appliance.netproc.transport import READ
@@ -84,6 +86,28 @@ def test_before_it_agreed_nothing_is_read_and_the_end_does_not_wait(world, tmp_p
     assert client.connection.state == HANDSHAKE
     client.connection.drain()
     assert client.connection.state == CLOSED
+
+
+def test_many_handshakes_at_once_keep_nobody_waiting(world, tmp_path):
+    file = certificate(tmp_path, "here")
+    serves, context = server_context(file), client_context(file)
+    many = [Sealed(world, serves, context) for _ in range(3 * MOST_HANDSHAKES)]
+    plain = world.client("plain")
+
+    def agreed():
+        for one in many:
+            one.sock.work()
+        return sum(one.connection.state == OPEN for one in many)
+
+    plain.send(18, 3, client_software_name="plain", client_software_version="1")
+    steps, answered = [agreed()], []
+    while steps[-1] < len(many):
+        world.turn()
+        steps.append(agreed())
+        if not answered and plain.answer():
+            answered.append(steps[-1])
+    assert answered[0] < len(many)
+    assert max(after - before for before, after in pairwise(steps)) == MOST_HANDSHAKES
 
 
 def test_a_certificate_is_seen(world, tmp_path):
