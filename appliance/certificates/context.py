@@ -17,6 +17,7 @@ from appliance.certificates.files import Stamp
 from appliance.certificates.mapping import Rules
 from appliance.certificates.names import rfc_2253
 from appliance.certificates.settings import TlsSettings
+from appliance.config.listener_settings import KEY_LOCATION
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate as X509
@@ -137,8 +138,13 @@ def _key_store(settings: TlsSettings) -> tuple[stores.KeyStore, str]:
     location, inline = settings.keystore_location, settings.keystore_chain
     key_data: bytes | None = None
     key_where = ""
+    if settings.key_location is not None and settings.keystore_key is not None:
+        raise ConfigError(
+            f"{settings.key('ssl.keystore.key')}: the key is here and in"
+            f" {settings.key(KEY_LOCATION)}; take one of them out"
+        )
     if settings.key_location is not None:
-        name = settings.key("penstock.ssl.key.location")
+        name = settings.key(KEY_LOCATION)
         key_data, key_where = (
             files.read(settings.key_location, name),
             f"{name}={settings.key_location}",
@@ -155,8 +161,7 @@ def _key_store(settings: TlsSettings) -> tuple[stores.KeyStore, str]:
             )
         if key_data is None:
             raise ConfigError(
-                f"{where}: the private key is missing: set ssl.keystore.key, or"
-                " penstock.ssl.key.location"
+                f"{where}: the private key is missing: set ssl.keystore.key, or {KEY_LOCATION}"
             )
         data = inline.encode()
         if not stores.pem_blocks(data):

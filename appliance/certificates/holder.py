@@ -12,7 +12,7 @@ from typing import Final
 from appliance.base.caller import ANONYMOUS, Principal
 from appliance.base.clock import Clock
 from appliance.base.errors import ConfigError
-from appliance.certificates import files
+from appliance.certificates import checking, files
 from appliance.certificates.context import Certificate, Loaded, check_same, day, load
 from appliance.certificates.mapping import principal_name
 from appliance.certificates.settings import TLS, TlsSettings, concerns, of_listener
@@ -133,6 +133,12 @@ class Certificates:
         config = self._config()
         for name, one in self._listeners.items():
             self._take(name, one, of_listener(config, name))
+
+    def check(self, wanted: BrokerConfig) -> None:
+        """Whether these settings could take the place of those in force. Raises ConfigError."""
+        shown = {name: one.loaded.certificate for name, one in self._listeners.items()
+                 if one.loaded is not None}  # fmt: skip
+        checking.check(wanted, self._clock, shown)
 
     def _take(self, name: str, one: _Listener, settings: TlsSettings) -> None:
         """Load, and show it when it can be."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.config.broker import BrokerConfig
-from appliance.config.listener_settings import KEY_LOCATION, split
+from appliance.config.listener_settings import KEY_LOCATION, is_tls
 from appliance.metadata.changes import Change, ConfigChanged
 from appliance.metadata.image_state import BROKER
 
@@ -63,6 +63,12 @@ _TEXTS: Final = {
 }
 
 
+def speaking(config: BrokerConfig) -> list[str]:
+    """Names of the listeners that speak TLS, in their order."""
+    protocols = config.protocols()
+    return [one.name for one in config.opened() if protocols.get(one.name) == TLS]
+
+
 def of_listener(config: BrokerConfig, listener: str) -> TlsSettings:
     """What holds for a listener of this name."""
     keys: dict[str, str] = {}
@@ -100,12 +106,6 @@ def concerns(changes: Iterable[Change], node_id: int) -> bool:
         isinstance(one, ConfigChanged)
         and one.resource_type == BROKER
         and one.resource_name in mine
-        and _of_tls(one.key)
+        and is_tls(one.key)
         for one in changes
     )
-
-
-def _of_tls(key: str) -> bool:
-    parts = split(key)
-    base = key if parts is None else parts[1]
-    return base.startswith("ssl.") or base == KEY_LOCATION

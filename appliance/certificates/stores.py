@@ -60,6 +60,10 @@ def key_store(data: bytes, where: str, store_password: str | None, key_password:
     it. Raises ConfigError."""
     blocks = pem_blocks(data)
     if not blocks:
+        if key_data is not None:
+            raise ConfigError(
+                f"{key_where}: the key store is no PEM and has its key itself; take this out"
+            )
         return _of_pkcs12(data, where, store_password)
     chain = _certificates(blocks, where)
     if not chain:

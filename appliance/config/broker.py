@@ -68,8 +68,12 @@ class BrokerConfig:
 
     def renew(self, entries: Mapping[str, Entry | None]) -> None:
         """These hold from now on for whoever has this configuration; None: nobody sets it."""
+        self._entries = self.renewed(entries)._entries
+
+    def renewed(self, entries: Mapping[str, Entry | None]) -> "BrokerConfig":
+        """This configuration as `renew` would make it."""
         known = {**self._entries, **entries}
-        self._entries = {name: entry for name, entry in known.items() if entry is not None}
+        return BrokerConfig({name: one for name, one in known.items() if one is not None})
 
     def entry(self, name: str) -> Entry | None:
         """What was set under exactly this name."""

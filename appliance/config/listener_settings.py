@@ -29,6 +29,12 @@ def split(key: str) -> tuple[str, str] | None:
     return (listener, base) if listener and base else None
 
 
+def is_tls(key: str) -> bool:
+    """Whether it is about TLS, of all listeners or of one."""
+    parts = split(key)
+    return (key if parts is None else parts[1]).startswith(_TLS)
+
+
 @lru_cache(maxsize=256)
 def setting_of(key: str) -> Setting | None:
     """The declaration of a key, that of the broker or of one listener; None when there is none."""
@@ -39,7 +45,7 @@ def setting_of(key: str) -> Setting | None:
     base = None if parts is None else BROKER.get(parts[1])
     if base is None or not (base.name.startswith(_TLS) or (base.mode == PER_BROKER and base.inert)):
         return None
-    return replace(base, name=key, default=None)
+    return replace(base, name=key, default=None, mode=PER_BROKER)
 
 
 def declared(key: str) -> Setting:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config import cluster_checks, otlp, roles, several_listeners
+from appliance.config import cluster_checks, otlp, roles, several_listeners, tls_checks
 from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.cluster_checks import Said
@@ -61,6 +61,8 @@ def examine(text: str | None, overrides: Mapping[str, str]) -> tuple[BrokerConfi
                 reading.remark(key, words)
         except ConfigError as problem:
             reading.remark(key, str(problem), wrong=True)
+    for key, words in tls_checks.remarks(config):
+        reading.remark(key, words)
     last = len(text or "")
     # What several checks stumble over is said where it was set.
     ordered = sorted(reading.remarks, key=lambda one: (one.line or last + 1, one.source == DEFAULT))
@@ -144,6 +146,7 @@ def _metrics(config: BrokerConfig) -> Said:
 _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "process.roles": roles.check,
     "inter.broker.listener.name": roles.check_inter_broker,
+    "security.inter.broker.protocol": tls_checks.check_protocol_between,
     "listeners": several_listeners.check,
     "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,

@@ -6,6 +6,7 @@ Called by `load.py`.
 from collections.abc import Iterator
 
 from appliance.base.errors import ConfigError
+from appliance.config import tls_checks
 from appliance.config.broker import BrokerConfig
 
 
@@ -59,4 +60,4 @@ def check_inter_broker(config: BrokerConfig) -> Iterator[str]:
             f"inter.broker.listener.name={name} must be one of the listeners for clients and"
             f" brokers: {', '.join(there)}"
         )
-    yield from ()
+    yield from tls_checks.check_between_brokers(config)

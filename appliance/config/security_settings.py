@@ -19,7 +19,14 @@ from appliance.config.setting import (
     Setting,
 )
 
-_NO_SECURITY: Final = "TLS, SASL and ACLs are not served yet"
+_NO_SECURITY: Final = "SASL and ACLs are not served yet"
+_OPENSSL: Final = "TLS is OpenSSL's, there is no JVM"
+_FORM: Final = "the form is seen in the file: PEM or PKCS12, which keytool writes since JDK 9; what is of the old form JKS is refused with the command that converts it"
+_VERSIONS: Final = (
+    "what is taken is said by ssl.enabled.protocols, as for listeners of Apache Kafka"
+)
+_BUILDER: Final = "principals are made as by Apache Kafka's own builder"
+_NAMES: Final = "a server checks no host names of clients, nor does Apache Kafka's; between nodes only PLAINTEXT is served"
 
 SECURITY: Final = (
     Setting("authorizer.class.name", STRING, "", "What decides who may do what.", inert=_NO_SECURITY),
@@ -28,18 +35,18 @@ SECURITY: Final = (
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that are taken.", mode=PER_BROKER, inert=_NO_SECURITY),
     Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism between brokers.", mode=PER_BROKER, inert=_NO_SECURITY),
     Setting("sasl.jaas.config", PASSWORD, None, "The login of a SASL listener.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol between brokers.", inert=_NO_SECURITY),
-    Setting("ssl.client.auth", STRING, "none", "Whether clients must show a certificate.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.keystore.location", STRING, None, "The file of the key store.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.keystore.password", PASSWORD, None, "The password of the key store.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.key.password", PASSWORD, None, "The password of the private key.", mode=PER_BROKER, inert=_NO_SECURITY),
+    Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol between brokers; of several nodes it must be PLAINTEXT."),
+    Setting("ssl.client.auth", STRING, "none", "Whether clients must show a certificate: none, requested (who shows none is ANONYMOUS), required.", choices=("required", "requested", "none"), mode=PER_BROKER),
+    Setting("ssl.keystore.location", STRING, None, "The file with a listener's private key and its certificate chain: PEM or PKCS12.", mode=PER_BROKER),
+    Setting("ssl.keystore.password", PASSWORD, None, "The password of the key store, where it is PKCS12.", mode=PER_BROKER),
+    Setting("ssl.key.password", PASSWORD, None, "The password of the private key, where it is encrypted PEM.", mode=PER_BROKER),
     Setting("penstock.ssl.key.location", STRING, None, "The file of the private key as PEM, where it is not in that of the chain (certbot: privkey.pem beside fullchain.pem).", mode=PER_BROKER),
-    Setting("ssl.truststore.location", STRING, None, "The file of the trust store.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.truststore.password", PASSWORD, None, "The password of the trust store.", mode=PER_BROKER, inert=_NO_SECURITY),
+    Setting("ssl.truststore.location", STRING, None, "The file with the certificates of authorities that clients' certificates come from: PEM or PKCS12.", mode=PER_BROKER),
+    Setting("ssl.truststore.password", PASSWORD, None, "The password of the trust store, where it is PKCS12.", mode=PER_BROKER),
     Setting("connection.failed.authentication.delay.ms", INT, 100, "How long the answer to a failed login is held back, in ms.", low=0, inert=_NO_SECURITY),
     Setting("connections.max.reauth.ms", LONG, 0, "Time after which a client must log in again, in ms; 0 never.", inert=_NO_SECURITY),
-    Setting("principal.builder.class", CLASS, "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", "What makes a principal out of a login.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("security.providers", STRING, None, "Security providers of the JVM.", inert=_NO_SECURITY),
+    Setting("principal.builder.class", CLASS, "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", "What makes a principal out of a login.", mode=PER_BROKER, inert=_BUILDER),
+    Setting("security.providers", STRING, None, "Security providers of the JVM.", inert=_OPENSSL),
     Setting("delegation.token.secret.key", PASSWORD, None, "The secret that delegation tokens are signed with.", inert=_NO_SECURITY),
     Setting("delegation.token.max.lifetime.ms", LONG, 604_800_000, "Longest life of a delegation token with its renewals, in ms.", low=1, inert=_NO_SECURITY),
     Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, "Life of a delegation token without renewal, in ms.", low=1, inert=_NO_SECURITY),
@@ -90,21 +97,21 @@ SECURITY: Final = (
     Setting("sasl.oauthbearer.assertion.claim.jti.include", BOOLEAN, False, "Whether an assertion has an id of its own.", inert=_NO_SECURITY),
     Setting("sasl.oauthbearer.assertion.claim.exp.seconds", INT, 300, "Life of an assertion, in s.", low=0, high=86400, inert=_NO_SECURITY),
     Setting("sasl.oauthbearer.assertion.claim.nbf.seconds", INT, 60, "How long before now an assertion begins to be valid, in s.", low=0, high=3600, inert=_NO_SECURITY),
-    Setting("ssl.protocol", STRING, "TLSv1.3", "The TLS version that is preferred.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), "The TLS versions that are taken.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.cipher.suites", LIST, (), "The cipher suites that are taken.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.provider", STRING, None, "The JVM's TLS provider.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.keystore.type", STRING, "JKS", "The form of the key store: JKS, PKCS12, PEM.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.keystore.key", PASSWORD, None, "The private key as PEM.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.keystore.certificate.chain", PASSWORD, None, "The certificate chain as PEM.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.truststore.type", STRING, "JKS", "The form of the trust store: JKS, PKCS12, PEM.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.truststore.certificates", PASSWORD, None, "The trusted certificates as PEM.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.keymanager.algorithm", STRING, "SunX509", "The JVM's key manager.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.trustmanager.algorithm", STRING, "PKIX", "The JVM's trust manager.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.endpoint.identification.algorithm", STRING, "https", "How the host name of a certificate is checked.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.engine.factory.class", CLASS, None, "What makes TLS engines.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.principal.mapping.rules", STRING, "DEFAULT", "Rules from certificates to principals.", inert=_NO_SECURITY),
-    Setting("ssl.secure.random.implementation", STRING, None, "The JVM's source of chance.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("ssl.allow.dn.changes", BOOLEAN, False, "Whether a reloaded key store may name another subject.", inert=_NO_SECURITY),
-    Setting("ssl.allow.san.changes", BOOLEAN, False, "Whether a reloaded key store may name other hosts.", inert=_NO_SECURITY),
+    Setting("ssl.protocol", STRING, "TLSv1.3", "The TLS version that is preferred.", mode=PER_BROKER, inert=_VERSIONS),
+    Setting("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), "The TLS versions that are taken: TLSv1.2, TLSv1.3.", mode=PER_BROKER),
+    Setting("ssl.cipher.suites", LIST, (), "The cipher suites that are taken, by IANA's names; of TLS 1.3 all or none. Not set: OpenSSL's choice.", mode=PER_BROKER),
+    Setting("ssl.provider", STRING, None, "The JVM's TLS provider.", mode=PER_BROKER, inert=_OPENSSL),
+    Setting("ssl.keystore.type", STRING, "JKS", "The form of the key store: JKS, PKCS12, PEM.", mode=PER_BROKER, inert=_FORM),
+    Setting("ssl.keystore.key", PASSWORD, None, "The private key itself as PEM, in place of a file.", mode=PER_BROKER),
+    Setting("ssl.keystore.certificate.chain", PASSWORD, None, "The certificate chain itself as PEM, in place of a file.", mode=PER_BROKER),
+    Setting("ssl.truststore.type", STRING, "JKS", "The form of the trust store: JKS, PKCS12, PEM.", mode=PER_BROKER, inert=_FORM),
+    Setting("ssl.truststore.certificates", PASSWORD, None, "The trusted certificates themselves as PEM, in place of a file.", mode=PER_BROKER),
+    Setting("ssl.keymanager.algorithm", STRING, "SunX509", "The JVM's key manager.", mode=PER_BROKER, inert=_OPENSSL),
+    Setting("ssl.trustmanager.algorithm", STRING, "PKIX", "The JVM's trust manager.", mode=PER_BROKER, inert=_OPENSSL),
+    Setting("ssl.endpoint.identification.algorithm", STRING, "https", "How the host name of a certificate is checked.", mode=PER_BROKER, inert=_NAMES),
+    Setting("ssl.engine.factory.class", CLASS, None, "What makes TLS engines.", mode=PER_BROKER, inert=_OPENSSL),
+    Setting("ssl.principal.mapping.rules", STRING, "DEFAULT", "Rules from the subject of a client's certificate to its principal: RULE:PATTERN/REPLACEMENT/[LU], DEFAULT. Patterns are those of RE2."),
+    Setting("ssl.secure.random.implementation", STRING, None, "The JVM's source of chance.", mode=PER_BROKER, inert=_OPENSSL),
+    Setting("ssl.allow.dn.changes", BOOLEAN, False, "Whether a certificate may take the place of another while the appliance runs that has another subject."),
+    Setting("ssl.allow.san.changes", BOOLEAN, False, "Whether a certificate may take the place of another while the appliance runs that is not for all of its alternative names."),
 )  # fmt: skip

@@ -6,6 +6,7 @@ Called by `load.py` for those of a start, by `kept_listeners.py` for those that 
 from collections.abc import Iterator
 
 from appliance.base.errors import ConfigError
+from appliance.config import tls_checks
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import EVERYWHERE
 
@@ -19,16 +20,7 @@ def check(config: BrokerConfig) -> Iterator[str]:
             " for clients, for example PLAINTEXT://localhost:9092"
         )
     opened = config.opened()
-    for endpoint in opened:
-        protocol = config.protocols().get(endpoint.name)
-        if protocol == "SSL" and not config.is_controllers(endpoint.name):
-            continue
-        if protocol != "PLAINTEXT":
-            raise ConfigError(
-                f"listeners: {endpoint.name} stands for {protocol or 'no protocol'}, and only"
-                " PLAINTEXT is served yet; use PLAINTEXT://HOST:PORT, or map the name in"
-                " listener.security.protocol.map"
-            )
+    tls_checks.check_protocols(config)
     ports: dict[tuple[str, int], str] = {}
     for one in opened:
         at = "" if one.host in EVERYWHERE else one.host.lower()

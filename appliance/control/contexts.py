@@ -6,6 +6,7 @@ Called by `main.py` and by whoever decides something for it.
 from collections.abc import Callable
 
 from appliance.base.errors import StorageFailed
+from appliance.control.doors import Doors
 from appliance.control.room import Room
 from appliance.control.startup import Started
 from appliance.control.topic_trash import TopicTrash
@@ -24,7 +25,7 @@ class Contexts:
     """usage: of quotas. heartbeats: those of the moment, None while this node does not lead.
     described: the quorum at a wall clock time in ms. electing: who votes, at a monotonic one."""
 
-    __slots__ = ("_described", "_electing", "_heartbeats", "_listening", "_producer_ids", "_room",
+    __slots__ = ("_described", "_doors", "_electing", "_heartbeats", "_producer_ids", "_room",
                  "_seat", "_started", "_trash", "_usage")  # fmt: skip
 
     def __init__(
@@ -38,7 +39,7 @@ class Contexts:
         heartbeats: Callable[[], Heartbeats | None],
         described: Callable[[int], Quorum],
         electing: Callable[[int], Electing | None],
-        listening: Callable[[str, int], str],
+        doors: Doors,
     ) -> None:
         self._seat = seat
         self._started = started
@@ -49,7 +50,7 @@ class Contexts:
         self._heartbeats = heartbeats
         self._described = described
         self._electing = electing
-        self._listening = listening
+        self._doors = doors
 
     def situation(self) -> Situation:
         """For one decision of the controller."""
@@ -63,7 +64,8 @@ class Contexts:
             free_rows=0,
             directories=self._directories(),
             kraft_version=started.quorum.kraft_version,
-            listening=self._listening,
+            listening=self._doors.why_not,
+            showing=self._doors.check_shown,
         )
 
     def context(self) -> AdminContext:

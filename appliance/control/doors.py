@@ -12,6 +12,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import ConfigError, DiskFull
 from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
+from appliance.control.showing import Showing
 from appliance.metadata.changes import Change, ConfigChanged
 from appliance.metadata.image import BROKER, MetadataImage
 from appliance.shell import binding
@@ -23,7 +24,8 @@ _REMEDY: Final = "penstock config set broker/N listeners=… with others"
 class Doors:
     """anew: other listeners are kept than this process was started with."""
 
-    __slots__ = ("_config", "_disk", "_folder", "_kept", "_log", "_looked", "_name", "anew")
+    __slots__ = ("_config", "_disk", "_folder", "_kept", "_log", "_looked", "_name", "_showing",
+                 "anew")  # fmt: skip
 
     def __init__(self, disk: Disk, folder: str, config: BrokerConfig, log: Log) -> None:
         """folder: the data folder. Raises StorageFailed."""
@@ -34,10 +36,12 @@ class Doors:
         self._name = str(config.int("node.id"))
         self._kept: Mapping[str, str] = kept_listeners.read(disk, folder)
         self._looked = False
+        self._showing = Showing(config, log)
         self.anew = False
 
     def look(self, changes: Iterable[Change], image: MetadataImage) -> None:
         """This was committed, and is in the image. Raises StorageFailed."""
+        self._showing.look(image)
         if self._looked and not any(self._mine(one) for one in changes):
             return
         self._looked = True
@@ -57,6 +61,11 @@ class Doors:
     def why_not(self, host: str, port: int) -> str:
         """Why this node cannot listen there, "" when it can."""
         return binding.why_not(host, port, {one.port for one in self._config.opened()})
+
+    def check_shown(self, wanted: BrokerConfig) -> None:
+        """Whether this node's listeners could show certificates by these settings. Raises
+        ConfigError."""
+        self._showing.check(wanted)
 
     def _mine(self, change: Change) -> bool:
         return (

@@ -142,7 +142,7 @@ class Control:
             lambda: self._fencing.heartbeats,
             self._driver.described,
             lambda now_ms: self._duties.electing(now_ms, self._prober.busy),
-            self.doors.why_not,
+            self.doors,
         )
         self._callers = Callers(seat.authorizer)
         self._deciding = Deciding(

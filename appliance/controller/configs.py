@@ -5,7 +5,7 @@ together with the topic's other settings. The records of one resource come toget
 a setting that does not change gives no record.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
 from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
+from appliance.config.listener_settings import is_tls
 from appliance.config.setting import LIST, shown
 from appliance.controller import eligible
 from appliance.controller.admitting import check_here
@@ -195,6 +196,7 @@ def _change(
         check_here(situation.here, {*touched, *(key for key in old if key not in new)})
         if any(key in kept_listeners.KEYS for key in touched):
             _check_listeners(situation, resource, new)
+        _check_shown(situation, resource, new, {*touched, *(key for key in old if key not in new)})
     elif resource.kind == BROKER_LOGGER:
         for key in touched:
             _check_logger(key, new.get(key))
@@ -202,7 +204,9 @@ def _change(
     else:
         _check_other(situation, resource, new, touched)
     old = situation.image.config(resource.kind, resource.name)
-    return _difference(resource, old, new)
+    # To set the name of a file again is to have it read again.
+    again = [key for key in touched if resource.kind == BROKER and is_tls(key)]
+    return _difference(resource, old, new, again)
 
 
 def _check_length(key: str, value: str | None) -> None:
@@ -293,9 +297,28 @@ def _check_listeners(situation: Situation, resource: Resource, new: Mapping[str,
             raise PeerError(errors.INVALID_REQUEST, f"listeners: {why}")
 
 
-def _difference(resource: Resource, old: Mapping[str, str], new: Mapping[str, str]) -> list[Record]:
+def _check_shown(
+    situation: Situation, resource: Resource, new: Mapping[str, str], touched: Collection[str]
+) -> None:
+    """Certificates are loaded before they are promised. Another node looks itself."""
+    if resource.name != str(situation.node_id):
+        return
+    if not any(is_tls(key) or key in kept_listeners.KEYS for key in touched):
+        return
+    try:
+        situation.showing(effective.broker_config(situation.image, situation.config, new))
+    except ConfigError as cause:
+        raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
+
+
+def _difference(
+    resource: Resource,
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    again: Collection[str] = (),
+) -> list[Record]:
     changed: dict[str, str | None] = {
-        key: value for key, value in new.items() if old.get(key) != value
+        key: value for key, value in new.items() if old.get(key) != value or key in again
     }
     changed |= {key: None for key in old if key not in new}
     return [

@@ -7,13 +7,14 @@ DescribeConfigs, and the I/O processes, which ask for a topic's LogConfig.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
 from appliance.config import effective as config_effective
 from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER as BROKER_SETTINGS
+from appliance.config.listener_settings import setting_of, split
 from appliance.config.log_config import LogConfig
 from appliance.config.metrics_settings import CLIENT_METRICS as CLIENT_METRICS_SETTINGS
 from appliance.config.own_group_settings import GROUP as GROUP_SETTINGS
@@ -47,7 +48,6 @@ class Explained:
     synonyms: tuple[Synonym, ...]
 
 
-_LISTENER: Final = "listener.name."
 _PER_LISTENER: Final = re.compile(
     r"ssl\.(key\.password|keystore\.(type|location|password|key|certificate\.chain)"
     r"|truststore\.(type|location|password|certificates))"
@@ -65,7 +65,6 @@ _THREADS: Final = frozenset((
 
 _TABLES: Final = {
     TOPIC: TOPIC_SETTINGS,
-    BROKER: BROKER_SETTINGS,
     CLIENT_METRICS: CLIENT_METRICS_SETTINGS,
 }
 
@@ -75,18 +74,7 @@ def definition(resource_type: int, key: str) -> Setting | None:
     if resource_type == GROUP:
         override = GROUP_SETTINGS.get(key)
         return override and override.setting
-    found = _TABLES[resource_type].get(key)
-    if found is None and resource_type == BROKER and key.startswith(_LISTENER):
-        return _of_listener(key)
-    return found
-
-
-def _of_listener(key: str) -> Setting | None:
-    """The security setting of one listener (`listener.name.NAME.…`); it has no effect here."""
-    base = BROKER_SETTINGS.get(key.removeprefix(_LISTENER).partition(".")[2])
-    if base is None or base.mode != PER_BROKER or not base.inert:
-        return None
-    return replace(base, name=key, default=None)
+    return setting_of(key) if resource_type == BROKER else _TABLES[resource_type].get(key)
 
 
 # In effect ---------------------------------------------------------------------------------------
@@ -129,14 +117,15 @@ def inherited(image: MetadataImage, config: BrokerConfig, resource_type: int, ke
     return explain(image, config, key, {}).value or ""
 
 
-def broker_config(image: MetadataImage, config: BrokerConfig) -> BrokerConfig:
-    """The broker's settings with those that were set while it runs on top."""
-    texts = {
-        **_valid(BROKER, image.config(BROKER, "")),
-        **_valid(BROKER, image.config(BROKER, str(config.int("node.id")))),
-    }
-    # Those of one listener are kept and shown only: no setting of the broker has their name.
-    return config.over({key: text for key, text in texts.items() if key in BROKER_SETTINGS})
+def broker_config(
+    image: MetadataImage, config: BrokerConfig, own: Mapping[str, str] | None = None
+) -> BrokerConfig:
+    """The broker's settings with those that were set while it runs on top. own: its own ones of
+    these, as they would be."""
+    if own is None:
+        own = image.config(BROKER, str(config.int("node.id")))
+    texts = {**_valid(BROKER, image.config(BROKER, "")), **_valid(BROKER, own)}
+    return config.over(texts)
 
 
 # Checks ------------------------------------------------------------------------------------------
@@ -237,7 +226,8 @@ def explain_topic(
 def explain_broker(image: MetadataImage, config: BrokerConfig, node_id: int) -> list[Explained]:
     """Every setting of this broker, by name."""
     dynamic = image.config(BROKER, str(node_id))
-    names = sorted({**BROKER_SETTINGS, **dynamic, **image.config(BROKER, "")})
+    set_here = dict.fromkeys(config.set_names())  # those of single listeners among them
+    names = sorted({**BROKER_SETTINGS, **set_here, **dynamic, **image.config(BROKER, "")})
     return [_broker_setting(image, config, name, dynamic) for name in names]
 
 
@@ -276,25 +266,26 @@ def _broker_setting(
     image: MetadataImage, config: BrokerConfig, name: str, dynamic: Mapping[str, str]
 ) -> Explained:
     setting = _setting_or_stranger(BROKER, name)
+    parts = split(name)
+    named = (name,) if parts is None else (name, parts[1])  # of all listeners where one has none
     places: list[Synonym] = []
-    if name in dynamic:
-        places.append((name, dynamic[name], DYNAMIC_BROKER))
-    cluster = image.config(BROKER, "")
-    if name in cluster:
-        places.append((name, cluster[name], DYNAMIC_DEFAULT))
+    for source, texts in ((DYNAMIC_BROKER, dynamic), (DYNAMIC_DEFAULT, image.config(BROKER, ""))):
+        places += [(one, texts[one], source) for one in named if one in texts]
     value = places[0][1] if places else None
-    if name in BROKER_SETTINGS:
-        for one in (name, *(synonym for synonym, _ in setting.synonyms)):
+    if named[-1] in BROKER_SETTINGS:
+        for one in (*named, *(synonym for synonym, _ in setting.synonyms)):
             entry = config.entry(one)
             if entry is not None:
                 places.append((one, entry.text, STATIC))
-        last = setting.synonyms[-1][0] if setting.synonyms else name
+        last = setting.synonyms[-1][0] if setting.synonyms else named[-1]
         default = shown(config.default(last))
         if default is not None:
             places.append((last, default, DEFAULT))
-        if value is None:
+        if value is None and parts is None:
             value = shown(config.get(name))
-    return _explained(name, setting, tuple(places), value=value)
+    # Of one listener they may be changed all the same; Apache Kafka calls them read-only.
+    read_only = True if parts is not None else None
+    return _explained(name, setting, tuple(places), read_only=read_only, value=value)
 
 
 def _setting_or_stranger(resource_type: int, name: str) -> Setting:

@@ -44,6 +44,7 @@ from appliance.supervisor.pushing import push_target
 from appliance.supervisor.reloading import Read, Reloading, Take
 from appliance.supervisor.reporting import Reporting
 from appliance.supervisor.restart import RestartPolicy
+from appliance.supervisor.showing import Showing
 from appliance.supervisor.signals import WANTED, Wishes
 from appliance.supervisor.succession import SUCCEED, Succession, Successor, guests_of
 
@@ -69,12 +70,12 @@ def run(
     """Be the supervisor of one appliance in `data_dir`, and in `other_dirs` for more partitions,
     until it ends: its exit code, 0 after an orderly end.
 
-    `config` goes to the children unseen. `prepare` is called while the folder is locked and nothing
-    else has begun: the place for formatting it. `read`: the settings once more, as they are by
-    then, when somebody asks (SIGHUP). `successor`: who takes over the listening sockets when
-    somebody asks for that (SIGUSR2); then this does not return. `on_ready(addresses, seconds)` is
-    called once, when clients are served. Raises CannotStart when folder, address or memory are not
-    to be had; nothing has been changed then.
+    `config` goes to the children unseen. `prepare`: while the folder is locked and nothing else has
+    begun: the place for formatting it. `read`: the settings once more when somebody asks (SIGHUP).
+    `successor`: who takes over the listening sockets when
+    somebody asks for that (SIGUSR2); then this does not return. `on_ready(addresses, seconds)`:
+    once, when clients are served. Raises CannotStart when folder, address or memory are not to be
+    had, ConfigError when a certificate is not; nothing has been changed then.
     """
     began = time.monotonic_ns()
     entries = entries or _entries()
@@ -86,6 +87,7 @@ def run(
         if prepare is not None:
             prepare()
         own, config = config, with_kept(config, data_dir, log)
+        showing = Showing(config, log)
         if layout is None:
             assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
             layout = Layout.of(config)
@@ -101,8 +103,7 @@ def run(
             doors = Doors(own, config, data_dir, listeners, layout.netprocs)
             supervisor = Supervisor(config, folders, layout, listeners, doors, memory, entries, log)
             supervisor.tell_metrics(scrapers)
-            if read is not None:
-                supervisor.reload_by(read, own)
+            supervisor.reload_by(read, own, showing)
             supervisor.succeeded_by(successor)
             code = supervisor.run(began, on_ready)
             return 1 if supervisor.make_way() else code
@@ -226,12 +227,14 @@ class Supervisor:
         if target is not None:
             self._log.event(INFO, "metrics-pushed", to=target.url)
 
-    def reload_by(self, read: Read, own: object) -> None:
-        """SIGHUP means: read the settings again. own: as they were read."""
+    def reload_by(self, read: Read | None, own: object, showing: Showing) -> None:
+        """SIGHUP means: read the settings again, where one can. own: as they were read."""
+        if read is None:
+            return
         assert isinstance(own, BrokerConfig)
         self._reloading = Reloading(
             own, read, self._memory.settings, self._fleet, self._reporting, self._log,
-            self._prepare_metrics,
+            self._prepare_metrics, showing,
         )  # fmt: skip
 
     def _prepare_metrics(self, config: BrokerConfig, keys: frozenset[str]) -> Take:

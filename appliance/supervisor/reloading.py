@@ -16,6 +16,7 @@ from appliance.ring.settings_area import MOST, SettingsArea
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.fleet import Fleet
 from appliance.supervisor.reporting import Reporting
+from appliance.supervisor.showing import Showing
 
 Take = Callable[[], None]
 Prepare = Callable[[BrokerConfig, frozenset[str]], Take]
@@ -43,11 +44,14 @@ class Reloading:
         reporting: Reporting,
         log: Log,
         prepare: Prepare,
+        showing: Showing,
     ) -> None:
-        """prepare: whatever needs more than to be told."""
+        """prepare: whatever needs more than to be told. showing: certificates, which are read again
+        even when no setting has changed."""
         self._own = own
         self._read = read
         self._prepare = prepare
+        self._showing = showing
         self._area = area
         self._fleet = fleet
         self._reporting = reporting
@@ -67,6 +71,8 @@ class Reloading:
             encoded = encode(self._taken | found)
             if len(encoded) > MOST:
                 raise ConfigError("more has changed than a reload takes: restart the appliance")
+            if isinstance(given, BrokerConfig):
+                self._showing.check(given.renewed(found))
             take = self._prepare(config, frozenset(found))
         except ConfigError as wrong:
             self._log.event(ERROR, REFUSED, cause=str(wrong))

@@ -4,6 +4,7 @@ one that runs there."""
 import os
 from collections.abc import Sequence
 
+from appliance.base.clock import clock_here
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
@@ -21,6 +22,7 @@ def check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> str:
 
     relations.hold()
     _look_at_ports(broker)
+    _look_at_certificates(broker)
     first = folders[0]
     if not os.path.exists(f"{first}/{META_PROPERTIES}"):
         return " (new)"
@@ -46,6 +48,16 @@ def _look_at_ports(broker: BrokerConfig) -> None:
     for one in [*broker.opened(), *([] if metrics is None else [metrics])]:
         if why := binding.why_not(one.host, one.port, own):
             raise Failure(why, name="CANNOT_START")
+
+
+def _look_at_certificates(broker: BrokerConfig) -> None:
+    """Of every listener that speaks TLS."""
+    from appliance.certificates.checking import check as check_certificates
+
+    try:
+        check_certificates(broker, clock_here())
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
 
 
 def _look(folder: str, broker: BrokerConfig, cluster_id: str) -> None:

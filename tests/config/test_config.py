@@ -72,7 +72,9 @@ def test_the_command_line_wins_over_the_file():
         ("log.segment.bytes=1", ["log.segment.bytes", "1048576"]),
         ("listeners=localhost", ["listeners", "PLAINTEXT://localhost:9092"]),
         ("listeners=PLAINTEXT://localhost:99999", ["listeners", "65535"]),
-        ("listeners=SSL://localhost:9093", ["SSL", "PLAINTEXT"]),
+        ("listeners=SASL_SSL://localhost:9093", ["SASL_SSL", "ssl.client.auth", "PLAINTEXT"]),
+        ("listeners=OTHER://localhost:9093", ["OTHER", "no protocol", "PLAINTEXT", "SSL"]),
+        ("ssl.client.auth=maybe", ["ssl.client.auth", "required, requested, none"]),
         ("listeners=CONTROLLER://:9093", ["controller"]),
         ("log.dirs=" + "/a," * 300, ["log.dirs", "at most 254"]),
         ("authorizer.class.name=x.Y", ["authorizer.class.name", "ACLs are not served"]),
@@ -241,7 +243,7 @@ def test_settings_of_single_listeners_and_whole_families_of_removed_keys_are_war
     text = "zookeeper.session.timeout.ms=1\nlistener.name.ssl.ssl.keystore.location=/x\n"
     _, warnings = load(text + "password.encoder.iterations=7\n", {})
     assert "ZooKeeper" in warnings[0]
-    assert "single listeners" in warnings[1]
+    assert "there is no listener SSL, only PLAINTEXT" in warnings[1]
     assert "since Kafka 4.0" in warnings[2]
 
 

@@ -11,6 +11,7 @@ from appliance.base.clock import Clock
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import parse_endpoint
 from appliance.control.quorum_ways import Place
+from appliance.metadata.endpoints import of_peers
 from appliance.metadata.parts import BrokerImage
 from appliance.peers.link import Link, Watcher
 from appliance.quorum.voters import Endpoint
@@ -49,10 +50,8 @@ class Addresses:
     def broker(self, broker: BrokerImage) -> Link | None:
         """A connection to where brokers reach this one."""
         name = self._config.get("inter.broker.listener.name")
-        for one in broker.endpoints:
-            if name in (None, one.name):
-                return self._link(broker.broker_id, one.host, one.port)
-        return None
+        one = of_peers(broker, None if name is None else str(name))
+        return None if one is None else self._link(broker.broker_id, one.host, one.port)
 
     def _link(self, node_id: int, host: str, port: int) -> Link | None:
         if self._watcher is None:

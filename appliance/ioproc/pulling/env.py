@@ -12,6 +12,7 @@ from appliance.ioproc.core import Core
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.parting import Cut
 from appliance.ioproc.pulling.taking import LogStart, Taking
+from appliance.metadata.endpoints import inter_broker
 from appliance.metadata.image import MetadataImage
 from appliance.peers.link import Link, Watcher
 from appliance.replication.pace import Writing
@@ -63,7 +64,8 @@ class Env:
         self.parted: dict[Partition, Cut] = {}
         self.until_ns = 0
         self.writing = Writing()
-        self._listener = config.get("inter.broker.listener.name")
+        name = config.get("inter.broker.listener.name")
+        self._listener = None if name is None else str(name)
         self._image = image
         self._core = core
         self._watcher = watcher
@@ -74,11 +76,7 @@ class Env:
 
     def endpoint(self, node: int) -> tuple[str, int] | None:
         """Host and port at which another node takes requests of its peers."""
-        broker = self._image().brokers.get(node)
-        for endpoint in broker.endpoints if broker is not None else ():
-            if self._listener in (None, "", endpoint.name):
-                return endpoint.host, endpoint.port
-        return None
+        return inter_broker(self._image(), node, self._listener)
 
     def link(self, node: int, host: str, port: int) -> Link:
         """A connection to it, for one question at a time."""

@@ -1,12 +1,16 @@
 """`penstock config lint` and `show`: a server.properties file."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from console.flags.output import formatted
 from console.model.failure import NEGATIVE, OK, unreadable, usage
 from console.show.output import Row, emit, say
+
+if TYPE_CHECKING:
+    from appliance.config.broker import BrokerConfig
 
 
 @click.command("lint")
@@ -30,12 +34,27 @@ def lint(file: str, strict: bool, output: str) -> int:
         {"line": one.line, "level": "error" if one.wrong else "warning", "message": one.text}
         for one in remarks
     ]
+    if not any(one.wrong for one in remarks):
+        rows += _of_certificates(config)
     if words := who_begins(config):
         rows.append({"line": None, "level": "note", "message": words})
     emit(rows, output, name="message")
     bad = any(row["level"] == "error" or (strict and row["level"] == "warning") for row in rows)
     say(f"{file}: {'wrong' if bad else 'good'}, {len(rows)} remark(s)")
     return NEGATIVE if bad else OK
+
+
+def _of_certificates(config: "BrokerConfig") -> list[Row]:
+    """What a start would say of them, as files are now."""
+    from appliance.base.clock import clock_here
+    from appliance.base.errors import ConfigError
+    from appliance.certificates.checking import check
+
+    try:
+        found = check(config, clock_here()).warnings
+    except ConfigError as wrong:
+        return [{"line": None, "level": "error", "message": str(wrong)}]
+    return [{"line": None, "level": "warning", "message": words} for words in found]
 
 
 @click.command("show")
@@ -50,6 +69,7 @@ def show(file: str, everything: bool, output: str) -> int:
     """
     from appliance.base.errors import ConfigError
     from appliance.config.broker_settings import BROKER
+    from appliance.config.listener_settings import declared
     from appliance.config.load import load
     from appliance.config.setting import shown
 
@@ -60,8 +80,8 @@ def show(file: str, everything: bool, output: str) -> int:
     for text in warnings:
         say(text)
     rows: list[Row] = []
-    for key, setting in sorted(BROKER.items()):
-        entry = config.entry(key)
+    for key in sorted({*BROKER, *config.set_names()}):
+        setting, entry = declared(key), config.entry(key)
         if entry is None and not everything:
             continue
         value = shown(config.get(key))

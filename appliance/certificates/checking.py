@@ -1,0 +1,42 @@
+"""Whether every listener that speaks TLS could show a certificate with these settings: asked before
+a start, before a reload, and of a file. Nothing is kept.
+"""
+
+from collections.abc import Mapping
+
+from appliance.base.clock import Clock
+from appliance.certificates.context import Certificate, check_same, load
+from appliance.certificates.settings import of_listener, speaking
+from appliance.config.broker import BrokerConfig
+
+
+class Checked:
+    """What was found. certificates: by listener. warnings: for who starts it."""
+
+    __slots__ = ("certificates", "warnings")
+
+    def __init__(self) -> None:
+        self.certificates: dict[str, Certificate] = {}
+        self.warnings: list[str] = []
+
+
+def check(
+    config: BrokerConfig, clock: Clock, before: Mapping[str, Certificate] | None = None
+) -> Checked:
+    """Load all there are. before: that are shown, whose names must stay where settings do not allow
+    others. Raises ConfigError: setting, file, remedy."""
+    found = Checked()
+    for listener in speaking(config):
+        settings = of_listener(config, listener)
+        loaded = load(settings)
+        shown = loaded.certificate
+        if before is not None and listener in before:
+            check_same(before[listener], shown, settings)
+        found.certificates[listener] = shown
+        found.warnings += loaded.warnings
+        if trouble := shown.trouble(clock.wall_ms()):
+            found.warnings.append(
+                f"listeners: the certificate of {listener} ({shown.subject}) is refused by clients:"
+                f" {trouble}"
+            )
+    return found

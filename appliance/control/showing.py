@@ -1,0 +1,45 @@
+"""Whether the listeners of this node would speak TLS with other settings: what network processes
+show is loaded here too, because whoever asks for a change hears at once what is wrong with it.
+
+Invariant: nothing is shown by this process; what it loaded before says which names a certificate
+must go on having (KIP-978). Without a listener that speaks TLS nothing is loaded. Called by
+`doors.py`.
+"""
+
+from appliance.base.clock import clock_here
+from appliance.certificates.holder import Certificates
+from appliance.config.broker import BrokerConfig
+from appliance.metadata.effective import broker_config
+from appliance.metadata.image import MetadataImage
+from appliance.shell.log import Log
+
+
+class Showing:
+    """Of this node."""
+
+    __slots__ = ("_certificates", "_config", "_image", "_log")
+
+    def __init__(self, config: BrokerConfig, log: Log) -> None:
+        self._config = config
+        self._log = log
+        self._image: MetadataImage | None = None
+        self._certificates: Certificates | None = None
+
+    def look(self, image: MetadataImage) -> None:
+        """This is committed."""
+        self._image = image
+        if self._certificates is None:
+            names = [one.name for one in self._config.endpoints()]
+            self._certificates = Certificates(
+                self._in_force, names, self._log, clock_here(), tells=False
+            )
+
+    def check(self, wanted: BrokerConfig) -> None:
+        """Whether these settings can take the place of those in force. Raises ConfigError."""
+        if self._certificates is not None:
+            self._certificates.renew()
+            self._certificates.check(wanted)
+
+    def _in_force(self) -> BrokerConfig:
+        assert self._image is not None, "it is looked at first"
+        return broker_config(self._image, self._config)
