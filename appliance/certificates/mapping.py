@@ -50,7 +50,7 @@ class Rules:
     def __init__(self, text: str, key: str = _KEY) -> None:
         self._text = text
         self._rules: list[_Rule] = []
-        at = len(text) - len(text.lstrip())
+        at = _place(text, 0)
         while at < len(text):
             found = _RULE.match(text, at)
             gap = None if found is None else _BETWEEN.match(text, found.end())
@@ -61,8 +61,8 @@ class Rules:
                     f" then L or U, {_EXAMPLE}"
                 )
             fit = None if found[1] else _compiled(found[2], key)
-            self._rules.append(_Rule(fit, found[3] or "", found[4] or ""))
-            at = gap.end()
+            self._rules.append(_Rule(fit, _known(found[3] or "", fit, key), found[4] or ""))
+            at = _place(text, gap.end())
 
     def apply(self, name: str) -> str:
         """The principal's name. Raises NoRule."""
@@ -71,6 +71,24 @@ class Rules:
             if mapped is not None:
                 return mapped
         raise NoRule(f"No rules apply to {name}, rules {self._text}")
+
+
+def _place(text: str, at: int) -> int:
+    """Of the next rule: an empty one is passed over."""
+    while at < len(text) and (text[at].isspace() or text[at] == ","):
+        at += 1
+    return at
+
+
+def _known(replacement: str, fit: Any, key: str) -> str:
+    """Raises ConfigError for the name of a group that the pattern has not."""
+    for sign in _SIGN.finditer(replacement):
+        if sign[3] is not None and sign[3] not in fit.groupindex:
+            raise ConfigError(
+                f"Invalid value for configuration {key}: the pattern has no group {sign[3]}, which"
+                f" {replacement[:200]!r} names"
+            )
+    return replacement
 
 
 def _compiled(pattern: str, key: str) -> Any:
@@ -114,7 +132,7 @@ def _expanded(replacement: str, found: Any, fit: Any) -> str:
                 else f"${digits}"
             )
         elif word is not None:
-            out.append((found.group(word) or "") if word in fit.groupindex else sign[0])
+            out.append(found.group(word) or "")
         else:
             out.append(escaped or plain or "")
     return "".join(out)

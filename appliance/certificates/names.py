@@ -7,6 +7,7 @@ or is no text is `OID=#` and the value in hexadecimal. Java reads every text as 
 kind, and so does this.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,6 +28,8 @@ _OID: Final = 0x06
 _VERSION: Final = 0xA0
 _TEXTS: Final = frozenset((0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E))
 """UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString."""
+_HALF: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+"""A half of a pair of UTF-16 in UTF-8: one sign that Java cannot read, three that Python cannot."""
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _BLANKS: Final = " \r"
 _BEFORE_SUBJECT: Final = 4
@@ -81,7 +84,8 @@ def _attribute(part: Part) -> str:
     keyword = _KEYWORDS.get(number)
     if keyword is None or kind not in _TEXTS:
         return f"{keyword or number}=#{whole.hex()}"
-    return f"{keyword}={_escaped(value.decode('utf-8', 'replace'))}"
+    text = _HALF.sub("\ufffd".encode(), value).decode("utf-8", "replace")
+    return f"{keyword}={_escaped(text)}"
 
 
 def _escaped(text: str) -> str:

@@ -219,7 +219,7 @@ def test_heartbeats_come_more_often_than_sessions_end():
     [
         (BROKER, "", "num.io.threads", "9"),
         (BROKER, "1", "sasl.kerberos.service.name", "kafka"),
-        (BROKER, "1", "listener.name.plaintext.ssl.keystore.password", "secret"),
+        (BROKER, "1", "listener.name.plaintext.sasl.jaas.config", "secret"),
         (TOPIC, "t", "preallocate", "true"),
         (GROUP, "g", "share.auto.offset.reset", "earliest"),
     ],
