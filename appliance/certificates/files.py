@@ -28,7 +28,7 @@ def stamp(path: str) -> Stamp:
     """How it is now."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return Stamp(path, 0, 0, 0)
     return Stamp(path, found.st_mtime_ns, found.st_size, found.st_ino)
 

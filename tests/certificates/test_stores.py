@@ -17,6 +17,7 @@ ROOT = authority()
 MIDDLE = ROOT.sign("middle", ca=True, hosts=())
 OWN = MIDDLE.sign("broker")
 OTHER = ROOT.sign("other")
+TRADITIONAL = PrivateFormat.TraditionalOpenSSL
 PASSWORD = "tops3cret"
 
 
@@ -34,8 +35,8 @@ def names(store):
         (OWN.pem(), ()),
         (OWN.chain_pem() + OWN.key_pem(), ()),
         (OWN.pem(PASSWORD), (None, PASSWORD)),
-        (OWN.key_pem(form=PrivateFormat.TraditionalOpenSSL) + OWN.chain_pem(), ()),
-        (OWN.key_pem(PASSWORD, PrivateFormat.TraditionalOpenSSL) + OWN.chain_pem(), (None, PASSWORD)),
+        (OWN.key_pem(form=TRADITIONAL) + OWN.chain_pem(), ()),
+        (OWN.key_pem(PASSWORD, TRADITIONAL) + OWN.chain_pem(), (None, PASSWORD)),
         (b"subject: somebody\n" + OWN.pem().replace(b"\n", b"\r\n"), ()),
         (OWN.pem().replace(b"\n", b" "), ()),
         (OWN.pkcs12(PASSWORD), (PASSWORD,)),
@@ -114,7 +115,7 @@ def test_what_keytool_writes_into_a_file_named_jks_is_read(tmp_path):
             str(trust), "-storepass", PASSWORD)  # fmt: skip
     (found,) = stores.trusted(trust.read_bytes(), "x", PASSWORD)
     assert found.subject.rfc4514_string() == "CN=broker,O=Acme"
-    with pytest.raises(ConfigError, match="ssl.truststore.password"):
+    with pytest.raises(ConfigError, match=r"ssl\.truststore\.password"):
         stores.trusted(trust.read_bytes(), "x", "wrong")
     with pytest.raises(ConfigError, match="PrivateKeyEntry"):
         read(trust.read_bytes(), PASSWORD)
@@ -124,7 +125,7 @@ def test_what_keytool_writes_in_the_old_form_is_refused_with_the_command(tmp_pat
     path = tmp_path / "old.jks"
     keytool("-genkeypair", "-alias", "b", "-keyalg", "EC", "-dname", "CN=b", "-storetype", "jks",
             "-keystore", str(path), "-storepass", PASSWORD, "-keypass", PASSWORD)  # fmt: skip
-    with pytest.raises(ConfigError, match="keytool -importkeystore.*-deststoretype pkcs12"):
+    with pytest.raises(ConfigError, match=r"keytool -importkeystore.*-deststoretype pkcs12"):
         read(path.read_bytes(), PASSWORD)
 
 
@@ -168,6 +169,4 @@ def test_a_pem_of_many_certificates_is_refused_before_they_are_read():
 def test_another_kind_of_key_is_read():
     key = rsa.generate_private_key(65537, 2048)
     one = ROOT.sign("rsa", key=key)
-    assert names(read(one.key_pem(form=PrivateFormat.TraditionalOpenSSL) + one.chain_pem())) == [
-        "CN=rsa"
-    ]
+    assert names(read(one.key_pem(form=TRADITIONAL) + one.chain_pem())) == ["CN=rsa"]

@@ -2,6 +2,7 @@
 X500Principal.getName() for the same bytes, once."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,8 @@ CERTIFICATE = authority().sign("x").der
 def test_a_certificate_with_one_byte_changed_gives_a_name_or_is_refused(at, by):
     broken = bytearray(CERTIFICATE)
     broken[at] ^= by
-    try:
+    with suppress(NameUnreadable):
         assert isinstance(distinguished_name(bytes(broken)), str)
-    except NameUnreadable:
-        pass
 
 
 @given(st.integers(0, len(CERTIFICATE) - 1))
