@@ -2,12 +2,15 @@
 a start, before a reload, and of a file. Nothing is kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from appliance.base.clock import Clock
-from appliance.certificates.context import Certificate, check_same, load
 from appliance.certificates.settings import of_listener, speaking
 from appliance.config.broker import BrokerConfig
+
+if TYPE_CHECKING:
+    from appliance.certificates.context import Certificate
 
 
 class Checked:
@@ -21,12 +24,19 @@ class Checked:
 
 
 def check(
-    config: BrokerConfig, clock: Clock, before: Mapping[str, Certificate] | None = None
+    config: BrokerConfig,
+    clock: Clock,
+    before: "Mapping[str, Certificate] | None" = None,
+    only: Collection[str] | None = None,
 ) -> Checked:
     """Load all there are. before: that are shown, whose names must stay where settings do not allow
-    others. Raises ConfigError: setting, file, remedy."""
+    others. only: these listeners, in lower case. Raises ConfigError: setting, file, remedy."""
     found = Checked()
     for listener in speaking(config):
+        if only is not None and listener.lower() not in only:
+            continue
+        from appliance.certificates.context import check_same, load
+
         settings = of_listener(config, listener)
         loaded = load(settings)
         shown = loaded.certificate

@@ -17,7 +17,7 @@ from appliance.certificates.files import Stamp
 from appliance.certificates.mapping import Rules
 from appliance.certificates.names import rfc_2253
 from appliance.certificates.settings import TlsSettings
-from appliance.config.listener_settings import KEY_LOCATION
+from appliance.config.listener_settings import KEY_LOCATION, key_of
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate as X509
@@ -45,6 +45,11 @@ class Certificate(NamedTuple):
     not_before_ms: int
     not_after_ms: int
     digest: str
+
+    @property
+    def until(self) -> str:
+        """The end of its time, for people."""
+        return day(self.not_after_ms)
 
     def trouble(self, now_ms: int) -> str:
         """Why clients refuse it now, "" when they do not for its time."""
@@ -102,14 +107,16 @@ def check_same(before: Certificate, new: Certificate, settings: TlsSettings) -> 
     ConfigError."""
     if new.subject != before.subject and not settings.allow_dn_changes:
         raise ConfigError(
-            f"{settings.key('ssl.allow.dn.changes')}: the new certificate is of {new.subject!r}"
-            f" instead of {before.subject!r}; if that is meant set it to true, or restart"
+            f"ssl.allow.dn.changes: the new certificate is of {new.subject!r} instead of"
+            f" {before.subject!r}; if that is meant set"
+            f" {key_of(settings.listener, 'ssl.allow.dn.changes')}=true, or restart"
         )
     lost = [one for one in before.names if one not in new.names]
     if lost and not settings.allow_san_changes:
         raise ConfigError(
-            f"{settings.key('ssl.allow.san.changes')}: the new certificate of {new.subject!r} is"
-            f" not for {', '.join(lost)} any more; if that is meant set it to true, or restart"
+            f"ssl.allow.san.changes: the new certificate of {new.subject!r} is not for"
+            f" {', '.join(lost)} any more; if that is meant set"
+            f" {key_of(settings.listener, 'ssl.allow.san.changes')}=true, or restart"
         )
 
 

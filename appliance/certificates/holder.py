@@ -2,23 +2,27 @@
 
 Invariant: a connection gets the newest certificate that could be used. One that cannot be used
 never takes the place of one that can, and a listener that has none serves nobody, least of all in
-plaintext. Called by the loop of a network process.
+plaintext. Where no listener speaks TLS nothing of it is imported. Called by the loop of a network
+process.
 """
 
-import ssl
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from appliance.base.caller import ANONYMOUS, Principal
 from appliance.base.clock import Clock
 from appliance.base.errors import ConfigError
 from appliance.certificates import checking, files
-from appliance.certificates.context import Certificate, Loaded, check_same, day, load
 from appliance.certificates.mapping import principal_name
 from appliance.certificates.settings import TLS, TlsSettings, concerns, of_listener
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.changes import Change
 from appliance.shell.log import NOTICE, WARNING, Log
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from appliance.certificates.context import Certificate, Loaded
 
 RENEWED: Final = "certificate-renewed"
 """Event: listener, subject, valid_until. Another one is shown from now on."""
@@ -74,7 +78,7 @@ class Certificates:
 
     # Asked by connections -------------------------------------------------------------------------
 
-    def context(self, listener: str) -> ssl.SSLContext | None:
+    def context(self, listener: str) -> "SSLContext | None":
         """What a new connection is wrapped by; None: it is plain. Raises ConfigError while there is
         no certificate that could be shown: the connection is to be closed."""
         if listener in self._plain:
@@ -84,7 +88,7 @@ class Certificates:
             raise ConfigError(self._listeners[listener].cause)
         return loaded.context
 
-    def certificate(self, listener: str) -> Certificate | None:
+    def certificate(self, listener: str) -> "Certificate | None":
         """What is shown there; None: nothing."""
         one = self._listeners.get(listener)
         return None if one is None or one.loaded is None else one.loaded.certificate
@@ -134,14 +138,17 @@ class Certificates:
         for name, one in self._listeners.items():
             self._take(name, one, of_listener(config, name))
 
-    def check(self, wanted: BrokerConfig) -> None:
-        """Whether these settings could take the place of those in force. Raises ConfigError."""
+    def check(self, wanted: BrokerConfig, only: Collection[str] | None = None) -> None:
+        """Whether these settings could take the place of those in force. only: for these listeners,
+        in lower case. Raises ConfigError."""
         shown = {name: one.loaded.certificate for name, one in self._listeners.items()
                  if one.loaded is not None}  # fmt: skip
-        checking.check(wanted, self._clock, shown)
+        checking.check(wanted, self._clock, shown, only)
 
     def _take(self, name: str, one: _Listener, settings: TlsSettings) -> None:
         """Load, and show it when it can be."""
+        from appliance.certificates.context import check_same, load
+
         one.settings = settings
         one.tried = files.stamps(settings.files())
         try:
@@ -158,8 +165,8 @@ class Certificates:
         before, one.loaded, one.cause = one.loaded, loaded, ""
         shown = loaded.certificate
         if before is not None and before.certificate != shown:
-            until = day(shown.not_after_ms)
-            self._say(NOTICE, RENEWED, listener=name, subject=shown.subject, valid_until=until)
+            told = {"subject": shown.subject, "valid_until": shown.until}
+            self._say(NOTICE, RENEWED, listener=name, **told)
         self._warn(name, one)
 
     def _warn(self, name: str, one: _Listener) -> None:

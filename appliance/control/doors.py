@@ -5,7 +5,7 @@ Invariant: `anew` only when what is kept has changed; then control ends, and its
 (`shell/seat.py:ANEW`). Called by `main.py` when something of that was agreed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from appliance.base.disk import Disk
@@ -62,10 +62,10 @@ class Doors:
         """Why this node cannot listen there, "" when it can."""
         return binding.why_not(host, port, {one.port for one in self._config.opened()})
 
-    def check_shown(self, wanted: BrokerConfig) -> None:
-        """Whether this node's listeners could show certificates by these settings. Raises
-        ConfigError."""
-        self._showing.check(wanted)
+    def check_shown(self, wanted: BrokerConfig, only: Collection[str] | None) -> None:
+        """Whether this node's listeners, or only these, could show certificates by these settings.
+        Raises ConfigError."""
+        self._showing.check(wanted, only)
 
     def _mine(self, change: Change) -> bool:
         return (

@@ -6,6 +6,8 @@ must go on having (KIP-978). Without a listener that speaks TLS nothing is loade
 `doors.py`.
 """
 
+from collections.abc import Collection
+
 from appliance.base.clock import clock_here
 from appliance.certificates.holder import Certificates
 from appliance.config.broker import BrokerConfig
@@ -34,11 +36,12 @@ class Showing:
                 self._in_force, names, self._log, clock_here(), tells=False
             )
 
-    def check(self, wanted: BrokerConfig) -> None:
-        """Whether these settings can take the place of those in force. Raises ConfigError."""
+    def check(self, wanted: BrokerConfig, only: Collection[str] | None) -> None:
+        """Whether these settings can take the place of those in force. only: for these listeners,
+        in lower case. Raises ConfigError."""
         if self._certificates is not None:
             self._certificates.renew()
-            self._certificates.check(wanted)
+            self._certificates.check(wanted, only)
 
     def _in_force(self) -> BrokerConfig:
         assert self._image is not None, "it is looked at first"

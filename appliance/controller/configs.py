@@ -13,7 +13,7 @@ from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
 from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
-from appliance.config.listener_settings import is_tls
+from appliance.config.listener_settings import is_tls, split
 from appliance.config.setting import LIST, shown
 from appliance.controller import eligible
 from appliance.controller.admitting import check_here
@@ -303,10 +303,14 @@ def _check_shown(
     """Certificates are loaded before they are promised. Another node looks itself."""
     if resource.name != str(situation.node_id):
         return
-    if not any(is_tls(key) or key in kept_listeners.KEYS for key in touched):
+    told = [key for key in touched if is_tls(key) or key in kept_listeners.KEYS]
+    if not told:
         return
+    parts = [split(key) for key in told]
+    only = {one[0] for one in parts if one is not None} if all(parts) else None
+    config = effective.broker_config(situation.image, situation.config, new)
     try:
-        situation.showing(effective.broker_config(situation.image, situation.config, new))
+        situation.showing(config, only)
     except ConfigError as cause:
         raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
 

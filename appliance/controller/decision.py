@@ -4,7 +4,7 @@ A decision reads the image and gives (records, one result per thing asked for). 
 image: replaying its records does, live and at start-up alike. Chance comes in as `new_id`.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
@@ -51,8 +51,8 @@ class Situation:
     in this turn included; None: to be counted. no_room: what to tell who wants new partitions while
     the disks are nearly full. kraft_version: the finalized one, which stands among the quorum's own
     records. listening: why this node cannot listen at (host, port), "" when it can. here: who asks
-    came over the loopback interface of a node. showing: whether this node's listeners would speak
-    TLS with these settings, as files are now; raises ConfigError.
+    came over the loopback interface of a node. showing: whether this node's listeners, or only
+    some (in lower case), could speak TLS with these settings, as files are now; raises ConfigError.
     """
 
     permit: Permit = field(default=NO_LIMIT, kw_only=True)
@@ -69,7 +69,9 @@ class Situation:
     kraft_version: int = 0
     here: bool = field(default=True, kw_only=True)
     listening: Callable[[str, int], str] = field(default=lambda host, port: "", kw_only=True)
-    showing: Callable[[BrokerConfig], None] = field(default=lambda config: None, kw_only=True)
+    showing: Callable[[BrokerConfig, Collection[str] | None], None] = field(
+        default=lambda config, only: None, kw_only=True
+    )
 
     @property
     def alone(self) -> bool:

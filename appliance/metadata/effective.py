@@ -50,7 +50,7 @@ class Explained:
 
 _PER_LISTENER: Final = re.compile(
     r"ssl\.(key\.password|keystore\.(type|location|password|key|certificate\.chain)"
-    r"|truststore\.(type|location|password|certificates))"
+    r"|truststore\.(type|location|password|certificates))|penstock\.ssl\.key\.location"
 )
 """Settings of stores, which belong to a listener while the broker runs."""
 

@@ -72,7 +72,7 @@ class Reloading:
             if len(encoded) > MOST:
                 raise ConfigError("more has changed than a reload takes: restart the appliance")
             if isinstance(given, BrokerConfig):
-                self._showing.check(given.renewed(found))
+                changes += self._showing.check(given.renewed(found))
             take = self._prepare(config, frozenset(found))
         except ConfigError as wrong:
             self._log.event(ERROR, REFUSED, cause=str(wrong))

@@ -6,12 +6,16 @@ here: the settings of the file must be good by themselves, since a start has not
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from appliance.base.clock import clock_here
 from appliance.certificates.checking import check
-from appliance.certificates.context import Certificate
 from appliance.config.broker import BrokerConfig
+from appliance.config.rereading import Changed
 from appliance.shell.log import WARNING, Log
+
+if TYPE_CHECKING:
+    from appliance.certificates.context import Certificate
 
 
 class Showing:
@@ -24,13 +28,22 @@ class Showing:
         listeners."""
         self._log = log
         self._checked: Mapping[str, Certificate] = {}
-        self.check(config)
+        if isinstance(config, BrokerConfig):
+            self.check(config)
 
-    def check(self, config: object) -> None:
-        """Whether these settings may take the place of those of before. Raises ConfigError."""
-        if not isinstance(config, BrokerConfig):
-            return
-        found = check(config, clock_here(), self._checked)
+    def check(self, config: BrokerConfig) -> list[Changed]:
+        """Whether these settings may take the place of those of before: listeners that are to show
+        another certificate than when this was asked last. Raises ConfigError."""
+        before, found = self._checked, check(config, clock_here(), self._checked)
         for text in found.warnings:
             self._log.event(WARNING, "settings-warning", cause=text)
         self._checked = found.certificates
+        return [
+            Changed(f"certificate of {name}", _told(before[name]), _told(one), at_once=True)
+            for name, one in found.certificates.items()
+            if name in before and before[name] != one
+        ]
+
+
+def _told(one: "Certificate") -> str:
+    return f"{one.subject}, until {one.until}"
