@@ -20,7 +20,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from penstock.reach import misplaced, unreachable
+from penstock.door import Door, NotUsable
+from penstock.reach import Trouble, barred, unreachable
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 _TIMEOUT_S: Final = 30.0
@@ -170,17 +171,17 @@ class Connection:
                 for key, value in (self._settings | settings).items()
             },
         }
-        self._reach(str(merged["bootstrap.servers"]), plain="security.protocol" not in merged)
+        self._reach(str(merged["bootstrap.servers"]), Door(merged))
         return merged
 
-    def _reach(self, servers: str, *, plain: bool) -> None:
-        """Raises KafkaException when none of the servers can be reached, or when the brokers are
-        not where they say."""
+    def _reach(self, servers: str, door: Door) -> None:
+        """Raises KafkaException when none of the servers can be reached or speaks as we do, when
+        one of the two does not trust the other, or when the brokers are not where they say."""
         problem = unreachable(servers)
         if problem:
             problem += "; `penstock up` starts an appliance, connect('HOST:PORT') names another one"
-        elif plain and (problem := misplaced(servers)):
-            problem += "; its setting advertised.listeners says so"
+        elif not door.logs_in:
+            problem = _told(door, servers)
         if problem:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, problem))
 
@@ -192,6 +193,22 @@ class Connection:
         if records:
             text = f"{records} record{'s'[: records != 1]} not acknowledged: {text}"
         return KafkaError(error.code(), text)
+
+
+def _told(door: Door, servers: str) -> str:
+    try:
+        trouble = barred(servers, door)
+    except NotUsable as wrong:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(wrong))) from None
+    return "" if trouble is None else f"{trouble.what}{_remedy(trouble)}"
+
+
+def _remedy(trouble: Trouble) -> str:
+    if trouble.elsewhere:
+        return "; its setting advertised.listeners says so"
+    pairs = (option.partition("=") for option in trouble.options)
+    needed = ", ".join(f"{key.replace('.', '_')}={value!r}" for key, _, value in pairs)
+    return f"; connect(..., {needed})" if needed else ""
 
 
 def _text(value: object) -> str:

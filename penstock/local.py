@@ -53,7 +53,8 @@ class Appliance:
     """One appliance in `data_dir`. `settings` are Kafka's property names with their values.
 
     The port is chosen by the first start and stays the same afterwards, so that clients find a
-    restarted appliance where they left it.
+    restarted appliance where they left it. With `listeners` among the settings those are opened,
+    and it is reached by the first one without TLS, or by the first one.
     """
 
     def __init__(
@@ -117,7 +118,9 @@ class Appliance:
 
     def command(self) -> list[str]:
         """What `start` runs, without the descriptor for readiness."""
-        command = [*OURSELVES, "up", "--data", str(self.data_dir), "--listen", self.bootstrap]
+        command = [*OURSELVES, "up", "--data", str(self.data_dir)]
+        if "listeners" not in self.settings:
+            command += ["--listen", self.bootstrap]
         for key, value in self.settings.items():
             command += ["-o", f"{key}={_text(value)}"]
         return command

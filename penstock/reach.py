@@ -1,4 +1,4 @@
-"""Whether a broker can be reached, found out by plain connections at once: clients need half a
+"""Whether a broker can be reached, found out by connections of our own at once: clients need half a
 minute to say less.
 
 Used by the Python client and by every client command.
@@ -6,8 +6,9 @@ Used by the Python client and by every client command.
 
 import socket
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
+from penstock.door import PLAIN, Address, Door
 from penstock.frames import exchange
 
 DEFAULT_PORT: Final = 9092
@@ -15,8 +16,24 @@ _LIMIT_S: Final = 3.0
 _METADATA: Final = struct.pack(">hhihi", 3, 1, 1, -1, 0)
 """Metadata (API key 3) version 1, no client id, of no topic: the brokers alone."""
 _MOST: Final = 1 << 20
+_CA: Final = "ssl.ca.location=FILE"
+_CERTIFICATE: Final = ("ssl.certificate.location=FILE", "ssl.key.location=FILE")
+_ASKS: Final = frozenset(
+    (
+        "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+        "SSLV3_ALERT_HANDSHAKE_FAILURE",  # before TLS 1.3
+        "SSLV3_ALERT_BAD_CERTIFICATE",  # what Java says then
+    )
+)
 
-Address = tuple[str, int]
+
+class Trouble(NamedTuple):
+    """Why clients will not be served: what is so, one sentence. options: properties of the client
+    that mend it; elsewhere: it is not the client's way to speak, but where it is sent."""
+
+    what: str
+    options: tuple[str, ...] = ()
+    elsewhere: bool = False
 
 
 def unreachable(bootstrap: str) -> str:
@@ -33,22 +50,68 @@ def unreachable(bootstrap: str) -> str:
     return problem
 
 
-def misplaced(bootstrap: str) -> str:
-    """Why clients will not find the brokers where these say that they are; "" when they will, or
-    when it cannot be known. To be asked of listeners without TLS and SASL."""
-    problem = ""
+def barred(bootstrap: str, door: Door = PLAIN) -> Trouble | None:
+    """Why clients that speak as the door does will not be served: it is another protocol, one does
+    not trust the other, or brokers are not where they say. None when they will be, or when it
+    cannot be known. Raises door.NotUsable. To be asked where nobody has to log in."""
+    if door.uses_tls:
+        door.context()  # what cannot be used is no server's fault
+    problem = None
     for server in bootstrap.split(","):
         try:
-            told = _brokers(address_of(server))
-        except (OSError, ValueError, struct.error):
+            told = _brokers(address_of(server), door)
+        except (OSError, ValueError, struct.error) as silence:
+            problem = unspoken(server, door, silence) or problem
             continue
+        why = ""
         for host, port in told:
-            problem = _trouble(host, port)
-            if not problem:
-                return ""
-        if problem:
-            return f"{server.strip()} answers, but it says {problem}"
-    return ""
+            why = _trouble(host, port, door)
+            if not why:
+                return None
+        if why:
+            problem = Trouble(f"{server.strip()} answers, but it says {why}", elsewhere=True)
+        else:
+            return None
+    return problem
+
+
+def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
+    """What a connection that failed so says of HOST:PORT; None when it says nothing."""
+    where = server.strip()
+    if not door.uses_tls:
+        if isinstance(problem, TimeoutError) or not _is_tls(address_of(server)):
+            return None
+        return Trouble(f"{where} is a listener with TLS", ("security.protocol=SSL", _CA))
+    why = _no_tls(address_of(server), door, problem)
+    return None if why is None else Trouble(f"{where} {why.what}", why.options)
+
+
+def _no_tls(server: Address, door: Door, problem: Exception) -> Trouble | None:
+    """Why TLS did not come about."""
+    why = _mistrust(problem, door)
+    if why is not None or isinstance(problem, TimeoutError) or not _is_plain(server):
+        return why
+    return Trouble("is a listener without TLS", ("security.protocol=PLAINTEXT",))
+
+
+def _mistrust(problem: Exception, door: Door) -> Trouble | None:
+    """Why one of the two does not believe the other."""
+    import ssl
+
+    if isinstance(problem, ssl.SSLCertVerificationError):
+        text = problem.verify_message.rstrip(".")
+        if "mismatch" in text.lower() or "doesn't match" in text.lower():
+            return Trouble(f"has a certificate for another name: {text}")
+        if "expired" in text or "not yet valid" in text:
+            return Trouble(f"has a certificate that is not valid now: {text}")
+        return Trouble(f"has a certificate that is not trusted: {text}", (_CA,))
+    reason = str(getattr(problem, "reason", "") or "")
+    if reason in _ASKS and not door.has_certificate:
+        return Trouble("asks clients for a certificate", _CERTIFICATE)
+    if "_ALERT_" in reason:  # the other side has said no
+        said = reason.rpartition("_ALERT_")[2].replace("_", " ").lower()
+        return Trouble(f"refuses this client's TLS: {said}")
+    return None
 
 
 def address_of(server: str) -> Address:
@@ -62,19 +125,22 @@ def address_of(server: str) -> Address:
     return host.strip("[]"), int(port)
 
 
-def _trouble(host: str, port: int) -> str:
+def _trouble(host: str, port: int, door: Door) -> str:
     it_is_at = f"it is at {host}:{port}"
     try:
-        socket.create_connection((host, port), _LIMIT_S).close()
+        door.open((host, port), _LIMIT_S).close()
     except socket.gaierror:
         return f"{it_is_at}, which this host cannot resolve"
     except OSError as refused:
+        why = _no_tls((host, port), door, refused) if door.uses_tls else None
+        if why is not None:
+            return f"{it_is_at}, which {why.what}"
         return f"{it_is_at}, which cannot be reached from here: {refused.strerror or refused}"
     return ""
 
 
-def _brokers(server: Address) -> list[Address]:
-    with socket.create_connection(server, _LIMIT_S) as peer:
+def _brokers(server: Address, door: Door) -> list[Address]:
+    with door.open(server, _LIMIT_S) as peer:
         data = exchange(peer, _METADATA, least=8, most=_MOST)
     (count,) = struct.unpack_from(">i", data, 4)
     found, at = [], 8
@@ -91,3 +157,26 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     (size,) = struct.unpack_from(">h", data, at)
     end = at + 2 + max(0, size)
     return data[at + 2 : end].decode(), end
+
+
+def _is_plain(server: Address) -> bool:
+    try:
+        _brokers(server, PLAIN)
+    except (OSError, ValueError, struct.error):
+        return False
+    return True
+
+
+def _is_tls(server: Address) -> bool:
+    """Whether a handshake begins there, however it ends: who says no in TLS's own words speaks
+    it."""
+    import ssl
+
+    anyone = Door({"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"})
+    try:
+        anyone.open(server, _LIMIT_S).close()
+    except ssl.SSLError as told:
+        return "_ALERT_" in str(told.reason or "")
+    except (OSError, ValueError):
+        return False
+    return True

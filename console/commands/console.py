@@ -105,7 +105,7 @@ def _offer(stack: ExitStack, link: Link) -> None:
     from penstock.local import Appliance, ApplianceError
 
     host, _, port = link.bootstrap.rpartition(":")
-    if host not in _LOOPBACK or not port.isdecimal() or not link.is_plain:
+    if host not in _LOOPBACK or not port.isdecimal() or not link.is_asked:
         return
     try:
         reach(link.bootstrap)

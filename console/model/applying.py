@@ -212,13 +212,13 @@ def _quotas(
 def exported(link: Link) -> dict[str, Any]:
     """What an appliance is like, in the shape of the file. Secrets are not in it."""
     there = topics.choose(topics.listed(link), (), None, internal=False)
-    found: dict[str, Any] = {"cluster": _own(link, CLUSTER)} if link.is_plain else {}
+    found: dict[str, Any] = {"cluster": _own(link, CLUSTER)} if link.is_asked else {}
     found["topics"] = {
         name: {"partitions": len(one.partitions), "replicas": one.replicas}
         | ({"config": own} if (own := _own(link, Target(TOPIC, name))) else {})
         for name, one in sorted(there.items())
     }
-    if link.is_plain:
+    if link.is_asked:
         named = sorted(one.name for one in groups.listed(link))
         of_groups = {name: _own(link, Target(GROUP, name)) for name in named}
         found["groups"] = {name: own for name, own in of_groups.items() if own}

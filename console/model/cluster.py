@@ -49,7 +49,7 @@ class Topics:
         """breathe: called now and then while much is read."""
         self._link = link
         self._breathe = breathe
-        self._by_pages = link.is_plain
+        self._by_pages = link.is_asked
 
     def look(self) -> dict[str, Seen]:
         """By name. Raises Failure."""

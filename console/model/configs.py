@@ -108,7 +108,7 @@ def in_force(link: Link, target: Target | None) -> Target:
 
 def settings(link: Link, target: Target, keys: tuple[str, ...] = ()) -> list[Setting]:
     """The settings of a target, by key. Raises Failure for a target or a key that is not there."""
-    found = _described(link, target) if link.is_plain else _told_by_client(link, target)
+    found = _described(link, target) if link.is_asked else _told_by_client(link, target)
     known = {one.key: one for one in sorted(found, key=lambda one: one.key)}
     for key in keys:
         if key not in known:
@@ -121,7 +121,7 @@ def values_of(
 ) -> dict[str, dict[str, str | None]]:
     """Name → key → value of some settings of several targets; what is refused is left out. Raises
     Failure when nobody answers."""
-    if link.is_plain:
+    if link.is_asked:
         wanted = [
             {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
             for name in names
@@ -149,7 +149,7 @@ def values_of(
 def change(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> list[Change]:
     """Change settings, or with dry_run let the broker check it. Raises Failure."""
     before = _values(link, target)
-    alter = _alter if link.is_plain else _alter_by_client
+    alter = _alter if link.is_asked else _alter_by_client
     alter(link, target, changes, dry_run=dry_run)
     after = {} if dry_run else _values(link, target)
     rows = []
@@ -162,7 +162,7 @@ def change(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> li
 
 def put(link: Link, target: Target, changes: Changes) -> None:
     """Change settings without a look at what they were. Raises Failure."""
-    alter = _alter if link.is_plain else _alter_by_client
+    alter = _alter if link.is_asked else _alter_by_client
     alter(link, target, changes, dry_run=False)
 
 

@@ -1,7 +1,7 @@
 """The way to a broker: where it is, how long it may take, and the clients that ask it.
 
-A broker that is not there, or not where it says, is found out by plain connections first, so that
-the answer comes at once and not after a client's patience.
+A broker that is not there, not where it says, or that speaks another protocol is found out by
+connections of our own first, so that the answer comes at once and not after a client's patience.
 """
 
 import threading
@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.refusals import failure_of, no_answer
+from penstock.door import Door
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
     from confluent_kafka.admin import AdminClient
+
+    from penstock.reach import Trouble
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 _T = TypeVar("_T")
@@ -38,6 +41,7 @@ class Link:
         self.read_only = read_only
         self.properties = {"bootstrap.servers": bootstrap} | properties
         self.bootstrap = self.properties["bootstrap.servers"]
+        self.door = Door(self.properties)
         self._told: tuple[str, ...] = ()
         self.timeout_s = timeout_s
         self._admin: AdminClient | None = None
@@ -47,9 +51,9 @@ class Link:
         self._making = threading.Lock()
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the broker is spoken to without TLS and SASL."""
-        return self.properties.get("security.protocol", "plaintext").lower() == "plaintext"
+    def is_asked(self) -> bool:
+        """Whether requests of our own can be made: over TLS too, but not where SASL is spoken."""
+        return not self.door.logs_in
 
     @property
     def living(self) -> str:
@@ -142,19 +146,29 @@ class Link:
         return quiet | given | {"bootstrap.servers": self.living}
 
     def _find(self) -> None:
-        """Raises Failure when clients would not find the broker."""
-        from penstock.reach import misplaced
+        """Raises Failure when clients would not find the broker, or not speak as it does."""
+        from penstock.door import NotUsable
+        from penstock.reach import barred
 
         self.reach()
-        if self.is_plain and (problem := misplaced(self.bootstrap)):
-            raise Failure(
-                problem,
-                "advertised.listeners of the broker must name it as its clients know it",
-                where=self.bootstrap,
-                code=UNREACHABLE,
-                name="UNREACHABLE",
-            )
+        if self.is_asked:
+            try:
+                trouble = barred(self.bootstrap, self.door)
+            except NotUsable as wrong:
+                raise usage(str(wrong), "see the flags -X and --command-config") from None
+            if trouble is not None:
+                raise _barred(trouble, self.bootstrap)
         self._found = True
+
+    def unspoken(self, server: str, problem: Exception) -> Failure | None:
+        """Why a connection of our own to HOST:PORT failed so, where it is because the two speak
+        differently or do not trust each other; None when it is not known to be."""
+        from penstock.reach import unspoken
+
+        if self._found and not self.door.uses_tls:
+            return None
+        trouble = unspoken(server, self.door, problem)
+        return None if trouble is None else _barred(trouble, server)
 
     def explained(self, failure: Failure) -> Failure:
         """The failure of a client, with the reason where it only says that it heard nothing."""
@@ -167,7 +181,7 @@ class Link:
                 failure.message = (
                     f"{self.bootstrap} accepts connections and does not answer ({failure.message})"
                 )
-                failure.hint = "does Kafka's protocol listen there, without TLS? Else try again"
+                failure.hint = "does Kafka's protocol listen there? Else try again"
         failure.where = failure.where or self.bootstrap
         return failure
 
@@ -193,6 +207,13 @@ class Link:
         except Failure as failure:
             return failure
         return None
+
+
+def _barred(trouble: "Trouble", where: str) -> Failure:
+    hint = " ".join(f"-X {option}" for option in trouble.options)
+    if trouble.elsewhere:
+        hint = "advertised.listeners of the broker must name it as its clients know it"
+    return Failure(trouble.what, hint, where=where, code=UNREACHABLE, name="UNREACHABLE")
 
 
 def _read_only(what: str) -> Failure:

@@ -39,7 +39,7 @@ def let_others_in(link: Link, found: Nodes, listen: str | None) -> str:
     after = listeners(before, told.get(_NAMES) or "CONTROLLER", listen)
     if after == before:
         return ""
-    if not link.is_plain:
+    if not link.is_asked:
         raise Failure(f"the listeners of {at} are only opened over a plain connection")
     epoch = _epoch(link)
     change = {"name": _LISTENERS, "config_operation": SET, "value": after}

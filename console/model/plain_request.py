@@ -1,4 +1,4 @@
-"""One request of any API over a plain connection, for what confluent-kafka does not offer.
+"""One request of any API over a connection of our own, in the clear or over TLS, for what confluent-kafka does not offer.
 
 It goes to the first server named that is there: whichever broker of a cluster it is, what only the
 controller decides is passed on to it. What only one broker of several can answer names it.
@@ -9,7 +9,7 @@ import struct
 from typing import Any, Final
 
 from appliance.base.errors import MalformedRequest
-from console.model.failure import UNREACHABLE, Failure
+from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.link import Link
 
 _HEAD: Final = struct.Struct(">hhi")
@@ -31,22 +31,24 @@ def ask(
     broker that must be asked. Raises Failure."""
     from appliance.wire.build import build
     from appliance.wire.messages import decode_response, encode_request, request_type
+    from penstock.door import NotUsable
     from penstock.reach import address_of
 
     reads = key in _READS or values.get("validate_only") is True
     link.allow(f"API key {key}", reads=reads)
+    if not link.is_asked:
+        raise usage(f"API key {key} cannot be asked for over SASL")
     if server is None:
         server = _first(link)
     body = encode_request(build(request_type(key, version), values))
     try:
-        with socket.create_connection(address_of(server), link.timeout_s) as peer:
+        with link.door.open(address_of(server), link.timeout_s) as peer:
             answer = _exchange(peer, key, version, body)
         return decode_response(key, version, answer)
-    except ConnectionError as gone:
-        lost = _no_broker(server, f"closed the connection: {gone.strerror or gone}", again=True)
-        raise link.explained(lost) from None
+    except NotUsable as wrong:
+        raise usage(str(wrong), "see the flags -X and --command-config") from None
     except (OSError, ValueError, struct.error, MalformedRequest) as problem:
-        raise _no_broker(server, f"did not answer as a broker does: {problem}") from None
+        raise _lost(link, server, problem) from None
 
 
 def _first(link: Link) -> str:
@@ -72,12 +74,12 @@ def _exchange(peer: socket.socket, key: int, version: int, body: bytes) -> bytes
     return data[least:]
 
 
-def _no_broker(server: str, what: str, *, again: bool = False) -> Failure:
-    hint = "a listener with TLS or SASL cannot be asked for this"
-    return Failure(
-        f"{server} {what}",
-        f"try again; {hint}" if again else hint,
-        where=server,
-        code=UNREACHABLE,
-        name="UNREACHABLE",
-    )
+def _lost(link: Link, server: str, problem: Exception) -> Failure:
+    if (spoken := link.unspoken(server, problem)) is not None:
+        return spoken
+    if isinstance(problem, ConnectionError):
+        text, hint = f"closed the connection: {problem.strerror or problem}", "try again"
+    else:
+        text, hint = f"did not answer as a broker does: {problem}", ""
+    lost = Failure(f"{server} {text}", hint, where=server, code=UNREACHABLE, name="UNREACHABLE")
+    return link.explained(lost) if isinstance(problem, ConnectionError) else lost

@@ -211,7 +211,7 @@ class Watch:
 
     def _transactions(self, facts: Facts | None) -> tuple[Open, ...]:
         """An appliance of this host tells without being asked whether anything is held back."""
-        if not (facts.held if facts is not None else self._link.is_plain):
+        if not (facts.held if facts is not None else self._link.is_asked):
             return ()
         held = facts.held if facts is not None else ()
         return self._ask((), lambda: self._opened.look(time.time(), held))

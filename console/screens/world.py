@@ -187,7 +187,7 @@ class World:
         if here.kind == NODES:
             return [self.nodes, self.disks, self.versions] if seen is not None else [self.nodes]
         says = here.kind == OVERVIEW or (seen is not None and seen.several)
-        return [self.nodes] if says and self.link.is_plain else []
+        return [self.nodes] if says and self.link.is_asked else []
 
     def _overview(self) -> list[Source[Any]]:
         found: list[Source[Any]] = [self.folders]
@@ -207,7 +207,7 @@ class World:
         """An appliance of this host tells without being asked whether anything is held back; any
         other broker is asked where that can be done."""
         facts = self.facts.shown.value
-        return bool(facts.held) if facts is not None else self.is_foreign and self.link.is_plain
+        return bool(facts.held) if facts is not None else self.is_foreign and self.link.is_asked
 
     def want(self) -> None:
         """Newer answers of everything, when it is asked next: something was changed."""

@@ -36,7 +36,7 @@ _numbers = itertools.count(1)
 class Veiled(Link):
     """A link that may not speak in the clear, as over TLS: only the client library asks."""
 
-    is_plain = False
+    is_asked = False
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_settings_say_where_they_come_from_and_change(kind, appliance, topic):
     target = configs.Target(configs.TOPIC, topic)
     (before,) = configs.settings(link, target, ("retention.ms",))
     assert (before.value, before.source) == ("604800000", "default")
-    assert bool(before.doc) == link.is_plain
+    assert bool(before.doc) == link.is_asked
     wish = {"retention.ms": (configs.SET, "60000")}
     (checked,) = configs.change(link, target, wish, dry_run=True)
     assert checked == configs.Change("retention.ms", "604800000", None, None)

@@ -77,7 +77,7 @@ def _add_missing(link: Link, topics_told: list[Row]) -> None:
     found: dict[Place, partitions_of.Partition] = {}
     sick: dict[Place, replicas.Behind] = {}
     known: dict[int, nodes.Node] = {}
-    if link.is_plain:
+    if link.is_asked:
         names = [topic["name"] for topic in topics_told]
         found = {one.place: one for one in partitions_of.partitions(link, names)}
         if missing := [one for one in found.values() if one.missing]:

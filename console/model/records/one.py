@@ -99,7 +99,7 @@ def _batch(link: Link, topic: str, partition: int, offset: int) -> Batch | None:
     from appliance.wire.compression import NAMES
     from console.model.plain_request import ask
 
-    if not link.is_plain:
+    if not link.is_asked:
         return None
     wanted = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1}
     values = {
