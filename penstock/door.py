@@ -140,10 +140,9 @@ def _opened(path: str, password: str) -> bytes:
         found = pkcs12.load_pkcs12(file.read(), password.encode() or None)
     if found.key is None or found.cert is None:
         raise ValueError("there is no key with a certificate in it")
-    parts = [found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())]
-    for one in (found.cert, *found.additional_certs):
-        parts.append(one.certificate.public_bytes(Encoding.PEM))
-    return b"".join(parts)
+    key = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    chain = [one.certificate for one in (found.cert, *found.additional_certs)]
+    return key + b"".join(one.public_bytes(Encoding.PEM) for one in chain)
 
 
 @contextmanager

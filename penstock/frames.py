@@ -1,4 +1,4 @@
-"""A request and its answer over a plain connection: four bytes of length, then as many bytes."""
+"""A request and its answer over a connection: four bytes of length, then as many bytes."""
 
 import socket
 import struct
@@ -13,7 +13,11 @@ def exchange(
     """The answer to `request`, both without their lengths. until: on the monotonic clock; without
     it the socket's own patience holds. Raises OSError, and ValueError for an answer that is shorter
     than `least` or longer than `most` bytes."""
-    peer.sendall(struct.pack(">i", len(request)) + request)
+    try:
+        peer.sendall(struct.pack(">i", len(request)) + request)
+    except OSError:
+        peer.recv(1)  # raises what was said before they hung up: TLS 1.3 wants a certificate so
+        raise
     (size,) = struct.unpack(">i", _take(peer, 4, until))
     if not least <= size <= most:
         raise ValueError(f"an answer of {size} bytes")

@@ -9,13 +9,14 @@ import ssl
 import threading
 from contextlib import contextmanager, suppress
 
-from benchmarks.kafka import free_port
-from penstock.local import Appliance
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
+
+from benchmarks.kafka import free_port
+from penstock.local import Appliance
 
 HOUR = datetime.timedelta(hours=1)
 DAY = datetime.timedelta(days=1)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
+from appliance.observer.shown import asks_for_certificate, send, wrapped
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request, is_flexible, request_type
 
@@ -20,18 +21,25 @@ class NoAnswer(Exception):
     """Nobody is there, nothing came in time, or it was none."""
 
 
-class Dialogue:
-    """address: (host, port). until_s: on the monotonic clock. A context manager; everything raises
-    NoAnswer, and MalformedRequest for bytes that are no answer."""
+class WantsCertificate(NoAnswer):
+    """Only clients with a certificate are answered there."""
 
-    def __init__(self, address: tuple[str, int], until_s: float) -> None:
+
+class Dialogue:
+    """address: (host, port). until_s: on the monotonic clock. tls: it is spoken to over TLS, of
+    which nothing is verified: a node looks at its own. A context manager; everything raises
+    NoAnswer, WantsCertificate among it, and MalformedRequest for bytes that are no answer."""
+
+    def __init__(self, address: tuple[str, int], until_s: float, *, tls: bool = False) -> None:
         self._where = f"{address[0]}:{address[1]}"
         self._until_s = until_s
         self._asked = 0
         try:
             self._sock = socket.create_connection(address, self._left_s())
+            if tls:
+                self._sock = wrapped(self._sock)
         except OSError as why:
-            raise NoAnswer(f"{self._where} is not reached: {why}") from None
+            raise self._refused(why, "is not reached") from None
 
     def __enter__(self) -> Self:
         return self
@@ -57,16 +65,21 @@ class Dialogue:
         request = head + tags + encode_request(build(request_type(key, version), values))
         try:
             self._sock.settimeout(self._left_s())
-            self._sock.sendall(struct.pack(">i", len(request)) + request)
+            send(self._sock, struct.pack(">i", len(request)) + request)
             (size,) = struct.unpack(">i", self._take(4))
             if not 4 + len(tags) <= size <= _MOST:
                 raise NoAnswer(f"{self._where} sent an answer of {size} bytes")
             told = self._take(size)
         except OSError as why:
-            raise NoAnswer(f"{self._where} does not answer (API key {key}): {why}") from None
+            raise self._refused(why, f"does not answer (API key {key})") from None
         if struct.unpack_from(">i", told)[0] != self._asked:
             raise NoAnswer(f"{self._where} answered something else")
         return decode_response(key, version, told[4 + len(tags) :])
+
+    def _refused(self, why: OSError, what: str) -> NoAnswer:
+        if asks_for_certificate(why):
+            return WantsCertificate(f"{self._where} asks for a certificate")
+        return NoAnswer(f"{self._where} {what}: {why}")
 
     def _take(self, size: int) -> bytes:
         parts = bytearray()

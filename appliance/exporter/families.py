@@ -127,6 +127,7 @@ _CLIENTS: Final = (
 )  # fmt: skip
 
 _HOST: Final = (
+    Family("penstock_certificate_expiry_timestamp_seconds", GAUGE, ("listener",), "When the certificate ends that clients of a listener with TLS are shown, in seconds since 1970; by a handshake with it once a minute, nothing while that fails."),
     Family("penstock_disk_size_bytes", GAUGE, ("folder",), "Size of the file system that a log folder lies in."),
     Family("penstock_disk_free_bytes", GAUGE, ("folder",), "Bytes free there."),
     Family("penstock_disk_full", GAUGE, ("folder",), "1 while so little is free there that records are refused."),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from appliance.base.os_disk import OsDisk
 from appliance.config.otlp import Target
 from appliance.exporter.exposition import CONTENT_TYPE
-from appliance.exporter.knock import ANYWHERE, unanswered
+from appliance.exporter.knock import unanswered
 from appliance.exporter.post import Post
 from appliance.exporter.probe import NotProbed, failed
 from appliance.exporter.probing import Probing
@@ -141,10 +141,9 @@ class Pages:
         post = self._post
         if not self._exporter.watch.is_broker:
             raise NotProbed("this node has no partitions, it is a controller alone")
-        host, port = post.addresses[0]
         me = self._exporter.identity
-        address = ANYWHERE.get(host, host), port
-        return failed(address, me.node_id, me.cluster_id, post.tables.shape.ioprocs, _PROBE_S)
+        ioprocs = post.tables.shape.ioprocs
+        return failed(post.addresses, me.node_id, me.cluster_id, ioprocs, _PROBE_S)
 
 
 def process_state(pid: int) -> str:

@@ -5,24 +5,58 @@ nobody."""
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from appliance.config.broker import BrokerConfig
 from appliance.config.otlp import Target
+from appliance.metadata.parts import Endpoint
 from appliance.ring.tables import Tables
+
+PLAINTEXT: Final = "PLAINTEXT"
+
+
+class Address(NamedTuple):
+    """Where a listener is bound. listener: its name; protocol: PLAINTEXT or SSL."""
+
+    host: str
+    port: int
+    listener: str = ""
+    protocol: str = PLAINTEXT
+
+    @property
+    def tls(self) -> bool:
+        """Whether it is spoken to over TLS."""
+        return self.protocol == "SSL"
+
+
+def of_endpoint(told: Endpoint) -> Address:
+    """As a node has registered it for its clients."""
+    return Address(told.host, told.port, told.name, "SSL" if told.security_protocol else PLAINTEXT)
+
+
+def addresses(config: BrokerConfig, bound: Sequence[tuple[str, int]]) -> tuple[Address, ...]:
+    """Of the listeners for clients, or else controllers. bound: (host, port) of each listener that
+    is open, by its number."""
+    opened = config.endpoints() or config.opened()
+    protocols = config.protocols()
+    return tuple(
+        Address(host, port, one.name, protocols.get(one.name, PLAINTEXT))
+        for one, (host, port) in zip(opened, bound, strict=False)
+    )
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Post:
     """listener: bound, listening, non-blocking; None: nobody is to ask. target: to whom all is
-    pushed. folders: every log folder, the one with the
-    metadata first. addresses: (host, port) where clients are served, or else controllers.
-    supervisor: its process id. started_ms: of the appliance, by the wall clock."""
+    pushed. folders: every log folder, the one with the metadata first. addresses: where clients are
+    served, or else controllers. supervisor: its process id. started_ms: of the appliance, by the
+    wall clock."""
 
     config: BrokerConfig
     folders: Sequence[str]
     tables: Tables
     listener: socket.socket | None
     target: Target | None
-    addresses: Sequence[tuple[str, int]]
+    addresses: Sequence[Address]
     supervisor: int
     started_ms: int

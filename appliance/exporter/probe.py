@@ -10,13 +10,17 @@ end.
 import os
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest
-from appliance.exporter.dialogue import Dialogue, NoAnswer
+from appliance.exporter.dialogue import Dialogue, NoAnswer, WantsCertificate
+from appliance.exporter.knock import plain_first
+from appliance.exporter.post import Address
 from appliance.observer.names import error_name
+from appliance.observer.shown import ANYWHERE
 from appliance.wire.own_batch import build as batch_of
 
 PATIENCE_S: Final = 10.0
@@ -64,25 +68,35 @@ def topic_of(node_id: int) -> str:
 
 
 def failed(
-    address: tuple[str, int],
+    addresses: Sequence[Address],
     node_id: int,
     cluster_id: str,
     ioprocs: int,
     patience_s: float = PATIENCE_S,
 ) -> str:
-    """Why the node whose listener is at (host, port) does not serve; "" when it does. cluster_id:
-    of its own cluster, so that nobody else is taken for it. Takes at most about so long. Raises
-    NotProbed."""
+    """Why the node with these listeners does not serve; "" when it does. One without TLS is asked,
+    or the first that wants no certificate. cluster_id: of its own cluster, so that nobody else is
+    taken for it. Takes at most about so long. Raises NotProbed."""
     until_s = time.monotonic() + patience_s
+    for address in plain_first(addresses):
+        with suppress(WantsCertificate):
+            return _failed(address, node_id, cluster_id, ioprocs, until_s)
+    raise NotProbed("every listener asks for a certificate")
+
+
+def _failed(where: Address, node_id: int, cluster_id: str, ioprocs: int, until_s: float) -> str:
+    address = ANYWHERE.get(where.host, where.host), where.port
     while True:
         try:
-            with Dialogue(address, until_s) as node:
+            with Dialogue(address, until_s, tls=where.tls) as node:
                 offsets = _written(node, _partitions(node, node_id, cluster_id, ioprocs), node_id)
                 _read(node, offsets, node_id)
-                _joined(node, address, node_id, until_s)
+                _joined(node, where, node_id, until_s)
         except _Refused as why:
             if time.monotonic() + _AGAIN_S > until_s or not why.soon:
                 return str(why)
+        except WantsCertificate:
+            raise
         except (NoAnswer, MalformedRequest) as why:
             return str(why)
         else:
@@ -182,15 +196,16 @@ def _read(node: Dialogue, offsets: Mapping[int, int], node_id: int) -> None:
                     left.pop(one.partition_index, None)
 
 
-def _joined(node: Dialogue, address: tuple[str, int], node_id: int, until_s: float) -> None:
-    """A group of one is joined, led, left and deleted, at whoever coordinates it."""
+def _joined(node: Dialogue, where: Address, node_id: int, until_s: float) -> None:
+    """A group of one is joined, led, left and deleted, at whoever coordinates it: by that node's
+    listener of the same name."""
     group = f"__penstock_probe_{node_id}_{os.urandom(6).hex()}"
     found = node.ask(*_FIND, {"key": group, "key_type": 0})
     _refuse("no coordinator is found for a group", found.error_code)
     if found.node_id == node_id:
         _join(node, group)
         return
-    with Dialogue((found.host, found.port), until_s) as other:
+    with Dialogue((found.host, found.port), until_s, tls=where.tls) as other:
         _join(other, group)
 
 

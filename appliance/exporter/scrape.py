@@ -17,11 +17,12 @@ from appliance.base.errors import StorageFailed
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.exporter.agreement import Agreement
+from appliance.exporter.certificates import Certificates
 from appliance.exporter.clients import Clients, Groups, tell_quotas
 from appliance.exporter.exposition import Page
 from appliance.exporter.layout import Limits
 from appliance.exporter.partitions import Partitions
-from appliance.exporter.post import Post
+from appliance.exporter.post import Address, Post, of_endpoint
 from appliance.exporter.pushed import PushedMetrics
 from appliance.exporter.requests import STEP_NS, Requests
 from appliance.exporter.usage import EXPORTER, SUPERVISOR, Usage, Used
@@ -87,6 +88,7 @@ class Exporter:
         self._clients = Clients(tables.clients, listeners)
         self._groups = Groups(tables.lags)
         self._pushed = PushedMetrics(tables.pushes)
+        self._certificates = Certificates(self._listeners)
         windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * _MS
         self._windows = Windows(*windows)
         keep = config.int("penstock.disk.free.min.bytes")
@@ -102,6 +104,8 @@ class Exporter:
         """Once a second. now_ns: monotonic."""
         self.watch.look(now_ns)
         self._usage.look(self._pids(), now_ns)
+        if self._tables.processes.cluster_ready:
+            self._certificates.look(now_ns)
         if now_ns >= self._anew_ns:
             self._anew_ns = now_ns + _ANEW_NS
             self._version += 1  # other topics may be the heaviest
@@ -143,6 +147,7 @@ class Exporter:
         self._clients.tell(page, now_ns // 1_000_000)
         self._pushed.tell(page, now_ns // 1_000_000)
         self._groups.tell(page)
+        self._certificates.tell(page)
         tell_quotas(page, self._tables.quotas, self._windows, now_ns // 1_000_000)
         self._tell_processes(page, now_ns)
         self._tell_usage(page)
@@ -180,6 +185,14 @@ class Exporter:
             config = broker_config(self._follower.image, self._config)
             for guard in self._guards.values():
                 guard.keep(config.int("penstock.disk.free.min.bytes"))
+
+    def _listeners(self) -> list[Address]:
+        """Of this node: as they were opened by its start, and those that were opened since as
+        clients are told of them."""
+        me = self._follower.image.brokers.get(self._node_id)
+        known = {one.listener for one in self._post.addresses}
+        told = map(of_endpoint, me.endpoints if me is not None else ())
+        return [*self._post.addresses, *(one for one in told if one.listener not in known)]
 
     def _pids(self) -> Iterator[tuple[str, int]]:
         table = self._tables.processes
@@ -233,7 +246,7 @@ class Exporter:
         for broker_id, broker in sorted(image.brokers.items()):
             told = [(one.host, one.port) for one in broker.endpoints]
             if broker_id == self._node_id:  # its port may have been any free one
-                told = [self._advertised or self._post.addresses[0]]
+                told = [self._advertised or self._post.addresses[0][:2]]
             address = f"{told[0][0]}:{told[0][1]}" if told else ""
             page.add("kafka_broker_info", 1, str(broker_id), address)
         state = _SERVING

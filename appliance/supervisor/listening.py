@@ -11,6 +11,8 @@ import socket
 from collections.abc import Sequence
 from typing import Final
 
+from appliance.config.broker import BrokerConfig
+from appliance.config.listeners import in_url
 from appliance.shell import binding
 from appliance.supervisor.activation import Passed, Wanted, match
 from appliance.supervisor.layout import CannotStart, Layout
@@ -119,6 +121,22 @@ class Listeners:
             one.close()
             raise _unusable(host, port, refused) from None
         return one
+
+
+def in_order(config: object, bound: Sequence[tuple[str, int]]) -> list[str]:
+    """HOST:PORT of each listener: those of clients without TLS first, since who is on this host
+    needs nothing more to use one. bound: by the listener's number."""
+    told = [f"{in_url(host)}:{port}" for host, port in bound]
+    if not isinstance(config, BrokerConfig):
+        return told
+    protocols, clients = config.protocols(), config.endpoints()
+    plain = [protocols.get(one.name) == "PLAINTEXT" for one in clients[: len(bound)]]
+    return [
+        one
+        for wanted in (True, False)
+        for one, is_plain in zip(told, plain, strict=False)
+        if is_plain is wanted
+    ] + told[len(plain) :]
 
 
 def listen_for_scrapers(host: str, port: int) -> socket.socket:

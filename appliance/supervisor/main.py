@@ -20,7 +20,7 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import in_url
 from appliance.config.rereading import EXPORTERS, METRICS_LISTENER
-from appliance.exporter.post import Post
+from appliance.exporter.post import Post, addresses
 from appliance.metadata.identity import new_uuid
 from appliance.ring.event_ring import SUPERVISOR
 from appliance.ring.process_table import CONTROL, IOPROC, KIND_NAMES, NETPROC, Peer, peers_of
@@ -36,7 +36,12 @@ from appliance.supervisor.fleet import SECOND, Fleet
 from appliance.supervisor.folder import DataFolder, Folders, lock_others
 from appliance.supervisor.handed import Handed
 from appliance.supervisor.layout import Layout
-from appliance.supervisor.listening import AddressInUse, Listeners, listen_for_scrapers
+from appliance.supervisor.listening import (
+    AddressInUse,
+    Listeners,
+    in_order,
+    listen_for_scrapers,
+)
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import this_process
 from appliance.supervisor.opening import Doors, with_kept
@@ -204,7 +209,7 @@ class Supervisor:
             tables=self._memory.tables,
             listener=listener,
             target=target,
-            addresses=self._listeners.addresses[: len(self._config.endpoints()) or None],
+            addresses=addresses(self._config, self._listeners.addresses),
             supervisor=os.getpid(),
             started_ms=self._began_ms,
         )
@@ -384,11 +389,8 @@ class Supervisor:
         if table.cluster_ready and self._fleet.ready(NETPROC):
             self._ready = True
             self._reporting.tell("READY=1")
-            addresses = [
-                f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                for host, port in self._listeners.addresses
-            ]
-            on_ready(addresses, (time.monotonic_ns() - began) / SECOND)
+            told = in_order(self._config, self._listeners.addresses)
+            on_ready(told, (time.monotonic_ns() - began) / SECOND)
 
     def _watch_new_children(self) -> None:
         for child in self._fleet.children.values():

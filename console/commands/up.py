@@ -177,7 +177,7 @@ def serve(
 
     def ready(addresses: Sequence[str], _: float) -> None:
         took = round((time.monotonic() - BEGAN_S) * 1000)
-        _narrate(log, said, took, addresses, serves_clients=broker.is_broker)
+        _narrate(log, said, took, addresses, broker)
         if ready_fd is not None:
             with suppress(OSError):  # who waited for it may have gone
                 os.write(ready_fd, f"{addresses[0]}\n".encode())
@@ -436,7 +436,7 @@ def _unusable(folder: str, problem: OSError) -> Failure:
 
 
 def _narrate(
-    log: Log, said: list[str], took_ms: int, addresses: Sequence[str], *, serves_clients: bool
+    log: Log, said: list[str], took_ms: int, addresses: Sequence[str], broker: BrokerConfig
 ) -> None:
     """Say where it is; what to try only to somebody who sits there. In the journal as an event."""
     data, cluster_id = said
@@ -447,7 +447,10 @@ def _narrate(
     )
     if not log.for_people:
         return
+    serves_clients, protocols = broker.is_broker, broker.protocols()
     b = "" if address == f"localhost:{DEFAULT_PORT}" else f" -b {address}"
+    if "PLAINTEXT" not in [protocols.get(one.name) for one in broker.endpoints()]:
+        b += " -X security.protocol=SSL -X ssl.ca.location=FILE"
     kind = "" if serves_clients else ", as controller"
     lines = [
         f"Penstock {current()} is ready in {took_ms} ms{kind}",

@@ -1,4 +1,5 @@
-"""One request of any API over a connection of our own, in the clear or over TLS, for what confluent-kafka does not offer.
+"""One request of any API over a connection of our own, in the clear or over TLS, for what
+confluent-kafka does not offer.
 
 It goes to the first server named that is there: whichever broker of a cluster it is, what only the
 controller decides is passed on to it. What only one broker of several can answer names it.

@@ -57,6 +57,7 @@ class Waiting:
 
     def _tried(self, found: Verdict) -> Verdict:
         """With what a probe found."""
+        from appliance.exporter.post import Address, of_endpoint
         from appliance.exporter.probe import failed  # here: it brings Kafka's messages
         from appliance.exporter.probing import Probed, looked
 
@@ -66,12 +67,14 @@ class Waiting:
         if not self._watch.is_broker or me is None:
             probed = Probed(skipped="this node has no partitions, it is a controller alone")
         else:
-            address = (me.endpoints[0].host, me.endpoints[0].port)
+            addresses = [of_endpoint(one) for one in me.endpoints]
             if self._bootstrap:
-                address = reach.address_of(self._bootstrap)
+                host, port = reach.address_of(self._bootstrap)
+                named = [one for one in addresses if one.port == port]
+                addresses = [one._replace(host=host) for one in named or (Address(host, port),)]
             ioprocs, cluster_id = observer.head.shape.ioprocs, follower.identity.cluster_id
             self.probed = True
-            probed = looked(lambda: failed(address, me.broker_id, cluster_id, ioprocs))
+            probed = looked(lambda: failed(addresses, me.broker_id, cluster_id, ioprocs))
         if probed.problem:
             return found._replace(missing=(probed.problem,))
         if probed.skipped:

@@ -1,5 +1,5 @@
-"""How requests of our own speak over TLS: as librdkafka would with the same properties, and with one
-sentence where the two sides do not come together."""
+"""How requests of our own speak over TLS: as librdkafka would with the same properties, and with
+one sentence where the two sides do not come together."""
 
 import socket
 import ssl

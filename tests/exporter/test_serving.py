@@ -11,6 +11,7 @@ from exporter_world import SECOND, World
 
 from appliance.exporter.knock import unanswered
 from appliance.exporter.main import Pages, process_state
+from appliance.exporter.post import Address
 from appliance.exporter.probe import NotProbed
 from appliance.exporter.probing import APART_NS, Probing
 from appliance.exporter.serving import MOST, Answer, Server
@@ -301,12 +302,12 @@ def door(answer):
 )
 def test_an_answer_is_what_a_client_would_take(answer, why):
     host, port = door(answer)
-    told = unanswered([(host, port)], 30)
+    told = unanswered([Address(host, port)], 30)
     assert (why in told) if why else told == ""
 
 
 def test_one_door_that_opens_is_enough():
-    nobody = ("127.0.0.1", free_port())
+    nobody = Address("127.0.0.1", free_port())
     host, port = door(lambda number: b"\0\0\0\x06" + number + b"\0\0")
     assert "does not answer" in unanswered([nobody])
-    assert unanswered([nobody, (host, port)], 30) == ""
+    assert unanswered([nobody, Address(host, port)], 30) == ""

@@ -13,7 +13,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
 from appliance.config.load import examine
 from appliance.config.properties import parse_properties
-from appliance.exporter.post import Post
+from appliance.exporter.post import Address, Post
 from appliance.exporter.scrape import Exporter
 from appliance.metadata.follower import Follower
 from appliance.metadata.image import MetadataImage
@@ -115,7 +115,7 @@ def metrics(observer: Observer, folders: list[str], config: BrokerConfig) -> str
         tables=observer.tables,
         listener=None,
         target=None,
-        addresses=[("", 0)],
+        addresses=[Address("", 0)],
         supervisor=observer.head.pid,
         started_ms=observer.head.started_ms,
     )

@@ -97,6 +97,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
             (f"min(penstock_network_idle_ratio{{{_HERE}}})", "network processes"),
             (f"min(penstock_io_idle_ratio{{{_HERE}}})", "I/O processes"),
         )),
+        Panel("Certificates end in", "s", ((f"min by (instance, listener) (penstock_certificate_expiry_timestamp_seconds{{{_HERE}}}) - time()", "{{instance}} {{listener}}"),)),
     )),
 )  # fmt: skip
 
