@@ -16,6 +16,7 @@ _LIMIT_S: Final = 3.0
 _METADATA: Final = struct.pack(">hhihi", 3, 1, 1, -1, 0)
 """Metadata (API key 3) version 1, no client id, of no topic: the brokers alone."""
 _MOST: Final = 1 << 20
+SPEAKS_TLS: Final = "security.protocol=SSL"
 _CA: Final = "ssl.ca.location=FILE"
 _CERTIFICATE: Final = ("ssl.certificate.location=FILE", "ssl.key.location=FILE")
 _ASKS: Final = frozenset(
@@ -81,7 +82,7 @@ def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
     if not door.uses_tls:
         if isinstance(problem, TimeoutError) or not _is_tls(address_of(server)):
             return None
-        return Trouble(f"{where} is a listener with TLS", ("security.protocol=SSL", _CA))
+        return Trouble(f"{where} is a listener with TLS", (SPEAKS_TLS, _CA))
     why = _no_tls(address_of(server), door, problem)
     return None if why is None else Trouble(f"{where} {why.what}", why.options)
 

@@ -13,8 +13,8 @@ from console.model.doctor.finding import Finding
 from console.model.doctor.host import Host
 from console.model.doctor.remedies import apply
 from console.model.failure import usage
-from console.model.link import Link, asking
-from console.model.profiles import where
+from console.model.link import asking
+from console.model.profiles import looking, where
 from console.show.findings import lines, rows, summary
 from console.show.output import emit, say
 
@@ -72,7 +72,7 @@ def _look(host: Host, data: str | None, bootstrap: str | None) -> Facts:
         bootstrap = said.bootstrap
     if bootstrap is None:
         return gather.of_folder(host, os.path.join(os.curdir, folder(data, None)))
-    link = Link(bootstrap, {}, _LIMIT_S)
+    link = looking(said, _LIMIT_S)
     with asking(link):
         return gather.of_link(host, link)
 

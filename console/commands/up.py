@@ -309,6 +309,7 @@ def _join(
     """Leave the settings of a new node of their cluster in the data folder: the cluster's id."""
     from console.model import joining
     from console.model.link import Link
+    from penstock.reach import SPEAKS_TLS, barred
 
     given = _given(settings)
     if config is not None or "log.dirs" in given or "log.dir" in given:
@@ -318,6 +319,8 @@ def _join(
             " controllers there: controller.quorum.bootstrap.servers",
         )
     link = Link(servers, {}, _JOIN_S)
+    if (trouble := barred(servers)) is not None and SPEAKS_TLS in trouble.options:
+        raise usage(trouble.what, "nodes speak to each other without TLS: name a listener for that")
     return joining.prepare(link, _kept(data), node_id, cluster_id, listen, given, token)
 
 

@@ -3,15 +3,14 @@ arguments."""
 
 import functools
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import click
 
 from console.flags.units import Seconds
-from console.model.failure import unreadable, usage
+from console.model.failure import usage
 from console.model.link import DEFAULT_BOOTSTRAP, Link, asking
-from console.model.profiles import where
+from console.model.profiles import properties_of, where
 
 
 def connected(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,8 +52,8 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: object,
     ) -> object:
         profile = where(bootstrap, click.get_current_context().find_root().params.get("profile"))
-        file = command_config or profile.command_config or None
-        of_file = _file(file)
+        file = command_config or profile.command_config
+        of_file = properties_of(file)
         if file == profile.command_config:  # the profile says where, its file how
             of_file.pop("bootstrap.servers", None)
         merged = of_file | key_values(properties, "-X")
@@ -76,14 +75,3 @@ def key_values(items: Iterable[str], flag: str) -> dict[str, str]:
             raise usage(f"{flag} {item!r} is not KEY=VALUE")
         found[key.strip()] = value.strip()
     return found
-
-
-def _file(path: str | None) -> dict[str, str]:
-    if path is None:
-        return {}
-    from appliance.config.properties import parse_properties
-
-    try:
-        return {key: value for key, value, _ in parse_properties(Path(path).read_text())}
-    except (OSError, UnicodeDecodeError) as problem:
-        raise unreadable(path, problem) from None

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.config.listeners import in_url
+from console.model.certificates import AT_ONCE_S, Shown
+from console.model.certificates import told as told_time
 from console.model.cluster import Seen
 from console.model.cluster_watch import ClusterSeen
 from console.model.disk import LogFolder
@@ -50,11 +53,13 @@ def attention(
     forecasts: Mapping[int, Forecast] | None = None,
     transactions: Sequence[Open] = (),
     nodes: ClusterSeen | None = None,
+    certificates: Sequence[Shown] = (),
+    now_s: float = 0.0,
 ) -> list[Notice]:
     """lost: why the broker does not answer. facts: of an appliance of this host; topics: of any
     other. risks: what is about to be deleted before a group has read it. jobs: those that should
     run and do not. forecasts: of folders, by their number. transactions: those that are open.
-    nodes: of a cluster."""
+    nodes: of a cluster. certificates: what listeners with TLS show; now_s: since 1970, for them."""
     found = []
     if lost is not None:
         found.append(Notice(BAD, lost.message, lost.hint))
@@ -72,6 +77,7 @@ def attention(
         if refused:
             what = f"{refused} answers of the last seconds were {_STORAGE}"
             found.append(Notice(BAD, what, "a disk is full or fails; its events say which", "log"))
+    found += _certificates(certificates, now_s)
     found += _unread(risks)
     found += _transactions(transactions)
     return sorted(found, key=lambda one: one.level != BAD)
@@ -109,6 +115,19 @@ def _of_voters(seen: ClusterSeen) -> str:
 
 def _partitions(count: int) -> str:
     return f"{count:,} partition{'s' if count > 1 else ''}"
+
+
+def _certificates(shown: Sequence[Shown], now_s: float) -> list[Notice]:
+    """Those that end soon. Who shows none is told by its events."""
+    found = []
+    for one in shown:
+        if one.certificate is not None and (wrong := told_time(one.certificate, now_s)):
+            lasts = one.certificate.begins_s <= now_s < one.certificate.ends_s - AT_ONCE_S
+            name, host, port = one.listener
+            what = f"the certificate of {name or 'the listener'} at {in_url(host)}:{port} {wrong}"
+            remedy = "renew it: a file that changes is read again without a restart"
+            found.append(Notice(WARN if lasts else BAD, what, remedy))
+    return found
 
 
 def _unread(risks: Sequence[Risk]) -> list[Notice]:

@@ -39,7 +39,7 @@ def find(
         return Folder(data)
     if bootstrap:
         try:
-            return _of_address(bootstrap)
+            return _of_address(profiles.Profile(bootstrap))
         except Failure:
             if must:
                 raise
@@ -50,7 +50,7 @@ def find(
     if found := _usual():
         return found
     try:
-        return _of_address(said.bootstrap)
+        return _of_address(said)
     except Failure:
         return Folder(DEFAULT_DATA)
 
@@ -75,7 +75,7 @@ def _of_profile(said: "Profile") -> Folder:
     if said.data:
         return Folder(said.data, f"of profile {said.name}")
     try:
-        return _of_address(said.bootstrap)
+        return _of_address(said)
     except Failure:
         raise usage(
             f"profile {said.name} names no data folder, and {said.bootstrap} is no appliance of"
@@ -85,19 +85,20 @@ def _of_profile(said: "Profile") -> Folder:
         ) from None
 
 
-def _of_address(bootstrap: str) -> Folder:
+def _of_address(said: "Profile") -> Folder:
     """Raises Failure: it does not answer, or not from this host."""
-    from console.model.link import Link, asking
+    from console.model.link import asking, reach
     from console.model.local import NOT_LOCAL, data_folder
+    from console.model.profiles import looking
 
-    link = Link(bootstrap, {}, _LIMIT_S)
     try:
+        reach(said.bootstrap)
+        link = looking(said, _LIMIT_S)
         with asking(link):
-            link.reach()
-            return Folder(data_folder(link), f"of the appliance at {bootstrap}")
+            return Folder(data_folder(link), f"of the appliance at {said.bootstrap}")
     except Failure as why:
         if why.name == NOT_LOCAL:
-            why.message = f"the data folder of {bootstrap} is not known: {why.message}"
+            why.message = f"the data folder of {said.bootstrap} is not known: {why.message}"
             why.hint = f"--data DIR names it; {why.hint}"
         raise
 

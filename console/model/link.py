@@ -210,7 +210,12 @@ class Link:
 
 
 def _barred(trouble: "Trouble", where: str) -> Failure:
-    hint = " ".join(f"-X {option}" for option in trouble.options)
+    """What other properties mend is the command line's fault: trying again is useless."""
+    if trouble.options:
+        failure = usage(trouble.what, " ".join(f"-X {option}" for option in trouble.options))
+        failure.where = where
+        return failure
+    hint = ""
     if trouble.elsewhere:
         hint = "advertised.listeners of the broker must name it as its clients know it"
     return Failure(trouble.what, hint, where=where, code=UNREACHABLE, name="UNREACHABLE")

@@ -13,6 +13,7 @@ from typing import Final
 
 from appliance.base.errors import ConfigError
 from console.model import cluster
+from console.model.certificates import Secured
 from console.model.client_metrics import Pushes, Pushing
 from console.model.clients import Connection, Connections
 from console.model.disk import log_folders
@@ -21,6 +22,7 @@ from console.model.history import Recent
 from console.model.link import Link
 from console.model.stats import ApiRate, Meter, ProcessRate, TopicRate
 
+_SSL: Final = 1  # as BrokerRegistration has it
 _API_WINDOW_S: Final = 10.0
 NOT_LOCAL: Final = "NOT_LOCAL"
 
@@ -44,8 +46,8 @@ class Facts:
     clients_left_out: of whom nothing is known, because they are too many. readers: topic
     → (groups that committed there, records that the last of them is behind), where it is told.
     held: topics with records that wait for an open transaction. lags: (group, topic) → records
-    behind. listeners: where clients are sent, NAME://HOST:PORT. pushing: who of the
-    clients pushes metrics of its own (KIP-714)."""
+    behind. listeners: where clients are sent, NAME://HOST:PORT; secured: those of them with TLS.
+    pushing: who of the clients pushes metrics of its own (KIP-714)."""
 
     data_dir: str
     started_ms: int
@@ -63,6 +65,7 @@ class Facts:
     lags: Mapping[tuple[str, str], int] = field(default_factory=dict)
     listeners: tuple[str, ...] = ()
     pushing: tuple[Pushing, ...] = ()
+    secured: tuple[Secured, ...] = ()
 
 
 class Local:
@@ -122,6 +125,11 @@ class Local:
             held=tuple(name for name, one in topics.items() if one.held),
             lags=lags,
             listeners=meter.listeners,
+            secured=tuple(
+                Secured(one.name, one.host, one.port)
+                for one in meter.endpoints
+                if one.security_protocol == _SSL
+            ),
             pushing=pushes.look(),
         )
 

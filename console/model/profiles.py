@@ -14,12 +14,14 @@ PENSTOCK_BOOTSTRAP, by the profile in use, else it is that of this host.
 import json
 import os
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from console.model.failure import Failure, usage
-from console.model.link import DEFAULT_BOOTSTRAP
+from console.model.failure import Failure, unreadable, usage
+from console.model.link import DEFAULT_BOOTSTRAP, Link
+from penstock.reach import SPEAKS_TLS
 
 FILE: Final = "profiles.toml"
 _CONFIG: Final = "command-config"
@@ -66,6 +68,38 @@ def where(bootstrap: str | None, name: str | None) -> Profile:
         return Profile(told)
     known = read()
     return known.get(known.used) if known.used else Profile(DEFAULT_BOOTSTRAP)
+
+
+def properties_of(file: str) -> dict[str, str]:
+    """What a --command-config file says; nothing where none is named. Raises Failure."""
+    if not file:
+        return {}
+    from appliance.config.properties import parse_properties
+
+    try:
+        return {key: value for key, value, _ in parse_properties(Path(file).read_text())}
+    except (OSError, UnicodeDecodeError) as problem:
+        raise unreadable(file, problem) from None
+
+
+def looking(said: Profile, timeout_s: float) -> Link:
+    """To the broker that is meant, for a command that takes no properties: those of the profile. A
+    listener with TLS of which nothing is said is spoken to without verifying it, where nothing is
+    told but what everybody may know."""
+    from penstock.door import Door
+    from penstock.reach import barred
+
+    given = properties_of(said.command_config)
+    given.pop("bootstrap.servers", None)
+    if "security.protocol" not in given:
+        with suppress(ValueError):  # of what is no HOST:PORT; the link says so
+            trouble = barred(said.bootstrap, Door(given))
+            if trouble is not None and SPEAKS_TLS in trouble.options:
+                given |= {
+                    "security.protocol": "ssl",
+                    "enable.ssl.certificate.verification": "false",
+                }
+    return Link(said.bootstrap, given, timeout_s)
 
 
 def path() -> Path:

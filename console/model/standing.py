@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from appliance.base.errors import ConfigError, StorageFailed
+from appliance.config.listeners import in_url
 from appliance.metadata.follower import MetadataUnreadable
 from appliance.observer.health import NOBODY_VOTES
 from console.model import cluster
 from console.model.attention import Notice, attention
+from console.model.certificates import Secured
+from console.model.certificates import Watch as Certificates
 from console.model.cluster import Seen
 from console.model.cluster_watch import ClusterSeen
 from console.model.cluster_watch import Watch as ClusterWatch
@@ -31,6 +34,7 @@ from console.model.open_transactions import Open
 from console.model.open_transactions import Watch as TransactionWatch
 from console.model.stats import Meter
 from console.model.waiting import Waiting
+from penstock.reach import address_of
 
 WELL: Final = 0
 DEGRADED: Final = 1
@@ -83,8 +87,8 @@ class Standing:
 
 
 def at_folder(data_dir: str, link: Link) -> Link:
-    """To the first listener of the appliance in a folder, with another Link's properties. Raises
-    Failure: it does not run, or serves no clients."""
+    """To the appliance in a folder, with another Link's properties: by its first listener that is
+    spoken to so, else by its first one. Raises Failure: it does not run, or serves no clients."""
     try:
         meter = Meter(data_dir)
         meter.topics_by_name()
@@ -92,15 +96,16 @@ def at_folder(data_dir: str, link: Link) -> Link:
         raise Failure(str(why), where=data_dir, code=UNREACHABLE, name="NOT_RUNNING") from None
     if meter.unvoted:
         raise Failure(NOBODY_VOTES, where=data_dir, code=UNREACHABLE, name="NOT_RUNNING")
-    if not meter.listeners:
+    if not meter.endpoints:
         raise Failure(
             f"the appliance in {data_dir} has no listener for clients",
             "-b names a broker of its cluster", where=data_dir, code=UNREACHABLE,
             name="UNREACHABLE",
         )  # fmt: skip
-    address = meter.listeners[0].partition("://")[2]
     rest = {key: value for key, value in link.properties.items() if key != "bootstrap.servers"}
-    return Link(address, rest, link.timeout_s)
+    tls = link.door.uses_tls
+    first = min(meter.endpoints, key=lambda one: bool(one.security_protocol) is not tls)
+    return Link(f"{in_url(first.host)}:{first.port}", rest, link.timeout_s)
 
 
 class Watch:
@@ -116,6 +121,7 @@ class Watch:
         self._cluster = ClusterWatch(link)
         self._opened = TransactionWatch(link)
         self._feeds = Feeds()
+        self._certificates = Certificates()
         self._lost: Failure | None = None
         self._began = False  # just now: what was lost then is lost
         self._unknown: list[str] = []
@@ -142,9 +148,11 @@ class Watch:
         topics = self._ask(nothing, cluster.Topics(self._link).look) if facts is None else nothing
         opened = self._transactions(facts)
         forecasts = self._forecasts(facts)
+        shown = self._certificates.look(self._secured(facts))
         notices = attention(
-            None, facts, folders, topics, forecasts=forecasts, transactions=opened, nodes=seen
-        )
+            None, facts, folders, topics, forecasts=forecasts, transactions=opened, nodes=seen,
+            certificates=shown, now_s=time.time(),
+        )  # fmt: skip
         return Standing(
             self._link.bootstrap, time.time(), self._lost, self._missing(facts), tuple(notices),
             facts, seen, tuple(folders), forecasts,
@@ -200,6 +208,15 @@ class Watch:
         if self._waiting is None:
             self._waiting = Waiting(facts.data_dir)
         return self._waiting.look().missing
+
+    def _secured(self, facts: Facts | None) -> tuple[Secured, ...]:
+        """Listeners with TLS: of an appliance of this host all, of any other the one that is
+        asked."""
+        if facts is not None:
+            return facts.secured
+        if self._lost is not None or not self._link.door.uses_tls:
+            return ()
+        return tuple(Secured("", *address_of(one)) for one in self._link.bootstrap.split(","))
 
     @staticmethod
     def _largest(facts: Facts | None) -> dict[str, int] | None:

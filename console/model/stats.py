@@ -17,6 +17,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.config.listeners import in_url
 from appliance.metadata.changes import PartitionChanged
 from appliance.metadata.follower import Follower
+from appliance.metadata.parts import Endpoint
 from appliance.observer.door import Observer
 from appliance.observer.names import api_name, error_name
 from appliance.observer.snapshot import Api, Snapshot
@@ -130,9 +131,13 @@ class Meter:
     @property
     def listeners(self) -> tuple[str, ...]:
         """Where clients are sent, NAME://HOST:PORT, as far as `topics_by_name` has read."""
+        return tuple(f"{one.name}://{in_url(one.host)}:{one.port}" for one in self.endpoints)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The same with their protocols, as this node has registered them."""
         me = self._follower.image.brokers.get(self._follower.identity.node_id)
-        opened = me.endpoints if me else ()
-        return tuple(f"{one.name}://{in_url(one.host)}:{one.port}" for one in opened)
+        return me.endpoints if me else ()
 
     @property
     def started_ms(self) -> int:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from console.model.certificates import Shown
+
 
 @dataclass(slots=True, frozen=True)
 class Space:
@@ -74,13 +76,16 @@ class Listening:
 
 @dataclass(slots=True, frozen=True)
 class Advertised:
-    """Where clients are sent. problem: why a connection to it failed, "" when it did not."""
+    """Where clients are sent. problem: why a connection to it failed, "" when it did not. shown:
+    what a listener with TLS shows there, at looked_s by the wall clock; None: it is none."""
 
     node: int
     host: str
     port: int
     problem: str
     own: bool
+    shown: Shown | None = None
+    looked_s: float = 0.0
 
 
 @dataclass(slots=True, frozen=True)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
+from appliance.config.listeners import in_url
 from appliance.metadata.identity import META_PROPERTIES
 from console.model import nodes
 from console.model.disk import log_folders
@@ -82,7 +83,10 @@ def of_link(host: Host, link: Link) -> Facts:
         clock=None,
         folders=folders,
         advertised=tuple(
-            _dialled(host, one.id, *_apart(one.address), own=len(brokers) == 1) for one in brokers
+            _dialled(
+                host, one.id, *_apart(one.address), own=len(brokers) == 1, tls=link.door.uses_tls
+            )
+            for one in brokers
         ),
         remarks=(told,),
     )
@@ -106,8 +110,8 @@ def _of_running(host: Host, running: Running) -> Facts:
         processes=seen,
         listening=_listening(host, str(supervisor), sockets),
         advertised=tuple(
-            _dialled(host, node, name, port, own=node == running.node)
-            for node, name, port in running.endpoints
+            _dialled(host, node, name, port, own=node == running.node, tls=tls)
+            for node, name, port, tls in running.endpoints
         ),
         unit=_unit(host, supervisor),
         remarks=running.remarks,
@@ -196,8 +200,10 @@ def _listening(host: Host, pid: str, ours: Iterable[str]) -> tuple[Listening, ..
     return tuple(dict.fromkeys(found))
 
 
-def _dialled(host: Host, node: int, name: str, port: int, *, own: bool) -> Advertised:
-    return Advertised(node, name, port, host.dial(f"{name}:{port}"), own)
+def _dialled(host: Host, node: int, name: str, port: int, *, own: bool, tls: bool) -> Advertised:
+    problem = host.dial(f"{in_url(name)}:{port}")
+    shown = host.shown(name, port) if tls and not problem else None
+    return Advertised(node, name, port, problem, own, shown, host.wall_s())
 
 
 def _apart(address: str) -> tuple[str, int]:

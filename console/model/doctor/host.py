@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Final
 
+from console.model.certificates import Secured, Shown, look
 from console.model.doctor.facts import Owner, Space
 from console.model.version import compiled
 from penstock.reach import unreachable
@@ -137,6 +138,10 @@ class Host:
             return unreachable(server)
         except ValueError as wrong:
             return str(wrong)
+
+    def shown(self, host: str, port: int) -> Shown:
+        """What a listener with TLS shows whoever connects."""
+        return look(Secured("", host, port))
 
     def run(self, command: Sequence[str]) -> str:
         """Apply a remedy: why it failed, "" when it did not."""

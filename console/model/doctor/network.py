@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from console.model.certificates import AT_ONCE_S, Shown, told
 from console.model.doctor.facts import Advertised, Facts, Listening
 from console.model.doctor.finding import CRITICAL, WARNING, Finding
 
@@ -19,8 +20,11 @@ def judge(facts: Facts) -> Iterator[Finding]:
     for one in facts.advertised:
         if one.problem:
             yield _lost(one)
-        elif one.own:
+            continue
+        if one.own:
             yield from _where(one, facts.listening)
+        if one.shown is not None:
+            yield from _certificate(one, one.shown)
 
 
 def _lost(one: Advertised) -> Finding:
@@ -29,6 +33,40 @@ def _lost(one: Advertised) -> Finding:
         found=one.problem, wanted=f"a connection to {one.host}:{one.port}",
         why="clients are sent there after their first question",
         remedy="set advertised.listeners to an address that clients reach, and start it again",
+    )  # fmt: skip
+
+
+def _certificate(one: Advertised, shown: Shown) -> Iterator[Finding]:
+    found = shown.certificate
+    if found is None:
+        yield _shows(
+            one, CRITICAL if one.own else WARNING, f"no certificate is shown: {shown.problem}",
+            "a certificate", "no client gets beyond its handshake",
+        )  # fmt: skip
+        return
+    if wrong := told(found, one.looked_s):
+        ends = found.ends_s - one.looked_s < AT_ONCE_S or one.looked_s < found.begins_s
+        yield _shows(
+            one, CRITICAL if ends else WARNING, f"its certificate ({found.subject}) {wrong}",
+            "one that is good for two weeks or more", "clients refuse it outside of its time",
+        )  # fmt: skip
+    if not found.covers(one.host):
+        names = ", ".join(found.names) or "nothing"
+        yield Finding(
+            level=WARNING, check="certificate", subject=f"{one.host}:{one.port}",
+            found=f"its certificate ({found.subject}) is for {names}",
+            wanted=f"{one.host} among its subject alternative names",
+            why="clients are sent there and refuse a certificate for another name",
+            remedy="set advertised.listeners to a name that it covers, or renew it with that name",
+        )  # fmt: skip
+
+
+def _shows(one: Advertised, level: str, found: str, wanted: str, why: str) -> Finding:
+    return Finding(
+        level=level, check="certificate", subject=f"{one.host}:{one.port}", found=found,
+        wanted=wanted, why=why,
+        remedy="renew it: a file that changes is read again without a restart; penstock event list"
+        " --level warning says why one is not used",
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
@@ -10,18 +11,21 @@ from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable
 from appliance.observer.door import NotThere, Observer
 from console.model.doctor.host import Host
 
+_SSL: Final = 1  # as BrokerRegistration has it
+
 
 @dataclass(slots=True, frozen=True)
 class Running:
     """pids: by the process's name, the supervisor's first. folders: log folders that it holds.
-    endpoints: (node, host, port) of every listener of the brokers that are not fenced."""
+    endpoints: (node, host, port, whether it is one with TLS) of every listener of the brokers that
+    are not fenced."""
 
     pids: Mapping[str, int]
     folders: tuple[str, ...]
     started_ms: int
     node: int
     partitions: int
-    endpoints: tuple[tuple[int, str, int], ...]
+    endpoints: tuple[tuple[int, str, int, bool], ...]
     remarks: tuple[str, ...] = ()
 
 
@@ -54,7 +58,7 @@ def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
         node=node,
         partitions=sum(holder & 1 for holder in observer.tables.partitions.holders()),
         endpoints=tuple(
-            (broker.broker_id, one.host, one.port)
+            (broker.broker_id, one.host, one.port, one.security_protocol == _SSL)
             for broker in follower.image.brokers.values()
             if not broker.fenced
             for one in broker.endpoints
