@@ -55,13 +55,17 @@ def setting_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
     return [name for name in known if name.startswith(incomplete)]
 
 
-def _asked(ctx: click.Context, ask: Callable[[str, float], list[str]]) -> list[str]:
+def _asked(ctx: click.Context, ask: Callable[..., list[str]]) -> list[str]:
+    from console.flags.connection import key_values
     from console.model.failure import Failure
-    from console.model.profiles import where
+    from console.model.profiles import properties_of, where
+    from penstock.door import Door
 
     named: Any = ctx.find_root().params.get("profile")
     try:
         meant = where(ctx.params.get("bootstrap"), named)
+        said = properties_of(ctx.params.get("command_config") or meant.command_config)
+        said |= key_values(ctx.params.get("properties") or (), "-X")
     except Failure:  # TAB says nothing; the command will
         return []
-    return ask(meant.bootstrap.split(",")[0], _LIMIT_S)
+    return ask(meant.bootstrap.split(",")[0], _LIMIT_S, Door(said))

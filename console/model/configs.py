@@ -1,8 +1,8 @@
 """Settings of topics, brokers, groups and of the cluster: what they are, where each value comes
 from, and changing them.
 
-Plain requests are made where they can be: confluent-kafka cannot name the default of all brokers,
-and does not pass on what a setting is for. Over TLS or SASL its admin client is asked.
+Requests of our own are made where they can be: confluent-kafka cannot name the default of all
+brokers, and does not pass on what a setting is for. Over SASL its admin client is asked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class Place:
 @dataclass(slots=True, frozen=True)
 class Setting:
     """A setting as it is for a target. places: all that have a value, the one that wins first.
-    value: None for a secret. doc, type and default are not known over TLS or SASL."""
+    value: None for a secret. doc, type and default are not known over SASL."""
 
     key: str
     value: str | None
@@ -271,6 +271,6 @@ def _resource(target: Target, changes: list[Any] | None = None) -> Any:
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     if target == CLUSTER or target.kind not in (TOPIC, BROKER):
-        raise usage(f"settings of {target} cannot be asked for over TLS or SASL")
+        raise usage(f"settings of {target} cannot be asked for over SASL")
     kind = ResourceType.TOPIC if target.kind == TOPIC else ResourceType.BROKER
     return ConfigResource(kind, target.name, incremental_configs=changes)

@@ -93,7 +93,7 @@ def listed(link: Link, names: tuple[str, ...] = (), regex: str | None = None) ->
 
 def _others(link: Link) -> list[Listed]:
     """Share and streams groups, which confluent-kafka leaves out: by ListGroups (KIP-848's version)
-    of each broker. An older broker has none, and over TLS or SASL nobody is asked."""
+    of each broker. An older broker has none, and over SASL nobody is asked."""
     if not link.is_asked:
         return []
     found: dict[str, Listed] = {}

@@ -1,14 +1,14 @@
 """Names of topics, groups and transactional ids at once, for who is about to type one: by the
-oldest requests over a plain connection. Nothing of weight is imported, and there are no names when
-nobody answers.
+oldest requests over a connection of our own. Nothing of weight is imported where no TLS is needed,
+and there are no names when nobody answers.
 """
 
-import socket
 import struct
 import time
 from collections.abc import Callable
 from typing import Final
 
+from penstock.door import PLAIN, Door
 from penstock.frames import exchange
 from penstock.reach import address_of
 
@@ -18,25 +18,26 @@ _LIST_TRANSACTIONS: Final = (66, 0)
 _MOST: Final = 8 << 20
 
 
-def topics(server: str, limit_s: float) -> list[str]:
+def topics(server: str, limit_s: float, door: Door = PLAIN) -> list[str]:
     """Every topic; none when `server` (HOST:PORT) does not answer in time."""
-    return _names(server, limit_s, _METADATA, b"\0\0\0\0", _topics)
+    return _names(server, limit_s, door, _METADATA, b"\0\0\0\0", _topics)
 
 
-def groups(server: str, limit_s: float) -> list[str]:
+def groups(server: str, limit_s: float, door: Door = PLAIN) -> list[str]:
     """Every group; none when `server` (HOST:PORT) does not answer in time."""
-    return _names(server, limit_s, _LIST_GROUPS, b"", _groups)
+    return _names(server, limit_s, door, _LIST_GROUPS, b"", _groups)
 
 
-def transactional_ids(server: str, limit_s: float) -> list[str]:
+def transactional_ids(server: str, limit_s: float, door: Door = PLAIN) -> list[str]:
     """Every transactional id; none when `server` (HOST:PORT) does not answer in time."""
     # A flexible request: tags of its head, then two filters that let everything pass, and tags.
-    return _names(server, limit_s, _LIST_TRANSACTIONS, b"\0\1\1\0", _transactional_ids)
+    return _names(server, limit_s, door, _LIST_TRANSACTIONS, b"\0\1\1\0", _transactional_ids)
 
 
 def _names(
     server: str,
     limit_s: float,
+    door: Door,
     api: tuple[int, int],
     body: bytes,
     read: Callable[[bytes], list[str]],
@@ -44,7 +45,7 @@ def _names(
     until = time.monotonic() + limit_s
     request = struct.pack(">hhih", *api, 1, -1) + body
     try:
-        with socket.create_connection(address_of(server), limit_s) as peer:
+        with door.open(address_of(server), limit_s) as peer:
             answer = exchange(peer, request, least=4, most=_MOST, until=until)
         return sorted(read(answer[4:]))
     except (OSError, ValueError, struct.error):

@@ -40,7 +40,7 @@ def let_others_in(link: Link, found: Nodes, listen: str | None) -> str:
     if after == before:
         return ""
     if not link.is_asked:
-        raise Failure(f"the listeners of {at} are only opened over a plain connection")
+        raise Failure(f"the listeners of {at} are not opened over SASL")
     epoch = _epoch(link)
     change = {"name": _LISTENERS, "config_operation": SET, "value": after}
     resource = {"resource_type": BROKER, "resource_name": str(number), "configs": [change]}

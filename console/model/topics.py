@@ -263,7 +263,7 @@ def resolved(
     given: Mapping[str, str],
 ) -> Resolved:
     """What a new topic would be, as the broker resolves it: CreateTopics v7, validate_only. Over
-    TLS or SASL it is checked, and only what is given is known. Raises Failure."""
+    SASL it is checked, and only what is given is known. Raises Failure."""
     if not link.is_asked:
         outcome = create(
             link, [name], partitions=partitions, replicas=replicas, settings=given, dry_run=True

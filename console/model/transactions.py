@@ -1,7 +1,8 @@
 """Transactions as their coordinators know them: which ids there are, and what each of them does.
 
-Every broker is asked for those that it coordinates, over a plain connection: confluent-kafka has no
-such request. Nobody is asked who coordinates an id, because that makes a broker create the topic.
+Every broker is asked for those that it coordinates, over a connection of our own: confluent-kafka
+has no such request. Nobody is asked who coordinates an id, because that makes a broker create the
+topic.
 """
 
 import re

@@ -182,7 +182,7 @@ def edit_settings(name: str, settings: list[Setting]) -> Form:
 
 def meaning(one: Setting) -> str:
     """What a setting is for, as one paragraph."""
-    doc = one.doc or "What it is for is not told over TLS or SASL."
+    doc = one.doc or "What it is for is not told over SASL."
     return " ".join(_TAG.sub("", doc).split())
 
 

@@ -182,7 +182,7 @@ class World:
         return found
 
     def _of_nodes(self, here: Place) -> list[Source[Any]]:
-        """What is wrong in a cluster is said wherever somebody is. Who wants TLS is not asked."""
+        """What is wrong in a cluster is said wherever somebody is. Who wants SASL is not asked."""
         seen = self.nodes.shown.value
         if here.kind == NODES:
             return [self.nodes, self.disks, self.versions] if seen is not None else [self.nodes]

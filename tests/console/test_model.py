@@ -34,7 +34,7 @@ _numbers = itertools.count(1)
 
 
 class Veiled(Link):
-    """A link that may not speak in the clear, as over TLS: only the client library asks."""
+    """A link without requests of our own, as over SASL: only the client library asks."""
 
     is_asked = False
 
@@ -146,10 +146,10 @@ def test_settings_say_where_they_come_from_and_change(kind, appliance, topic):
     assert (told.value.name, told.value.kafka_code) == ("UNKNOWN_TOPIC_OR_PARTITION", 3)
 
 
-def test_what_the_client_library_cannot_name_is_refused_over_tls(appliance):
+def test_what_the_client_library_cannot_name_is_refused_over_sasl(appliance):
     link = Veiled(appliance.bootstrap, {}, 30)
     for target in (configs.CLUSTER, configs.Target(configs.GROUP, "g")):
-        with pytest.raises(Failure, match="cannot be asked for over TLS"):
+        with pytest.raises(Failure, match="cannot be asked for over SASL"):
             configs.settings(link, target)
 
 

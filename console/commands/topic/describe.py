@@ -73,7 +73,7 @@ def command(
 
 def _add_missing(link: Link, topics_told: list[Row]) -> None:
     """To each partition: who else may lead without a loss, and who is not in sync, and why; None
-    over TLS or SASL."""
+    over SASL."""
     found: dict[Place, partitions_of.Partition] = {}
     sick: dict[Place, replicas.Behind] = {}
     known: dict[int, nodes.Node] = {}

@@ -50,7 +50,7 @@ EVENTS: Final[dict[str, str]] = {
     "group-rebalanced": "Members of a group share its partitions out anew.",
     "groups-loaded": "The groups of a partition of __consumer_offsets can be asked.",
     "groups-not-loaded": "The groups of a partition of __consumer_offsets cannot be asked: reading it failed.",
-    "handshake-failed": "A client did not get through the opening of its connection.",
+    "handshake-failed": "A client did not get through the opening of its connection over TLS; why is told. It speaks without TLS (security.protocol), does not trust the certificate, or has none that this listener trusts (ssl.client.auth, ssl.truststore.location).",
     "history-not-kept": "What the appliance does is not recorded for the console just now; it serves all the same.",
     "hung-up": "A connection was closed by us, because there is no honest answer; the cause says why.",
     "isolated": "This node hears neither the controller nor other replicas: it tells clients of partitions that others may lead to look for them elsewhere. Look at its network.",

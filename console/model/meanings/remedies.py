@@ -162,7 +162,7 @@ REMEDIES: Final[dict[str, str]] = {
     "BACKUP_REFUSED": "See that the folder or bucket is there, has room, and that this user and its keys may write it.",
     "BACKUP_RUNS": "Wait for it; only one at a time looks at a folder.",
     "BACKUP_UNKNOWN": "Restore it with the version that made it, or a later one.",
-    "BROKEN": "See that the address is a Kafka listener without TLS and SASL, and that client and broker are of versions that know each other.",
+    "BROKEN": "See that the address is a Kafka listener without SASL, and that client and broker are of versions that know each other.",
     "CANNOT_APPLY": "Change the file, or do that step by hand: `penstock topic add-partitions`, `penstock topic replicas set`, or delete and create the topic.",
     "CANCELLED": "Nothing; begin it again when it is wanted.",
     "CANNOT_MOVE": "The text says what stands against it, and what to do in Apache Kafka first (docs/import.md).",

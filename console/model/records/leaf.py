@@ -97,7 +97,10 @@ def _facts(whole: Whole) -> Iterable[tuple[str, str]]:
     if whole.leader_epoch is not None:
         yield "Leader epoch", str(whole.leader_epoch)
     if batch is None:
-        yield "Batch", "not known: it is asked of a broker's leader over a plain connection"
+        yield (
+            "Batch",
+            "not known: its leader is asked by a request of our own, not over SASL",
+        )
         return
     yield (
         "Batch",

@@ -35,8 +35,7 @@ class Batch:
 @dataclass(slots=True, frozen=True)
 class Whole:
     """record; timestamp_type: Kafka's name, "" when it has no timestamp. leader_epoch: None when
-    the broker does not say. batch: None where it cannot be asked for, over TLS or SASL for
-    example."""
+    the broker does not say. batch: None where it cannot be asked for, over SASL for example."""
 
     record: Record
     timestamp_type: str
