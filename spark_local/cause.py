@@ -1,5 +1,12 @@
 """A failure with its remedy, as the command line tells it. Imports nothing of Spark's."""
 
+from typing import Final
+
+NEEDS_PLAIN: Final = (
+    "jobs speak to an appliance without TLS: give it a listener for this host alone beside the"
+    " other, listeners=PLAINTEXT://localhost:9092,SSL://…"
+)
+
 
 class JobError(Exception):
     """Something about jobs cannot go on: `problem` is one sentence, `remedy` what to do. `final`:
@@ -14,3 +21,8 @@ class JobError(Exception):
         self.remedy = remedy
         self.final = final
         self.waits = waits
+
+
+def needs_plain(where: str) -> JobError:
+    """What listens at HOST:PORT is for clients with TLS."""
+    return JobError(f"{where} is a listener with TLS", NEEDS_PLAIN)

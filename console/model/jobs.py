@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.link import Link, reach
-from spark_local.cause import JobError
+from spark_local.cause import NEEDS_PLAIN, JobError
 from spark_local.folder import REMOVED, RUNNING, STOPPED, Folder, JobFolder, Wish
 from spark_local.job import Job
 from spark_local.mistakes import JobFileError
@@ -176,11 +176,36 @@ def _here(folder: Folder) -> dict[str, dict[str, Any]]:
     }
 
 
+def reached(link: Link, bootstrap: str = "") -> str:
+    """The servers of a job, which are those of the link where it names none itself. Raises Failure:
+    none of them is there, or jobs cannot speak to them."""
+    where = bootstrap or link.bootstrap
+    if not bootstrap:
+        check_plain(link)
+    reach(where)
+    _check_plain(where)
+    return where
+
+
+def check_plain(link: Link) -> None:
+    """Raises Failure when jobs cannot speak to those of the link; not when nobody is there."""
+    if link.door.uses_tls or link.door.logs_in:
+        raise usage("jobs speak neither TLS nor SASL", NEEDS_PLAIN)
+    _check_plain(link.bootstrap)
+
+
+def _check_plain(bootstrap: str) -> None:
+    from penstock.reach import SPEAKS_TLS, barred
+
+    trouble = barred(bootstrap)
+    if trouble is not None and SPEAKS_TLS in trouble.options:
+        raise usage(trouble.what, NEEDS_PLAIN)
+
+
 def _from_topic(link: Link) -> dict[str, dict[str, Any]]:
     from spark_local import states
 
-    reach(link.bootstrap)
-    found = states.read(link.bootstrap)
+    found = states.read(reached(link))
     # What is wished is not told there: a job that somebody has stopped does so itself.
     return {
         name: one | {"wish": STOPPED if one.get("state") == STOPPED else RUNNING}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.board import Board, now_ms
+from spark_local.cause import needs_plain
 from spark_local.engine import progress, sinks
 from spark_local.engine.causes import away, translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
@@ -70,6 +71,8 @@ class Attempt:
     def run(self) -> None:
         """Until a job that ends by itself has ended, or `stop`."""
         job = self._job
+        if where := self._reach.secured:
+            raise needs_plain(where)
         self._root.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
         spark = session(self._root, job)
         sink = self._sink()

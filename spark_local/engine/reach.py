@@ -1,6 +1,8 @@
-"""Whether a job's bootstrap servers accept connections, asked every other second."""
+"""Whether a job's bootstrap servers accept connections, asked every other second, and whether they
+speak to who has no TLS."""
 
 import socket
+import ssl
 import time
 from typing import Final
 
@@ -17,6 +19,11 @@ class Reach:
         self.there = True
         """What the last look found."""
 
+    @property
+    def secured(self) -> str:
+        """The first of them that speaks TLS, HOST:PORT; "" when none does, or none is there."""
+        return next((f"{host}:{port}" for host, port in self._servers if _is_tls(host, port)), "")
+
     def look(self) -> bool:
         """Whether one of them accepted a connection when they were last asked, which is now when
         that was long ago. May take a second for each that does not answer."""
@@ -29,6 +36,21 @@ class Reach:
 def _accepts(address: tuple[str, int]) -> bool:
     try:
         socket.create_connection(address, _LIMIT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _is_tls(host: str, port: int) -> bool:
+    """Whether a handshake begins there, however it ends. Nothing is said, and nothing verified."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with socket.create_connection((host, port), _LIMIT_S) as plain:
+            context.wrap_socket(plain).close()
+    except ssl.SSLError as told:
+        return "_ALERT_" in str(told.reason or "")  # who says no in TLS's own words speaks it
     except OSError:
         return False
     return True

@@ -105,7 +105,7 @@ def test_quotas_groups_and_transactions(run):
     run("produce", "tls.b", stdin="x\n")
     run("group", "seek", "readers", "-t", "tls.b", "--to", "start", "--yes")
     assert "readers" in run("group", "list").stdout
-    run("group", "delete-offsets", "readers", "tls.b", "--yes")
+    run("group", "delete-offsets", "readers", "-t", "tls.b", "--yes")
     run("txn", "list")
     assert "alone" in run("cluster", "status").stdout
 
@@ -149,6 +149,20 @@ def test_a_profile_says_how(secure, trusting, tmp_path):
         assert told.returncode in (0, 1, 2) and "certificate" in told.stdout
     finally:
         bare("profile", "remove", "secured")
+
+
+def test_jobs_say_that_they_need_a_listener_without_tls(run, secure, tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(
+        'sql = "SELECT a FROM events"\n[sources.events]\ntopic = "events"\nschema = "a STRING"\n'
+        '[sink]\ntopic = "out"\n'
+    )
+    jobs = ("--jobs", str(tmp_path / "jobs"))
+    for words in (("serve", *jobs), ("run", str(job), *jobs), ("preview", str(job), *jobs)):
+        told = typing(secure.bootstrap)("job", *words, code=USAGE)
+        assert f"{secure.bootstrap} is a listener with TLS" in told.stderr, words
+        assert "PLAINTEXT://localhost:9092" in told.stderr
+        assert "jobs speak neither TLS nor SASL" in run("job", *words, code=USAGE).stderr
 
 
 def test_names_for_the_shell(run, secure, trusting):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import threading
 import time
 from pathlib import Path
@@ -15,9 +16,11 @@ from spark_local.engine import causes, jars, progress
 from spark_local.engine.attempt import Attempt
 from spark_local.engine.jobthread import Patience
 from spark_local.engine.listener import ENDED
+from spark_local.engine.reach import Reach
 from spark_local.folder import Folder
 from spark_local.job import Restart
 from spark_local.jobfile import load, parse
+from tests.tls_front import Authority, fronted, server_context
 
 TEXT = """
 sql = "SELECT a FROM events"
@@ -342,3 +345,22 @@ def test_missing_java_is_one_sentence(tmp_path, monkeypatch):
     old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     old.chmod(0o755)
     assert "is Java 11, not 17 or newer" in java.unavailable()
+
+
+def test_a_job_that_finds_tls_at_its_servers_fails_and_says_what_it_needs(tmp_path):
+    cert, key, _ = Authority(tmp_path).certificate("broker", "127.0.0.1")
+    job, place = parse(TEXT, tmp_path / "one.toml"), Folder(tmp_path / "jobs").at("one")
+    for trusts in (None, cert):
+        with fronted(server_context(cert, key, trusts)) as front:
+            where = f"127.0.0.1:{front.port}"
+            attempt = Attempt(None, job, place, f"127.0.0.1:1,{where}", Board(place, None, 1))
+            with pytest.raises(JobError, match=f"{where} is a listener with TLS") as told:
+                attempt.run()
+            assert told.value.final and "PLAINTEXT://localhost" in told.value.remedy
+
+
+def test_who_is_away_or_speaks_no_tls_is_not_taken_for_it():
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        hangs_up = threading.Thread(target=lambda: door.accept()[0].close(), daemon=True)
+        hangs_up.start()
+        assert Reach(f"127.0.0.1:{door.getsockname()[1]},127.0.0.1:1").secured == ""

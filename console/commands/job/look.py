@@ -13,8 +13,8 @@ from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
 from console.flags.output import formatted
 from console.model.failure import OK
-from console.model.jobs import job_of
-from console.model.link import Link, reach
+from console.model.jobs import job_of, reached
+from console.model.link import Link
 from console.show.output import Row, emit, say
 from spark_local.folder import Folder
 from spark_local.job import Job
@@ -108,8 +108,7 @@ def _spark(job: Job, link: Link, master: str, memory: str) -> Iterator[tuple[Any
     from spark_local.engine import session
     from spark_local.engine.causes import translate
 
-    bootstrap = job.bootstrap or link.bootstrap
-    reach(bootstrap)
+    bootstrap = reached(link, job.bootstrap or "")
     with tempfile.TemporaryDirectory(prefix="penstock-look-") as place:
         spark = session.start(job.master or master, Path(place), memory=memory)
         try:

@@ -13,8 +13,8 @@ from console.flags.connection import connected
 from console.flags.jobs import in_folder, memory_option
 from console.flags.output import formatted
 from console.model.failure import FAILED, OK, Failure
-from console.model.jobs import job_of
-from console.model.link import Link, reach
+from console.model.jobs import job_of, reached
+from console.model.link import Link
 from console.show.output import Row, emit, say
 from spark_local.board import Board
 from spark_local.cause import JobError
@@ -58,7 +58,7 @@ def command(
     if wished.state == RUNNING and folder.runner_pid() is not None:
         remedy = f"penstock job stop {read.name} ends it there"
         raise JobError(f"the runner runs {read.name} already", remedy)
-    reach(read.bootstrap or link.bootstrap)
+    reached(link, read.bootstrap or "")
     chosen = master or read.master or "local[*]"
     place.path.mkdir(parents=True, exist_ok=True)
     board = Board(place, None, wished.number)

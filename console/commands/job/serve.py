@@ -5,6 +5,7 @@ import click
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
 from console.model.failure import OK
+from console.model.jobs import check_plain
 from console.model.link import Link
 from console.show.output import say
 from spark_local.folder import Folder
@@ -27,6 +28,7 @@ def command(folder: Folder, link: Link, master: str, memory: str) -> int:
     """
     from spark_local.engine.runner import Runner
 
+    check_plain(link)
     folder.path.mkdir(parents=True, exist_ok=True)  # a folder that cannot be is said at once
     say(f"Jobs of {folder.path} run against {link.bootstrap}; Ctrl-C ends them in order.")
     Runner(folder, link.bootstrap, master, memory).run()
