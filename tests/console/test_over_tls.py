@@ -337,3 +337,31 @@ def test_a_broker_that_is_away_is_unreachable_over_tls_too(trusting):
     with pytest.raises(Failure, match="cannot be reached") as told, asking(link):
         link.admin()
     assert told.value.code == UNREACHABLE
+
+
+# The console --------------------------------------------------------------------------------------
+
+
+def test_the_console_shows_over_tls_what_a_setting_is_for(run, secure, trusting, monkeypatch):
+    from console.screens.places import Place
+    from tests.console import seat as seats
+
+    def link(bootstrap, **more):
+        return Link(bootstrap, dict(trusting), 10.0, **more)
+
+    monkeypatch.setattr(seats, "reading", lambda bootstrap: link(bootstrap, read_only=True))
+    monkeypatch.setattr(seats, "writing", link)
+    run("topic", "create", "tls.seen")
+
+    async def act(seat):
+        await seat.sees("cleanup.policy", "What happens to old segments")
+        await seat.press("e")
+        await seat.form()
+        await seat.press("ctrl+u")
+        await seat.type("compact")
+        await seat.sees("delete (default)  →  compact")
+        await seat.press("enter")
+        await seat.back()
+        await seat.until(lambda: "compact" in seat.line("cleanup.policy  "), "what was changed")
+
+    seats.sit(secure.bootstrap, act, size=seats.LARGE, first=Place("topic", "tls.seen"))

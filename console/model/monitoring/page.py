@@ -28,6 +28,10 @@ Whoever can connect may read: it says names of topics, groups and clients.
 | `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, all coordinators of groups and transactions are loaded, the controller knows the node and has not fenced it, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
 | `/readyz?probe=1` | that, and a record was taken, was read again, and a group was joined: `probed` is true then |
 
+A listener without TLS is asked, where there is one. Of one with TLS the certificate is not verified: a node looks at its own host. Where only clients with a
+certificate are served, that a handshake came as far as being asked for one is answer enough for `/readyz`; a probe is not made then, and a warning says
+`not probed: every listener asks for a certificate`.
+
 `penstock wait --timeout 30` waits for the same on the host itself, without that listener; `-b HOST:PORT` adds the connection, `--probe` the record and the
 group. Exit code 0, or 4 (3 when nobody is there) with what is missing.
 
@@ -62,6 +66,9 @@ and units (`@grafana/data`), not with Grafana itself.
 `partition` are sums over a topic's partitions and come without it, which is what boards sum up anyway; `penstock_partition_series` is 0 then.
 Of more topics than `penstock.metrics.topics.max` (2,000) those with most bytes have series; `penstock_topics_left_out` says how many have none,
 and the totals without a topic are about all.
+
+**Certificates.** `penstock_certificate_expiry_timestamp_seconds` is what clients are really shown, whatever the files say: once a minute a thread of the
+exporter makes a handshake with each listener that has TLS. An alert warns two weeks before the end and is critical two days before.
 
 **OpenTelemetry.** The same metrics are pushed to a collector, as OTLP over HTTP, with `penstock.otlp.endpoint=http://HOST:4318` or where the environment has
 `OTEL_EXPORTER_OTLP_ENDPOINT`; the listener above is not needed for that. `penstock.otlp.interval.ms` is how often, `penstock.otlp.headers` what the
