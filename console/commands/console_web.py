@@ -21,6 +21,7 @@ from penstock.local import OURSELVES
 _HOST: Final = "127.0.0.1"
 _COOKIE: Final = "penstock-console"
 _BACKSLASH: Final = "\\"
+_NEW_LINE: Final = _BACKSLASH + "n"  # of a certificate as PEM
 
 
 def serve(
@@ -61,7 +62,8 @@ def _properties(link: Link) -> Iterator[str]:
         return
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:
         for key, value in told.items():
-            file.write(f"{key}={value.replace(_BACKSLASH, 2 * _BACKSLASH)}\n")
+            told_so = value.replace(_BACKSLASH, 2 * _BACKSLASH).replace("\n", _NEW_LINE)
+            file.write(f"{key}={told_so}\n")
         file.flush()
         yield file.name
 

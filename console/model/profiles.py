@@ -71,15 +71,18 @@ def where(bootstrap: str | None, name: str | None) -> Profile:
 
 
 def properties_of(file: str) -> dict[str, str]:
-    """What a --command-config file says; nothing where none is named. Raises Failure."""
+    """What a --command-config file says, in librdkafka's words; nothing where none is named. Raises
+    Failure."""
     if not file:
         return {}
     from appliance.config.properties import parse_properties
+    from console.model.java_client import as_librdkafkas
 
     try:
-        return {key: value for key, value, _ in parse_properties(Path(file).read_text())}
+        said = {key: value for key, value, _ in parse_properties(Path(file).read_text())}
     except (OSError, UnicodeDecodeError) as problem:
         raise unreadable(file, problem) from None
+    return as_librdkafkas(said)
 
 
 def looking(said: Profile, timeout_s: float) -> Link:
