@@ -86,6 +86,14 @@ class Authority:
         return cert, secret, store
 
 
+def keystore(authority, name, *hosts, **more):
+    """The settings by which an appliance shows such a certificate."""
+    cert, key, _ = authority.certificate(name, *hosts, **more)
+    both = cert.with_suffix(".both")
+    both.write_bytes(key.read_bytes() + cert.read_bytes())
+    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(both)}
+
+
 def server_context(cert, key, trusts=None, highest=ssl.TLSVersion.TLSv1_3):
     """trusts: the authority of clients, who must have a certificate then."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -15,20 +15,12 @@ from console.model.standing import Watch as Standing
 from penstock.door import Door
 from penstock.local import Appliance
 from tests.console_process import rows, typing
-from tests.tls_front import DAY, HOUR, Authority
+from tests.tls_front import DAY, HOUR, Authority, keystore
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("authority"))
-
-
-def keystore(authority, name, *hosts, **more):
-    """The settings by which an appliance shows such a certificate."""
-    cert, key, _ = authority.certificate(name, *hosts, **more)
-    both = cert.with_suffix(".both")
-    both.write_bytes(key.read_bytes() + cert.read_bytes())
-    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(both)}
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,11 @@ certificate, and what they show."""
 
 import datetime
 import json
+import re
 import ssl
 import struct
+import urllib.error
+import urllib.request
 
 import pytest
 from exporter_world import SECOND, World, series
@@ -21,7 +24,7 @@ from appliance.supervisor.listening import in_order
 from benchmarks.kafka import free_port
 from console.model.stats import Meter
 from tests.compat.waiting import until
-from tests.tls_front import DAY, Authority, fronted, server_context, veiled
+from tests.tls_front import DAY, Authority, fronted, keystore, server_context, veiled
 
 HIGHEST = pytest.mark.parametrize("highest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 NAME = "penstock_certificate_expiry_timestamp_seconds"
@@ -145,6 +148,34 @@ def test_wait_probes_over_tls_by_the_listener_that_is_named(behind, broker, monk
     waiting = Waiting(str(appliance.data_dir), f"localhost:{front.port}", probes=True)
     found = waiting.look()
     assert (found.missing, found.warnings, waiting.probed) == ((), (), True)
+
+
+def asked(appliance, path):
+    """(status, what was told) by its exporter."""
+    url = re.findall(r"at=(http://\S+)/metrics", appliance.log_text())[-1]
+    try:
+        with urllib.request.urlopen(url + path, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as no:
+        return no.code, json.load(no)
+
+
+@pytest.mark.parametrize("auth", ["none", "required"])
+def test_an_appliance_that_has_tls_alone_is_ready(fresh_appliance, authority, auth):
+    one = fresh_appliance(
+        listeners="SSL://127.0.0.1:0",
+        penstock_metrics_listener="127.0.0.1:0",
+        **keystore(authority, f"alone-{auth}", "127.0.0.1"),
+        **{"ssl.client.auth": auth, "ssl.truststore.location": authority.ca},
+    )
+
+    def ready():
+        status, found = asked(one, "/readyz?probe=1")
+        assert (status, found["missing"]) == (200, [])
+        warned = ["not probed: every listener asks for a certificate"] * (auth == "required")
+        assert (found["warnings"], found["probed"]) == (warned, auth == "none")
+
+    until(ready, 60)
 
 
 # What is shown ------------------------------------------------------------------------------------
