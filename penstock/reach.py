@@ -80,7 +80,7 @@ def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
     """What a connection that failed so says of HOST:PORT; None when it says nothing."""
     where = server.strip()
     if not door.uses_tls:
-        if isinstance(problem, TimeoutError) or not _is_tls(address_of(server)):
+        if not _broke_off(problem) or not _is_tls(address_of(server)):
             return None
         return Trouble(f"{where} is a listener with TLS", (SPEAKS_TLS, _CA))
     why = _no_tls(address_of(server), door, problem)
@@ -90,9 +90,18 @@ def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
 def _no_tls(server: Address, door: Door, problem: Exception) -> Trouble | None:
     """Why TLS did not come about."""
     why = _mistrust(problem, door)
-    if why is not None or isinstance(problem, TimeoutError) or not _is_plain(server):
+    if why is not None or not _broke_off(problem) or not _is_plain(server):
         return why
     return Trouble("is a listener without TLS", ("security.protocol=PLAINTEXT",))
+
+
+def _broke_off(problem: Exception) -> bool:
+    """Whether somebody was there who did not understand us, or may not have."""
+    import ssl
+
+    away = (TimeoutError, ConnectionRefusedError, socket.gaierror)
+    spoke = (ConnectionError, ssl.SSLError, ValueError, struct.error)
+    return isinstance(problem, spoke) and not isinstance(problem, away)
 
 
 def _mistrust(problem: Exception, door: Door) -> Trouble | None:
