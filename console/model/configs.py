@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from console.model import cluster
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.link import Link
 from console.model.plain_request import ask
@@ -183,9 +184,17 @@ def _described(link: Link, target: Target) -> list[Setting]:
         "include_synonyms": True,
         "include_documentation": True,
     }
-    (found,) = ask(link, *_DESCRIBE, asked).results
+    (found,) = ask(link, *_DESCRIBE, asked, _server(link, target)).results
     check(int(found.error_code), found.error_message, target.name or str(target))
     return [_setting(one) for one in found.configs]
+
+
+def _server(link: Link, target: Target) -> str | None:
+    """Who tells its settings alone: of several brokers the one that is named."""
+    if target.kind not in (BROKER, LOGGERS) or not target.name.isdecimal():
+        return None
+    brokers = cluster.look(link).brokers
+    return brokers.get(int(target.name)) if len(brokers) > 1 else None
 
 
 def _setting(one: Any) -> Setting:
@@ -229,7 +238,8 @@ def _alter(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> No
     ]
     resource = {"resource_type": target.kind, "resource_name": target.name, "configs": configs}
     asked = {"resources": [resource], "validate_only": dry_run}
-    (found,) = ask(link, *_ALTER, asked).responses
+    server = _server(link, target) if target.kind == LOGGERS else None  # others pass it on
+    (found,) = ask(link, *_ALTER, asked, server).responses
     check(int(found.error_code), found.error_message, target.name or str(target))
 
 

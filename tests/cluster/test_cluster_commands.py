@@ -56,6 +56,26 @@ def test_a_whole_cluster_is_told_as_such(nodes, run):
     assert "3 nodes, whole" in table and table.count(current()) == 3
 
 
+def test_settings_are_asked_of_the_node_that_is_named(run):
+    for number in ("1", "2", "3"):
+        (found,) = rows(run("config", "get", "--broker", number, "node.id", "-o", "json"))
+        assert found["value"] == number
+    run("config", "set", "--broker", "2", "log.cleaner.backoff.ms=14000", "--yes")
+    told = [
+        rows(run("config", "get", "--broker", number, "log.cleaner.backoff.ms", "-o", "json"))
+        for number in ("1", "2")
+    ]
+    assert [one["value"] for (one,) in told] == ["15000", "14000"]
+    assert "expected" in run("config", "get", "--broker", "9", code=1).stderr
+    run("config", "set", "--loggers", "3", "penstock.control=DEBUG", "--yes")
+    told = [
+        rows(run("config", "get", "--loggers", number, "penstock.control", "-o", "json"))
+        for number in ("2", "3")
+    ]
+    assert [one["value"] for (one,) in told] == ["INFO", "DEBUG"]
+    run("config", "set", "--loggers", "3", "penstock.control=INFO", "--yes")
+
+
 def test_every_node_tells_how_far_its_replicas_are(nodes, run, link):
     produce(run, 100)
     nodes.wait(lambda: nodes.level(TOPIC, 3), "all have everything")
