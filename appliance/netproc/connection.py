@@ -378,11 +378,10 @@ class Connection:
     def _agree(self) -> None:
         """Go on with the transport's conversation before the first request."""
         try:
-            agreed = self.transport.agree()
-            if agreed:
-                self._meet()
+            agreed = self.transport.agree() and self._meet()
         except (OSError, ValueError) as problem:
-            self.complain("handshake-failed", str(problem))
+            if not isinstance(problem, BrokenPipeError):  # it went before it had sent anything
+                self.complain("handshake-failed", str(problem))
             self.close()
             return
         self._moved_ns = self._floor.now_ns
@@ -392,12 +391,13 @@ class Connection:
                 self._floor.starving[self] = None  # the socket may say nothing more
         self._watch()
 
-    def _meet(self) -> None:
-        """Who it is by its certificate. Raises ValueError: nobody."""
+    def _meet(self) -> bool:
+        """Who it is by its certificate; True. Raises ValueError: nobody."""
         shown, floor = self.transport.certificate(), self._floor
         if shown is not None:
             assert floor.sealing is not None, "a certificate where no TLS is spoken"
             self.principal = floor.sealing.principal(floor.listeners[self.listener], shown)
+        return True
 
     def _go_on(self) -> None:
         """Go on with the transport's conversation in the middle of others."""

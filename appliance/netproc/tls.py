@@ -110,7 +110,9 @@ class Tls(Transport):
             head = socket.socket.recv(self._tls, 4, socket.MSG_PEEK)
         except BlockingIOError:
             return False
-        if head and (found := sniff.on_tls(head)):
+        if not head:
+            raise BrokenPipeError  # who has sent nothing only looked whether somebody is here
+        if found := sniff.on_tls(head):
             raise ConnectionAbortedError(found)
         self._begun = True
         return True

@@ -150,6 +150,13 @@ def test_what_is_no_handshake_is_named(world, tmp_path, bytes_, said):
     assert client.connection.closed and client.transport.sock.fileno() == -1
 
 
+def test_who_only_looks_whether_somebody_is_here_is_not_told_of(world, tmp_path):
+    client = Door(world, server_context(certificate(tmp_path, "here")))
+    client.sock.close()
+    until(world, lambda: client.connection.closed or None)
+    assert "handshake-failed" not in log_text(world)
+
+
 def log_text(world):
     with open(f"/proc/self/fd/{world.fd}") as file:
         return file.read()
