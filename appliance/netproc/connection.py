@@ -380,7 +380,7 @@ class Connection:
         try:
             agreed = self.transport.agree() and self._meet()
         except (OSError, ValueError) as problem:
-            if not isinstance(problem, BrokenPipeError):  # it went before it had sent anything
+            if not isinstance(problem, BrokenPipeError):  # it went, and said nothing of why
                 self.complain("handshake-failed", str(problem))
             self.close()
             return

@@ -40,7 +40,8 @@ class Tls(Transport):
         super().__init__(self._tls, sends_files=False, stays=True)
 
     def agree(self) -> bool:
-        """Raises OSError with a sentence for whoever looks after the client."""
+        """Raises OSError with a sentence for whoever looks after the client, BrokenPipeError when
+        it just went."""
         try:
             if not self._begun and not self._is_hello():
                 self.wants = READ
@@ -52,6 +53,8 @@ class Tls(Transport):
         except ssl.SSLWantWriteError:
             self.wants = WRITE
             return False
+        except (ssl.SSLEOFError, ConnectionResetError):
+            raise BrokenPipeError from None  # it says nothing of why
         except ssl.SSLError as problem:
             self._hear_out()
             raise ConnectionAbortedError(why(problem)) from problem
@@ -130,6 +133,4 @@ def why(problem: ssl.SSLError) -> str:
     reason = problem.reason or ""
     if isinstance(problem, ssl.SSLCertVerificationError):
         return f"its certificate is not taken: {problem.verify_message}"
-    if isinstance(problem, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return "it hung up in the middle of the handshake"
     return _WHY.get(reason) or f"no agreement on TLS: {reason.lower().replace('_', ' ')}"

@@ -97,13 +97,13 @@ def send(sock: socket.socket, data: bytes) -> None:
 
 
 def certificate(host: str, port: int, limit_s: float) -> Certificate:
-    """Of the listener there. Raises OSError; ValueError for what is none that can be read."""
+    """Of the listener there. Raises OSError; ValueError for what is none that can be read.
+
+    The handshake is broken off when it is known: so it takes no certificate of ours, and nobody is
+    refused, who would be told of."""
     where = ANYWHERE.get(host, host), port
-    try:
-        with wrapped(socket.create_connection(where, limit_s)) as tls:
-            der = tls.getpeercert(binary_form=True)
-    except AsksForCertificate:
-        der = _overheard(where, limit_s)
+    with socket.create_connection(where, limit_s) as sock:
+        der = _overheard(sock)
     if der is None:
         raise ValueError(f"{host}:{port} shows no certificate")
     return read(der)
@@ -127,28 +127,26 @@ def read(der: bytes) -> Certificate:
     )
 
 
-def _overheard(where: tuple[str, int], limit_s: float) -> bytes | None:
-    """The certificate out of a handshake that cannot be finished without one of ours. Before TLS
-    1.3 it comes in the clear (RFC 5246, 7.4.2)."""
+def _overheard(sock: socket.socket) -> bytes | None:
+    """The certificate out of a handshake that is not finished: before TLS 1.3 it comes in the clear
+    (RFC 5246, 7.4.2), since then with all that the listener has to say (RFC 8446, 2)."""
     import ssl
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    heard, said = ssl.MemoryBIO(), ssl.MemoryBIO()
-    asking = context.wrap_bio(heard, said)
-    with suppress(ssl.SSLWantReadError):
-        asking.do_handshake()
-    data = bytearray()
-    with socket.create_connection(where, limit_s) as sock:
-        sock.sendall(said.read())
-        while (der := first_certificate(data)) is None:
-            part = sock.recv(_CHUNK)
-            if not part:
-                return None
-            data += part
-    return der
+    heard, said, data = ssl.MemoryBIO(), ssl.MemoryBIO(), bytearray()
+    asking = unverified().wrap_bio(heard, said)
+    while True:
+        with suppress(ssl.SSLWantReadError):
+            asking.do_handshake()
+            return asking.getpeercert(binary_form=True)
+        if (der := first_certificate(data)) is not None:
+            return der
+        if answer := said.read():
+            sock.sendall(answer)
+        part = sock.recv(_CHUNK)
+        if not part:
+            raise ConnectionAbortedError("it hung up before it had shown a certificate")
+        data += part
+        heard.write(part)
 
 
 def first_certificate(records: bytes | bytearray) -> bytes | None:
