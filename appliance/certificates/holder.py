@@ -59,14 +59,14 @@ class Certificates:
         self,
         config: Callable[[], BrokerConfig],
         names: Sequence[str],
-        log: Log,
+        log: Log | None,
         clock: Clock,
         *,
         tells: bool = True,
     ) -> None:
         """config(): the settings in force, with those that were set while it runs. names: of the
-        listeners. tells: whether what happens is written for people, not only kept: one of several
-        processes that read the same files."""
+        listeners. log: None for who shows nothing. tells: whether this one, of several processes
+        that read the same files, says how it goes; the others only keep what went wrong."""
         self._config = config
         self._log = log
         self._clock = clock
@@ -136,7 +136,7 @@ class Certificates:
             return
         config = self._config()
         for name, one in self._listeners.items():
-            self._take(name, one, of_listener(config, name))
+            self._take(name, one, of_listener(config, name), asked=True)
 
     def check(self, wanted: BrokerConfig, only: Collection[str] | None = None) -> None:
         """Whether these settings could take the place of those in force. only: for these listeners,
@@ -145,8 +145,10 @@ class Certificates:
                  if one.loaded is not None}  # fmt: skip
         checking.check(wanted, self._clock, shown, only)
 
-    def _take(self, name: str, one: _Listener, settings: TlsSettings) -> None:
-        """Load, and show it when it can be."""
+    def _take(
+        self, name: str, one: _Listener, settings: TlsSettings, *, asked: bool = False
+    ) -> None:
+        """Load, and show it when it can be. asked: somebody wants to hear how that went."""
         from appliance.certificates.context import check_same, load
 
         one.settings = settings
@@ -157,10 +159,9 @@ class Certificates:
                 check_same(one.loaded.certificate, loaded.certificate, settings)
         except ConfigError as problem:
             cause = str(problem)
-            if cause != one.cause:
+            if cause != one.cause or asked:
                 one.cause = cause
-                event = MISSING if one.loaded is None else NOT_RENEWED
-                self._say(WARNING, event, listener=name, cause=cause)
+                self._wrong(MISSING if one.loaded is None else NOT_RENEWED, name, cause)
             return
         before, one.loaded, one.cause = one.loaded, loaded, ""
         shown = loaded.certificate
@@ -180,5 +181,10 @@ class Certificates:
         one.warned = shown.digest if cause else ""
 
     def _say(self, priority: int, event: str, **fields: object) -> None:
-        say = self._log.event if self._tells else self._log.note
-        say(priority, event, **fields)
+        if self._log is not None and self._tells:
+            self._log.event(priority, event, **fields)
+
+    def _wrong(self, event: str, listener: str, cause: str) -> None:
+        if self._log is not None:
+            say = self._log.event if self._tells else self._log.note
+            say(WARNING, event, listener=listener, cause=cause)

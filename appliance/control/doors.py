@@ -36,7 +36,7 @@ class Doors:
         self._name = str(config.int("node.id"))
         self._kept: Mapping[str, str] = kept_listeners.read(disk, folder)
         self._looked = False
-        self._showing = Showing(config, log)
+        self._showing = Showing(config)
         self.anew = False
 
     def look(self, changes: Iterable[Change], image: MetadataImage) -> None:

@@ -13,17 +13,15 @@ from appliance.certificates.holder import Certificates
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.effective import broker_config
 from appliance.metadata.image import MetadataImage
-from appliance.shell.log import Log
 
 
 class Showing:
     """Of this node."""
 
-    __slots__ = ("_certificates", "_config", "_image", "_log")
+    __slots__ = ("_certificates", "_config", "_image")
 
-    def __init__(self, config: BrokerConfig, log: Log) -> None:
+    def __init__(self, config: BrokerConfig) -> None:
         self._config = config
-        self._log = log
         self._image: MetadataImage | None = None
         self._certificates: Certificates | None = None
 
@@ -32,9 +30,7 @@ class Showing:
         self._image = image
         if self._certificates is None:
             names = [one.name for one in self._config.endpoints()]
-            self._certificates = Certificates(
-                self._in_force, names, self._log, clock_here(), tells=False
-            )
+            self._certificates = Certificates(self._in_force, names, None, clock_here())
 
     def check(self, wanted: BrokerConfig, only: Collection[str] | None) -> None:
         """Whether these settings can take the place of those in force. only: for these listeners,

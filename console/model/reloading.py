@@ -4,8 +4,10 @@ what the appliance says of it in its events."""
 import os
 import signal
 import time
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from appliance.certificates.holder import MISSING, NOT_RENEWED
 from appliance.supervisor.reloading import CHANGED, DONE, REFUSED
 from console.model.events import Event, Feed
 from console.model.failure import UNREACHABLE, USAGE, Failure
@@ -24,7 +26,8 @@ class Reread(NamedTuple):
 
 
 def reload(data_dir: str, limit_s: float = _LIMIT_S) -> list[Reread]:
-    """What has changed. Raises Failure: nothing runs there, or the file is wrong."""
+    """What has changed. Raises Failure: nothing runs there, the file is wrong, or a certificate is
+    that was set dynamically."""
     feed = Feed(data_dir)
     feed.look()  # what was before
     try:
@@ -34,24 +37,39 @@ def reload(data_dir: str, limit_s: float = _LIMIT_S) -> list[Reread]:
             f"process {feed.pid} cannot be told: {why.strerror}",
             "ask as the user that runs the appliance, or as root", where=data_dir,
         ) from None  # fmt: skip
-    found: list[Event] = []
+    heard: list[Event] = []
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
-        for one in feed.look():
-            if one.event == REFUSED:
-                raise Failure(
-                    one.fields["cause"], "nothing has changed", where=data_dir,
-                    code=USAGE, name="INVALID_CONFIG",
-                )  # fmt: skip
-            if one.event == DONE:
-                return [_reread(each) for each in found]
-            if one.event == CHANGED:
-                found.append(one)
+        heard += feed.look()
+        if refused := _first(heard, REFUSED):
+            raise Failure(
+                refused.fields["cause"], "nothing has changed", where=data_dir,
+                code=USAGE, name="INVALID_CONFIG",
+            )  # fmt: skip
+        if _first(heard, DONE):
+            heard += feed.look()  # what processes said before that, in rings that were read earlier
+            _check_certificates(heard, data_dir)
+            return [_reread(one) for one in heard if one.event == CHANGED]
         time.sleep(_EVERY_S)
     raise Failure(
         f"the appliance did not say within {limit_s:g} s that it has read its settings",
         "penstock status says how it is", where=data_dir, code=UNREACHABLE, name="TIMED_OUT",
     )  # fmt: skip
+
+
+def _first(heard: Iterable[Event], *names: str) -> Event | None:
+    return next((one for one in heard if one.event in names), None)
+
+
+def _check_certificates(heard: Iterable[Event], data_dir: str) -> None:
+    """Each process says so of its own; those of the file were loaded before anything was told."""
+    wrong = _first(heard, NOT_RENEWED, MISSING)
+    if wrong is not None:
+        raise Failure(
+            wrong.fields.get("cause", "a listener has no certificate"),
+            "what was shown before is shown on; all else of the file is in force",
+            where=data_dir, code=USAGE, name="INVALID_CONFIG",
+        )  # fmt: skip
 
 
 def _reread(one: Event) -> Reread:

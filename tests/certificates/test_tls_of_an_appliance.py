@@ -1,7 +1,10 @@
 """A real appliance and its certificates: refused starts, dynamic changes, reloads."""
 
+import socket
+import ssl
 import subprocess
 import sys
+import time
 
 import pytest
 from confluent_kafka import KafkaException
@@ -13,6 +16,7 @@ from tests.certificates.authority import authority
 from tests.console_process import rows, typing
 
 ROOT = authority()
+MORE = "penstock.net.processes=2\n"
 LOCATION = "listener.name.ssl.ssl.keystore.location"
 
 
@@ -24,7 +28,7 @@ class Node(Broker):
         self.file = folder / "server.properties"
         self.tls_port = kafka.free_port(self.port)
         ends = f"PLAINTEXT://127.0.0.1:{self.port},SSL://127.0.0.1:{self.tls_port}"
-        self.file.write_text(f"listeners={ends}\n{LOCATION}={store}\n")
+        self.file.write_text(f"listeners={ends}\n{LOCATION}={store}\n{MORE}")
 
     def command(self):
         up = ["up", "--data", str(self.data), "--config", str(self.file)]
@@ -98,6 +102,39 @@ def test_a_dynamic_change_is_loaded_before_it_is_promised(node, folder):
     assert alter(node, "listener.name.ssl.ssl.allow.dn.changes", "true") == ""
     assert alter(node, LOCATION, other) == ""
     assert alter(node, "listener.name.nobody.ssl.keystore.location", "/none") == ""
+
+
+def test_a_reload_tells_of_a_store_that_was_set_dynamically(node, folder):
+    mine = written(folder / "mine.pem", "other")
+    assert alter(node, LOCATION, mine) == ""
+    mine.write_text("nothing")
+    for _ in range(2):
+        said = reload(node, code=2).stdout
+        assert f"{LOCATION}={mine}" in said and "shown on" in said
+    assert alter(node, "log.cleaner.backoff.ms", "15000") == ""
+    written(mine, "other")
+    reload(node)
+
+
+def test_every_process_shows_what_was_set_and_what_was_written_since(node, folder):
+    store = folder / "shown.pem"
+    believes = ssl.create_default_context(cadata=ROOT.chain_pem().decode())
+
+    def shown():
+        with (
+            socket.create_connection(("127.0.0.1", node.tls_port), 30) as sock,
+            believes.wrap_socket(sock, server_hostname="localhost") as client,
+        ):
+            return client.getpeercert(binary_form=True)
+
+    for ask in (lambda: alter(node, LOCATION, store), lambda: reload(node), lambda: None):
+        new = ROOT.sign("other")
+        store.write_bytes(new.pem())
+        ask()
+        end = time.monotonic() + 60
+        while {shown() for _ in range(20)} != {new.der}:
+            assert time.monotonic() < end
+            time.sleep(0.1)
 
 
 def command(*words):
