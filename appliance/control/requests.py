@@ -125,7 +125,8 @@ class Requests:
         except Exception:  # nothing was changed yet: one request must not end the process
             return self._bug(api, version, context)
         refuse = partial(self._refuse, api, version, answer.values)
-        if not leads and (answer.records or not (api.any_node or api.own(request))):
+        here = api.any_node or api.own(request) or _of_own_files(api, request, context, answer)
+        if not leads and (answer.records or not here):
             return Decision(*refuse(LOST), refuse)
         if answer.records:
             try:
@@ -241,7 +242,7 @@ class Requests:
             request = decode_request(key, version, body)
         except MalformedRequest:
             return None
-        if api.own(request):
+        if api.own(request) or self._refuses(api, request, version, context):
             return None
         timeout = getattr(request, "timeout", timedelta())
         return Elsewhere(
@@ -249,6 +250,16 @@ class Requests:
             partial(self._not_done, api, request, version, context),
             timeout // timedelta(milliseconds=1),
         )
+
+    def _refuses(self, api: Api, request: Any, version: int, context: AdminContext) -> bool:
+        """Whether this node's own files are why what another one would decide must not be."""
+        if not api.files(request, context.situation.node_id):
+            return False
+        try:
+            answer = _decide(api, request, version, context)
+        except Exception:  # whoever decides says what it is
+            return False
+        return _of_own_files(api, request, context, answer)
 
     def _not_done(
         self, api: Api, request: Any, version: int, context: AdminContext, code: int
@@ -369,6 +380,12 @@ def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answ
     if code == errors.NONE:
         return api.decide(request, version, context)
     return _told(api, request, code, TEXTS[code])
+
+
+def _of_own_files(api: Api, request: Any, context: AdminContext, answer: Answer) -> bool:
+    """Whether it is the answer of the node whose files are not good."""
+    about = api.files(request, context.situation.node_id)
+    return about and any(row["error_code"] for row in answer.values["responses"])
 
 
 def _told(api: Api, request: Any, code: int, text: str) -> Answer:

@@ -118,6 +118,8 @@ class Api:
     refused: the answer to a request of which the caller may have nothing (`needs.WHOLE`): its
     fields but for the throttle time, of the request and of `error_code` and `error_message`.
     own: whether a request is about this very node alone, so that it decides, whoever leads.
+    files: whether it is about files of the node with this id, which refuses it itself when they are
+    not good: who leads sees others.
     probe: who is to be asked before it is decided: node id, host and port, or None.
     seeks: names of deleted topics of which the other brokers are asked before it is decided.
     """
@@ -134,6 +136,7 @@ class Api:
     refused: Callable[[Message, Values], Values] | None = None
     probe: Callable[[Message, AdminContext], tuple[int, str, int] | None] | None = None
     own: Callable[[Message], bool] = _never
+    files: Callable[[Message, int], bool] = lambda request, node_id: False
     seeks: Callable[[Message, AdminContext], tuple[str, ...]] | None = None
 
 

@@ -10,9 +10,11 @@ from appliance.authorization.needs import Need
 from appliance.authorization.operations import TEXTS
 from appliance.authorization.rights import Rights
 from appliance.base.errors import PeerError
+from appliance.config.listener_settings import is_tls
 from appliance.controller.config_resources import Resource
 from appliance.controller.decision import Result, failed
-from appliance.metadata.image import GROUP, TOPIC
+from appliance.handlers.admin import Message
+from appliance.metadata.image import BROKER, GROUP, TOPIC
 
 _DESCRIBE = {TOPIC: needs.DESCRIBE_TOPIC_CONFIGS, GROUP: needs.DESCRIBE_GROUP_CONFIGS}
 _ALTER = {TOPIC: needs.ALTER_TOPIC_CONFIGS, GROUP: needs.ALTER_GROUP_CONFIGS}
@@ -40,6 +42,15 @@ def is_here(rights: Rights) -> bool:
     request on; who has no address is no client."""
     address = rights.caller.address.removeprefix("::ffff:")
     return address in ("", "::1") or address.startswith("127.")
+
+
+def is_of_files(request: Message, node_id: int) -> bool:
+    """Whether settings of this node alone are to be changed, and certificates are loaded by
+    them."""
+    named = [(one.resource_type, one.resource_name) for one in request.resources]
+    return named == [(BROKER, str(node_id))] and any(
+        is_tls(one.name) for one in request.resources[0].configs
+    )
 
 
 def _check(rights: Rights, own: Need | None, cluster: Need, resource: Resource) -> None:

@@ -6,7 +6,7 @@ Replaces all settings of a resource: what is not named goes back to its default.
 from appliance.controller.config_resources import Resource
 from appliance.controller.configs import replace_all
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
-from appliance.handlers.config_rights import is_here, not_altered
+from appliance.handlers.config_rights import is_here, is_of_files, not_altered
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -33,4 +33,4 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "responses": rows})
 
 
-API = Api(33, "AlterConfigs", 0, 2, 2, decide)
+API = Api(33, "AlterConfigs", 0, 2, 2, decide, files=is_of_files)

@@ -8,7 +8,7 @@ from appliance.base import errors
 from appliance.controller.config_resources import Resource
 from appliance.controller.configs import SET, Operation, alter_incrementally
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
-from appliance.handlers.config_rights import is_here, not_altered
+from appliance.handlers.config_rights import is_here, is_of_files, not_altered
 from appliance.metadata.image import BROKER_LOGGER
 
 
@@ -53,4 +53,4 @@ def _of_loggers(request: Message) -> bool:
     return kinds == {BROKER_LOGGER}
 
 
-API = Api(44, "IncrementalAlterConfigs", 0, 1, 1, decide, own=_of_loggers)
+API = Api(44, "IncrementalAlterConfigs", 0, 1, 1, decide, own=_of_loggers, files=is_of_files)
