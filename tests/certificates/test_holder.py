@@ -2,6 +2,8 @@
 
 import datetime
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -286,6 +288,31 @@ def test_one_that_ends_while_it_is_shown_is_warned_about(place):
     place.clock.ms += 86_400_000 * 2
     held.look(LOOK_NS)
     assert [event for event, _ in place.events()] == ["certificate-not-valid"]
+
+
+def test_where_nothing_speaks_tls_nothing_of_it_is_brought_in():
+    """Every process of every appliance imports the doors to it."""
+    program = """
+import sys
+from appliance.base.clock import OsClock
+from appliance.certificates.holder import Certificates
+from appliance.config.load import load
+from appliance.control.showing import Showing
+from appliance.shell.log import Log
+from appliance.supervisor import showing
+
+config, _ = load(None, {"listeners": "PLAINTEXT://:0"})
+showing.Showing(config, Log("x"))
+held = Certificates(lambda: config, ["PLAINTEXT"], Log("x"), OsClock())
+held.look(0)
+held.renew()
+held.check(config)
+print([one for one in ("ssl", "cryptography", "re2") if one in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"
 
 
 def test_one_of_several_processes_tells(place):

@@ -127,7 +127,11 @@ def test_every_process_shows_what_was_set_and_what_was_written_since(node, folde
         ):
             return client.getpeercert(binary_form=True)
 
-    for ask in (lambda: alter(node, LOCATION, store), lambda: reload(node), lambda: None):
+    def set_it():
+        assert alter(node, LOCATION, store) == ""
+
+    # Set; set again to the same path; told by a signal; told by nobody.
+    for ask in (set_it, set_it, lambda: reload(node), lambda: None):
         new = ROOT.sign("other")
         store.write_bytes(new.pem())
         ask()
