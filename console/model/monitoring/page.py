@@ -45,7 +45,7 @@ group. Exit code 0, or 4 (3 when nobody is there) with what is missing.
 | `/readyz?probe=1`, `wait --probe` | a record went through each I/O process of this node, and a group was joined | a topic, a record for each I/O process and a few of the group, up to 10 s where it fails |
 
 A probe makes topic `__penstock_probe_NODE` when it is first asked for, a partition for each I/O process, all on this node, ten minutes of retention; delete it when no more probes are made.
-Its group has a new name each time and is deleted. Nobody probes who is not asked to, and whoever asks within a second of another one hears the same. Where that topic is not there and
+Its group has a new name each time and is deleted. Nobody probes who is not asked to, and there is one probe a second however many ask; each hears of one that began after the question. Where that topic is not there and
 cannot be made, because no controller is to be reached, nothing is tried: `probed` is false, and a warning says so. For a probe every few seconds of Kubernetes `/readyz` is meant; this one for a start, an upgrade, a doubt.
 
 In a scrape configuration:
