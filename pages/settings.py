@@ -39,6 +39,9 @@ Times and sizes may have a unit in a file, behind `-o` and in every command that
 told, is the number in the *unit* of the table; Kafka's own tools send that number, and a file that Apache Kafka shall read too has numbers in it
 (`penstock config show FILE` prints them).
 
+Those of TLS, which begin with `ssl.`, and `penstock.ssl.key.location`, may be set for one listener: `listener.name.NAME.ssl.client.auth=required`, NAME in lower case. That wins over the
+setting of all listeners ([why certificates are read as they are](../decisions/0092-certificates-are-read-by-us-and-read-again.md)).
+
 *Changes*: whether it may be changed while the appliance runs: *yes*, for all brokers or one; *of one broker*, for each alone; else at the next start.
 """
 

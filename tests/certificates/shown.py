@@ -90,11 +90,12 @@ class Failed(Exception):
     """One side refused the other."""
 
 
-def handshake(server, context, host="localhost"):
-    """(server's side, client's side) after it, in memory. Raises Failed."""
+def handshake(server, context, host="localhost", session=None):
+    """(server's side, client's side) after it, in memory. session: of one before, which the client
+    would go on with. Raises Failed."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ours = server.wrap_bio(to_server, to_client, server_side=True)
-    theirs = context.wrap_bio(to_client, to_server, server_hostname=host)
+    theirs = context.wrap_bio(to_client, to_server, server_hostname=host, session=session)
     done = set()
     for _ in range(20):
         for one in (theirs, ours):

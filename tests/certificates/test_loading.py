@@ -119,6 +119,25 @@ def test_what_is_in_the_trust_store_is_trusted_without_what_is_above_it(place):
     assert handshake(context, shows)[0].getpeercert(binary_form=True) == someone.der
 
 
+def test_a_session_that_goes_on_is_of_the_same_client(place):
+    someone = place.root.sign("client")
+    context = asked(place, "required")
+    shows = client(place.root, own=someone, folder=place.folder, version=V12)
+    _, first = handshake(context, shows)
+    ours, theirs = handshake(context, shows, session=first.session)
+    assert theirs.session_reused
+    assert ours.getpeercert(binary_form=True) == someone.der
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+def test_a_session_does_not_outlive_the_trust_in_its_client(place, version):
+    shows = client(place.root, own=place.root.sign("client"), folder=place.folder, version=version)
+    _, first = handshake(asked(place, "required"), shows)
+    place.trust.write_bytes(authority("Other").chain_pem())
+    with pytest.raises(Failed):
+        handshake(asked(place, "required"), shows, session=first.session)
+
+
 @pytest.mark.parametrize("how", ["requested", "required"])
 def test_asking_for_certificates_without_saying_whose_is_refused(place, how):
     refused(place, f"ssl.client.auth={how}.*ssl.truststore.location", ssl_client_auth=how)
