@@ -92,7 +92,7 @@ def run(
         if prepare is not None:
             prepare()
         own, config = config, with_kept(config, data_dir, log)
-        showing = Showing(config, log)
+        showing = Showing(own, config, log)
         if layout is None:
             assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
             layout = Layout.of(config)

@@ -2,7 +2,8 @@
 that speaks TLS could not show one. The network processes load them themselves.
 
 What was set while the appliance ran (`listener.name.NAME.ssl.…`) is metadata, which is not known
-here: the settings of the file must be good by themselves, since a start has nothing else.
+here: for listeners of the file, its settings must be good by themselves. Those that were opened
+while it ran have their certificates from the same metadata, and are not looked at.
 """
 
 from collections.abc import Mapping
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 class Showing:
     """Of one appliance."""
 
-    __slots__ = ("_checked", "_log")
+    __slots__ = ("_checked", "_log", "_own")
 
-    def __init__(self, config: object, log: Log) -> None:
-        """Raises ConfigError: setting, file, remedy. Settings that are not a broker's have no
-        listeners."""
+    def __init__(self, own: object, config: object, log: Log) -> None:
+        """own: the settings of this start, config: with the listeners that were opened later.
+        Settings that are not a broker's have no listeners. Raises ConfigError: setting, file,
+        remedy."""
         self._log = log
+        opened = own.opened() if isinstance(own, BrokerConfig) else []
+        self._own = frozenset(one.name.lower() for one in opened)
         self._checked: Mapping[str, Certificate] = {}
         if isinstance(config, BrokerConfig):
             self.check(config)
@@ -34,7 +38,7 @@ class Showing:
     def check(self, config: BrokerConfig) -> list[Changed]:
         """Whether these settings may take the place of those of before: listeners that are to show
         another certificate than when this was asked last. Raises ConfigError."""
-        before, found = self._checked, check(config, clock_here(), self._checked)
+        before, found = self._checked, check(config, clock_here(), self._checked, self._own)
         for text in found.warnings:
             self._log.event(WARNING, "settings-warning", cause=text)
         self._checked = found.certificates

@@ -302,7 +302,7 @@ from appliance.shell.log import Log
 from appliance.supervisor import showing
 
 config, _ = load(None, {"listeners": "PLAINTEXT://:0"})
-showing.Showing(config, Log("x"))
+showing.Showing(config, config, Log("x"))
 held = Certificates(lambda: config, ["PLAINTEXT"], Log("x"), OsClock())
 held.look(0)
 held.renew()

@@ -16,6 +16,7 @@ from tests.certificates.authority import authority
 from tests.console_process import rows, typing
 
 ROOT = authority()
+MAY_CHANGE = "listener.name.ssl.ssl.allow.dn.changes"
 MORE = "penstock.net.processes=2\n"
 LOCATION = "listener.name.ssl.ssl.keystore.location"
 
@@ -49,6 +50,26 @@ def folder(tmp_path_factory):
 def node(folder):
     with Node(folder, written(folder / "server.pem")) as one:
         yield one
+
+
+def shown(node):
+    """The certificate that a client is shown; None: nobody listens."""
+    believes = ssl.create_default_context(cadata=ROOT.chain_pem().decode())
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", node.tls_port), 30) as sock,
+            believes.wrap_socket(sock, server_hostname="localhost") as client,
+        ):
+            return client.getpeercert(binary_form=True)
+    except ConnectionError:
+        return None
+
+
+def until(fact):
+    end = time.monotonic() + 60
+    while not fact():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def reload(node, code=0):
@@ -99,12 +120,13 @@ def test_a_dynamic_change_is_loaded_before_it_is_promised(node, folder):
     assert alter(node, LOCATION, good) == ""
     good.write_bytes(other.read_bytes())
     assert "ssl.allow.dn.changes" in alter(node, LOCATION, good)
-    assert alter(node, "listener.name.ssl.ssl.allow.dn.changes", "true") == ""
+    assert alter(node, MAY_CHANGE, "true") == ""
     assert alter(node, LOCATION, other) == ""
     assert alter(node, "listener.name.nobody.ssl.keystore.location", "/none") == ""
 
 
 def test_a_reload_tells_of_a_store_that_was_set_dynamically(node, folder):
+    assert alter(node, MAY_CHANGE, "true") == ""
     mine = written(folder / "mine.pem", "other")
     assert alter(node, LOCATION, mine) == ""
     mine.write_text("nothing")
@@ -117,15 +139,8 @@ def test_a_reload_tells_of_a_store_that_was_set_dynamically(node, folder):
 
 
 def test_every_process_shows_what_was_set_and_what_was_written_since(node, folder):
+    assert alter(node, MAY_CHANGE, "true") == ""
     store = folder / "shown.pem"
-    believes = ssl.create_default_context(cadata=ROOT.chain_pem().decode())
-
-    def shown():
-        with (
-            socket.create_connection(("127.0.0.1", node.tls_port), 30) as sock,
-            believes.wrap_socket(sock, server_hostname="localhost") as client,
-        ):
-            return client.getpeercert(binary_form=True)
 
     def set_it():
         assert alter(node, LOCATION, store) == ""
@@ -135,10 +150,24 @@ def test_every_process_shows_what_was_set_and_what_was_written_since(node, folde
         new = ROOT.sign("other")
         store.write_bytes(new.pem())
         ask()
-        end = time.monotonic() + 60
-        while {shown() for _ in range(20)} != {new.der}:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        until(lambda der=new.der: {shown(node) for _ in range(20)} == {der})
+
+
+def test_a_listener_that_was_opened_with_its_certificate_is_there_after_a_restart(tmp_path):
+    """All of it is metadata: the file knows nothing of it, and does not refuse the start."""
+    node = Node(tmp_path, "/none")
+    plain, _, tls = (
+        node.file.read_text().partition("\n")[0].removeprefix("listeners=").partition(",")
+    )
+    node.file.write_text(f"listeners={plain}\n")
+    with node:
+        both = f"{plain},{tls}"
+        assert "there is no certificate for it" in alter(node, "listeners", both)
+        assert alter(node, LOCATION, written(tmp_path / "server.pem")) == ""
+        assert alter(node, "listeners", both) == ""
+        until(lambda: shown(node))
+    with node:
+        until(lambda: shown(node))
 
 
 def command(*words):
