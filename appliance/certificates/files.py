@@ -6,6 +6,7 @@ look. Links are followed, so that one that points elsewhere (certbot, Kubernetes
 
 import os
 import stat
+import time
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -14,12 +15,19 @@ from appliance.base.errors import ConfigError
 MOST: Final = 1 << 20
 """Bytes of a store: a chain has a few thousand, all authorities of a system have 250 KB."""
 
+_TICK_NS: Final = 50_000_000
+"""More than the step in which kernels count the times of files."""
+_AHEAD_NS: Final = 1_000_000_000
+"""A time further ahead is of another clock, and stays."""
+
 
 class Stamp(NamedTuple):
-    """How a file was when it was read. mtime_ns: 0 for one that is not there."""
+    """How a file was when it was read. mtime_ns: 0 for one that is not there; negative, and never
+    the same again, for one that was written so lately that it may be again at the same time."""
 
     path: str
     mtime_ns: int
+    ctime_ns: int  # moves when only who may read it has changed
     size: int
     inode: int
 
@@ -29,8 +37,11 @@ def stamp(path: str) -> Stamp:
     try:
         found = os.stat(path)
     except (OSError, ValueError):
-        return Stamp(path, 0, 0, 0)
-    return Stamp(path, found.st_mtime_ns, found.st_size, found.st_ino)
+        return Stamp(path, 0, 0, 0, 0)
+    now_ns = time.time_ns()
+    young = -_AHEAD_NS < now_ns - found.st_mtime_ns < _TICK_NS
+    written_ns = -now_ns if young else found.st_mtime_ns
+    return Stamp(path, written_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
 def stamps(paths: Iterable[str]) -> tuple[Stamp, ...]:

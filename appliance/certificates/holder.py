@@ -151,8 +151,10 @@ class Certificates:
         """Load, and show it when it can be. asked: somebody wants to hear how that went."""
         from appliance.certificates.context import check_same, load
 
-        one.settings = settings
-        one.tried = files.stamps(settings.files())
+        before, stamps = (one.settings, one.tried), files.stamps(settings.files())
+        one.settings, one.tried = settings, stamps
+        if one.loaded is not None and not one.cause and before == (settings, stamps):
+            return  # a large key in PKCS12 takes a second
         try:
             loaded = load(settings)
             if one.loaded is not None:
@@ -163,9 +165,9 @@ class Certificates:
                 one.cause = cause
                 self._wrong(MISSING if one.loaded is None else NOT_RENEWED, name, cause)
             return
-        before, one.loaded, one.cause = one.loaded, loaded, ""
+        last, one.loaded, one.cause = one.loaded, loaded, ""
         shown = loaded.certificate
-        if before is not None and before.certificate != shown:
+        if last is not None and last.certificate != shown:
             told = {"subject": shown.subject, "valid_until": shown.until}
             self._say(NOTICE, RENEWED, listener=name, **told)
         self._warn(name, one)

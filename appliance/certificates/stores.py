@@ -120,8 +120,11 @@ def _private_key(
     if encrypted and not password:
         raise ConfigError(f"{where}: the private key is encrypted: set ssl.key.password")
     try:
+        # To check primes takes 0.1 to 1 s, in which no client is served; `_fitting` tries the key.
         key = serialization.load_pem_private_key(
-            texts[0], password.encode() if encrypted and password else None
+            texts[0],
+            password.encode() if encrypted and password else None,
+            unsafe_skip_rsa_key_validation=True,
         )
     except Exception as cause:
         raise _unreadable(where, "ssl.key.password" if encrypted else "", cause) from None
@@ -200,13 +203,29 @@ def _fitting(
         fits = key.public_key().public_bytes(*form) == chain[0].public_key().public_bytes(*form)
     except Exception as cause:
         raise ConfigError(f"{where}: its keys cannot be compared: {cause}") from None
-    if not fits:
+    if fits:
+        _try(key, where)
+    else:
         subject = chain[0].subject.rfc4514_string()
         raise ConfigError(
             f"{where}: the private key does not belong to the first certificate ({subject}); the"
             " server's own certificate comes first, and both must be of the same renewal"
         )
     return KeyStore(key, chain)
+
+
+def _try(key: "CertificateIssuerPrivateKeyTypes", where: str) -> None:
+    """Raises ConfigError for a key whose private part is not that of its public one."""
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    if not isinstance(key, rsa.RSAPrivateKey):
+        return  # is looked at when it is read
+    try:
+        signed = key.sign(where.encode(), padding.PKCS1v15(), SHA256())
+        key.public_key().verify(signed, where.encode(), padding.PKCS1v15(), SHA256())
+    except Exception:
+        raise ConfigError(f"{where}: the private key is broken: it does not sign") from None
 
 
 def _unreadable(where: str, password: str, cause: Exception) -> ConfigError:

@@ -4,11 +4,13 @@ import datetime
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 from appliance.base.caller import ANONYMOUS, Principal
 from appliance.base.errors import ConfigError
+from appliance.certificates import files
 from appliance.certificates.mapping import NoRule
 from appliance.metadata.changes import ConfigChanged
 from appliance.metadata.image_state import BROKER, TOPIC
@@ -70,12 +72,26 @@ def test_files_are_looked_at_every_ten_seconds(place):
 
 
 def test_what_is_as_it_was_is_not_read_again(place):
+    os.utime(place.store, ns=(1, 1))
     held = place.certificates()
     before = held.context("SSL")
     held.look(0)
     held.look(LOOK_NS)
+    held.renew()
     assert held.context("SSL") is before
     assert not place.events()
+
+
+def test_a_file_that_was_written_a_moment_ago_counts_as_changed(place):
+    """It may be written once more with the same time, as far as the kernel counts it."""
+    at_ns = time.time_ns() + 900_000_000
+    os.utime(place.store, ns=(at_ns, at_ns))
+    assert files.changed([files.stamp(str(place.store))])
+    os.utime(place.store, ns=(1, 1))
+    assert not files.changed([files.stamp(str(place.store))])
+    before = files.stamp(str(place.store))
+    earlier = before._replace(ctime_ns=before.ctime_ns - 1)
+    assert files.changed([earlier]), "somebody else may read it now"
 
 
 def test_a_link_that_points_elsewhere_is_a_change(place):
@@ -199,6 +215,7 @@ def test_settings_that_changed_hold_after_a_renewal(place):
 def test_what_was_committed_renews_when_it_concerns_a_listener_here(place, change, renews):
     held = place.certificates()
     before = held.context("SSL")
+    place.write(place.root.sign("broker"))
     held.follow([change], node_id=7)
     assert (held.context("SSL") is not before) == renews
 

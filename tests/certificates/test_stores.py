@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from appliance.base.errors import ConfigError
 from appliance.certificates import stores
-from tests.certificates.authority import authority
+from tests.certificates.authority import Pair, authority
 
 ROOT = authority()
 MIDDLE = ROOT.sign("middle", ca=True, hosts=())
@@ -166,7 +166,32 @@ def test_a_pem_of_many_certificates_is_refused_before_they_are_read():
         stores.trusted(one * 4097, "x", None)
 
 
+RSA = rsa.generate_private_key(65537, 2048)
+OF_RSA = ROOT.sign("rsa", key=RSA)
+
+
 def test_another_kind_of_key_is_read():
-    key = rsa.generate_private_key(65537, 2048)
-    one = ROOT.sign("rsa", key=key)
-    assert names(read(one.key_pem(form=TRADITIONAL) + one.chain_pem())) == ["CN=rsa"]
+    assert names(read(OF_RSA.key_pem(form=TRADITIONAL) + OF_RSA.chain_pem())) == ["CN=rsa"]
+    assert names(read(OF_RSA.pkcs12(PASSWORD), PASSWORD)) == ["CN=rsa"]
+
+
+def test_a_key_of_rsa_whose_private_part_is_another_one_is_refused():
+    """Its primes are not checked, which would take long; it is tried instead."""
+    kept, other = RSA.private_numbers(), rsa.generate_private_key(65537, 2048).private_numbers()
+    numbers = rsa.RSAPrivateNumbers(
+        kept.p, kept.q, other.d, other.dmp1, other.dmq1, kept.iqmp, kept.public_numbers
+    )
+    key = numbers.private_key(unsafe_skip_rsa_key_validation=True)
+    with pytest.raises(ConfigError, match="private key is broken"):
+        read(Pair(key, OF_RSA.certificate).pem())
+
+
+@given(at=st.floats(0, 1, exclude_max=True), by=st.integers(1, 255))
+def test_a_key_of_rsa_with_one_byte_changed_signs_or_is_refused(at, by):
+    broken = bytearray(OF_RSA.pem())
+    broken[int(at * len(broken))] ^= by
+    try:
+        store = read(bytes(broken))
+    except ConfigError:
+        return
+    assert store.key.public_key() == RSA.public_key()

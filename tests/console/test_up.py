@@ -147,7 +147,7 @@ def test_settings_reach_it(fresh_appliance):
         (["--listen", "9092"], ["9092", "HOST:PORT"]),
         (["--listen", "127.0.0.1:65536"], ["65536"]),
         (["--config", "missing.properties"], ["missing.properties", "No such file"]),
-        (["-o", "listeners=SSL://localhost:0"], ["SSL", "PLAINTEXT"]),
+        (["-o", "listeners=SSL://localhost:0"], ["SSL", "ssl.keystore.location"]),
         (["--no-such-option"], ["--no-such-option"]),
     ],
 )
