@@ -60,7 +60,7 @@ class Sealing:
             assert context is not None, "a listener with TLS would serve without it"
             return Tls(sock, context)
         except ConfigError as why:
-            self._log.event_from(WARNING, "certificate-missing", address, why=str(why))
+            self._log.event_from(WARNING, "certificate-missing", address, cause=str(why))
         except OSError:
             pass  # it has gone already
         sock.close()
