@@ -1,10 +1,12 @@
-"""What a failed file costs: its partition when it was written or synced, nobody else when read.
+"""What a failed file costs: its partition when it was written or synced, nobody else when read; but
+bytes that are not what was written cost a replica that others can do without.
 
 Invariant: a partition that failed is appended to, synced and read no more; who waits for it was
 told. Observers are told by the core, later in the same turn (`news`), so that whoever sees a
 failure need not know them. Called by every part that touches files.
 """
 
+import errno
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -72,9 +74,16 @@ class Failures:
         self.news.append((partition, OFFLINE))
         self._report(partition, failure)
 
-    def unreadable(self, partition: Partition, failure: StorageFailed) -> None:
-        """A read failed. Said once about each file: consumers ask again and again."""
-        if failure.path not in partition.unreadable:
+    def unreadable(
+        self, partition: Partition, failure: StorageFailed, *, checked: bool = False
+    ) -> None:
+        """A read failed. Said once about each file: consumers ask again and again. What is not what
+        was written takes the partition offline where others have it: they lead, and it is fetched
+        anew (`afresh.py`). checked: a checksum is wrong."""
+        if failure.errno == errno.EBADMSG and partition.is_spare(checked=checked):
+            self._served.damaged[partition.handle] = (partition.topic_id, partition.index)
+            self.fail(partition, failure)
+        elif failure.path not in partition.unreadable:
             partition.unreadable.add(failure.path)
             self._report(partition, failure)
 

@@ -21,6 +21,7 @@ from appliance.base.home import home_of
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import folders
+from appliance.ioproc.afresh import Afresh
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.leaving import Leaving
@@ -101,6 +102,8 @@ class Home:
         self.opened = 0
         self.total = 0
         self.leaving = leaving
+        remove = housekeeping.remove_later
+        self._afresh = Afresh(self._node_id, ground, follower, leaving, remove)
 
     def open_all(self, now_ns: int, now_ms: int) -> None:
         """At the start: open everything that is ours, then move strays away. On any thread that has
@@ -194,6 +197,7 @@ class Home:
         self._now_ms = now_ms
         all_gone = self.leaving.go_on(now_ns, now_ms)
         self._waiting.update(self._returning.go_on(self._follower.image.topics_by_id))
+        self._waiting.update(self._afresh.go_on(now_ns, now_ms))
         for folder in self._trash.look(self._follower.image, now_ns):
             self._housekeeping.remove_later(Removal(now_ms, (), folder))
         if self._without_room and now_ns >= self._next_try_ns:
@@ -258,7 +262,7 @@ class Home:
             self._waiting.update(self._returning.make_way((topic.name, index), key, known))
             self._make_way(name, topic.topic_id)
             was_deleted = self._returning.is_out(key) or self._trash.bring_back(name, key)
-            where = directory_of(found, self._node_id)
+            where = self._afresh.lay_in(key) or directory_of(found, self._node_id)
             log, directory, visible = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
             )

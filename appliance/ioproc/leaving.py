@@ -17,6 +17,7 @@ from typing import Final
 
 from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
+from appliance.ioproc.folders import move_away
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
@@ -48,11 +49,13 @@ Leaves = Callable[[Partition, int], None]
 
 class Leaver:
     """One partition. before: the metadata below which it was not removed yet. kept: it may come
-    back. removal: what is left of it."""
+    back. aside: it is fetched anew, and until then its folder goes aside. removal: what is left of
+    it."""
 
-    __slots__ = ("before", "failure", "kept", "partition", "removal", "step")
+    __slots__ = ("aside", "before", "failure", "kept", "partition", "removal", "step")
 
-    def __init__(self, partition: Partition, before: int, kept: bool) -> None:
+    def __init__(self, partition: Partition, before: int, *, kept: bool, aside: bool) -> None:
+        self.aside = aside
         self.partition = partition
         self.before = before
         self.kept = kept
@@ -99,9 +102,19 @@ class Leaving:
             key, name = (partition.topic_id, partition.index), (partition.topic, partition.index)
             if key not in self._all:
                 assert name not in self._names, "its name was given on before it had gone"
-                leaver = Leaver(partition, before, kept)
+                leaver = Leaver(partition, before, kept=kept, aside=False)
                 self._all[key] = self._names[name] = leaver
                 self._queued[leaver] = None
+
+    def set_aside(self, partition: Partition, now: tuple[int, int]) -> str:
+        """It is served no more, its folder renamed: to what; "" where that failed, which has been
+        said. now: monotonic in ns, wall clock in ms."""
+        key, name = (partition.topic_id, partition.index), (partition.topic, partition.index)
+        self.make_way(name, key, now)
+        leaver = self._all[key] = self._names[name] = Leaver(partition, 0, kept=False, aside=True)
+        self._queued[leaver] = None
+        self.make_way(name, key, now)
+        return leaver.removal.folder if leaver.removal is not None else ""
 
     def go_on(self, now_ns: int, now_ms: int) -> bool:
         """Some steps; False when there is more to do at once."""
@@ -174,6 +187,8 @@ class Leaving:
             if leaver.failure is not None or removal is None:
                 cause = leaver.failure
                 self._events.event(ERROR, "not-deleted", partition=partition, cause=cause)
+            elif leaver.aside:
+                pass  # until it is whole again
             elif leaver.kept:
                 self.trash.hold((partition.topic_id, partition.index), removal.folder)
             else:
@@ -236,7 +251,12 @@ def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
                     write_mark(disk, log.path, _mark_of(log))
                 except DiskFull:
                     leaver.kept = False  # room is needed more than a way back
-            leaver.removal = log.delete(leaver.partition.topic_id.hex(), now_ms, sync=False)
+            if leaver.aside:
+                log.let_go()
+                folder = move_away(disk, log.path, f"{now_ms:032x}")
+                leaver.removal = Removal(now_ms, (), folder)
+            else:
+                leaver.removal = log.delete(leaver.partition.topic_id.hex(), now_ms, sync=False)
         except StorageFailed as failure:
             leaver.failure = failure
     parents = {one.removal.folder.rpartition("/")[0]: None for one in leavers if one.removal}

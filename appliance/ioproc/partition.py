@@ -400,6 +400,18 @@ class Partition:
         if self.asking:
             self.asking = deque(a for a in self.asking if a[0] is not asker)
 
+    def is_spare(self, *, checked: bool) -> bool:
+        """Whether others can do without this replica until it is fetched anew. checked: its
+        checksums say that it is damaged, which followers have looked at: then one in sync is
+        enough. Else all of them, or as many as min.insync.replicas: if it were the same everywhere,
+        one after the other would go, and nobody could write."""
+        role = self.role
+        if not (role.leads or role.leader >= 0):
+            return False
+        left, others = len(role.isr), len(role.replicas)
+        least = min(self.rules.min_insync_replicas, 1 + others)
+        return left > 0 and (checked or left == others or left >= least)
+
     def trimmed(self) -> None:
         """The log start moved."""
         self.progress.starts_at(self.log.log_start_offset)

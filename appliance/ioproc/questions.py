@@ -181,7 +181,16 @@ class Questions:
         answer = reading.find(partition, read.token, flags, offset, epoch, most, least)
         if answer is None or not answer[_LENGTH]:
             return answer
+        if self.replicas.is_doubted(partition, read.replica, offset):
+            try:
+                reading.check(partition, answer)
+            except StorageFailed as failure:
+                self._failures.unreadable(partition, failure, checked=True)
+                if partition.broken is not None:
+                    code = errors.KAFKA_STORAGE_ERROR
+                    return refusal(FOUND, code, partition.handle, read.token)
         if self.replicas.passes(partition, read.replica, answer[_LENGTH]):
+            self.replicas.gave(partition, read.replica, offset)
             return answer
         return None if flags & READ_WAIT else (*answer[:_LENGTH], 0, 0)
 
@@ -314,6 +323,8 @@ class Questions:
                 self._failures.unreadable(partition, failure)
                 code = errors.KAFKA_STORAGE_ERROR
                 answer = refusal(FOUND, code, partition.handle, read.token)
+            if partition.broken is not None:
+                return  # whoever waits has been told
             if answer is not None:
                 self._served.purgatory.take(read)
                 self._served.askers[read.peer].out.append(answer)

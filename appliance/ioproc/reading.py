@@ -17,6 +17,7 @@ from appliance.ioproc.asker import Completion, refusal
 from appliance.ioproc.partition import Partition
 from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.files import LOG, stem
+from appliance.logstore.scan import Scan
 from appliance.ring.messages import (
     DELETED,
     EPOCH_ENDED,
@@ -35,6 +36,8 @@ EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 PRODUCERS_A_SLICE: Final = 250
+CHECKED: Final = 64 << 10
+"""A follower takes so many bytes at a time, all of them or none, or one batch."""
 
 
 def find(
@@ -109,6 +112,21 @@ def goes_with(partition: Partition, offset: int, answer: Completion) -> bytes:
     behind = segment.reader(log.disk).pread(INT64.size, position + length)
     end = INT64.unpack(behind)[0] if len(behind) == INT64.size else known.end
     return aborted.encode(known.within(offset, end))
+
+
+def check(partition: Partition, answer: Completion) -> None:
+    """Look at the checksums of what a follower is about to be given. Raises StorageFailed where
+    they are wrong: as far as it takes at a time, and the first batch whole."""
+    _, _, _, _, _, _, _, base, position, _, _, _, length, first = answer
+    log = partition.log
+    segment = log.order.all[log.order.number(base)]
+    end = position + max(first, min(length, CHECKED))
+    scan = Scan(segment.reader(log.disk), position, position + length, 0, gaps=True, chunk=CHECKED)
+    for _ in scan.chunks():
+        if scan.position >= end:
+            return
+    if scan.problem:
+        raise segment.corrupt(scan.position, scan.problem)
 
 
 def _look_for(partition: Partition, base: int) -> None:

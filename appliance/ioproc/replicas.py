@@ -58,12 +58,15 @@ class Cluster(Protocol):
 class Led:
     """One partition. proposed_ms: when its ISR was proposed, in the partition epoch `of`; 0: it was
     not, or not to be waited for. joining: whom such proposals would take in, in that epoch.
-    trims: DeleteRecords that wait until every replica begins there: (offset, whom to answer)."""
+    trims: DeleteRecords that wait until every replica begins there: (offset, whom to answer).
+    given: replica → from which offset on it was given records last; -1 - offset: and that those
+    are right."""
 
     of: int
     proposed_ms: int = 0
     joining: tuple[int, ...] = ()
     trims: list[tuple[int, Callable[[int], None]]] = field(default_factory=list)
+    given: dict[int, int] = field(default_factory=dict)
 
 
 class Replicas:
@@ -157,6 +160,21 @@ class Replicas:
             eligible = self._cluster.holds(partition, replica)
         self._note(partition, replica, offset, eligible)
         return None
+
+    def is_doubted(self, partition: Partition, replica: int, offset: int) -> bool:
+        """Whether a replica asks again for what it was given: it looks at checksums. Once for each
+        place: it may have reasons of its own."""
+        led = self.led.get(partition)
+        if led is None or led.given.get(replica) != offset:
+            return False
+        led.given[replica] = -1 - offset
+        return True
+
+    def gave(self, partition: Partition, replica: int, offset: int) -> None:
+        """It is given what lies behind `offset`."""
+        led = self.led.get(partition)
+        if led is not None and led.given.get(replica) != -1 - offset:
+            led.given[replica] = offset
 
     def passes(self, partition: Partition, replica: int, size: int) -> bool:
         """Whether so much may be sent to a replica now; one that must wait is looked at again when

@@ -22,12 +22,14 @@ PARKED_READS: Final = 1 << 16
 class Served:
     """partitions: by row. askers: by index of the netproc. siblings: the I/O processes whose
     coordinators end transactions here, this one among them, by index. spaces: by number of the log
-    folder. starved: rows of followers that found no room. stirred: there is something for the
-    chores, whatever the clock says. now_ms: the time of this turn. fetched: another replica has,
-    since that was looked at. isolated: this node is cut off from the others, it seems."""
+    folder. starved: rows of followers that found no room. damaged: row → topic id and partition, of
+    replicas that others can do without until they are fetched anew. stirred: there is something for
+    the chores, whatever the clock says. now_ms: the time of this turn. fetched: another replica
+    has, since that was looked at. isolated: this node is cut off from the others, it seems."""
 
     __slots__ = (
         "askers",
+        "damaged",
         "fetched",
         "isolated",
         "now_ms",
@@ -50,6 +52,7 @@ class Served:
         self.partitions: dict[int, Partition] = {}
         self.refused: dict[int, None] = {}
         self.starved: dict[int, None] = {}
+        self.damaged: dict[int, tuple[bytes, int]] = {}
         self.askers: dict[int, Asker] = {}
         self.siblings: dict[int, Asker] = {}
         self.purgatory = Purgatory(PARKED_READS)
