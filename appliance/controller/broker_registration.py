@@ -73,7 +73,8 @@ def register_broker(
         epoch = before.epoch
     else:
         last = before.epoch if before else _NEVER_REGISTERED
-        records = gone_before(situation, broker_id, clean=asked.previous_epoch == last)
+        clean = asked.previous_epoch == last
+        records = gone_before(situation, broker_id, asked.log_dirs, clean=clean)
     broker = BrokerImage(
         broker_id=broker_id,
         incarnation_id=asked.incarnation_id,

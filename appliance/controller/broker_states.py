@@ -19,13 +19,16 @@ from appliance.base.errors import PeerError
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import (
     Electorate,
+    directory,
     leaderless,
     leads_any,
     partitions_of,
+    partitions_that_count_on,
 )
 from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.partition_change import UNCLEAN, PartitionChange
 from appliance.metadata.image import MetadataImage
+from appliance.metadata.log_dirs import is_assigned
 from appliance.metadata.parts import BrokerImage, PartitionImage, TopicImage
 from appliance.metadata.record_versions import CORDONED
 from appliance.wire import kraft_records as kraft
@@ -182,25 +185,51 @@ def unregister(situation: Situation, heartbeats: Heartbeats, broker_id: int) -> 
     return records
 
 
-def gone_before(situation: Situation, broker_id: int, *, clean: bool) -> list[Record]:
-    """Another incarnation of the broker registers: the one before is in no ISR any more; when it
-    did not end in order it may have lost what it had, and is not eligible either (KIP-966)."""
+def gone_before(
+    situation: Situation, broker_id: int, folders: Sequence[bytes], *, clean: bool
+) -> list[Record]:
+    """Another incarnation of the broker registers, with these log folders: the one before is in no
+    ISR any more; when it did not end in order it may have lost what it had, and is not eligible
+    either (KIP-966). Where it lay in a folder that is not there any more it has lost all of that,
+    and is not the one who led last, either: another one may have more."""
     electorate = Electorate(situation, without=broker_id)
-    lost = broker_id if electorate.elr and not clean else -1
-    gone = partitions_of(situation.image, broker_id, eligible=lost >= 0)
-    return elect(electorate, gone, without=broker_id, lost=lost)
+    if not electorate.elr:
+        gone = partitions_of(situation.image, broker_id)
+        return elect(electorate, gone, without=broker_id)
+    kept, replaced = [], []
+    before = situation.image.brokers.get(broker_id)
+    for found in partitions_that_count_on(situation.image, broker_id):
+        other = len(found[1].replicas) > 1 and _is_other_disk(before, folders, found[1], broker_id)
+        (replaced if other else kept).append(found)
+    lost = -1 if clean else broker_id
+    records = elect(electorate, kept, without=broker_id, lost=lost)
+    return records + elect(
+        electorate, replaced, without=broker_id, lost=broker_id, replaced=broker_id
+    )
+
+
+def _is_other_disk(
+    before: BrokerImage | None, folders: Sequence[bytes], partition: PartitionImage, broker_id: int
+) -> bool:
+    """Whether a replica lay in another folder than these. Where that is not known: whether one of
+    them is new, perhaps in its place."""
+    where = directory(partition, broker_id)
+    if is_assigned(where):
+        return where not in folders
+    return before is None or not set(folders) <= set(before.log_dirs)
 
 
 def elect(
-    electorate: Electorate, found: Found, *, without: int = -1, lost: int = -1
+    electorate: Electorate, found: Found, *, without: int = -1, lost: int = -1, replaced: int = -1
 ) -> list[Record]:
     """Records of these partitions when the broker `without` leaves their ISR. lost: that it is not
-    eligible either."""
+    eligible either. replaced: that it has nothing of what it led last."""
     records: list[Record] = []
     for topic, partition in found:
         change = PartitionChange(electorate, topic, partition)
         change.isr = [one for one in partition.isr if one != without]
         change.lost = lost
+        change.replaced = replaced
         if electorate.unclean(topic):
             change.election = UNCLEAN
         record = change.record()

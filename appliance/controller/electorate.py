@@ -89,6 +89,20 @@ def partitions_of(
     ]
 
 
+def partitions_that_count_on(
+    image: MetadataImage, broker_id: int
+) -> list[tuple[TopicImage, PartitionImage]]:
+    """Partitions that have the broker in the ISR or the ELR, or know it as who led last."""
+    return [
+        (topic, partition)
+        for topic in image.topics_by_id.values()
+        for partition in topic.partitions
+        if broker_id in partition.isr
+        or broker_id in partition.eligible_leader_replicas
+        or broker_id in partition.last_known_elr
+    ]
+
+
 def leaderless(image: MetadataImage) -> list[tuple[TopicImage, PartitionImage]]:
     """Partitions that have no leader."""
     return [

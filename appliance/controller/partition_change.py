@@ -33,11 +33,12 @@ class PartitionChange:
 
     isr, replicas, adding, removing, elr: broker ids. directories: broker id → folder, of what has
     another one. recovery: the leader recovery state. lost: a broker whose end was not orderly: what
-    it holds counts no more.
+    it holds counts no more. replaced: one whose disk is another one: it holds nothing, and does not
+    lead for having led last.
     """
 
     __slots__ = ("_electorate", "_old", "_topic", "adding", "directories", "election", "elr",
-                 "isr", "lost", "recovery", "removing", "replicas")  # fmt: skip
+                 "isr", "lost", "recovery", "removing", "replaced", "replicas")  # fmt: skip
 
     def __init__(
         self, electorate: Electorate, topic: TopicImage, partition: PartitionImage
@@ -54,6 +55,7 @@ class PartitionChange:
         self.recovery = partition.leader_recovery_state
         self.election = ONLINE
         self.lost = -1
+        self.replaced = -1
 
     def record(self) -> kraft.PartitionChangeRecord | None:
         """What is different, None when nothing is."""
@@ -155,9 +157,10 @@ class PartitionChange:
         if not self._electorate.elr:
             return None
         known = self._old.last_known_elr
-        if leader == NO_LEADER and not known:
+        if leader == NO_LEADER and not known and self._old.leader != self.replaced:
             return (self._old.leader,)
-        return () if leader >= 0 and known else None
+        over = leader >= 0 or self.replaced in known
+        return () if over and known else None
 
     def _directories(self) -> tuple[bytes, ...]:
         """The folder of each replica, in their order."""
