@@ -26,7 +26,7 @@ from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
-from appliance.shell.seat import Seat
+from appliance.shell.seat import UNBEGUN, Seat
 
 DRAIN_STAGE: Final = 2
 """The stage of the orderly end in which I/O processes flush (`ProcessTable.drain`)."""
@@ -95,6 +95,11 @@ class IoProcess:
         self._moving = False  # something to another folder, as said last
         self._holding = False  # some netproc has to take answers before it may ask more
         self._now_ms = 0  # of this turn, 0: not looked at yet
+
+    @property
+    def begun(self) -> bool:
+        """Whether any log was opened."""
+        return self._starting.begun
 
     # The loop's turn ------------------------------------------------------------------------------
 
@@ -280,7 +285,7 @@ class IoProcess:
         """Everything to the disk. False when something could not be: the next start must check."""
         self._links.set_state(DRAINING)
         if not self._open:
-            return False
+            return not self._starting.begun
         self._pulling.close()
         self._brokers.close()
         self._parts.cleaning.stop()
@@ -331,8 +336,8 @@ class IoProcess:
 
 
 def run(seat: Seat) -> int:
-    """Serve until the appliance drains; 0 when everything is on the disk, 1 when something is
-    not."""
+    """Serve until the appliance drains; 0 when everything is on the disk, 1 when something is not,
+    UNBEGUN when nothing was looked at."""
     events = seat.log()
     links = Links(seat, events)
     loop = Loop(seat, links)
@@ -342,4 +347,6 @@ def run(seat: Seat) -> int:
     for one in process.workers.at_leisure():
         loop.register(one.fd, select.EPOLLIN, Stir(one, process.core.served))
     loop.run(process)
-    return 0 if process.close() else 1
+    if not process.close():
+        return 1
+    return 0 if process.begun or seat.clean else UNBEGUN

@@ -17,10 +17,10 @@ _SAY_NS: Final = 1_000_000_000
 
 
 class Starting:
-    """One start."""
+    """One start. begun: whether logs are being opened, or are open."""
 
     __slots__ = ("_began_ns", "_clock", "_events", "_following", "_home", "_said_ns", "_thread",
-                 "_under_way")  # fmt: skip
+                 "begun")  # fmt: skip
 
     def __init__(
         self, home: Home, following: Following, thread: Flusher, events: Log, clock: OsClock
@@ -30,13 +30,13 @@ class Starting:
         self._thread = thread
         self._events = events
         self._clock = clock
-        self._under_way = False
+        self.begun = False
         self._began_ns = self._said_ns = clock.monotonic_ns()
 
     def go_on(self, now_ns: int) -> bool:
         """Whether everything is open. Raises what kept it from being so."""
-        if not self._under_way:
-            self._under_way = True
+        if not self.begun:
+            self.begun = True
             self._began_ns = self._said_ns = now_ns  # control may have had to wait for others
             self._thread.submit((), self._open_everything)
         done = self._thread.take()

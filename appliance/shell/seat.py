@@ -27,6 +27,9 @@ ANEW: Final = 75
 """Exit code (EX_TEMPFAIL of sysexits.h) of who wants a successor at once: control when other
 listeners are kept in the data folder than it has, and the supervisor opens them; a netproc that has
 left its connections to it."""
+UNBEGUN: Final = 76
+"""Exit code of an I/O process that ends in order before it has opened anything, where the appliance
+before had not flushed everything: the next start must check as this one would have."""
 
 
 @dataclass(slots=True, frozen=True)

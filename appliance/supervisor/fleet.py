@@ -27,7 +27,7 @@ from appliance.shell.handing import LEAVE
 from appliance.shell.links import fence
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.patience import LOOK_S, PAUSED_S, STILL_S
-from appliance.shell.seat import ANEW, Seat
+from appliance.shell.seat import ANEW, UNBEGUN, Seat
 from appliance.supervisor.child import (
     DISCARDING,
     ENDED,
@@ -149,7 +149,7 @@ class Fleet:
             child.phase = ENDED
             self._table.vacate(child.peer)
             self.tell_all()
-            if child.exit_code:
+            if child.exit_code not in (0, UNBEGUN):
                 self._log.event(WARNING, "child-died", child=str(child.peer), cause=cause)
             return
         self._begin_discard(child, now)
@@ -365,10 +365,16 @@ class Fleet:
         return self._stage_deadline
 
     def ended_clean(self) -> bool:
-        """Control and every ioproc ended by themselves and say that all is flushed."""
+        """Control and every ioproc ended by themselves and say that all is flushed, as far as
+        anything was begun."""
         return all(
-            child.phase == ENDED and child.exit_code == 0 for child in self._of(IOPROC, CONTROL)
+            child.phase == ENDED and child.exit_code in (0, UNBEGUN)
+            for child in self._of(IOPROC, CONTROL)
         )
+
+    def unbegun(self) -> bool:
+        """Whether an ioproc ended before it looked at what the appliance before had left."""
+        return any(child.exit_code == UNBEGUN for child in self._of(IOPROC))
 
     def kill_all(self) -> None:
         """At once, whatever they are doing; returns when all are dead."""

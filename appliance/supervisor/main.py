@@ -55,6 +55,11 @@ from appliance.supervisor.succession import SUCCEED, Succession, Successor, gues
 
 OnReady = Callable[[Sequence[str], float], None]
 _SIGNALS: Final = (*WANTED, signal.SIGHUP, SUCCEED)
+_UNBEGUN: Final = (
+    "it had not begun: what the metadata says was not agreed yet, for which a majority of the"
+    " voters (controller.quorum.voters) has to be there"
+)
+_UNCHECKED: Final = "it had not begun: the next start looks at what this one was to check"
 EXPORTER: Final = "exporter"
 """The process that tells how the appliance is."""
 
@@ -372,12 +377,16 @@ class Supervisor:
         if not self._fleet.ended_clean():
             self._log.event(ERROR, "ended", cause="not everything was flushed; see above")
             return 1
+        begun = {} if self._memory.processes.metadata_offset else {"cause": _UNBEGUN}
+        if self._fleet.unbegun():
+            self._log.event(INFO, "ended", clean="no", **(begun or {"cause": _UNCHECKED}))
+            return 0
         try:
             self._folder.write_clean_markers()
         except StorageFailed as failure:  # all is flushed; the next start only does not know it
             self._log.event(WARNING, "ended", clean="no", cause=str(failure))
         else:
-            self._log.event(INFO, "ended", clean="yes")
+            self._log.event(INFO, "ended", clean="yes", **begun)
         return 0
 
     def _check_ready(self, began: int, on_ready: OnReady) -> None:

@@ -16,9 +16,9 @@ SECOND = b"second of these".ljust(16, b"\1")
 class Cluster(Brokers):
     """Three brokers, of which the first is the last in sync of `t`."""
 
-    def __init__(self, replicas=(1, 2, 3), dirs=(folder(1),), **settings):
+    def __init__(self, replicas=(1, 2, 3), dirs=(), **settings):
         super().__init__(3, **settings)
-        self.dirs = dirs
+        dirs = dirs or (folder(1),)
         self.register(1, log_dirs=dirs)
         self.beat(1)
         self.create("t", list(replicas), min_insync_replicas="1")

@@ -154,13 +154,10 @@ class Broker(Node):
 
     def wipe(self):
         """While it is away and fenced, its disk is replaced by an empty one, where
-        min.insync.replicas others have all that was ever shown. Not of who was the last to lead,
-        who is elected when nobody is eligible any more, whatever is left of its log (KIP-966)."""
+        min.insync.replicas others have all that was ever shown."""
         images = self.controller.agreed, self.controller.image
-        partitions = [image.partition(TOPIC, key[1]) for image in images for key in self.ledgers]
         fenced = all(image.brokers[self.number].fenced for image in images)
-        led = any(self.number in (one.leader, *one.last_known_elr) for one in partitions)
-        if self.up or not fenced or led or self.precious(LEAST_IN_SYNC):
+        if self.up or not fenced or self.precious(LEAST_IN_SYNC):
             return
         self.say("has an empty disk")
         self.world.reached("a disk is replaced")
@@ -202,13 +199,19 @@ class Broker(Node):
 
     def beat(self):
         if self.epoch < 0:
-            previous = -1 if self.unclean else self.last_epoch
+            previous = -1 if self.unclean else self.epoch_before()
             self.tell_controller(Register(self.number, self.incarnation, previous, self.disks))
         else:
             applied = self.image.applied_offset
             self.tell_controller(Beat(self.number, self.epoch, applied, self.wants_to_end))
             self.tell_folders()
         self.after(BEAT_MS, self.beat)
+
+    def epoch_before(self):
+        """That of the life before, which ended in order: what it had written it has. It may never
+        have heard which that was."""
+        known = self.controller.image.brokers.get(self.number)
+        return self.last_epoch if known is None else known.epoch
 
     def tell_folders(self):
         """Where the replicas are of which the metadata says something else."""
