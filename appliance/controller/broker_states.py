@@ -196,7 +196,8 @@ def gone_before(
     if not electorate.elr:
         gone = partitions_of(situation.image, broker_id)
         return elect(electorate, gone, without=broker_id)
-    kept, replaced = [], []
+    kept: list[tuple[TopicImage, PartitionImage]] = []
+    replaced: list[tuple[TopicImage, PartitionImage]] = []
     before = situation.image.brokers.get(broker_id)
     for found in partitions_that_count_on(situation.image, broker_id):
         other = len(found[1].replicas) > 1 and _is_other_disk(before, folders, found[1], broker_id)

@@ -344,6 +344,8 @@ class Cleaning:
                     cause=failure,
                     retry_ms=backoff,
                 )
+            if isinstance(failure, StorageFailed) and failure.errno == errno.EBADMSG:
+                self._core.doubt(job.partition, failure)
         if job.at < len(job.groups):
             self._threads.submit(("discard",), partial(self._discard, job))
         else:

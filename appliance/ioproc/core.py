@@ -303,6 +303,11 @@ class Core:
         self._failures.fail(partition, failure)
         self.tell()
 
+    def doubt(self, partition: Partition, failure: StorageFailed) -> None:
+        """Somebody looked at its checksums, and one is wrong: others lead where they can."""
+        self._failures.unreadable(partition, failure, checked=True)
+        self.tell()
+
     def drop(self, asker: Asker) -> None:
         """The netproc died: forget what it waits for."""
         asker.forget()

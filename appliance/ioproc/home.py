@@ -262,6 +262,7 @@ class Home:
             self._waiting.update(self._returning.make_way((topic.name, index), key, known))
             self._make_way(name, topic.topic_id)
             was_deleted = self._returning.is_out(key) or self._trash.bring_back(name, key)
+            self._afresh.may_be_opened(name, key, found)
             where = self._afresh.lay_in(key) or directory_of(found, self._node_id)
             log, directory, visible = self._opener.open(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
@@ -281,6 +282,7 @@ class Home:
                 self._core.served.refuse_row(handle)
                 self._look(handle, *key)
                 self._events.event(ERROR, "partition-offline", partition=name, cause=failure)
+                self._afresh.not_opened(handle, key, failure)
             if isinstance(failure, DiskFull):
                 self._without_room[handle] = (topic.topic_id, index)
             else:

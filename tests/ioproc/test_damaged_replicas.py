@@ -1,6 +1,7 @@
 """A replica that is not what was written: others lead while they have everything, and its log is
 fetched anew."""
 
+import errno
 import types
 from dataclasses import replace
 from random import Random
@@ -11,7 +12,9 @@ from test_home import Cluster, synced
 from test_home_replicas import registered, replicated
 
 from appliance.base import errors
+from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
+from appliance.ioproc.afresh import MARK
 from appliance.ioproc.pulling.taking import Taking
 from appliance.metadata.log_dirs import LOST
 from appliance.ring import messages
@@ -243,6 +246,58 @@ def test_its_log_is_set_aside_and_fetched_anew(cluster):
     removes(life)
     assert not any("-stray/" in name for name in logs(cluster.folder))
     assert "replica-whole" in life.said()
+
+
+def test_what_is_not_set_aside_before_all_end_is_after_the_next_start(cluster):
+    """It does not come back as if nothing had been: nobody would notice before it leads again."""
+    life, _ = led(cluster)
+    flip(cluster, 3)
+    read(life, 3)
+    life.settle()
+    says(cluster, life, LOST, leader=2, epoch=5, partition_epoch=8, isr=(2, 3))
+    again = cluster.live()
+    assert status(again) == columns.OFFLINE
+    again.settle()
+    assert (status(again), again.world.core.partitions[0].log.end_offset) == (columns.FOLLOWING, 0)
+    assert any("-stray/" in name for name in logs(cluster.folder))
+
+
+def test_a_mark_of_which_nobody_knows_is_forgotten(cluster):
+    """Nobody leads: what is good is served again, and found damaged again."""
+    life, _ = led(cluster)
+    life.keeping.close()  # what is synced is known
+    flip(cluster, 3)
+    read(life, 3)
+    life.settle()
+    assert (cluster.folder / "t-0" / MARK).exists()
+    again = cluster.live()
+    assert not (cluster.folder / "t-0" / MARK).exists()
+    assert again.world.core.partitions[0].log.end_offset == 12
+
+
+def test_what_cannot_be_opened_for_damage_is_fetched_anew(cluster):
+    """All of it was synced, and the log ends before that."""
+    life, partition = led(cluster)
+    life.keeping.close()
+    (cluster.folder / "t-0" / f"{partition.log.active_base:020d}.log").write_bytes(b"")
+    says(cluster, life, FOLDER, leader=2, epoch=5, partition_epoch=8, isr=(1, 2, 3))
+    again = cluster.live()
+    assert status(again) == columns.OFFLINE
+    assert 0 in [handle for handle, *_ in again.looked], "the controller is told"
+    again.settle()
+    assert status(again) == columns.OFFLINE, "it still counts"
+    says(cluster, again, LOST, leader=2, epoch=5, partition_epoch=9, isr=(2, 3))
+    again.settle()
+    assert (status(again), again.world.core.partitions[0].log.end_offset) == (columns.FOLLOWING, 0)
+    assert "replica-set-aside" in again.said()
+
+
+def test_compaction_that_meets_a_wrong_checksum_says_so(cluster):
+    """It reads all, and is the first to notice on a follower."""
+    life, partition = led(cluster)
+    says(cluster, life, leader=2, epoch=5, partition_epoch=8)
+    life.world.core.doubt(partition, StorageFailed("file", errno.EBADMSG, "corrupt"))
+    assert status(life) == columns.OFFLINE
 
 
 def test_without_room_what_lies_aside_goes_first(cluster):
