@@ -99,9 +99,14 @@ class Core:
             self._write_and_sync(now_ns)
         if self._failures.news:
             self.tell()
-        if self.served.rows.changed:
-            self._publish()
-        if self.served.rows.watches.waits:
+        rows = self.served.rows
+        for partition in rows.changed:
+            risen = partition.risen
+            rows.publish(partition)
+            if (risen or partition.shared) and partition.parked:
+                self.questions.wake(partition, risen)
+        rows.changed.clear()
+        if rows.watches.waits:
             self.questions.tell_watching()
         sent = True
         for speaker in self._speakers:
@@ -111,17 +116,6 @@ class Core:
             if asker.out and not asker.push():
                 sent = False
         return sent
-
-    def _publish(self) -> None:
-        rows = self.served.rows
-        for partition in rows.changed:
-            risen = partition.risen
-            rows.publish(partition)
-            if (risen or partition.shared) and partition.parked:
-                self.questions.wake(partition, risen)
-        rows.changed.clear()
-        if self._failures.news:  # of what a parked read met
-            self.tell()
 
     def _write_and_sync(self, now_ns: int) -> None:
         appends, syncing = self.appends, self.syncing

@@ -55,10 +55,8 @@ from appliance.supervisor.succession import SUCCEED, Succession, Successor, gues
 
 OnReady = Callable[[Sequence[str], float], None]
 _SIGNALS: Final = (*WANTED, signal.SIGHUP, SUCCEED)
-_UNBEGUN: Final = (
-    "it had not begun: what the metadata says was not agreed yet, for which a majority of the"
-    " voters (controller.quorum.voters) has to be there"
-)
+_UNBEGUN: Final = """it had not begun: the metadata was not agreed yet, for which a majority of \
+the voters (controller.quorum.voters) has to be there"""
 _UNCHECKED: Final = "it had not begun: the next start looks at what this one was to check"
 EXPORTER: Final = "exporter"
 """The process that tells how the appliance is."""
