@@ -63,8 +63,11 @@ class Failures:
         self.news: deque[tuple[Partition, int]] = deque()
 
     def fail(self, partition: Partition, failure: StorageFailed) -> None:
-        """Take the partition offline: what waits is told now, what comes is refused."""
+        """Take the partition offline: what waits is told now, what comes is refused. What is
+        damaged is fetched anew when others do without it."""
         served = self._served
+        if failure.errno == errno.EBADMSG and partition.role.replicas:
+            served.damaged[partition.handle] = (partition.topic_id, partition.index)
         partition.log.fail(failure)
         partition.fail(failure)
         served.syncing.forget(partition)
@@ -81,7 +84,6 @@ class Failures:
         was written takes the partition offline where others have it: they lead, and it is fetched
         anew (`afresh.py`). checked: a checksum is wrong."""
         if failure.errno == errno.EBADMSG and partition.is_spare(checked=checked):
-            self._served.damaged[partition.handle] = (partition.topic_id, partition.index)
             self.fail(partition, failure)
         elif failure.path not in partition.unreadable:
             partition.unreadable.add(failure.path)

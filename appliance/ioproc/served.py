@@ -23,7 +23,7 @@ class Served:
     """partitions: by row. askers: by index of the netproc. siblings: the I/O processes whose
     coordinators end transactions here, this one among them, by index. spaces: by number of the log
     folder. starved: rows of followers that found no room. damaged: row → topic id and partition, of
-    replicas that others can do without until they are fetched anew. stirred: there is something for
+    replicas that are fetched anew when others do without them. stirred: there is something for
     the chores, whatever the clock says. now_ms: the time of this turn. fetched: another replica
     has, since that was looked at. isolated: this node is cut off from the others, it seems."""
 

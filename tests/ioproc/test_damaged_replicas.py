@@ -300,6 +300,25 @@ def test_compaction_that_meets_a_wrong_checksum_says_so(cluster):
     assert status(life) == columns.OFFLINE
 
 
+def test_whoever_finds_it_damaged_it_is_fetched_anew(cluster):
+    """A coordinator that loads it, a truncation: what fails for that fails for good."""
+    life, partition = led(cluster)
+    life.world.core.fail(partition, StorageFailed("file", errno.EBADMSG, "corrupt"))
+    says(cluster, life, LOST, leader=2, epoch=5, partition_epoch=8, isr=(2, 3))
+    life.settle()
+    assert (status(life), life.world.core.partitions[0].log.end_offset) == (columns.FOLLOWING, 0)
+
+
+def test_a_disk_that_refuses_is_another_matter(cluster):
+    """Nothing is written there again before the next start."""
+    life, partition = led(cluster)
+    life.world.core.fail(partition, StorageFailed("file", errno.EIO, "broken"))
+    says(cluster, life, LOST, leader=2, epoch=5, partition_epoch=8, isr=(2, 3))
+    life.settle()
+    assert life.world.core.partitions[0] is partition
+    assert status(life) == columns.OFFLINE
+
+
 def test_without_room_what_lies_aside_goes_first(cluster):
     life, _ = led(cluster)
     flip(cluster, 3)
