@@ -58,13 +58,14 @@ class Afresh:
     def may_be_opened(self, name: str, key: Key, found: PartitionImage) -> None:
         """Raises StorageFailed for a replica that was found damaged before all ended, when others
         do without it by now."""
-        for _, folder in self._folders(name, key[0]):
-            path = f"{folder}/{MARK}"
-            if self._disk.exists(path):
+        for _, parent in self._dirs.online():
+            folder = f"{parent}/{name}"
+            mark = f"{folder}/{MARK}"
+            if self._disk.exists(mark) and read_topic_id(self._disk, folder) == key[0]:
                 if _is_spare(found, self._node_id):
                     text = "it was found damaged: it is fetched anew"
                     raise StorageFailed(folder, errno.EBADMSG, text)
-                self._disk.unlink(path)
+                self._disk.unlink(mark)
 
     def not_opened(self, handle: int, key: Key, failure: StorageFailed) -> None:
         """A replica could not be opened: for damage it is fetched anew where others lead."""

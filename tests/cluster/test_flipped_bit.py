@@ -219,3 +219,16 @@ def test_a_repair_by_hand_fetches_again(nodes):
     nodes.start(VICTIM)
     nodes.wait(lambda: nodes.whole(TOPIC) and nodes.level(TOPIC), "all are in sync")
     nodes.compare_replicas(TOPIC)
+
+
+def test_a_leader_that_dies_as_soon_as_another_one_leads_is_whole_after_its_start(nodes):
+    """Wherever it was on its way there."""
+    filled(nodes, VICTIM)
+    flip(nodes, VICTIM, 30, MAGIC_AT)
+    found, code = read(nodes.bootstrap, **{"max.partition.fetch.bytes": SIZE // 2})
+    assert (len(found), code) == (RECORDS, ck.KafkaError._PARTITION_EOF)
+    nodes.kill(VICTIM)
+    nodes.start(VICTIM)
+    nodes.wait(lambda: nodes.whole(TOPIC) and nodes.level(TOPIC), "all are in sync")
+    nodes.compare_replicas(TOPIC)
+    assert storage(nodes, VICTIM, "verify") == []
