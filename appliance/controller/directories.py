@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from appliance.base import errors
 from appliance.controller.broker_states import check_broker_epoch, elect
 from appliance.controller.decision import Record, Situation
-from appliance.controller.electorate import Electorate
+from appliance.controller.electorate import Electorate, directory
 from appliance.controller.partition_change import (
     LEADER_UNCHANGED,
     NO_LEADER,
     PartitionChange,
 )
 from appliance.metadata.image import MetadataImage
-from appliance.metadata.log_dirs import LOST
-from appliance.metadata.parts import PartitionImage, TopicImage
+from appliance.metadata.log_dirs import LOST, is_assigned
+from appliance.metadata.parts import BrokerImage, PartitionImage, TopicImage
 
 
 @dataclass(slots=True, frozen=True)
@@ -33,7 +33,8 @@ def assign_replicas(
     """Records, and an error code for each replica, in the order of the request. What is in a folder
     that is offline is in sync no more, and not eligible where it is said to be LOST: nobody knows
     what it will have when it is back (KIP-966 says so of brokers). What is back may lead where
-    nobody does. Raises PeerError(STALE_BROKER_EPOCH)."""
+    nobody does; what begins anew on another disk may not, and is refused until somebody leads, so
+    that an unclean election finds who has more. Raises PeerError(STALE_BROKER_EPOCH)."""
     image = situation.image
     broker = check_broker_epoch(image, broker_id, broker_epoch)
     electorate = Electorate(situation)
@@ -43,6 +44,8 @@ def assign_replicas(
     lost: dict[tuple[bytes, int], tuple[TopicImage, PartitionImage]] = {}
     for one in assigned:
         code, found = _find(image, broker_id, one)
+        if found is not None and _begins_anew(electorate, broker, *found):
+            code, found = errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, None
         codes.append(code)
         if found is None:
             continue
@@ -65,6 +68,22 @@ def assign_replicas(
         doubted = broker_id if gone.elr else NO_LEADER
         records += elect(gone, lost.values(), without=broker_id, lost=doubted)
     return records, codes
+
+
+def _begins_anew(
+    electorate: Electorate, broker: BrokerImage, topic: TopicImage, partition: PartitionImage
+) -> bool:
+    """Whether nobody leads, and the folder in which the broker's replica lay is not there."""
+    where = directory(partition, broker.broker_id)
+    return (
+        partition.leader == NO_LEADER
+        and electorate.elr
+        and len(partition.replicas) > 1
+        and bool(broker.log_dirs)
+        and is_assigned(where)
+        and where not in broker.log_dirs
+        and not electorate.unclean(topic)
+    )
 
 
 def _find(

@@ -12,7 +12,7 @@ from appliance.base import errors
 from appliance.controller import partition_change
 from appliance.controller.decision import OK, Record, Result, Situation
 from appliance.controller.electorate import Electorate, leaderless
-from appliance.controller.partition_change import PartitionChange
+from appliance.controller.partition_change import LAST_RESORT, PartitionChange
 
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
@@ -46,7 +46,8 @@ def elect_leaders(
     for name, indexes in wanted:
         rows = []
         for index in indexes:
-            result = _elect(electorate, kind, name, index, records)
+            how = LAST_RESORT if kind == UNCLEAN else partition_change.PREFERRED
+            result = _elect(electorate, kind, name, index, records, how)
             if not (everywhere and result is NOT_NEEDED):
                 rows.append((index, result))
         results.append((name, rows))
@@ -59,6 +60,7 @@ def _elect(
     name: str,
     index: int,
     records: dict[tuple[bytes, int], Record],
+    how: int = partition_change.PREFERRED,
 ) -> Result:
     """Adds the record of one election; asked for twice it is one."""
     image = electorate.situation.image
@@ -72,7 +74,7 @@ def _elect(
     if partition.leader == preferred or (kind == UNCLEAN and partition.leader >= 0):
         return NOT_NEEDED
     change = PartitionChange(electorate, topic, partition)
-    change.election = partition_change.UNCLEAN if kind == UNCLEAN else partition_change.PREFERRED
+    change.election = how
     record = change.record()
     if record is not None:
         records[topic.topic_id, index] = record
@@ -105,7 +107,8 @@ def elect_unclean(situation: Situation, most: int) -> list[Record]:
     records: dict[tuple[bytes, int], Record] = {}
     for topic, partition in leaderless(situation.image):
         if electorate.unclean(topic):
-            _elect(electorate, UNCLEAN, topic.name, partition.index, records)
+            how = partition_change.UNCLEAN
+            _elect(electorate, UNCLEAN, topic.name, partition.index, records, how)
             if len(records) == most:
                 break
     return list(records.values())

@@ -24,8 +24,9 @@ RECOVERING: Final = 1
 ONLINE: Final = 0
 PREFERRED: Final = 1
 UNCLEAN: Final = 2
+LAST_RESORT: Final = 3
 """How a leader is elected: the one there is as long as it can; the first replica if it can; anybody
-who is alive before nobody."""
+who is alive before nobody; or even who begins anew, on another disk."""
 
 
 class PartitionChange:
@@ -132,9 +133,14 @@ class PartitionChange:
         nobody = self._electorate.elr and not self.isr and not self.elr
         if nobody and len(last) == 1 and self._may_lead(last[0]):
             return last[0], True
-        if self.election == UNCLEAN:
+        if self.election in (UNCLEAN, LAST_RESORT):
             for one in self.replicas:
                 if self._may_lead(one):
+                    return one, True
+        if self.election == LAST_RESORT:
+            for one in self.replicas:
+                if one in self._electorate.active:
+                    self.directories[one] = UNASSIGNED  # it will say which one
                     return one, True
         return NO_LEADER, False
 

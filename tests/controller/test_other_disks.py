@@ -4,6 +4,8 @@ on it, and it does not become the leader for having led last (KIP-966, by the id
 import pytest
 from brokers import Brokers, doors, folder
 
+from appliance.base import errors
+from appliance.controller.alter_partition import NewIsr, alter_partitions
 from appliance.controller.broker_states import Heartbeat, heartbeat
 from appliance.controller.directories import Assigned, assign_replicas
 from appliance.controller.elections import UNCLEAN, elect_leaders
@@ -123,19 +125,43 @@ def test_where_there_is_one_replica_nobody_else_has_anything():
 
 
 def test_somebody_may_choose_the_leader_then():
-    """By an unclean election of one of those who live."""
+    """By an unclean election: who has something before who begins anew."""
     cluster = Cluster()
     cluster.kill(1, 2, 3)
     cluster.comes_back(OTHER)
+    cluster.start(3)
+    assert cluster.assigns(1, OTHER) == [errors.ELIGIBLE_LEADERS_NOT_AVAILABLE]
     assert elected(cluster) == 0
-    assert cluster.shape() == (1, [1], [])
+    assert cluster.shape() == (3, [3], [])
+    assert cluster.assigns(1, OTHER) == [0], "it may follow"
+    assert cluster.partition().directories[0] == OTHER
+
+
+def test_who_begins_anew_is_the_last_resort():
     cluster = Cluster()
     cluster.kill(1, 2, 3)
-    cluster.start(2)
-    cluster.register(1, log_dirs=(OTHER,), previous=-1)
-    cluster.beat(1)
+    cluster.comes_back(OTHER)
+    assert cluster.shape() == (-1, [], [])
     assert elected(cluster) == 0
-    assert cluster.shape() == (2, [2], []), "who says where it lies has nothing there"
+    assert cluster.shape() == (1, [1], [])
+    cluster.start(2)
+    assert cluster.shape() == (1, [1], []), "though it has not said yet where it lies"
+    found = cluster.partition()
+    isr = [(broker, cluster.epochs[broker]) for broker in (1, 2)]
+    topic_id = cluster.image.topics_by_name["t"].topic_id
+    asked = NewIsr(topic_id, 0, found.leader_epoch, found.partition_epoch, isr)
+    records, (result,) = alter_partitions(cluster.situation, 1, cluster.epochs[1], [asked])
+    cluster.replay(records)
+    assert (result.code, cluster.shape()) == (0, (1, [1, 2], []))
+    assert cluster.assigns(1, OTHER) == [0]
+    assert cluster.partition().directories[0] == OTHER
+
+
+def test_a_topic_that_rather_loses_records_does_not_wait():
+    cluster = Cluster(unclean_leader_election_enable="true")
+    cluster.kill(1, 2, 3)
+    cluster.comes_back(OTHER)
+    assert cluster.shape() == (1, [1], [])
 
 
 def elected(cluster):
