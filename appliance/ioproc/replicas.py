@@ -109,6 +109,7 @@ class Replicas:
             led = Led(partition.role.partition_epoch, joining=joining)
             self.led[partition] = led
         self._follow(partition, led)
+        self._forget_lost(partition)
         self._trim(partition, led)
         self._new[partition] = led
         self._look_soon(0)
@@ -129,6 +130,13 @@ class Replicas:
         """The metadata moved on: it says who is in sync."""
         if led.of != partition.role.partition_epoch:
             led.of, led.proposed_ms, led.joining = partition.role.partition_epoch, 0, ()
+
+    def _forget_lost(self, partition: Partition) -> None:
+        """A replica that is LOST may be back with an empty log, under the same broker epoch."""
+        progress = partition.progress
+        for one in partition.role.replicas:
+            if one not in progress.in_sync and not self._cluster.holds(partition, one):
+                progress.lost(one)
 
     # Fetches --------------------------------------------------------------------------------------
 
@@ -155,9 +163,9 @@ class Replicas:
             return refusal(FOUND, errors.NOT_LEADER_OR_FOLLOWER, handle, token)
         follower.broker_epoch = broker_epoch
         follower.log_start = log_start
+        if replica not in progress.in_sync and not self._cluster.holds(partition, replica):
+            return None  # what it had may be of a log that is gone
         eligible = known >= 0 and broker_epoch in (-1, known)
-        if eligible and replica not in progress.in_sync:
-            eligible = self._cluster.holds(partition, replica)
         self._note(partition, replica, offset, eligible)
         return None
 

@@ -196,6 +196,14 @@ class Progress:
             self.near += (replica,)
         return False
 
+    def lost(self, replica: int) -> None:
+        """What a follower had that is not in sync is not known any more, before it fetches."""
+        assert self.leads and replica not in self.in_sync
+        follower = self.followers[replica]
+        follower.forget()
+        follower.end = -1
+        self.near = tuple(one for one in self.near if one != replica)
+
     def told(self, high_watermark: int) -> bool:
         """The leader's high watermark, as it came with its records. Whether it rose here."""
         assert not self.leads

@@ -649,3 +649,54 @@ def test_of_thousands_some_are_looked_at_in_a_turn_and_nobody_is_forgotten(world
     replicas.tick(world.now_ms)
     asked = [change.topic_id for change in world.cluster.proposed]
     assert len(set(asked)) == len(several)
+
+
+# Replicas that are LOST ---------------------------------------------------------------------------
+
+
+def loses(world, p):
+    """Replica 2 is damaged: LOST, out of the ISR, and back in its folder a little later."""
+    world.cluster.lost = (2,)
+    world.core.lead(p, 0, leads(isr=(3,), partition_epoch=8), world.now_ms)
+    tick(world)
+
+
+def comes_back(world, p):
+    world.cluster.lost = ()
+    world.core.lead(p, 0, leads(isr=(3,), partition_epoch=9), world.now_ms)
+    for _ in range(3):
+        tick(world, ms=LAG_MS // 2)
+
+
+def test_what_a_lost_replica_had_counts_no_more(world):
+    """It may begin anew, empty: nothing is known of it before it fetches."""
+    p = world.add(role=leads(), **D3)
+    world.append(p.handle, batch(b"a", b"b"), acks=1)
+    world.turn()
+    for replica in (2, 3):
+        fetch(world, p, replica, 2)
+    tick(world)
+    assert p.high_watermark == 2
+    loses(world, p)
+    comes_back(world, p)
+    assert [isr for _, isr in proposals(world) if 2 in isr] == []
+    fetch(world, p, 2, 0)
+    tick(world)
+    assert proposals(world) == []
+    fetch(world, p, 2, 2)
+    tick(world)
+    assert proposals(world) == [(9, [1, 2, 3])]
+
+
+def test_what_a_lost_replica_says_late_is_of_the_log_before(world):
+    """Its fetch was under way when it was found damaged."""
+    p = world.add(role=leads(), **D3)
+    world.append(p.handle, batch(b"a", b"b"), acks=1)
+    world.turn()
+    for replica in (2, 3):
+        fetch(world, p, replica, 2)
+    loses(world, p)
+    fetch(world, p, 2, 2)
+    tick(world)
+    comes_back(world, p)
+    assert [isr for _, isr in proposals(world) if 2 in isr] == []
