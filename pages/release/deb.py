@@ -27,8 +27,28 @@ _START: Final = """\
 #!/bin/sh
 set -e
 """
+_UNIT: Final = f"/usr/lib/systemd/system/{APPLIANCE}"
+_UNIT_BEFORE: Final = "/run/penstock-unit-before"
+_COMES: Final = f"""\
+{_START}test "$1" = upgrade || exit 0
+cp {_UNIT} {_UNIT_BEFORE} 2>/dev/null || true
+"""
+_MAKES_WAY: Final = f"""\
+makes_way() {{ # 0: clients need no restart by systemd
+    cmp -s {_UNIT} {_UNIT_BEFORE} || return 1
+    systemctl --quiet is-active {APPLIANCE} || return 1
+    test ! -e /usr/sbin/policy-rc.d || return 1 # it is for deb-systemd-invoke to ask
+    said=$(/usr/bin/penstock restart --data /var/lib/penstock -o json 2>&1) && return 0
+    case "$said" in
+    *RESTART_REFUSED*) echo "penstock goes on as the version before: $said" >&2 ;;
+    *TIMED_OUT*) echo "$said" >&2 ;;
+    *) return 1 ;;
+    esac
+}}
+"""
 _INSTALLED: Final = f"""\
-{_START}test "$1" = configure || exit 0
+{_START}{_MAKES_WAY}
+test "$1" = configure || exit 0
 systemd-sysusers penstock.conf
 deb-systemd-helper unmask {APPLIANCE} >/dev/null || true
 if deb-systemd-helper --quiet was-enabled {APPLIANCE}; then
@@ -38,7 +58,8 @@ else
 fi
 test -d /run/systemd/system || exit 0
 systemctl --system daemon-reload >/dev/null || true
-deb-systemd-invoke restart {APPLIANCE} >/dev/null || true
+makes_way || deb-systemd-invoke restart {APPLIANCE} >/dev/null || true
+rm -f {_UNIT_BEFORE}
 systemctl try-restart {JOBS} || true
 """
 _LEAVING: Final = f"""\
@@ -111,6 +132,7 @@ Description: Kafka-compatible event-streaming appliance for one host, or three a
 
 def scripts() -> Iterator[tuple[str, str, int]]:
     """Names, texts and modes of what dpkg runs and reads of the package."""
+    yield "preinst", _COMES, 0o755
     yield "postinst", _INSTALLED, 0o755
     yield "prerm", _LEAVING, 0o755
     yield "postrm", _GONE, 0o755

@@ -3,6 +3,7 @@ while it serves, removed, purged."""
 
 import gzip
 import itertools
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from pages.release import deb
 ROOT = Path(__file__).parents[2]
 NEEDS_DPKG = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb here")
 AT_S = 1_700_000_000
+LOOKS = 600
 
 
 def said(*words):
@@ -66,7 +68,7 @@ def test_what_is_in_it(tmp_path):
         assert f" ./{path}\n" in listed, path
     subprocess.run(["dpkg-deb", "-e", package, tmp_path / "control"], check=True)
     assert (tmp_path / "control/conffiles").read_text() == "/etc/penstock/server.properties\n"
-    for script in ("postinst", "prerm", "postrm"):
+    for script in ("preinst", "postinst", "prerm", "postrm"):
         subprocess.run(["sh", "-n", tmp_path / "control" / script], check=True)
 
 
@@ -106,10 +108,15 @@ def test_man_pages_say_what_help_says():
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """Two versions of this checkout; with PENSTOCK_TEST_PACKAGES=DIR those that lie there."""
-    if there := os.environ.get("PENSTOCK_TEST_PACKAGES"):
-        return sorted(Path(there).glob("*.deb"))
+    """Versions of this checkout: a first one, one that differs by its number alone, one with
+    another unit. PENSTOCK_TEST_PACKAGES=DIR: of the package that lies there."""
     place = tmp_path_factory.mktemp("packages")
+    there = os.environ.get("PENSTOCK_TEST_PACKAGES")
+    first = next(Path(there).glob("*.deb")) if there else built(place)
+    return first, repacked(first, place, "9.dev2"), repacked(first, place, "9.dev3", tasks=4095)
+
+
+def built(place):
     subprocess.run(
         [
             sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
@@ -118,9 +125,14 @@ def packages(tmp_path_factory):
         check=True, env=os.environ | {"PENSTOCK_COMPILE": "0"},
     )  # fmt: skip
     (wheel,) = place.glob("*.whl")
-    older = deb.build(wheel, "0.1.0.dev1", place, AT_S)
-    subprocess.run(["dpkg-deb", "-x", older, place / "stage"], check=True)
-    return [older, deb.pack(place / "stage", "0.1.0.dev2", sys.version_info[:2], place, AT_S)]
+    return deb.build(wheel, "0.1.0.dev1", place, AT_S)
+
+
+def repacked(package, place, version, tasks=4096):
+    subprocess.run(["dpkg-deb", "-x", package, place / "stage"], check=True)
+    unit = place / "stage/usr/lib/systemd/system" / APPLIANCE
+    unit.write_text(unit.read_text().replace("TasksMax=4096", f"TasksMax={tasks}"))
+    return deb.pack(place / "stage", version, sys.version_info[:2], place, AT_S)
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +147,31 @@ def debian(tmp_path_factory):
     found.close()
 
 
+def connections(booted):
+    """Of the reader to the appliance, by the ports at its end, that are established."""
+    mine = f"ls -l /proc/{booted.show('reader', 'MainPID')}/fd"
+    script = f"""
+        sockets=$({mine} | sed -n 's/.*socket:.\\([0-9]*\\).*/\\1/p')
+        cat /proc/net/tcp /proc/net/tcp6 | awk -v mine="$sockets" '
+            BEGIN {{ split(mine, those); for (n in those) held[those[n]] = 1 }}
+            $3 ~ /:2384$/ && $4 == "01" && $10 in held {{ print $2 }}' | sort"""
+    found = booted.run("sh", "-c", script).split()
+    assert found
+    return found
+
+
+def until_read(booted, *lines):
+    for _ in range(LOOKS):
+        read = booted.run("journalctl", "-o", "cat", "-u", "reader", "_COMM=penstock").split()
+        if read == list(lines):
+            return
+    raise AssertionError(booted.journal("reader"))
+
+
 @NEEDS_DPKG
 @pytest.mark.timeout(900)
 def test_it_comes_serves_is_upgraded_and_goes(packages, debian):
-    older, newer = packages
+    older, newer, other = packages
     debian.run("rm", "-f", "/usr/sbin/policy-rc.d")  # an image for Docker starts no service
     for package in packages:
         debian.copy(package, f"/root/{package.name}")
@@ -149,14 +182,34 @@ def test_it_comes_serves_is_upgraded_and_goes(packages, debian):
     assert "penstock 0.1.0" in debian.run("penstock", "--version")
     debian.run("penstock", "produce", "kept", stdin="one\ntwo\n")
     first = debian.show("penstock", "MainPID")
+    debian.run("systemd-run", "--unit=reader", "penstock", "consume", "kept", "-o", "start")
+    until_read(debian, "one", "two")
+    connected = connections(debian)
 
-    debian.run("sh", "-c", "echo num.partitions=3 >> /etc/penstock/server.properties")
+    settings = "/etc/penstock/server.properties"
+    debian.run("sh", "-c", f"cp {settings} /root/good; echo num.partitions=many >> {settings}")
+    said = debian.run("sh", "-c", f"dpkg -i /root/{newer.name} 2>&1")
+    assert "goes on as the version before" in said and "num.partitions" in said
+    assert debian.show("penstock", "MainPID") == first and connections(debian) == connected
+    debian.run("sh", "-c", f"cp /root/good {settings}; echo num.partitions=3 >> {settings}")
+    invocation = debian.show("penstock", "InvocationID")
     debian.run("dpkg", "-i", f"/root/{newer.name}")
     assert debian.run("systemctl", "is-active", "penstock") == "active\n"
+    assert debian.show("penstock", "MainPID") == first
+    assert debian.show("penstock", "InvocationID") == invocation
+    told = debian.run("penstock", "config", "get", "num.partitions", "-o", "json")
+    assert [row["value"] for row in json.loads(told)] == ["3"], "it has begun anew"
+    debian.run("penstock", "produce", "kept", stdin="three\n")
+    until_read(debian, "one", "two", "three")
+    assert connections(debian) == connected
+    assert "num.partitions=3" in debian.run("cat", settings)
+    assert "9~dev2" in debian.run("dpkg", "-s", "penstock")
+
+    debian.run("dpkg", "-i", f"/root/{other.name}")
+    assert debian.run("systemctl", "is-active", "penstock") == "active\n"
     assert debian.show("penstock", "MainPID") not in ("0", first)
-    assert debian.run("penstock", "consume", "kept", "-o", "start", "-e") == "one\ntwo\n"
-    assert "num.partitions=3" in debian.run("cat", "/etc/penstock/server.properties")
-    assert "0.1.0~dev2" in debian.run("dpkg", "-s", "penstock")
+    assert debian.show("penstock", "TasksMax") == "4095", "as its new unit has it"
+    debian.run("systemctl", "stop", "reader")
 
     debian.run("dpkg", "-r", "penstock")
     debian.run("systemctl", "is-active", "penstock", code=None)
@@ -165,7 +218,8 @@ def test_it_comes_serves_is_upgraded_and_goes(packages, debian):
     debian.run("test", "-e", "/var/lib/penstock/.kafka_cleanshutdown")
     debian.run("test", "!", "-e", "/usr/lib/penstock")
     debian.run("dpkg", "-i", f"/root/{newer.name}")
-    assert debian.run("penstock", "consume", "kept", "-o", "start", "-e") == "one\ntwo\n"
+    kept = debian.run("penstock", "consume", "kept", "-o", "start", "-e")
+    assert kept == "one\ntwo\nthree\n"
     assert "records are kept" in debian.run("dpkg", "--purge", "penstock")
     debian.run("test", "!", "-e", "/etc/penstock/server.properties")
     debian.run("test", "-e", "/var/lib/penstock/kept-0")
