@@ -10,7 +10,7 @@ from appliance.observer.door import NotThere, Observer, of_another_version
 from appliance.supervisor.succession import BEGUN, CHECK_LIMIT_S, REFUSED, SUCCEED
 from console.model.events import Feed
 from console.model.failure import UNREACHABLE, Failure
-from console.model.unseen import Way, follow
+from console.model.unseen import Unread, Way, follow
 from console.model.waiting import Waiting
 
 _EVERY_S: Final = 0.02
@@ -32,6 +32,7 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
     began = time.monotonic()
     agreed_by = began + CHECK_LIMIT_S + limit_s
     if pid := of_another_version(data_dir):
+        unread = Unread(data_dir, pid)
         way = Way(data_dir, pid)
         _ask(pid, data_dir)
         end_begun_ms = follow(data_dir, way, pid, agreed_by)
@@ -39,6 +40,7 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
         feed = Feed(data_dir)
         feed.look()  # what was before
         pid = feed.pid
+        unread = Unread(data_dir, pid)
         _ask(pid, data_dir)
         end_begun_ms = _agreed(feed, agreed_by)
     waiting = Waiting(data_dir)
@@ -50,7 +52,8 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
                 " ended, too", "it has said why where the appliance writes its log; penstock up"
                 " starts it", where=data_dir, name="NOT_SUCCEEDED",
             )  # fmt: skip
-        if _started_ms(data_dir) > end_begun_ms and not waiting.look().missing:
+        readable = _started_ms(data_dir) > end_begun_ms and not waiting.look().missing
+        if readable or unread.serves():
             away_ms = time.time_ns() // 1_000_000 - end_begun_ms
             return Restarted(pid, time.monotonic() - began, away_ms)
         time.sleep(_EVERY_S)

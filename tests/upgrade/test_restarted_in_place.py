@@ -21,6 +21,7 @@ SERVES_LESS = ("appliance/handlers/k03_metadata.py", '"Metadata", 0, 13', '"Meta
 """As the sources of OLDER have it."""
 OTHER_TABLES = ("appliance/ring/tables.py", f"FORMAT: Final = {FORMAT}", "FORMAT: Final = 9")
 """In memory, as most versions have them that are not the present one."""
+YET_OTHERS = (*OTHER_TABLES[:2], "FORMAT: Final = 8")
 STARTS_NOT = (
     "console/commands/up.py",
     "    _warn_of_unknown_names(broker)",
@@ -78,6 +79,23 @@ def test_an_upgrade_and_back_under_clients(appliance, tmp_path):
         assert "ended clean=yes" in said and sum(map(int, LEFT.findall(said))) > 0
     assert "connections-hung-up" in newer + again, "who had been told of Metadata 13"
     assert "connections-hung-up" not in older
+    assert appliance.stop() == 0
+
+
+@pytest.mark.parametrize("readable", [True, False], ids=["the-one-before-is-read", "nor-that-one"])
+def test_a_successor_that_the_command_cannot_read_is_followed(appliance, tmp_path, readable):
+    installation = InPlace(tmp_path / "env")
+    installation.put(installation.version(NEWER, *([] if readable else [YET_OTHERS])))
+    appliance.start(installation.program)
+    admin = AdminClient({"bootstrap.servers": appliance.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(30)
+    installation.put(installation.version(OLDER, SERVES_LESS, OTHER_TABLES))
+    code, said = appliance.restart(checkout(tmp_path / "penstock"))
+    assert code == 0, said
+    (found,) = json.loads(said)
+    assert found["pid"] == appliance.pid and 0 < found["away_ms"] <= found["took_ms"]
+    assert versions(appliance) == [NEWER, OLDER], "it returns when that one serves"
+    assert "kept" in admin.list_topics(timeout=10).topics
     assert appliance.stop() == 0
 
 
