@@ -121,6 +121,8 @@ class Pages:
         now_ns = self._clock()
         self._exporter.watch.look(now_ns)
         missing, warnings, _ = self._exporter.verdict(now_ns)
+        if not missing and self._exporter.watch.unsure(now_ns):
+            return None
         told = list(missing)
         if not told and (why := self._knock(self._post.addresses)):
             told.append(why)

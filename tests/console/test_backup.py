@@ -248,6 +248,7 @@ def test_old_backups_are_forgotten_with_what_no_other_one_needs(story, tmp_path)
     assert "needs --yes" in penstock("backup", "prune", where, "--keep", 1, code=2).stderr
     [row] = told("backup", "prune", where, "--keep", 1, "--yes")
     assert row["name"] == story.first["name"]
+    assert penstock("backup", "prune", where, "--keep", 1).stderr == "there is none to forget\n"
     after = store.names(manifest.SEGMENTS)
     [left] = keeping.every(store)
     assert set(after) < set(before) and set(after) == {manifest.place(d) for d in left.digests}

@@ -15,6 +15,7 @@ from appliance.exporter.post import Address
 from appliance.exporter.probe import NotProbed
 from appliance.exporter.probing import APART_NS, Probing
 from appliance.exporter.serving import MOST, Answer, Server
+from appliance.ring.process_table import IOPROC, Peer
 from benchmarks.kafka import free_port
 
 NOW = 0
@@ -174,6 +175,8 @@ def test_who_waits_for_an_answer_keeps_nobody_else_waiting(place):
 def pages(tmp_path, knock=""):
     world = World(tmp_path)
     world.serve()
+    world.look()
+    world.turn()
     asked = []
 
     def knocked(addresses):
@@ -192,6 +195,23 @@ def test_ready_says_what_is_missing_and_knocks_when_nothing_is(tmp_path):
     answer = told.answer("/readyz?verbose", NOW)
     assert answer.status == 503 and len(asked) == 1
     assert json.loads(answer.text)["missing"] == ["it is ending"]
+
+
+def test_who_looks_for_the_first_time_answers_when_it_is_sure(tmp_path):
+    world = World(tmp_path)
+    world.serve()
+    told = Pages(world.exporter, world.exporter._post, lambda: world.now_ns, lambda _: "")
+    silent = Peer(IOPROC, 0)
+    assert told.answer("/readyz", NOW) is None
+    world.turn(silent, seconds=1)
+    assert told.answer("/readyz?probe=1", NOW) is None
+    assert told.answer("/livez", NOW).status == 200, "nobody waits for that"
+    world.turn(silent, seconds=2)
+    answer = told.answer("/readyz", NOW)
+    assert answer.status == 503
+    assert json.loads(answer.text)["missing"] == ["ioproc-0 has stood still for 3 s"]
+    world.turn()
+    assert told.answer("/readyz", NOW).status == 200
 
 
 def test_a_door_that_does_not_answer_is_not_ready(tmp_path):

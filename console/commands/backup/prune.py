@@ -24,7 +24,7 @@ def command(where: str, keep: int, dry_run: bool, yes: bool, output: str) -> int
     """
     kept = store.opened(where)
     gone = manifest.names(kept)[:-keep]
-    if not dry_run:
+    if gone and not dry_run:
         confirm(f"{len(gone)} backups in {where} are forgotten", yes=yes)
         keeping.forget(kept, keep)
     emit([{"name": name} for name in gone], output, empty="there is none to forget")

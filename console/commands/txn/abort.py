@@ -38,10 +38,15 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Abort the transaction that an id has open; its producer is fenced.
+    """Abort the transaction that ID, a transactional id, has open: what it wrote is never read with
+    read_committed, and its producer is fenced. penstock txn list --open shows ids.
 
-    One that hangs is named by its partition and its first record: a marker is written there. What
-    a coordinator knows is aborted by its id alone, so that all of its partitions agree.
+    It takes either ID or both -t and --start: one that hangs has no coordinator, so it is named by
+    its partition and its first record, as penstock txn hanging shows them, and a marker is written
+    there. What a coordinator knows is aborted by its id alone, so that all of its partitions agree.
+
+    What is aborted is shown, and ID or TOPIC:P typed once more, unless --yes is given. One that has
+    ended meanwhile is left alone, also when its producer has begun the next.
 
     \b
     penstock txn abort copier --dry-run
