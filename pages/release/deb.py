@@ -15,7 +15,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from console.model.service.place import APPLIANCE, JOBS, SOCKET, shipped
+from console.model.service.place import APPLIANCE, BACKUP, BACKUPS, JOBS, SOCKET, shipped
 from pages.release import completion, man
 
 PYTHON: Final = "/usr/bin/python3"
@@ -23,6 +23,7 @@ PYTHON: Final = "/usr/bin/python3"
 HOME: Final = "usr/lib/penstock"
 CONFIG: Final = "etc/penstock/server.properties"
 _MAINTAINER: Final = "Penstock <packages@penstock.invalid>"
+_UNITS: Final = f"{APPLIANCE} {JOBS} {SOCKET} {BACKUPS}"
 _START: Final = """\
 #!/bin/sh
 set -e
@@ -60,12 +61,12 @@ test -d /run/systemd/system || exit 0
 systemctl --system daemon-reload >/dev/null || true
 makes_way || deb-systemd-invoke restart {APPLIANCE} >/dev/null || true
 rm -f {_UNIT_BEFORE}
-systemctl try-restart {JOBS} || true
+systemctl try-restart {JOBS} {BACKUPS} || true
 """
 _LEAVING: Final = f"""\
 {_START}test "$1" = remove || exit 0
 test -d /run/systemd/system || exit 0
-deb-systemd-invoke stop {JOBS} {SOCKET} {APPLIANCE} >/dev/null || true
+deb-systemd-invoke stop {BACKUPS} {JOBS} {SOCKET} {APPLIANCE} >/dev/null || true
 """
 _GONE: Final = f"""\
 {_START}test ! -d /run/systemd/system || systemctl --system daemon-reload >/dev/null || true
@@ -73,8 +74,8 @@ case "$1" in
 remove)
     deb-systemd-helper mask {APPLIANCE} >/dev/null || true ;;
 purge)
-    deb-systemd-helper purge {APPLIANCE} {JOBS} {SOCKET} >/dev/null || true
-    deb-systemd-helper unmask {APPLIANCE} {JOBS} {SOCKET} >/dev/null || true
+    deb-systemd-helper purge {_UNITS} >/dev/null || true
+    deb-systemd-helper unmask {_UNITS} >/dev/null || true
     test ! -d /var/lib/penstock || echo "penstock: records are kept in /var/lib/penstock" ;;
 esac
 """
@@ -96,7 +97,7 @@ def version(python_version: str) -> str:
 
 def files(python_version: str) -> Iterator[File]:
     """All that is not the environment itself."""
-    for name in (APPLIANCE, JOBS, SOCKET):
+    for name in (APPLIANCE, JOBS, SOCKET, BACKUP, BACKUPS):
         text = shipped(name).replace("/opt/penstock/bin/penstock", "/usr/bin/penstock")
         yield File(f"usr/lib/systemd/system/{name}", text.encode())
     yield File("usr/lib/sysusers.d/penstock.conf", shipped("penstock.sysusers").encode())

@@ -16,11 +16,13 @@ from appliance.config.listeners import in_url
 from appliance.shell.binding import resolve
 from benchmarks.kafka import free_port
 from console.model.failure import Failure
+from console.model.service.backing_up import Backups, put, wished
 from console.model.service.fitting import MARK, fitted
 from console.model.service.installing import files
 from console.model.service.listening import socket_unit
 from console.model.service.place import (
     APPLIANCE,
+    BACKUP,
     JOBS,
     SOCKET,
     of_host,
@@ -73,12 +75,14 @@ def test_a_path_that_a_unit_cannot_name_is_refused():
         fitted(APPLIANCE, shipped(APPLIANCE), PROGRAM, of_host("/srv/a b", None))
 
 
-@pytest.mark.parametrize("name", [APPLIANCE, JOBS])
+@pytest.mark.parametrize("name", [APPLIANCE, JOBS, BACKUP])
 def test_a_users_unit_asks_for_nothing_that_needs_root(name, tmp_path):
     text = fitted(name, shipped(name), PROGRAM, of_user(str(tmp_path), None))
-    for word in ("User", "StateDirectory", "ProtectSystem", "PrivateUsers", "OOMScoreAdjust"):
+    for word in ("User", "StateDirectory", "ProtectSystem", "PrivateTmp", "OOMScoreAdjust"):
         assert lines(shipped(name), word) and not lines(text, word), word
-    assert lines(text, "WantedBy") == ["default.target"]
+    assert not any(lines(text, word) for word in ("PrivateUsers", "ReadWritePaths"))
+    assert not lines(text, "AmbientCapabilities") and not lines(text, "CapabilityBoundingSet")
+    assert lines(text, "WantedBy") == ([] if name == BACKUP else ["default.target"])
     assert lines(text, "NoNewPrivileges") == ["yes"]
     assert "/var/lib" not in text and "/etc" not in text and str(tmp_path) in text
 
@@ -237,6 +241,55 @@ def test_a_listener_everywhere_is_one_socket_for_both_kinds_of_addresses():
     wrong = "listeners=PLAINTEXT://:9092,SIX://[::]:9093\nadvertised.listeners=SIX://h:9093\n"
     with pytest.raises(Failure):
         socket_unit(shipped(SOCKET), there, wrong)
+
+
+def test_backups_every_night_are_installed_and_stay_as_they_were_wished(service, home):
+    unit = home / ".config/systemd/user/penstock-backup.service"
+    timer = unit.with_suffix(".timer")
+    kept = home / "kept"
+    service("install", "--backup", str(kept), "--keep", "30")
+    assert called(home)[-2:] == ["enable penstock-backup.timer", "restart penstock-backup.timer"]
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    for again in range(2):
+        told = dict(one.split("=", 1) for one in lines(unit.read_text(), "Environment"))
+        assert (told["PENSTOCK_BACKUP_TO"], told["PENSTOCK_BACKUP_KEEP"]) == (str(kept), "30")
+        assert lines(unit.read_text(), "EnvironmentFile") == [
+            f"-{home}/.config/penstock/backup.env"
+        ]
+        (start,) = lines(unit.read_text(), "ExecStart")
+        assert f" {home}/.local/state/penstock/data $" in start
+        if not again:
+            unit.write_text(unit.read_text().replace("UMask=0077", "UMask=0022"))
+            service("install")  # after an upgrade
+            assert lines(unit.read_text(), "UMask") == ["0077"]
+    service("install", "--backup", "s3://bucket/a", "--no-start")
+    assert "PENSTOCK_BACKUP_TO=s3://bucket/a\nEnvironment=PENSTOCK_BACKUP_KEEP=30" in (
+        unit.read_text()
+    )
+    within = home / ".local/state/penstock/data/backups"
+    assert "is in what is backed up" in service("install", "--backup", str(within), code=2)
+    assert lines(timer.read_text(), "Persistent") == ["yes"]
+    called(home)
+    service("uninstall")
+    assert called(home)[0] == "disable --now penstock-backup.timer"
+    assert not unit.exists() and not timer.exists() and kept.exists()
+    assert "--backup WHERE" in service("install", "--keep", "3", code=2)
+
+
+def test_the_hosts_backups_may_write_their_folder_or_reach_their_bucket():
+    there = of_host("/srv/data", None)
+    text = put(fitted(BACKUP, shipped(BACKUP), PROGRAM, there), Backups("/var/lib/penstock-b", 3))
+    assert lines(text, "ReadWritePaths") == ["/srv/data", "-/var/lib/penstock-b"]
+    assert lines(text, "RequiresMountsFor") == ["/srv/data", "/var/lib/penstock-b"]
+    assert lines(text, "PrivateNetwork") == ["yes"]
+    assert lines(text, "RestrictAddressFamilies") == ["AF_UNIX"]
+    text = put(fitted(BACKUP, shipped(BACKUP), PROGRAM, there), Backups("s3://bucket/a%b", 3))
+    assert "PENSTOCK_BACKUP_TO=s3://bucket/a%%b" in text and "/var/backups" not in text
+    assert lines(text, "ReadWritePaths") == ["/srv/data"] == lines(text, "RequiresMountsFor")
+    assert lines(text, "PrivateNetwork") == []
+    assert lines(text, "RestrictAddressFamilies") == ["AF_INET AF_INET6 AF_UNIX"]
+    with pytest.raises(Failure, match="cannot see"):
+        wished("/home/a/backups", None, there)
 
 
 def test_what_was_not_written_by_it_is_left_alone(service, home):

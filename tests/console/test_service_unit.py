@@ -51,8 +51,9 @@ def test_the_unit_knows_our_exit_codes():
 
 
 def test_the_page_says_of_each_line_why_it_is_there():
-    named = ("penstock.service", "penstock-jobs.service", "penstock.socket")
-    units = "\n".join((FOLDER / name).read_text() for name in named)
+    named = [path for path in FOLDER.iterdir() if path.suffix in (".service", ".socket", ".timer")]
+    assert len(named) == 5
+    units = "\n".join(path.read_text() for path in named)
     used = set(re.findall(r"^(\w+)=", units, re.MULTILINE)) - {"Description"}
     page = (FOLDER.parent / "docs/systemd.md").read_text()
     _, _, table = page.partition("## Every line of the units, and why\n")
@@ -62,12 +63,15 @@ def test_the_page_says_of_each_line_why_it_is_there():
 
 
 @NEEDS_SYSTEMD
-def test_systemd_takes_the_unit(tmp_path):
+@pytest.mark.parametrize("name", ["penstock.service", "penstock-backup.timer"])
+def test_systemd_takes_the_unit(tmp_path, name):
     there = tmp_path / "penstock"
     there.write_text("#!/bin/sh\n")
     there.chmod(0o755)
-    unit = tmp_path / "penstock.service"
-    unit.write_text(UNIT.replace("/opt/penstock/bin/penstock", str(there)))
+    for path in FOLDER.glob("penstock*.*e*"):
+        text = path.read_text().replace("/opt/penstock/bin/penstock", str(there))
+        (tmp_path / path.name).write_text(text)
+    unit = tmp_path / name
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(unit)],
         capture_output=True,
@@ -79,9 +83,10 @@ def test_systemd_takes_the_unit(tmp_path):
 
 
 @NEEDS_SYSTEMD
-def test_the_unit_stays_locked_down():
+@pytest.mark.parametrize("name", ["penstock", "penstock-backup"])
+def test_the_unit_stays_locked_down(name):
     done = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", str(FOLDER / "penstock.service")],
+        ["systemd-analyze", "security", "--offline=true", str(FOLDER / f"{name}.service")],
         capture_output=True,
         text=True,
         check=False,

@@ -43,7 +43,6 @@ HERE = {
             "/srv/earlier --to 2026-11-23T12:00": "{home}/restored-earlier --to {minute}",
             "/srv/restored": "{home}/restored",
         },
-        answers={"penstock backup prune": "y"},
     ),
     ("docs/console.md", "penstock console "): Typed(
         given={"kafka.example.org:9092": "{address}"},
@@ -166,6 +165,8 @@ NOT_RUN = {
         "a user's systemd; tests/console/test_service.py asks a manager of its own"
     ),
     ("docs/systemd.md", "/opt/penstock/bin/penstock service install --socket"): ROOT_AND_SYSTEMD,
+    ("docs/systemd.md", "/opt/penstock/bin/penstock service install --backup"): ROOT_AND_SYSTEMD,
+    ("docs/systemd.md", "install -d -o penstock"): ROOT_AND_SYSTEMD,
     ("docs/systemd.md", "/opt/penstock/bin/pip install"): f"{ROOT_AND_SYSTEMD}; {SPARK}",
     ("docs/upgrade.md", "pip:      pip install"): (
         "fetches packages of a version to come; tests/upgrade does it with wheels"

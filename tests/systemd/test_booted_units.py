@@ -195,6 +195,31 @@ def test_penstock_service_tells_how_it_is_and_takes_it_off_the_host(appliance):
     appliance.run(*service, "install", "--jobs", "--no-start")
 
 
+def test_a_backup_is_taken_by_its_unit_and_old_ones_are_forgotten(appliance):
+    where, penstock = "/var/backups/penstock", "/opt/penstock/bin/penstock"
+    appliance.run(penstock, "service", "install", "--backup", where, "--keep", "2", "--no-start")
+    appliance.run("systemctl", "start", "penstock-backup.timer")
+    assert appliance.show("penstock-backup.timer", "NextElapseUSecRealtime") != ""
+    names = []
+    for number in range(3):
+        produce(appliance, "saved", {"n": number})
+        appliance.run("systemctl", "start", "penstock-backup")
+        told = json.loads(appliance.penstock("backup", "list", where, "-o", "json"))
+        names.append(told[-1]["name"])
+    assert [row["name"] for row in told] == names[1:], "all but the newest two are forgotten"
+    appliance.penstock("backup", "verify", where)
+    appliance.run("systemctl", "stop", "penstock")
+    appliance.run("systemctl", "start", "penstock-backup", code=1)
+    assert "no appliance is running" in appliance.journal("penstock-backup")
+    assert appliance.show("penstock-backup", "ActiveState") == "failed"
+    restored = "/var/lib/penstock-restored"
+    appliance.run("install", "-d", "-o", "penstock", restored)
+    appliance.penstock("restore", where, restored)
+    log = f"saved-0/{0:020d}.log"
+    appliance.run("cmp", f"{restored}/{log}", f"/var/lib/penstock/{log}")
+    appliance.run("systemctl", "disable", "--now", "penstock-backup.timer")
+
+
 def test_a_wrong_setting_is_not_tried_again(appliance):
     appliance.run("systemctl", "stop", "penstock")
     file = "/etc/penstock/server.properties"

@@ -15,7 +15,7 @@ import click
 import pytest
 from booted import Booted, NotBooted, impossible
 
-from console.model.service.place import APPLIANCE, JOBS, SOCKET
+from console.model.service.place import APPLIANCE, BACKUP, BACKUPS, JOBS, SOCKET
 from console.root import root
 from pages.release import deb
 
@@ -56,7 +56,7 @@ def test_what_is_in_it(tmp_path):
     groups = [name for name, one in every.items() if isinstance(one, click.Group)]
     assert "topic" in groups
     for path in (
-        *(f"usr/lib/systemd/system/{unit}" for unit in (APPLIANCE, JOBS, SOCKET)),
+        *(f"usr/lib/systemd/system/{unit}" for unit in (APPLIANCE, JOBS, SOCKET, BACKUP, BACKUPS)),
         "usr/lib/sysusers.d/penstock.conf",
         "etc/penstock/server.properties",
         "usr/share/man/man1/penstock.1.gz",
@@ -75,7 +75,7 @@ def test_what_is_in_it(tmp_path):
 def test_units_start_what_the_package_brings():
     units = {file.path: file.text.decode() for file in deb.files("1") if "systemd" in file.path}
     services = [text for path, text in units.items() if path.endswith(".service")]
-    assert len(services) == 2 and len(units) == 3
+    assert len(services) == 3 and len(units) == 5
     for text in services:
         assert "ExecStart=/usr/bin/penstock " in text and "/opt/penstock" not in text
 

@@ -5,7 +5,7 @@ import click
 from console.flags.output import formatted
 from console.flags.service import for_user
 from console.model.failure import NEGATIVE, OK
-from console.model.service.place import APPLIANCE, JOBS
+from console.model.service.place import APPLIANCE, BACKUP, BACKUPS, JOBS
 from console.model.service.systemd import Systemd
 from console.show.output import emit, say
 
@@ -13,6 +13,7 @@ _ASKED = (
     "LoadState", "ActiveState", "SubState", "Result", "UnitFileState", "MainPID", "NRestarts",
     "ActiveEnterTimestamp", "FragmentPath",
 )  # fmt: skip
+_UNITS = (APPLIANCE, JOBS, BACKUP, BACKUPS)
 _NARROW = ("unit", "state", "detail", "starts_with_host", "pid", "restarts", "since", "file")
 
 
@@ -28,7 +29,7 @@ def command(for_user: bool, output: str) -> int:
     penstock service status --user -o json
     """
     systemd = Systemd(for_user)
-    found = {name: systemd.properties(name, _ASKED) for name in (APPLIANCE, JOBS)}
+    found = {name: systemd.properties(name, _ASKED) for name in _UNITS}
     rows = [
         {
             "unit": name.removesuffix(".service"),

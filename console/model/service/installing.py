@@ -7,9 +7,19 @@ from typing import Final, NamedTuple
 
 from console.model.failure import Failure, usage
 from console.model.service import place as places
+from console.model.service.backing_up import Backups, make_folder, put
 from console.model.service.fitting import MARK, fitted
 from console.model.service.listening import socket_unit
-from console.model.service.place import APPLIANCE, JOBS, SOCKET, SYSUSERS, USER, Place
+from console.model.service.place import (
+    APPLIANCE,
+    BACKUP,
+    BACKUPS,
+    JOBS,
+    SOCKET,
+    SYSUSERS,
+    USER,
+    Place,
+)
 from console.model.service.systemd import Systemd
 from console.model.succession import restart
 
@@ -25,9 +35,14 @@ class File(NamedTuple):
 
 
 def files(
-    place: Place, program: tuple[str, ...], jobs: bool, listens: bool = False
+    place: Place,
+    program: tuple[str, ...],
+    jobs: bool,
+    listens: bool = False,
+    backups: Backups | None = None,
 ) -> Iterator[File]:
-    """What installing writes. listens: systemd is to listen for the appliance. Raises Failure."""
+    """What installing writes. listens: systemd is to listen for the appliance. backups: are to be
+    taken every night. Raises Failure."""
     if not place.for_user:
         yield File(SYSUSERS, places.shipped("penstock.sysusers"))
     yield File(place.settings, places.shipped("server.properties"), keep=True)
@@ -39,14 +54,19 @@ def files(
         settings = file.read_text() if file.exists() else places.shipped("server.properties")
         text = socket_unit(places.shipped(SOCKET), place, settings)
         yield File(place.units / SOCKET, text)
+    if backups is not None:
+        text = put(fitted(BACKUP, places.shipped(BACKUP), program, place), backups)
+        yield File(place.units / BACKUP, text)
+        yield File(place.units / BACKUPS, f"{MARK} in a drop-in\n{places.shipped(BACKUPS)}")
 
 
-def units(jobs: bool, listens: bool) -> list[str]:
+def units(jobs: bool, listens: bool, backs_up: bool = False) -> list[str]:
     """What is to run: where systemd listens it does so first."""
-    return [*([SOCKET] if listens else []), APPLIANCE, *([JOBS] if jobs else [])]
+    wanted = ((listens, SOCKET), (True, APPLIANCE), (jobs, JOBS), (backs_up, BACKUPS))
+    return [name for wished, name in wanted if wished]
 
 
-def check(place: Place, jobs: bool, listens: bool = False) -> None:
+def check(place: Place, jobs: bool, listens: bool = False, backs_up: bool = False) -> None:
     """Raises Failure where the service could not work, or would replace what is not ours."""
     if not place.for_user:
         if os.geteuid() != 0:
@@ -59,7 +79,7 @@ def check(place: Place, jobs: bool, listens: bool = False) -> None:
                 f"a service of the host cannot start this penstock: {why}",
                 "install it into /opt/penstock (docs/install.md), or use --user",
             )
-    for name in units(jobs, listens):
+    for name in (*units(jobs, listens, backs_up), *([BACKUP] if backs_up else [])):
         _ours(place, name)
 
 
@@ -83,18 +103,24 @@ def _ours(place: Place, name: str) -> None:
 
 
 def install(
-    place: Place, program: tuple[str, ...], *, jobs: bool, start: bool, listens: bool = False
+    place: Place,
+    program: tuple[str, ...],
+    *,
+    jobs: bool,
+    start: bool,
+    listens: bool = False,
+    backups: Backups | None = None,
 ) -> list[Path]:
     """Write the files, make the user, enable and start the units. Returns the files written. A
     socket unit that we wrote before is written anew, too. An appliance that runs by the very unit
     is restarted under its clients. Raises Failure; what was written by then stays, and a second
     call goes on from there."""
     listens = listens or _is_ours(place.units / SOCKET)
-    check(place, jobs, listens)
+    check(place, jobs, listens, backups is not None)
     systemd = Systemd(place.for_user)
     systemd.ctl("--version")
-    todo = list(files(place, program, jobs, listens))
-    goes_on = start and all(map(_is_there, todo)) and _made_way(place)
+    todo = list(files(place, program, jobs, listens, backups))
+    goes_on = start and all(_is_there(one) or _is_aside(one) for one in todo) and _made_way(place)
     written = []
     for file in todo:
         if file.keep and file.path.exists():
@@ -106,10 +132,12 @@ def install(
         if file.path == SYSUSERS:
             systemd.sysusers(str(SYSUSERS))
     _data_folder(place)
+    if backups is not None:
+        make_folder(place, backups)
     systemd.ctl("daemon-reload")
     if listens and start and not goes_on:
         systemd.ctl("stop", APPLIANCE)  # a socket cannot be opened for a service that runs
-    for name in units(jobs, listens):
+    for name in units(jobs, listens, backups is not None):
         systemd.ctl("enable", name)
         if start and not (goes_on and name in (SOCKET, APPLIANCE)):
             _start(systemd, name)
@@ -124,6 +152,11 @@ def _start(systemd: Systemd, unit: str) -> None:
         if said := systemd.last_error(unit):
             why.message += f"; {unit} said: {said}"
         raise
+
+
+def _is_aside(file: File) -> bool:
+    """The appliance goes on whatever it says."""
+    return file.path.name in (JOBS, BACKUP, BACKUPS)
 
 
 def _is_there(file: File) -> bool:
@@ -158,7 +191,13 @@ def uninstall(place: Place) -> list[Path]:
     when there was none. Settings, data and the user stay."""
     systemd = Systemd(place.for_user)
     removed = []
-    for name in (JOBS, SOCKET, APPLIANCE):  # who connects in between starts nothing
+    for name in (
+        BACKUPS,
+        BACKUP,
+        JOBS,
+        SOCKET,
+        APPLIANCE,
+    ):  # who connects in between starts nothing
         unit = place.units / name
         if not unit.exists():
             continue

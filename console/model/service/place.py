@@ -10,6 +10,9 @@ from typing import Final, NamedTuple
 APPLIANCE: Final = "penstock.service"
 JOBS: Final = "penstock-jobs.service"
 SOCKET: Final = "penstock.socket"
+BACKUP: Final = "penstock-backup.service"
+BACKUPS: Final = "penstock-backup.timer"
+"""When BACKUP runs."""
 USER: Final = "penstock"
 """The host's service runs as this user (`penstock.sysusers`)."""
 SYSUSERS: Final = Path("/etc/sysusers.d/penstock.conf")
