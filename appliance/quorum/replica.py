@@ -70,7 +70,7 @@ class Replica:
     ) -> None:
         """voters: that the end of the log names. known: from the disk. log: all of which is on the
         disk now. chance: a number from 0 to what it is given. agreed: what is below is known to be.
-        directory: id of this node's folder. seeds: whom it asks while it knows no voters."""
+        directory: id of this node's folder. seeds: whom it asks beside while it knows no leader."""
         self.node_id, self.directory = node_id, directory
         self.voters = dict(sorted(voters.items()))
         self.epoch, self.leader = known.epoch, known.leader
@@ -223,11 +223,12 @@ class Replica:
         self.deadline = now_ms + pause
 
     def _seek(self, now_ms: int) -> None:
-        """An observer asks any voter who leads."""
+        """An observer asks any voter who leads, or any seed: its log may say of all voters where
+        they are reached no more, or nothing."""
         if self.role is Role.FOLLOWER:
             self.leader = NOBODY
             self._move(Role.UNATTACHED, now_ms)
-        known = [one for one in self.voters if one != self.node_id] or self._seeds
+        known = [*(one for one in self.voters if one != self.node_id), *self._seeds]
         if known:
             self._out.append((known[self._chance(len(known) - 1)], self._fetch()))
         self.deadline = now_ms + self._times.fetch_timeout

@@ -10,18 +10,16 @@ import click
 
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
-from console.commands.up import KEPT
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
 from console.model import folder_copy, kafka_folder
-from console.model.data_folder import DEFAULT_DATA
+from console.model.data_folder import DEFAULT_DATA, DEFAULT_NODE, KEPT
 from console.model.failure import OK, Failure
 from console.model.kafka_folder import Found
 from console.show.output import Row, emit, say
 from console.show.progress import Progress
 
 _MB: Final = 1_000_000
-_DEFAULT_NODE: Final = 1
 
 
 @click.command("import")
@@ -54,7 +52,7 @@ def take_in(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> in
         if not _agreed(found, target, output, dry_run=dry_run, yes=yes):
             return OK
         node, extra = found.identity.node_id, {}
-        if node != _DEFAULT_NODE:
+        if node != DEFAULT_NODE:
             extra = {KEPT: f"node.id={node}\n".encode()}
         with _copying(found) as is_at:
             kafka_folder.take(disk, found, target, is_at, extra)

@@ -30,7 +30,8 @@ def command(
 ) -> int:
     """Make the empty folder DIR the data folder of a backup, which `penstock up --data DIR` opens.
     With log.dirs name as many as there were. It is the same cluster and node as before, so the
-    other one must not run any more. What is read is held against its SHA-256.
+    other one must not run any more; of a node of a cluster it is an appliance alone, with what that
+    node had, and a cluster of its own. What is read is held against its SHA-256.
 
     With --to each partition ends before its first batch with a later record, by what records say of
     themselves, and transactions that were open then are aborted. The first backup behind TIME is
@@ -55,6 +56,8 @@ def command(
     progress.wipe()
     _show({"name": chosen.name, **asdict(made)}, made.to_ms if to else None, output)
     _tell_left_out(chosen)
+    if made.alone:
+        say(f"it was node {chosen.node_id} of a cluster; now it is one of its own, by a new id")
     say(f"penstock up --data {folders[0]} opens it")
     return OK
 
@@ -62,6 +65,7 @@ def command(
 def _show(row: Row, to_ms: int | None, output: str) -> None:
     """People read a time, programs get ms."""
     row["to_ms"] = to_ms
+    row.pop("alone", None)
     if output in ("table", "wide"):
         del row["to_ms"]
         row["to"] = None if to_ms is None else moment(to_ms)
@@ -71,3 +75,7 @@ def _show(row: Row, to_ms: int | None, output: str) -> None:
 def _tell_left_out(chosen: Manifest) -> None:
     for text in chosen.left_out:
         say(f"not in this backup: {text}")
+    if chosen.missing:
+        say(f"of other nodes alone, empty in what is restored: {chosen.missing}")
+    if chosen.torn:
+        say("transactions were decided all the time: without --to it ends where all are whole")

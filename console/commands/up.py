@@ -24,7 +24,7 @@ from appliance.shell.log import INFO, Log
 from appliance.shell.version import current
 from console import BEGAN_S, SUCCEEDS
 from console.called import anew, typed
-from console.model.data_folder import DEFAULT_DATA
+from console.model.data_folder import DEFAULT_DATA, KEPT
 from console.model.failure import FAILED, OK, Failure, usage
 from console.model.listening import listeners
 from console.model.version import compiled
@@ -37,8 +37,6 @@ Read = Callable[[], tuple[BrokerConfig, list[str]]]
 """The settings as they are when it is called, and warnings. Raises ConfigError."""
 _LOOK_UP_S: Final = 2.0
 _JOIN_S: Final = 10.0
-KEPT: Final = "joined.properties"
-"""In the data folder of a node that joined: its settings, read by each start without --config."""
 
 
 @click.command("up")

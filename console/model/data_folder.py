@@ -16,6 +16,9 @@ from console.model.failure import Failure, usage
 if TYPE_CHECKING:
     from console.model.profiles import Profile
 
+DEFAULT_NODE: Final = 1
+KEPT: Final = "joined.properties"
+"""In the data folder of a node that joined: its settings, read by each start without --config."""
 DEFAULT_DATA: Final = "penstock-data"
 _LIMIT_S: Final = 5.0
 

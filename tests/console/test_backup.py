@@ -8,15 +8,17 @@ import subprocess
 import sys
 import time
 import urllib.request
+from dataclasses import replace
 
 import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
+from appliance.base.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from appliance.base.os_disk import OsDisk
-from console.model.backup import keeping, manifest
-from console.model.backup.instant import LINKS, Running
+from console.model.backup import instant, keeping, manifest
+from console.model.backup.instant import LINKS, Log, Running
 from console.model.backup.quiet import MARGINS_MS
 from console.model.backup.store import FolderStore, opened
 from console.model.failure import Failure
@@ -222,6 +224,47 @@ def test_to_a_point_in_time_later_records_are_gone_and_open_transactions_are_abo
         assert committed(one) == 5
     late = penstock("restore", story.where, tmp_path / "x", "--to", now_ms() + 60_000, code=2)
     assert "no backup was taken behind that time" in late.stderr
+
+
+def test_one_that_is_torn_is_restored_to_where_it_is_whole(story, tmp_path):
+    where = tmp_path / "backups"
+    shutil.copytree(story.where, where)
+    store = FolderStore(str(where))
+    whole = manifest.read(store, story.second["name"])
+    torn = replace(whole, name="9", instant_ms=story.middle_ms, torn=True)
+    manifest.write(store, torn)
+    said = penstock("restore", where, tmp_path / "data", "--dry-run").stderr
+    assert "without --to it ends where all are whole" in said
+    [row] = told("restore", where, tmp_path / "data")
+    assert row["name"] == "9" and row["cut"] >= 5 and row["aborted"] == 1
+    with Appliance(tmp_path / "data") as one:
+        assert values(one, "out") == (["1"], 0)
+
+
+@pytest.mark.parametrize(("decides", "torn"), [(True, True), (False, False)])
+def test_what_others_lead_is_read_when_it_was_heard_of(monkeypatch, decides, torn):
+    """A table whose marks rise while somebody waits."""
+    names = ("a", TRANSACTIONS_TOPIC, OFFSETS_TOPIC)
+    logs = [Log(name, b"", 0, handle) for handle, name in enumerate(names)]
+    marks, clock = {0: 10, 1: 20, 2: 30}, [0.0]
+
+    class Table:
+        def get(self, handle, column):
+            return marks[handle]
+
+    def sleep(seconds):
+        assert seconds == 1.5
+        for handle in (0, 1, 2) if decides else (0, 2):
+            marks[handle] += 1
+        clock[0] += seconds
+
+    monkeypatch.setattr(instant.time, "sleep", sleep)
+    monkeypatch.setattr(instant.time, "monotonic", lambda: clock[0])
+    _, found = instant._read_marks(Table(), logs, 1.5)
+    assert found is torn and clock[0] == (12 if decides else 3)
+    data, decided, offsets = logs
+    assert offsets.end - 30 == data.end - 10 - 1, "records are read later than offsets"
+    assert decided.end == marks[1], "the newest of them, which say what was decided"
 
 
 def test_damage_in_a_backup_is_told_and_is_not_restored(story, tmp_path):

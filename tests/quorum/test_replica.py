@@ -338,6 +338,21 @@ def test_an_observer_whose_leader_is_gone_asks_one_voter_after_the_other():
     assert [who for who, _ in one.take()[1]] == [C, B]
 
 
+def test_an_observer_asks_seeds_too_because_voters_may_have_moved():
+    """What it took over as a snapshot may say of voters where they were then, or nothing."""
+    chances = iter(range(10))
+    one = Replica(
+        OBSERVER, numbered((A, B)), Known(3, leader=A), Log([3]), lambda most: next(chances) % (most + 1),
+        0, seeds=(-2,),
+    )  # fmt: skip
+    one.take()
+    asked = []
+    for _ in range(3):
+        one.tick(one.deadline)
+        asked += [target for target, _ in one.take()[1]]
+    assert sorted(asked) == [-2, A, B]
+
+
 def test_what_an_older_leader_left_is_agreed_with_the_first_record_of_this_one():
     """Never alone: another leader could still cut it off (Raft §5.4.2)."""
     three = Quorum({A: [1, 2], B: [1, 2], C: [1]}, {one: Known(2) for one in (A, B, C)})

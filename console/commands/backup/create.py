@@ -1,6 +1,7 @@
 """`penstock backup create`."""
 
 import os
+from typing import Final
 
 import click
 
@@ -14,6 +15,8 @@ from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import NEGATIVE, OK, usage
 from console.show.output import emit, say
 from console.show.progress import Progress
+
+_NARROW: Final = ("name", "partitions", "bytes", "sent", "left_out", "forgotten")
 
 
 @click.command("create")
@@ -29,6 +32,9 @@ def command(where: str, folders: tuple[str, ...], keep: int | None, output: str)
     WHERE is a folder, or s3://BUCKET/PREFIX (AWS_ENDPOINT_URL and the other usual variables). What
     an earlier backup there has is not sent again. Segments are checked while they are read. Exit
     code 4 when partitions had to be left out.
+
+    Of a node of a cluster it is what this node has a replica of; penstock restore makes an
+    appliance alone of it. Each node needs a WHERE of its own.
 
     \b
     penstock backup create /mnt/backups
@@ -50,9 +56,14 @@ def command(where: str, folders: tuple[str, ...], keep: int | None, output: str)
         "bytes": made.bytes,
         "sent": taken.sent,
         "left_out": list(made.left_out),
+        "elsewhere": list(made.elsewhere),
         "forgotten": gone,
     }
-    emit([row], output)
+    emit([row], output, narrow=_NARROW)
     for text in made.left_out:
         say(f"left out: {text}")
+    if made.elsewhere:
+        say(f"of other nodes alone, not in this backup: {made.missing}")
+    if made.torn:
+        say("transactions were decided all the time: restore ends where all of them are whole")
     return NEGATIVE if made.left_out else OK

@@ -2,9 +2,10 @@
 
 High watermarks are read from its memory in an order that makes them one: those of
 `__consumer_offsets` before those of the records that offsets speak of, and no transaction may be
-decided meanwhile, or all are read again. Then every segment gets a second name in a folder of ours,
-so that retention and compaction take none of it while it is copied. A log that was compacted
-between the two is seen by its layout, and all begins again.
+decided meanwhile, or all are read again. What a node of a cluster follows it knows a little later
+than who leads it: there the other ones are read when it has heard of them. Then every segment gets
+a second name in a folder of ours, so that retention and compaction take none of it while it is
+copied. A log that was compacted between the two is seen by its layout, and all begins again.
 """
 
 import errno
@@ -12,6 +13,7 @@ import fcntl
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +27,7 @@ from appliance.metadata.checkpoint import SnapshotId
 from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.identity import META_PROPERTIES, read_identity
 from appliance.metadata.image import MetadataImage
+from appliance.metadata.parts import PartitionImage
 from appliance.observer.door import NotThere, Observer
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import PartitionTable
@@ -34,6 +37,10 @@ LINKS: Final = "penstock.backup"
 _TRIES: Final = 5
 _PATIENCE_S: Final = 10.0
 _POLL_S: Final = 0.02
+_HEARD_S: Final = 1.5
+"""In that time a replica in sync has heard what its leader knew: three times as long as a fetch
+waits (replica.fetch.wait.max.ms)."""
+_HERE: Final = (columns.ONLINE, columns.FOLLOWING)
 
 
 @dataclass(slots=True)
@@ -54,7 +61,9 @@ class Log:
 
 @dataclass(slots=True)
 class Instant:
-    """metadata: a snapshot of it, as a file; metadata_end: where that log ended."""
+    """metadata: a snapshot of it, as a file; metadata_end: where that log ended. elsewhere: of
+    which partitions this node of a cluster has no replica. torn: transactions
+    were decided all the time, so some of them may be whole in one log and not in another."""
 
     ms: int
     cluster_id: str
@@ -64,6 +73,8 @@ class Instant:
     metadata_end: int
     logs: list[Log]
     left_out: list[str]
+    elsewhere: list[str]
+    torn: bool
 
 
 class Running:
@@ -122,9 +133,12 @@ class Running:
         except (MetadataUnreadable, StorageFailed) as why:
             raise Failure(str(why), name="METADATA_UNREADABLE") from None
         image = follower.image
-        self._check_alone(image)
+        if image.brokers and self._identity.node_id not in image.brokers:
+            text = f"node {self._identity.node_id} has no partitions, it is a controller alone"
+            raise Failure(text, "back up the nodes that are brokers", name="NO_BROKER")
         logs, left_out = self._logs(image, table)
-        ms = _read_marks(table, logs)
+        follows = any(table.get(one.handle, columns.STATUS) == columns.FOLLOWING for one in logs)
+        ms, torn = _read_marks(table, logs, _HEARD_S if follows else 0.0)
         if not self._link(logs) or any(
             table.get(one.handle, columns.LAYOUT) != one.layout for one in logs
         ):
@@ -142,28 +156,39 @@ class Running:
             snapshot.offset,
             logs,
             left_out,
+            [name for name, _ in self._partitions(image, here=False)],
+            torn,
         )
-
-    def _check_alone(self, image: MetadataImage) -> None:
-        others = sorted(set(image.brokers) - {self._identity.node_id})
-        if others:
-            text = f"it is one of a cluster with the nodes {others}: their replicas are its backup"
-            raise Failure(text, "penstock backup is for an appliance alone", name="CLUSTER")
 
     def _logs(self, image: MetadataImage, table: PartitionTable) -> tuple[list[Log], list[str]]:
         logs, left_out = [], []
+        for name, one in self._partitions(image, here=True):
+            if self._identity.node_id not in one.isr:
+                left_out.append(f"{name}: its newest records; the replica here is not in sync")
         for row in table.live_rows():
             topic = image.topics_by_id.get(row.topic_id)
-            if topic is None:
+            found = topic and image.partition(topic.name, row.partition)
+            if not topic or not found:
                 continue  # it came or went just now
+            if self._identity.node_id not in found.replicas:
+                continue
             log = Log(topic.name, row.topic_id, row.partition, row.handle)
-            if table.get(row.handle, columns.STATUS) == columns.ONLINE:
+            if table.get(row.handle, columns.STATUS) in _HERE:
                 logs.append(log)
             else:
                 left_out.append(f"{topic.name}-{row.partition}: it is offline")
         order = {OFFSETS_TOPIC: 0}
         logs.sort(key=lambda one: (order.get(one.topic, 1), one.topic, one.partition))
         return logs, left_out
+
+    def _partitions(
+        self, image: MetadataImage, *, here: bool
+    ) -> Iterator[tuple[str, PartitionImage]]:
+        """Those of which this node has a replica, or those of which it has none."""
+        for topic in image.topics_by_name.values():
+            for one in topic.partitions:
+                if (self._identity.node_id in one.replicas) is here:
+                    yield f"{topic.name}-{one.index}", one
 
     def _link(self, logs: list[Log]) -> bool:
         """Whether all of them were there."""
@@ -213,24 +238,39 @@ def taken_just_now(folder: str) -> bool:
     return fd < 0
 
 
-def _read_marks(table: PartitionTable, logs: list[Log]) -> int:
-    """High watermarks of one instant, and when that was. Raises Failure."""
-    decided = [one.handle for one in logs if one.topic == TRANSACTIONS_TOPIC]
-    give_up = time.monotonic() + _PATIENCE_S
+def _read_marks(table: PartitionTable, logs: list[Log], heard_s: float) -> tuple[int, bool]:
+    """High watermarks of one instant, when that was, and whether transactions were decided
+    meanwhile. heard_s: so much later this node knows of what others lead; then these are whole
+    only where none was decided for twice as long. Raises Failure."""
+    decided = [one for one in logs if one.topic == TRANSACTIONS_TOPIC]
+    offsets = [one for one in logs if one.topic == OFFSETS_TOPIC]
+    records = [one for one in logs if one.topic not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)]
+    give_up, ms = time.monotonic() + _PATIENCE_S, 0
     while time.monotonic() < give_up:
-        before = [table.get(handle, columns.HIGH_WATERMARK) for handle in decided]
+        _mark(table, decided)
+        before = [one.end for one in decided]
         ms = time.time_ns() // 1_000_000
-        for one in logs:  # those of offsets come first
-            one.layout = table.get(one.handle, columns.LAYOUT)
-            one.log_start = table.get(one.handle, columns.LOG_START)
-            one.end = table.get(one.handle, columns.HIGH_WATERMARK)
-        if before == [table.get(handle, columns.HIGH_WATERMARK) for handle in decided]:
-            return ms
+        _mark(table, offsets)
+        time.sleep(heard_s)
+        _mark(table, records)
+        time.sleep(heard_s if decided else 0.0)
+        _mark(table, decided)
+        if before == [one.end for one in decided]:
+            return ms, False
+    if heard_s:
+        return ms, True
     raise Failure(
         f"for {_PATIENCE_S:.0f} s there was no instant without a transaction being decided",
         "try again when there are fewer of them",
         name="NO_INSTANT",
     )
+
+
+def _mark(table: PartitionTable, logs: list[Log]) -> None:
+    for one in logs:
+        one.layout = table.get(one.handle, columns.LAYOUT)
+        one.log_start = table.get(one.handle, columns.LOG_START)
+        one.end = table.get(one.handle, columns.HIGH_WATERMARK)
 
 
 def _text(path: str) -> str:

@@ -17,6 +17,8 @@ FORMAT: Final = 1
 BACKUPS: Final = "backups"
 SEGMENTS: Final = "segments"
 _SUFFIX: Final = ".json"
+_SHOWN: Final = 5
+_LISTS: Final = ("identities", "left_out", "elsewhere")
 
 
 @dataclass(slots=True, frozen=True)
@@ -48,7 +50,8 @@ class Partition:
 class Manifest:
     """name: of the backup, its instant. identities: `meta.properties` of each log folder. metadata:
     digest of a snapshot of the cluster's metadata. left_out: partitions that could not be read, and
-    why."""
+    why. elsewhere: of which partitions its node of a cluster had no replica. torn: it is whole only
+    up to a time before its instant (`Instant.torn`)."""
 
     name: str
     instant_ms: int
@@ -59,12 +62,21 @@ class Manifest:
     metadata_end: int
     partitions: tuple[Partition, ...]
     left_out: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    torn: bool = False
 
     @property
     def digests(self) -> set[str]:
         """All that it needs."""
         parts = (part.digest for one in self.partitions for part in one.parts)
         return {self.metadata, *parts}
+
+    @property
+    def missing(self) -> str:
+        """What it lacks because other nodes of the cluster alone had it, for people; "" nothing."""
+        more = len(self.elsewhere) - _SHOWN
+        shown = ", ".join(self.elsewhere[:_SHOWN])
+        return shown + (f" and {more} more" if more > 0 else "")
 
     @property
     def bytes(self) -> int:
@@ -110,5 +122,5 @@ def read(store: Store, name: str) -> Manifest:
         Partition(**one | {"parts": tuple(Part(**part) for part in one["parts"])})
         for one in found.pop("partitions")
     )
-    lists: dict[str, Any] = {key: tuple(found.pop(key)) for key in ("identities", "left_out")}
+    lists: dict[str, Any] = {key: tuple(found.pop(key, ())) for key in _LISTS}
     return Manifest(partitions=partitions, **found, **lists)

@@ -1,4 +1,5 @@
-"""A backup as data folders that an appliance opens: the same cluster, node and folders as before.
+"""A backup as data folders that an appliance opens: the same cluster, node and folders as before;
+of a node of a cluster, an appliance alone (`alone`).
 
 Files are written, held against their digests, synced; `meta.properties` comes last, so what was
 cut off is no data folder. What is made of the records is left to the start, but for what a start
@@ -16,6 +17,7 @@ from typing import Final
 from appliance.base.disk import Disk, write_file
 from appliance.base.errors import StorageFailed
 from appliance.base.ids import TRANSACTIONS_TOPIC
+from appliance.control import quorum_state
 from appliance.coordinators.transactions.states import PREPARE_COMMIT
 from appliance.ioproc import checkpoints
 from appliance.logstore import aborted, files
@@ -30,12 +32,14 @@ from appliance.metadata.checkpoint import SnapshotId
 from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import META_PROPERTIES
 from appliance.metadata.image import MetadataImage
+from appliance.quorum.messages import Known
 from appliance.wire import kraft_records, markers
 from appliance.wire.batch_header import CONTROL_BIT, HEADER, LENGTH_PREFIX
 from appliance.wire.markers import Marker
-from console.model.backup import quiet
+from console.model.backup import alone, quiet
 from console.model.backup.manifest import SEGMENTS, Manifest, Part, Partition, place
 from console.model.backup.store import Store
+from console.model.data_folder import DEFAULT_NODE, KEPT
 from console.model.durable import sync_all
 from console.model.failure import Failure, usage
 
@@ -47,13 +51,14 @@ _NEVER: Final = 1 << 62
 class Restored:
     """What became of the partitions. to_ms: the time up to which there are records, -1: of the
     backup. cut: records that are younger. aborted: transactions that were open there, by
-    partition."""
+    partition. alone: it was a node of a cluster, and is a cluster of its own, by another id."""
 
     to_ms: int = -1
     partitions: int = 0
     bytes: int = 0
     cut: int = 0
     aborted: int = 0
+    alone: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -69,6 +74,7 @@ def planned(store: Store, backup: Manifest, folders: list[str], to_ms: int = -1)
     """What `restore` would make; nothing is written. Raises Failure as that does, but for bytes
     that have changed: they are not read."""
     _check(backup, folders)
+    to_ms = _whole_at(backup, to_ms)
     sizes = store.names(SEGMENTS)
     missing = [one for one in sorted(backup.digests) if place(one) not in sizes]
     if missing:
@@ -89,6 +95,11 @@ def _check(backup: Manifest, folders: list[str]) -> None:
             raise usage(f"{folder} is not empty")
         if os.path.lexists(folder) and not os.path.isdir(folder):
             raise usage(f"{folder} is no folder")
+
+
+def _whole_at(backup: Manifest, to_ms: int) -> int:
+    """The time up to which it is restored: one that is torn has no other end."""
+    return backup.instant_ms if backup.torn and to_ms < 0 else to_ms
 
 
 def _steps(store: Store, backup: Manifest) -> Iterator[quiet.Step]:
@@ -117,6 +128,7 @@ def restore(
     """Write the folders, which are empty or not there. to_ms: the last time of records that are
     restored, -1: all. told: bytes done, of how many. Raises Failure."""
     _check(backup, folders)
+    to_ms = _whole_at(backup, to_ms)
     for folder in folders:
         os.makedirs(folder, exist_ok=True)
     try:
@@ -162,7 +174,13 @@ class _Restoring:
             ):
                 checkpoints.merge(disk, folder, name, offsets)
             sync_all(folder)
-        for folder, identity in zip(self._folders, backup.identities, strict=True):
+        identities = backup.identities
+        if self._made.alone:
+            identities = alone.of_another_cluster(identities)
+        if self._made.alone and backup.node_id != DEFAULT_NODE:
+            settings = f"node.id={backup.node_id}\n"
+            write_file(disk, f"{self._folders[0]}/{KEPT}", settings.encode())
+        for folder, identity in zip(self._folders, identities, strict=True):
             write_file(disk, f"{folder}/{META_PROPERTIES}", identity.encode())
         return self._made
 
@@ -177,10 +195,17 @@ class _Restoring:
         epoch, end = max(header[2], 0) + 1, self._backup.metadata_end + 1
         image.epoch, image.applied_offset = epoch, end - 1
         ms = self._backup.instant_ms
-        snapshot = SnapshotId(end, epoch)
-        pieces = checkpoint.write(image, snapshot, read.quorum, now_ms=ms, last_log_timestamp=ms)
         folder = f"{self._folders[0]}/{LOG_FOLDER}"
         self._disk.mkdir(folder)
+        quorum, me = read.quorum, self._backup.node_id
+        if alone.others(image, me):
+            quorum = alone.left_alone(image, quorum, me)
+            self._made.alone = True
+            known = Known(epoch)
+            voted = quorum.kraft_version > 0
+            quorum_state.write(self._disk, folder, known, dynamic=voted, voters=[me])
+        snapshot = SnapshotId(end, epoch)
+        pieces = checkpoint.write(image, snapshot, quorum, now_ms=ms, last_log_timestamp=ms)
         write_metadata(self._disk, folder, _METADATA_ID, sync=False)
         write_file(self._disk, f"{folder}/{snapshot.file_name}", b"".join(pieces))
 

@@ -70,6 +70,8 @@ class _Taking:
             metadata_end=found.metadata_end,
             partitions=tuple(self._partition(log) for log in found.logs),
             left_out=tuple(found.left_out),
+            elsewhere=tuple(found.elsewhere),
+            torn=found.torn,
         )
         manifest.write(self._store, made)
         return Taken(made, self._sent)
