@@ -5,7 +5,7 @@ import json
 import shlex
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
@@ -15,6 +15,7 @@ from benchmarks import nodes as nodes_of
 from penstock.local import Appliance
 from tests.cluster.nodes import DESCRIBE_QUORUM, Nodes
 from tests.cluster.test_begun_by_several import Several
+from tests.cluster.test_one_becomes_three import free_ports
 from tests.cluster.test_voters_come_and_go import METADATA
 from tests.console_process import typing
 from tests.differential.link import Link
@@ -75,20 +76,16 @@ def told(nodes):
     return [values(nodes.bootstrap, "events", index) for index in range(PARTITIONS)]
 
 
-def joined(one, data):
-    """What is told who wants two nodes again is typed; the other node serves, and votes."""
-    line = shlex.split(typing(one.bootstrap)("cluster", "invite").stdout)
-    line[line.index("--data") + 1] = str(data)
-    command = [sys.executable, "-m", "console", *line[1:]]
-    log = data.with_suffix(".log")
+@contextmanager
+def up(data, *words):
+    """An appliance that is started as somebody types it, and serves."""
+    log, run = data.with_suffix(".log"), typing("")
+    command = [sys.executable, "-m", "console", "up", "--data", data, *words]
     with log.open("w") as said, subprocess.Popen(command, stdout=said, stderr=said) as node:
         try:
-            done = typing(one.bootstrap)("wait", "--data", str(data), "--timeout", "60", code=None)
-            assert done.returncode == 0, log.read_text()
-            link = Link(("127.0.0.1", one.port))
-            while len(voters(link)) < 2:
-                assert node.poll() is None
-            link.close()
+            done = run("wait", "--data", str(data), "--timeout", "60", code=None)
+            assert done.returncode == 0 and node.poll() is None, log.read_text()
+            yield node
         finally:
             node.terminate()
 
@@ -170,5 +167,11 @@ def test_of_voters_that_come_and_go_it_is_the_only_one(tmp_path):
         assert voter["replica_id"] == 3
         assert str(voter["replica_directory_id"]).replace("-", "") == directory.hex()
         assert values(one.bootstrap, "t", 0) == [b"kept"]
-    with one:  # at a port that is fixed by now
-        joined(one, tmp_path / "another")
+    port = free_ports(4)
+    with up(tmp_path / "data", "--listen", f"127.0.0.1:{port}"):
+        line = shlex.split(typing(f"127.0.0.1:{port}")("cluster", "invite").stdout)
+        at = line.index("--data")
+        del line[at : at + 2]
+        with up(tmp_path / "another", *line[2:]), closing(Link(("127.0.0.1", port))) as link:
+            while len(voters(link)) < 2:
+                pass

@@ -341,10 +341,12 @@ def test_an_observer_whose_leader_is_gone_asks_one_voter_after_the_other():
 def test_an_observer_asks_seeds_too_because_voters_may_have_moved():
     """What it took over as a snapshot may say of voters where they were then, or nothing."""
     chances = iter(range(10))
-    one = Replica(
-        OBSERVER, numbered((A, B)), Known(3, leader=A), Log([3]), lambda most: next(chances) % (most + 1),
-        0, seeds=(-2,),
-    )  # fmt: skip
+
+    def chance(most):
+        return next(chances) % (most + 1)
+
+    known, voters = Known(3, leader=A), numbered((A, B))
+    one = Replica(OBSERVER, voters, known, Log([3]), chance, 0, seeds=(-2,))
     one.take()
     asked = []
     for _ in range(3):
