@@ -223,8 +223,7 @@ class Replica:
         self.deadline = now_ms + pause
 
     def _seek(self, now_ms: int) -> None:
-        """An observer asks any voter who leads, or any seed: its log may say of all voters where
-        they are reached no more, or nothing."""
+        """An observer asks any voter who leads, or a seed: its log may know of no way to voters."""
         if self.role is Role.FOLLOWER:
             self.leader = NOBODY
             self._move(Role.UNATTACHED, now_ms)
