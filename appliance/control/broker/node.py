@@ -51,6 +51,8 @@ HEARTBEAT: Final = 63
 _AGAIN_MS: Final = 1_000
 _FEW_IDS: Final = 100
 _TIMEOUT_MS: Final = 5_000
+_UNKNOWN_MS: Final = 20
+"""How soon it looks again whether there is somebody to ask."""
 
 
 class Ears(Protocol):
@@ -176,7 +178,8 @@ class Node:
             self._live(now_ms, committed - 1, ready)
             self._isrs.turn(self.lifecycle.epoch)
             self._folders.turn(self.lifecycle.epoch)
-            due_ms = min(due_ms, self.lifecycle.due_ms())
+            soonest_ms = 0 if self._life.known else now_ms + _UNKNOWN_MS
+            due_ms = min(due_ms, max(self.lifecycle.due_ms(), soonest_ms))
         waits = min(channel.turn() for channel in (self._life, self._work))
         return min(due_ms, NEVER if waits == NEVER else now_ms + waits)
 
