@@ -387,3 +387,13 @@ class Fleet:
 
     def _of(self, *kinds: int) -> Iterator[Child]:
         return (child for child in self.children.values() if child.peer.kind in kinds)
+
+
+def why_not_begun(*, agreed: bool, checked: bool) -> dict[str, str]:
+    """What is told of an end behind which nothing had begun; {}: it had. agreed: the metadata.
+    checked: what the appliance before had left."""
+    if not agreed:
+        return {"cause": "it had not begun: a majority of controller.quorum.voters is needed"}
+    if not checked:
+        return {"cause": "it had not begun: the next start checks what this one was to check"}
+    return {}

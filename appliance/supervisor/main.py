@@ -32,16 +32,11 @@ from appliance.supervisor import host
 from appliance.supervisor.activation import passed
 from appliance.supervisor.aside import Aside
 from appliance.supervisor.child import Child, Entry
-from appliance.supervisor.fleet import SECOND, Fleet
+from appliance.supervisor.fleet import SECOND, Fleet, why_not_begun
 from appliance.supervisor.folder import DataFolder, Folders, lock_others
 from appliance.supervisor.handed import Handed
 from appliance.supervisor.layout import Layout
-from appliance.supervisor.listening import (
-    AddressInUse,
-    Listeners,
-    in_order,
-    listen_for_scrapers,
-)
+from appliance.supervisor.listening import AddressInUse, Listeners, in_order, listen_for_scrapers
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import this_process
 from appliance.supervisor.opening import Doors, with_kept
@@ -55,11 +50,7 @@ from appliance.supervisor.succession import SUCCEED, Succession, Successor, gues
 
 OnReady = Callable[[Sequence[str], float], None]
 _SIGNALS: Final = (*WANTED, signal.SIGHUP, SUCCEED)
-_UNBEGUN: Final = """it had not begun: the metadata was not agreed yet, for which a majority of \
-the voters (controller.quorum.voters) has to be there"""
-_UNCHECKED: Final = "it had not begun: the next start looks at what this one was to check"
-EXPORTER: Final = "exporter"
-"""The process that tells how the appliance is."""
+EXPORTER: Final = "exporter"  # the process that tells how the appliance is
 
 
 def run(
@@ -80,10 +71,10 @@ def run(
 
     `config` goes to the children unseen. `prepare`: while the folder is locked and nothing else has
     begun: the place for formatting it. `read`: the settings once more when somebody asks (SIGHUP).
-    `successor`: who takes over the listening sockets when
-    somebody asks for that (SIGUSR2); then this does not return. `on_ready(addresses, seconds)`:
-    once, when clients are served. Raises CannotStart when folder, address or memory are not to be
-    had, ConfigError when a certificate is not; nothing has been changed then.
+    `successor`: who takes over the listening sockets when somebody asks for that (SIGUSR2); then
+    this does not return. `on_ready(addresses, seconds)`: once, when clients are served. Raises
+    CannotStart when folder, address or memory are not to be had, ConfigError when a certificate is
+    not; nothing has been changed then.
     """
     began = time.monotonic_ns()
     entries = entries or _entries()
@@ -95,11 +86,11 @@ def run(
         if prepare is not None:
             prepare()
         own, config = config, with_kept(config, data_dir, log)
-        showing = Showing(own, config, log)
         if layout is None:
             assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
             layout = Layout.of(config)
         host.prepare(log)
+        showing = Showing(own, config, log)
         listeners = Listeners(layout, passed(os.environ, os.getpid()))
         scrapers = None
         try:
@@ -375,9 +366,10 @@ class Supervisor:
         if not self._fleet.ended_clean():
             self._log.event(ERROR, "ended", cause="not everything was flushed; see above")
             return 1
-        begun = {} if self._memory.processes.metadata_offset else {"cause": _UNBEGUN}
-        if self._fleet.unbegun():
-            self._log.event(INFO, "ended", clean="no", **(begun or {"cause": _UNCHECKED}))
+        unchecked, agreed = self._fleet.unbegun(), self._memory.processes.metadata_offset > 0
+        begun = why_not_begun(agreed=agreed, checked=not unchecked)
+        if unchecked:
+            self._log.event(INFO, "ended", clean="no", **begun)
             return 0
         try:
             self._folder.write_clean_markers()

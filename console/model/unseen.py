@@ -10,6 +10,7 @@ from typing import Final
 
 from appliance.base import proc
 from appliance.exporter.knock import unanswered
+from appliance.exporter.post import PLAINTEXT, Address
 from appliance.observer.door import NotThere, Observer, of_another_version, segment
 from console.model.doctor.reading import listening
 from console.model.failure import UNREACHABLE, Failure
@@ -112,21 +113,21 @@ def _children(pid: int) -> list[int]:
     return [int(one) for one in _text(f"/proc/{pid}/task/{pid}/children").split()]
 
 
-def _listeners(pid: int) -> list[tuple[str, int]]:
-    """(host, port) of each socket at which the process listens; as connects who means this host."""
+def _listeners(pid: int) -> list[Address]:
+    """Each socket at which the process listens, as connects who means this host. Which speak TLS is
+    not known, so each is there with it and without."""
     held = set()
     with suppress(OSError):
         for fd in os.scandir(f"/proc/{pid}/fd"):
             with suppress(OSError):
                 held.add(os.readlink(fd.path))
-    return sorted(
-        {
-            (host, port)
-            for file in ("tcp", "tcp6")
-            for host, port, inode in listening(_text(f"/proc/{pid}/net/{file}"))
-            if f"socket:[{inode}]" in held
-        }
-    )
+    places = {
+        (host, port)
+        for file in ("tcp", "tcp6")
+        for host, port, inode in listening(_text(f"/proc/{pid}/net/{file}"))
+        if f"socket:[{inode}]" in held
+    }
+    return [Address(*one, protocol=said) for said in (PLAINTEXT, "SSL") for one in sorted(places)]
 
 
 def _text(path: str) -> str:

@@ -123,6 +123,8 @@ def test_readyz_says_that_nothing_was_probed(tmp_path, behind, authority, broker
         return unanswered([at(front)], 30)
 
     told = Pages(world.exporter, world.exporter._post, lambda: world.now_ns, knock, probe)
+    world.look()
+    world.turn()
     assert told.answer("/readyz?probe=1", 0) is None, "it is under way"
     until(lambda: not told._probing.under_way, 60)
     answer = told.answer("/readyz?probe=1", 0)

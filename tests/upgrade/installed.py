@@ -102,7 +102,7 @@ class InPlace:
             (tree / file).write_text(text.replace(before, after))
         if damaged:
             file = tree / damaged
-            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] + b"\n(")
+            file.write_bytes(b"(\n" + file.read_bytes()[: file.stat().st_size // 2])
         return name
 
     def put(self, name):
