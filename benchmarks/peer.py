@@ -5,6 +5,7 @@ Called by the load loops. Everything here is outside the measured loop, except `
 
 import itertools
 import socket
+import ssl
 import time
 from struct import Struct, unpack_from
 from typing import Final
@@ -21,11 +22,23 @@ class WrongAnswer(Exception):
 
 
 class Wire:
-    """A blocking connection with one receive buffer that is never reallocated."""
+    """A blocking connection with one receive buffer that is never reallocated. context: over TLS,
+    which is agreed upon when this returns."""
 
-    def __init__(self, address: tuple[str, int], buffer_bytes: int = 1 << 16) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        buffer_bytes: int = 1 << 16,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
         self.socket = socket.create_connection(address, TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            try:
+                self.socket = context.wrap_socket(self.socket, server_hostname=address[0])
+            except BaseException:
+                self.socket.close()
+                raise
         self.buffer = bytearray(buffer_bytes)
         self.view = memoryview(self.buffer)
 
@@ -59,17 +72,25 @@ class Wire:
 
 
 class Peer:
-    """A broker, or a bare loop that answers like one. name: as it appears in tables."""
+    """A broker, or a bare loop that answers like one. name: as it appears in tables. context: of
+    its listener with TLS."""
 
     bare = False
 
-    def __init__(self, name: str, address: tuple[str, int], pid: int | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        address: tuple[str, int],
+        pid: int | None,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
         self.name = name
         self.address = address
         self.pid = pid
+        self.context = context
 
     def connect(self, buffer_bytes: int = 1 << 16) -> Wire:
-        return Wire(self.address, buffer_bytes)
+        return Wire(self.address, buffer_bytes, self.context)
 
     def cpu_seconds(self) -> float | None:
         """CPU time of the process tree, None when we were not told a pid."""

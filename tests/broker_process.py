@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -80,10 +81,14 @@ class Broker:
     def wait_ready(self) -> None:
         """Until ApiVersions and Metadata are answered; fails with the broker's output."""
         end = time.monotonic() + START_LIMIT_S
-        while not answers(self.port, self.host):
+        while not self.answers():
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"the broker did not start:\n{self.output()[-3000:]}")
             time.sleep(0.01)
+
+    def answers(self) -> bool:
+        """Is somebody served who connects now?"""
+        return answers(self.port, self.host)
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
@@ -142,10 +147,10 @@ def _runs(pid: int) -> bool:
     return False
 
 
-def answers(port: int, host: str = "127.0.0.1") -> bool:
-    """Does a new connection get ApiVersions and Metadata answered?"""
+def answers(port: int, host: str = "127.0.0.1", context: ssl.SSLContext | None = None) -> bool:
+    """Does a new connection get ApiVersions and Metadata answered? context: over TLS."""
     try:
-        wire = Wire((host, port))
+        wire = Wire((host, port), context=context)
     except OSError:
         return False
     try:

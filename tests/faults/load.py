@@ -5,6 +5,7 @@ is read from its beginning: each acknowledged value must be there once, at its o
 twice.
 """
 
+import ssl
 import threading
 import time
 from collections import Counter
@@ -40,7 +41,9 @@ class Load:
     at_most = 20_000
     pause_s = 0.0
 
-    def __init__(self, bootstrap, topic, partitions=1, value_bytes=100):
+    def __init__(self, bootstrap, topic, partitions=1, value_bytes=100, settings=None):
+        """settings: more of librdkafka's, for both."""
+        self.settings = settings or {}
         self.bootstrap = bootstrap
         self.topic = topic
         self.partitions = partitions
@@ -56,7 +59,7 @@ class Load:
             "message.timeout.ms": LIMIT_S * 1000, "socket.timeout.ms": 10_000, "linger.ms": 1,
             "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 20,
             "error_cb": self.told.append, "queue.buffering.max.messages": self.at_most,
-            "log_level": 0,
+            "log_level": 0, **self.settings,
         })  # fmt: skip
         self.consumer = self._consumer()
         self.threads = [
@@ -69,6 +72,7 @@ class Load:
             "bootstrap.servers": self.bootstrap, "group.id": "unused", "enable.auto.commit": False,
             "auto.offset.reset": "error", "fetch.wait.max.ms": 100, "error_cb": self.told.append,
             "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 200, "log_level": 0,
+            **self.settings,
         })  # fmt: skip
         client.assign([ck.TopicPartition(self.topic, i, 0) for i in range(self.partitions)])
         return client
@@ -188,7 +192,19 @@ class Load:
     def wait_served(self):
         """Until every partition has a leader that answers."""
         host, _, port = self.bootstrap.rpartition(":")
-        Peer("broker", (host, int(port)), None).wait_served(self.topic, self.partitions, LIMIT_S)
+        Peer("broker", (host, int(port)), None, self._context()).wait_served(
+            self.topic, self.partitions, LIMIT_S
+        )
+
+    def _context(self):
+        """For a connection of our own, by librdkafka's settings; None: it is plain."""
+        ca, shown = map(self.settings.get, ("ssl.ca.location", "ssl.certificate.location"))
+        if ca is None:
+            return None
+        context = ssl.create_default_context(cafile=ca)
+        if shown is not None:
+            context.load_cert_chain(shown, self.settings["ssl.key.location"])
+        return context
 
     def everything(self):
         """(partition, offset) → value of all there is."""
