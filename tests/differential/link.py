@@ -16,11 +16,14 @@ _numbers = itertools.count(1)
 
 
 class Link:
-    """Requests out, answers in, in order. `client_id` is what the broker is told."""
+    """Requests out, answers in, in order. `client_id` is what the broker is told. context: over
+    TLS."""
 
-    def __init__(self, address, client_id="differential"):
+    def __init__(self, address, client_id="differential", context=None):
         self._socket = socket.create_connection(address, LIMIT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            self._socket = context.wrap_socket(self._socket, server_hostname=address[0])
         self._client_id = client_id.encode()
         self._waiting = []
 

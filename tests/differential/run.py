@@ -125,7 +125,8 @@ def play(script, version, target, run):
         script.play(scene)
     finally:
         scene.close()
-    clean = Normaliser(scene.known, [target.address[1]], target.folder, scene.numbers)
+    ports = getattr(target, "ports", None) or [target.address[1]]
+    clean = Normaliser(scene.known, ports, target.folder, scene.numbers)
     return [(step, api, asked, clean.note(answer)) for step, api, asked, answer in scene.notes]
 
 

@@ -16,13 +16,15 @@ LIMIT_S = 30
 
 
 class Target:
-    """A broker. folder: where its data lies, to be recognised in answers."""
+    """A broker. folder: where its data lies, to be recognised in answers. context: it is asked
+    over TLS."""
 
-    def __init__(self, name, address, folder=None):
+    def __init__(self, name, address, folder=None, context=None):
         self.name = name
         self.address = address
         self.folder = folder
-        link = Link(address)
+        self.context = context
+        link = Link(address, context=context)
         answer = link.ask(18, 3, {"client_software_name": "differential",
                                   "client_software_version": "1"})  # fmt: skip
         link.close()
@@ -102,7 +104,7 @@ class Scene:
 
     def connect(self, client_id="differential"):
         """One more connection; closed at the end of the script."""
-        self._links.append(Link(self.target.address, client_id))
+        self._links.append(Link(self.target.address, client_id, self.target.context))
         return self._links[-1]
 
     def close(self):
