@@ -108,6 +108,7 @@ HERE = {
 }
 
 README = "tests/console/test_readme.py"
+TLS = "tests/tls/test_tls_page.py"
 ELSEWHERE = {
     ("README.md", ". .venv/bin/activate   "): README,
     ("README.md", ". .venv/bin/activate\n"): README,
@@ -122,6 +123,12 @@ ELSEWHERE = {
     ("docs/quickstart.md", ". .venv/bin/activate\npenstock wait"): README,
     ("docs/quickstart.md", "penstock consume orders"): README,
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
+    ("docs/tls.md", "openssl req -x509"): TLS,
+    ("docs/tls.md", "openssl req -newkey"): TLS,
+    ("docs/tls.md", "penstock up"): TLS,
+    ("docs/tls.md", "penstock topic create"): TLS,
+    ("docs/tls.md", "kcat"): TLS,
+    ("docs/tls.md", "echo secret"): TLS,
 }
 """Block → the test that runs its lines."""
 
@@ -168,6 +175,10 @@ NOT_RUN = {
     ("docs/systemd.md", "/opt/penstock/bin/penstock service install --backup"): ROOT_AND_SYSTEMD,
     ("docs/systemd.md", "install -d -o penstock"): ROOT_AND_SYSTEMD,
     ("docs/systemd.md", "/opt/penstock/bin/pip install"): f"{ROOT_AND_SYSTEMD}; {SPARK}",
+    ("docs/tls.md", "kafka-configs.sh"): (
+        "Kafka's own tool; tests/tls/test_renewals.py does it with its jars"
+    ),
+    ("docs/tls.md", "install -m 640"): "root, and files of certbot",
     ("docs/upgrade.md", "pip:      pip install"): (
         "fetches packages of a version to come; tests/upgrade does it with wheels"
     ),
