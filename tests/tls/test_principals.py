@@ -1,12 +1,17 @@
 """Who shows a certificate is known by the name in it: quotas of users hold for it, and the lists of
 connections name it."""
 
+import socket
+import ssl
+
 import pytest
 from confluent_kafka import Producer
 
+from benchmarks import requests
 from tests.broker_process import KAFKA
 from tests.console_process import rows, typing
 from tests.differential.link import Link
+from tests.tls.secured import HOST
 from tests.tls.stock import LIMIT_S, librdkafka
 
 ALICE = "CN=alice,OU=Readers,O=Tests"
@@ -63,6 +68,31 @@ def test_a_quota_of_a_user_is_told_and_holds_for_its_certificate(broker, pki, to
     assert throttled_ms(librdkafka(pki, broker.at("SSL"), certificate="client"), topic) == 0, (
         "nobody asked for it"
     )
+
+
+@pytest.mark.skipif(KAFKA, reason="commands of the appliance")
+def test_who_resumes_a_session_is_who_began_it(broker, pki):
+    """With TLS 1.2 (RFC 5077) no certificate is shown again."""
+    context = pki.context(certificate="client", version=ssl.TLSVersion.TLSv1_2)
+    session, resumed = None, []
+    for _ in range(2):
+        with (
+            socket.create_connection(broker.address("MUTUAL"), LIMIT_S) as plain,
+            context.wrap_socket(plain, server_hostname=HOST, session=session) as link,
+        ):
+            link.sendall(requests.api_versions())
+            assert link.recv(4)
+            resumed.append(link.session_reused)
+            session = link.session
+            run = typing(broker.bootstrap)
+            words = ("--data", str(broker.data), "--over", "0", "-o", "json")
+            users = {
+                one["user"]
+                for one in rows(run("connections", *words))
+                if one["listener"] == "MUTUAL" and one["client_id"] == "bench"
+            }
+            assert users == {ALICE}
+    assert resumed == [False, True]
 
 
 @pytest.mark.skipif(KAFKA, reason="commands of the appliance")
