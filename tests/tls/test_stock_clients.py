@@ -132,18 +132,22 @@ def test_transactions_are_whole(broker, pki, topic):
 def test_a_group_shares_partitions_and_remembers(broker, pki, new_topic):
     topic = new_topic(4)
     settings = librdkafka(pki, broker.at())
-    producer = Producer(settings)
-    for number in range(40):
-        producer.produce(topic, b"%d" % number, partition=number % 4)
-    assert producer.flush(LIMIT_S) == 0
     group = settings | {"group.id": f"g-{topic}", "auto.offset.reset": "earliest"}
     members = [Consumer(group) for _ in range(2)]
     got, end = [], time.monotonic() + LIMIT_S
     try:
         for one in members:
             one.subscribe([topic])
-        while len(got) < 40 or any(len(one.assignment()) != 2 for one in members):
-            assert time.monotonic() < end, (len(got), [one.assignment() for one in members])
+        while any(len(one.assignment()) != 2 for one in members):
+            assert time.monotonic() < end, [one.assignment() for one in members]
+            for one in members:
+                one.consume(1, 0.1)
+        producer = Producer(settings)
+        for number in range(40):
+            producer.produce(topic, b"%d" % number, partition=number % 4)
+        assert producer.flush(LIMIT_S) == 0
+        while len(got) < 40:
+            assert time.monotonic() < end, len(got)
             for one in members:
                 got += [m.value() for m in one.consume(100, 0.2)]
         assert sorted(got) == sorted(b"%d" % number for number in range(40))

@@ -153,6 +153,7 @@ def test_a_rule_shortens_names(typist):
         producer.produce("hello", b"secret")
         assert producer.flush(LIMIT_S) == 0
         assert '"user": "loader"' in typist.type("penstock connections -o json --over 0")
+        del producer
 
 
 def typist_pki(typist):
