@@ -54,8 +54,9 @@ class Hosts:
 
     def __init__(self, count=3):
         self.numbers = range(1, count + 1)
-        self._tag = f"pk{os.getpid() % 100_000}"
-        self._net = (os.getpid() + next(MADE)) % 250
+        made = next(MADE)  # of a name that was used the kernel may still be taking things down
+        self._tag = f"pk{os.getpid() % 100_000}n{made % 100}"
+        self._net = (os.getpid() + made) % 250
         self._changing = threading.RLock()  # links may flap meanwhile
         self._cuts = set()
         self._lossy = set()

@@ -172,6 +172,9 @@ class Booted:
         self.write(
             f"{packages}/penstock.pth", "\n".join(["/opt/checkout", *_packages().values(), ""])
         )
+        # Or a Python whose library lies beside it takes the one of Debian, in another version.
+        self.write("/etc/ld.so.conf.d/00-python.conf", "/opt/python/lib\n")
+        self.run("ldconfig")
         self.write("/opt/penstock/bin/penstock", _SCRIPT, mode="755")
         self.run("/opt/penstock/bin/penstock", "service", "install", "--jobs", "--no-start")
 

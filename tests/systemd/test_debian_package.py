@@ -155,7 +155,7 @@ def connections(booted):
         cat /proc/net/tcp /proc/net/tcp6 | awk -v mine="$sockets" '
             BEGIN {{ split(mine, those); for (n in those) held[those[n]] = 1 }}
             $3 ~ /:2384$/ && $4 == "01" && $10 in held {{ print $2 }}' | sort"""
-    found = booted.run("sh", "-c", script).split()
+    found = set(booted.run("sh", "-c", script).split())
     assert found
     return found
 
@@ -190,7 +190,8 @@ def test_it_comes_serves_is_upgraded_and_goes(packages, debian):
     debian.run("sh", "-c", f"cp {settings} /root/good; echo num.partitions=many >> {settings}")
     said = debian.run("sh", "-c", f"dpkg -i /root/{newer.name} 2>&1")
     assert "goes on as the version before" in said and "num.partitions" in said
-    assert debian.show("penstock", "MainPID") == first and connections(debian) == connected
+    # A client may open more of its own meanwhile.
+    assert debian.show("penstock", "MainPID") == first and connected <= connections(debian)
     debian.run("sh", "-c", f"cp /root/good {settings}; echo num.partitions=3 >> {settings}")
     invocation = debian.show("penstock", "InvocationID")
     debian.run("dpkg", "-i", f"/root/{newer.name}")
@@ -201,7 +202,7 @@ def test_it_comes_serves_is_upgraded_and_goes(packages, debian):
     assert [row["value"] for row in json.loads(told)] == ["3"], "it has begun anew"
     debian.run("penstock", "produce", "kept", stdin="three\n")
     until_read(debian, "one", "two", "three")
-    assert connections(debian) == connected
+    assert connected <= connections(debian)
     assert "num.partitions=3" in debian.run("cat", settings)
     assert "9~dev2" in debian.run("dpkg", "-s", "penstock")
 

@@ -157,6 +157,7 @@ def test_one_that_cannot_be_used_leaves_the_old_one_in_force(broker, what):
     assert "SSL" in json.dumps(said)
     assert serial_seen(broker.address(), broker.pki.context()) == old
     new = replace(broker, "server-again")
+    typing(broker.bootstrap)("config", "reload", "--data", str(broker.data))
     wait_for(new, broker)
     assert "CN=broker" in json.dumps(events(broker, "certificate-renewed"))
 
