@@ -76,6 +76,8 @@ class Tls(Transport):
                 if got == 0:
                     return count or ENDED
                 count += got
+                if got < RECORD and not tls.pending():
+                    return count  # to ask for more costs an exception; the loop tells of it
             self.buffered = True
         except ssl.SSLWantReadError:
             pass

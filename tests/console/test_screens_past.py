@@ -23,10 +23,8 @@ HOUR, DAY, GB = 3600, 86_400, 10**9
 @pytest.fixture
 def wrote(alone):
     """Somebody wrote some MB, and stays."""
-    topics = AdminClient({"bootstrap.servers": alone.bootstrap}).create_topics(
-        [NewTopic("orders", 1)]
-    )
-    for future in topics.values():
+    admin = AdminClient({"bootstrap.servers": alone.bootstrap})  # gone, it answers nobody
+    for future in admin.create_topics([NewTopic("orders", 1)]).values():
         if not future.exception():
             future.result()
     producer = Producer({"bootstrap.servers": alone.bootstrap, "client.id": "loader [/]"})
