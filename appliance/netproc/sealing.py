@@ -6,18 +6,15 @@ certificates) is brought in by the first such listener. Called by the listeners 
 
 import socket
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
-from appliance.base.caller import ANONYMOUS, Principal
+from appliance.base.caller import Principal
 from appliance.base.clock import Clock
 from appliance.base.errors import ConfigError
+from appliance.certificates.holder import Certificates
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.changes import Change
 from appliance.netproc.transport import Plain, Transport
 from appliance.shell.log import WARNING, Log
-
-if TYPE_CHECKING:
-    from appliance.certificates.holder import Certificates
 
 
 class Sealing:
@@ -27,37 +24,21 @@ class Sealing:
     def __init__(
         self, config: Callable[[], BrokerConfig], log: Log, clock: Clock, tells: bool
     ) -> None:
-        self._config = config
         self._log = log
-        self._clock = clock
-        self._tells = tells
-        self._sealed: set[str] = set()
-        self._certificates: Certificates | None = None
+        self._certificates = Certificates(config, (), log, clock, tells=tells)
 
     def add(self, names: Iterable[str]) -> None:
         """These listeners are there, too."""
-        protocols = self._config().protocols()
-        sealed = [name for name in names if protocols.get(name) == "SSL"]
-        if sealed and self._certificates is None:
-            from appliance.certificates.holder import Certificates
-
-            self._certificates = Certificates(
-                self._config, (), self._log, self._clock, tells=self._tells
-            )
-        if self._certificates is not None:
-            self._sealed.update(sealed)
-            self._certificates.add(sealed)
+        self._certificates.add(names)
 
     def transport(self, sock: socket.socket, listener: str, address: str) -> Transport | None:
         """For a connection that was accepted there; None: it is closed, nobody can be served."""
-        held = self._certificates
-        if held is None or listener not in self._sealed:
-            return Plain(sock)
-        from appliance.netproc.tls import Tls
-
         try:
-            context = held.context(listener)
-            assert context is not None, "a listener with TLS would serve without it"
+            context = self._certificates.context(listener)
+            if context is None:
+                return Plain(sock)
+            from appliance.netproc.tls import Tls
+
             return Tls(sock, context)
         except ConfigError as why:
             self._log.event_from(WARNING, "certificate-missing", address, cause=str(why))
@@ -69,20 +50,16 @@ class Sealing:
     def principal(self, listener: str, certificate: bytes) -> Principal:
         """Who has shown this certificate (DER). Raises ValueError: nobody, by
         ssl.principal.mapping.rules."""
-        held = self._certificates
-        return ANONYMOUS if held is None else held.principal(listener, certificate)
+        return self._certificates.principal(listener, certificate)
 
     def follow(self, changes: Iterable[Change], node_id: int) -> None:
         """These were committed, and are in force."""
-        if self._certificates is not None:
-            self._certificates.follow(changes, node_id)
+        self._certificates.follow(changes, node_id)
 
     def renew(self) -> None:
         """The settings file was read again: read all certificates again."""
-        if self._certificates is not None:
-            self._certificates.renew()
+        self._certificates.renew()
 
     def look(self, now_ns: int) -> None:
         """Once a second: whether files have changed."""
-        if self._certificates is not None:
-            self._certificates.look(now_ns)
+        self._certificates.look(now_ns)
