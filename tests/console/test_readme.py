@@ -18,13 +18,26 @@ from benchmarks.kafka import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-QUICK_START = README[README.index("## Quick start") : README.index("## A cluster")]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", QUICK_START, re.MULTILINE | re.DOTALL)
-UP, COMMANDS, KCAT, JOB_ADD, JOB_SERVE = (text for kind, text in BLOCKS if kind == "sh")
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+README_BLOCKS = _BLOCK.findall(README[README.index("## Quick start") :])
+UP, README_COMMANDS = (text for kind, text in README_BLOCKS if kind == "sh")
+QUICK_START = (ROOT / "docs" / "quickstart.md").read_text()
+BLOCKS = _BLOCK.findall(QUICK_START)
 CLIENT, IN_TESTS = (text for kind, text in BLOCKS if kind == "python")
-FIRST_STEPS = re.findall(
-    r"^```sh\n(.*?)^```$", (ROOT / "docs" / "quickstart.md").read_text(), re.MULTILINE | re.DOTALL
-)
+
+
+def quick_start_block(beginning):
+    """The one block of shell of the quick start that begins so."""
+    (found,) = [text for kind, text in BLOCKS if kind == "sh" and text.startswith(beginning)]
+    return found
+
+
+STARTS = quick_start_block(". .venv/bin/activate\npenstock up")
+FIRST_RECORDS = quick_start_block(". .venv/bin/activate\npenstock wait")
+IN_A_GROUP = quick_start_block("penstock consume orders -g")
+COMMANDS = quick_start_block(". .venv/bin/activate\npenstock topic create hello")
+KCAT = quick_start_block("seq 5 | kcat")
+JOB_ADD, JOB_SERVE = quick_start_block("cat > shout"), quick_start_block("penstock job setup")
 ADDRESS = "localhost:9092"
 CLUSTER = re.findall(
     r"^```sh\n(.*?)^```$", (ROOT / "docs" / "cluster.md").read_text(), re.MULTILINE | re.DOTALL
@@ -103,6 +116,14 @@ def home(tmp_path_factory):
             assert "ended clean=yes" in said.read()
 
 
+def test_the_readme_works_as_it_stands(home):
+    lines = [line for line in README_COMMANDS.splitlines() if "kcat" not in line]
+    typed = "\n".join(lines).replace("hello", "readme")
+    assert "\npenstock status " in typed
+    told = home.shell(typed.replace("penstock status ", "penstock status || test $? = 1 "))
+    assert re.search(r"^readme/\d/0 greeting=world$", told, re.MULTILINE)
+
+
 def test_the_commands_work_as_they_stand(home):
     told = home.shell(COMMANDS)
     assert re.search(r"^hello/\d/0 greeting=world$", told, re.MULTILINE)
@@ -113,11 +134,10 @@ def test_the_commands_work_as_they_stand(home):
 
 
 def test_the_first_steps_of_the_documentation_work_as_they_stand(home):
-    _, starts, writes, in_a_group, *_ = FIRST_STEPS
-    assert starts == re.sub(r" +#.*", "", UP), "which started this one"
-    read = [line for line in home.shell(writes).splitlines() if line.isdigit()]
+    assert re.sub(r" +#.*", "", UP) == STARTS, "which started this one"
+    read = [line for line in home.shell(FIRST_RECORDS).splitlines() if line.isdigit()]
     assert sorted(read) == ["1", "2", "3", "4", "5"]
-    told = home.shell(". .venv/bin/activate\n" + in_a_group)
+    told = home.shell(". .venv/bin/activate\n" + IN_A_GROUP)
     assert re.search(r"^lag +2$", told, re.MULTILINE), "as the page says"
 
 
@@ -128,7 +148,7 @@ def test_kcat_works_as_it_stands(home):
 
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="there is no kcat here")
 def test_a_cluster_works_as_it_stands(tmp_path_factory):
-    assert all(f"```sh\n{block}```" in README for block in CLUSTER[:2])
+    assert all(f"```sh\n{block}```" in QUICK_START for block in CLUSTER[:2])
     begins, dies, comes_back = CLUSTER
     assert DEGRADED in dies
     back = comes_back.replace("status\n", "status || true\n")  # it may not have caught up

@@ -88,7 +88,6 @@ HERE = {
         needs="curl",
     ),
     ("docs/metrics.md", "penstock config set "): Typed(),
-    ("docs/quickstart.md", "kcat "): Typed(needs="kcat"),
     ("docs/quickstart.md", "penstock config lint "): Typed(
         given={"penstock up": "penstock up --data {home}/again --listen {free}"},
         goes_on={"penstock up": UP},
@@ -112,16 +111,17 @@ TLS = "tests/tls/test_tls_page.py"
 ELSEWHERE = {
     ("README.md", ". .venv/bin/activate   "): README,
     ("README.md", ". .venv/bin/activate\n"): README,
-    ("README.md", "seq 5 | kcat"): README,
-    ("README.md", "cat > shout.toml"): README,
-    ("README.md", "for n in 1 2 3"): README,
-    ("README.md", "penstock topic create shared"): README,
     ("docs/cluster.md", "for n in 1 2 3"): README,
     ("docs/cluster.md", "penstock topic create shared"): README,
     ("docs/cluster.md", "penstock up --data node2"): README,
     ("docs/quickstart.md", ". .venv/bin/activate\npenstock up"): README,
     ("docs/quickstart.md", ". .venv/bin/activate\npenstock wait"): README,
     ("docs/quickstart.md", "penstock consume orders"): README,
+    ("docs/quickstart.md", ". .venv/bin/activate\npenstock topic create hello"): README,
+    ("docs/quickstart.md", "seq 5 | kcat"): README,
+    ("docs/quickstart.md", "cat > shout.toml"): README,
+    ("docs/quickstart.md", "for n in 1 2 3"): README,
+    ("docs/quickstart.md", "penstock topic create shared"): README,
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
     ("docs/tls.md", "openssl req -x509"): TLS,
     ("docs/tls.md", "openssl req -newkey"): TLS,
@@ -140,12 +140,11 @@ NOT_RUN = {
     ),
     ("README.md", "Minutes late at departure"): "a picture",
     ("README.md", "python3 -m venv .venv && .venv/bin/pip install -q -e"): "runs all tests",
-    ("README.md", ".venv/bin/pip install -q '.[docs]'"): (
-        "fetches packages; tests/pages/test_documentation.py builds the site"
-    ),
-    ("README.md", "penstock job setup"): SPARK,
+    ("docs/quickstart.md", "penstock job setup"): SPARK,
     ("benchmarks/README.md", "python -m benchmarks.compare.rdkafka build"): "hours of measuring",
     ("docs/concepts.md", "        clients"): "a picture",
+    ("docs/contributing.md", "python3 -m venv .venv"): "fetches packages, and runs tests",
+    ("docs/contributing.md", "SIM_SEED=222"): "runs a test",
     ("docs/doctor.md", "warning: clock"): "what a command says",
     ("docs/install.md", "python3 -m venv penstock-env"): (
         "fetches packages; tests/upgrade installs wheels, tests/installed.sh runs what is installed"
