@@ -16,6 +16,7 @@ from zlib import crc32
 
 from appliance.base.disk import Disk, File
 from appliance.base.errors import DiskFull, StorageFailed
+from appliance.base.ids import NO_TIMESTAMP
 from appliance.config.log_config import LogConfig
 from appliance.logstore.aborted import ENTRY, Aborted, encode
 from appliance.logstore.files import TXN_INDEX
@@ -48,7 +49,8 @@ NEW_EPOCH: Final = -2
 FARTHEST: Final = (1 << 31) - 1
 """An offset relative to a segment's base has 32 bits in the indexes."""
 
-_NEVER: Final = 1 << 63
+_NEVER: Final = 1 << 61
+"""Later than every time; small enough that compiled code compares it without an object."""
 _PATCH: Final = Struct(">qii")  # base offset, batch length, leader epoch
 _PRODUCER: Final = Struct(">q")
 _PRODUCER_AT: Final = 43
@@ -57,13 +59,16 @@ _PRODUCER_AT: Final = 43
 class ActiveSegment(Segment):
     """size: bytes that are written. position: with what is staged. end_offset: what the next record
     gets. written_end: behind the last record that is written. epoch: leader epoch of what is
-    staged. newest, newest_offset: of all that was staged. unsaved: batches since the producers were
-    last written down. failure: why nothing works any more, or None."""
+    staged. newest, newest_offset: of all that was staged. roll_time, roll_clock: a batch with a
+    newer timestamp, or at a later wall clock, goes to the next segment. unsaved: batches since the
+    producers were last written down. failure: why nothing works any more, or None."""
 
     __slots__ = (
         "_aborted",
         "_aborted_size",
+        "_begun_ms",
         "_disk",
+        "_first_timestamp",
         "_index_full",
         "_interval",
         "_stamps",
@@ -78,6 +83,7 @@ class ActiveSegment(Segment):
         "failure",
         "position",
         "producers",
+        "roll_clock",
         "roll_offset",
         "roll_size",
         "roll_time",
@@ -111,7 +117,9 @@ class ActiveSegment(Segment):
         self.since_index = self.unsaved = 0
         self.failure: StorageFailed | None = None
         self.roll_offset = self.base + FARTHEST
-        self.roll_time = _NEVER
+        self.roll_time = self.roll_clock = _NEVER
+        self._first_timestamp = NO_TIMESTAMP
+        self._begun_ms = 0
         self._views: list[memoryview] = []
         self._aborted: list[Aborted] = []  # staged, in the order of their markers
         self._aborted_size = -1  # bytes of the transaction index before them, -1: not looked at
@@ -135,12 +143,27 @@ class ActiveSegment(Segment):
         if jitter > 0:  # drawn from its name
             most -= crc32(self.stem.encode()) % jitter
         self.segment_ms = most
+        if self.position:
+            self._begin_time(self._first_timestamp, self._begun_ms)
 
-    def resume(self, tail: Tail, since_index: int, first_timestamp: int) -> None:
+    def resume(self, tail: Tail, since_index: int, first_timestamp: int, now_ms: int) -> None:
         """What was found out about the batches that are there already."""
         self._tail_start, self._tail_ends, self._tail_positions = tail
         self.since_index = since_index
-        self.roll_time = first_timestamp + self.segment_ms if first_timestamp >= 0 else _NEVER
+        self.roll_time = self.roll_clock = _NEVER
+        if self.position:
+            self._begin_time(first_timestamp, now_ms)
+
+    def _begin_time(self, first_timestamp: int, now_ms: int) -> None:
+        """Set when the segment rolls: `segment_ms` after the newest timestamp of its first batch.
+
+        Without that timestamp the wall clock counts, from `now_ms` on, as in Kafka."""
+        self._first_timestamp, self._begun_ms = first_timestamp, now_ms
+        self.roll_time = self.roll_clock = _NEVER
+        if first_timestamp >= 0:
+            self.roll_time = first_timestamp + self.segment_ms
+        else:
+            self.roll_clock = now_ms + self.segment_ms
 
     # Append ---------------------------------------------------------------------------------------
 
@@ -168,6 +191,7 @@ class ActiveSegment(Segment):
             (position + size > self.roll_size and position)
             or last > self.roll_offset
             or newest > self.roll_time
+            or now_ms > self.roll_clock
         ):
             return FULL
         if epoch != self.epoch:
@@ -176,9 +200,9 @@ class ActiveSegment(Segment):
             if self._stamps:
                 stamp_log_append_time(batch, now_ms)
             _PATCH.pack_into(batch, 0, base, size - LENGTH_PREFIX, epoch)
+        if not position:
+            self._begin_time(newest, now_ms)
         if newest > self.newest:
-            if self.roll_time == _NEVER:
-                self.roll_time = newest + self.segment_ms
             self.newest = newest
             self.newest_offset = last
         since = self.since_index

@@ -76,7 +76,7 @@ class Log:
         self.order = Segments(disk, path, start.segments, config.index_interval_bytes)
         self.active = self.activated(start.segments[-1], start.end_offset)
         self.active.epoch = start.epochs.latest
-        self.active.resume(start.tail, start.since_index, start.first_timestamp)
+        self.active.resume(start.tail, start.since_index, start.first_timestamp, start.now_ms)
         start.segments[-1] = self.active
 
     @classmethod

@@ -54,8 +54,8 @@ class Start:
     segments: the last one is open for writing and has its indexes. end_offset: log end. unsynced:
     what the first flush must make durable. producers, epochs, snapshots: what is known of them at
     that end. tail, since_index: of the batches in the last segment. first_timestamp: of its first
-    batch, in ms. saved: an orderly end left everything on the disk. cut: what was taken off the
-    end.
+    batch, in ms. now_ms: when it was looked at. saved: an orderly end left everything on the disk.
+    cut: what was taken off the end.
     """
 
     segments: list[Segment]
@@ -69,6 +69,7 @@ class Start:
     tail: Tail = field(default_factory=lambda: (0, [], []))
     since_index: int = 0
     first_timestamp: int = NO_TIMESTAMP
+    now_ms: int = 0
     saved: bool = False
     cut: Cut | None = None
 
@@ -452,6 +453,7 @@ class Recovery:
             self.tail,
             self.since_index,
             HEADER.unpack(active.file.pread(HEADER_SIZE, 0))[8] if active.size else NO_TIMESTAMP,
+            self.now_ms,
             saved and self.snapshots.offsets[-1:] == [end],
             self.cut,
         )

@@ -65,7 +65,7 @@ def take_back(log: Parts, now_ms: int) -> None:
         log.fail(failure)
         raise
     assert left.end_offset <= active.end_offset, "a gap may lie before the end, nothing behind it"
-    active.resume(left.tail, left.since_index, left.first_timestamp)
+    active.resume(left.tail, left.since_index, left.first_timestamp, now_ms)
     active.set_config(log.config)
     log.epochs.take_back(active.end_offset)
     active.epoch = log.epochs.latest
@@ -118,7 +118,7 @@ def _go_back(log: Parts, place: Place, now_ms: int) -> None:
     if disk.exists(transactions):
         aborted.rewrite(disk, transactions, left.end_offset)
     log.producers.become(states)
-    _end_with(log, place.number, segment, left)
+    _end_with(log, place.number, segment, left, now_ms)
 
 
 def begin_anew(log: Parts, offset: int) -> None:
@@ -144,18 +144,18 @@ def begin_anew(log: Parts, offset: int) -> None:
     log.producers.become(ProducerStates())
     log.epochs.cut_end(0)
     log.log_start_offset = log.recovery_point = offset
-    _end_with(log, 0, segment, Left(offset, (offset, [], []), 0, -1))
+    _end_with(log, 0, segment, Left(offset, (offset, [], []), 0, -1), 0)
     log.write_epochs()
 
 
-def _end_with(log: Parts, number: int, segment: Segment, left: Left) -> None:
+def _end_with(log: Parts, number: int, segment: Segment, left: Left, now_ms: int) -> None:
     """`segment` is the last one, and takes the batches."""
     full = log.order.all[:number]
     log.unsynced.shortened(full, [*log.order.all[number:], segment], segment.size)
     log.unsynced.folders_changed((log.path,))
     active = log.active = log.activated(segment, left.end_offset)
     active.epoch = log.epochs.latest
-    active.resume(left.tail, left.since_index, left.first_timestamp)
+    active.resume(left.tail, left.since_index, left.first_timestamp, now_ms)
     log.order.end_with(number, active)
     log.recovery_point = min(log.recovery_point, left.end_offset)
     log.saved_end = -1

@@ -36,6 +36,21 @@ def append(log: Log, timestamp: int = 0, size: int = 100, now_ms: int = 0) -> in
     return len(batch)
 
 
+def reopened(log: Log, now_ms: int = 0) -> Log:
+    """The same log after an orderly end."""
+    log.close()
+    return Log.open(
+        log.disk,
+        "/t-0",
+        log.config,
+        recovery_point=log.end_offset,
+        log_start_offset=0,
+        clean=True,
+        machine_lived=False,
+        now_ms=now_ms,
+    )
+
+
 def bases(log: Log) -> list[int]:
     return [segment.base for segment in log.segments]
 
@@ -67,17 +82,7 @@ def test_rolls_by_the_records_time_from_the_first_batch_on():
 def test_the_time_of_the_first_batch_survives_a_restart():
     log = new_log(segment_ms=1000)
     append(log, 5000)
-    log.close()
-    again = Log.open(
-        log.disk,
-        "/t-0",
-        log.config,
-        recovery_point=1,
-        log_start_offset=0,
-        clean=True,
-        machine_lived=False,
-        now_ms=0,
-    )
+    again = reopened(log)
     append(again, 6000)
     append(again, 6001)
     assert bases(again) == [0, 2]
@@ -92,6 +97,78 @@ def test_jitter_rolls_earlier_but_the_same_each_time():
         seen.add(tuple(bases(log)))
     (only,) = seen
     assert len(only) > 2
+
+
+BEGUN = 1_700_000_000_000
+LIMITS = {
+    "segment.ms lowered": ({}, {"segment_ms": 100}, True),
+    "segment.ms raised": ({"segment_ms": 100}, {"segment_ms": 100_000}, False),
+    "segment.bytes lowered": ({}, {"segment_bytes": 200}, True),
+    "segment.bytes raised": ({"segment_bytes": 300}, {"segment_bytes": 100_000}, False),
+    "segment.jitter.ms": (
+        {"segment_ms": 1010},
+        {"segment_ms": 1010, "segment_jitter_ms": 900},
+        True,
+    ),
+    "max.compaction.lag.ms": (
+        {"compact": True},
+        {"compact": True, "max_compaction_lag_ms": 100},
+        True,
+    ),
+    "cleanup.policy": (
+        {"max_compaction_lag_ms": 100},
+        {"compact": True, "max_compaction_lag_ms": 100},
+        True,
+    ),
+    "compacted no more": (
+        {"compact": True, "max_compaction_lag_ms": 100},
+        {"max_compaction_lag_ms": 100},
+        False,
+    ),
+    "segment.index.bytes": ({}, {"segment_index_bytes": 8}, True),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "rolls"), LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_limit_that_changes_holds_for_the_active_segment(before, after, rolls, restarted):
+    log = new_log(index_interval_bytes=0, **before)
+    append(log, BEGUN)
+    append(log, BEGUN, size=1)
+    if restarted:
+        log = reopened(log)
+    log.set_config(LogConfig(index_interval_bytes=0, **after))
+    assert len(log.segments) == 1
+    append(log, BEGUN + 1000)
+    assert len(log.segments) == (2 if rolls else 1)
+
+
+def test_a_limit_that_changes_holds_for_a_log_that_went_back():
+    log = new_log(segment_ms=100)
+    for timestamp in (BEGUN, BEGUN + 1, BEGUN + 2):
+        append(log, timestamp)
+    log.truncate_to(1, 0)
+    log.set_config(LogConfig(segment_ms=2000))
+    append(log, BEGUN + 1000)
+    append(log, BEGUN + 2000)
+    assert bases(log) == [0]
+    log.set_config(LogConfig(segment_ms=1999))
+    append(log, BEGUN + 2000)
+    assert bases(log) == [0, 3]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_segment_whose_first_batch_has_no_time_rolls_by_the_clock(restarted):
+    log = new_log(segment_ms=100_000)
+    append(log, -1, now_ms=BEGUN)
+    append(log, BEGUN - 1_000_000, now_ms=BEGUN + 1)
+    if restarted:
+        log = reopened(log, BEGUN)
+    append(log, BEGUN + 1_000_000, now_ms=BEGUN + 100_000)
+    assert bases(log) == [0]
+    log.set_config(LogConfig(segment_ms=1000))
+    append(log, BEGUN, now_ms=BEGUN + 1001)
+    assert bases(log) == [0, 3]
 
 
 def test_rolls_when_the_index_is_full():
