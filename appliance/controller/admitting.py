@@ -1,5 +1,5 @@
-"""Who may become a node of this cluster: where `penstock.join` is `invited`, whoever is known, and
-whoever has the token of an invitation, once.
+"""Admission of nodes: with `penstock.join=invited` only known nodes, and nodes with the token of an
+invitation, once, may join.
 
 Invariant: the record that spends a token comes with the registration that it let in.
 """
@@ -20,11 +20,10 @@ _OWN: Final = (JOIN, INVITATIONS)
 
 
 def admitted(situation: Situation, broker_id: int, token: str | None, now_ms: int) -> list[Record]:
-    """What is to be written beside the registration of a broker; one that is known, in the place of
-    a lost one, needs no token and spends the one that it has. now_ms: since 1970. Raises
-    PeerError: CLUSTER_AUTHORIZATION_FAILED without a token, DELEGATION_TOKEN_NOT_FOUND for one that
-    is used or never was, DELEGATION_TOKEN_OWNER_MISMATCH for one of another node,
-    DELEGATION_TOKEN_EXPIRED."""
+    """Returns the records that accompany a broker's registration. A known broker that replaces a
+    lost one needs no token, and spends the one that it has. now_ms: since 1970. Raises PeerError:
+    CLUSTER_AUTHORIZATION_FAILED without a token, DELEGATION_TOKEN_NOT_FOUND for one that is used or
+    never was, DELEGATION_TOKEN_OWNER_MISMATCH for one of another node, DELEGATION_TOKEN_EXPIRED."""
     if not _only_invited(situation):
         return []
     there = _invitations(situation)
@@ -59,13 +58,15 @@ def _spent(situation: Situation, broker_id: int, now_ms: int) -> Record:
 
 
 def check_controller(situation: Situation, node_id: int, voters: Collection[int]) -> None:
-    """Whether a node may be told of as a controller. voters: those there are. Raises PeerError."""
+    """Checks that a node may register as a controller. voters: the current ones. Raises
+    PeerError."""
     if node_id not in voters and not _known(situation, node_id) and _only_invited(situation):
         raise PeerError(errors.CLUSTER_AUTHORIZATION_FAILED, _FIRST)
 
 
 def check_voter(situation: Situation, node_id: int, directory: bytes) -> None:
-    """Whether a node may vote: with a folder of a broker that was let in. Raises PeerError."""
+    """Checks that a node may vote: its directory id belongs to an admitted broker. Raises
+    PeerError."""
     if not _only_invited(situation):
         return
     broker = situation.image.brokers.get(node_id)
@@ -74,8 +75,8 @@ def check_voter(situation: Situation, node_id: int, directory: bytes) -> None:
 
 
 def check_here(here: bool, keys: Collection[str]) -> None:
-    """Who is invited is said on the host of a node: by a client that came over its loopback
-    interface. Raises PeerError."""
+    """Checks that an invitation comes from a client on a node's own host, over loopback. Raises
+    PeerError."""
     for key in keys if not here else ():
         if key in _OWN:
             raise PeerError(

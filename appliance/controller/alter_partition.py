@@ -30,7 +30,8 @@ UNCHECKED: int = -1
 
 @dataclass(slots=True, frozen=True)
 class NewIsr:
-    """What a leader proposes for one partition. isr: (broker id, its epoch or UNCHECKED)."""
+    """The ISR that a leader proposes for one partition. isr: (broker id, its epoch or
+    UNCHECKED)."""
 
     topic_id: bytes
     index: int

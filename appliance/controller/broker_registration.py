@@ -92,8 +92,8 @@ def register_broker(
 
 
 def _in_its_place(before: BrokerImage, asked: Registering) -> bool:
-    """Whether who asks listens where the broker before did, and has a folder of its, which is
-    locked: two cannot."""
+    """True if the new registration has the endpoints and a directory of the previous one: that
+    folder is locked, so both cannot live."""
     same_doors = bool(before.endpoints) and before.endpoints == asked.endpoints
     return same_doors and not set(before.log_dirs).isdisjoint(asked.log_dirs)
 
@@ -135,7 +135,7 @@ def _wrong_folders(situation: Situation, asked: Registering) -> str:
 
 
 def _check_features(finalized: Mapping[str, int], offered: Mapping[str, Feature]) -> None:
-    """Whoever registers must be able to do what the cluster does."""
+    """Checks that the broker supports the finalized features."""
     for name in {**offered, **finalized}:
         level = finalized.get(name, 1 if name == METADATA_VERSION else 0)
         can = offered.get(name)

@@ -47,7 +47,7 @@ _UNFENCE: Final = -1
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Heartbeat:
-    """What a broker says of itself. offset: of the newest metadata record that it has read.
+    """The state that a broker reports. offset: of the newest metadata record that it has read.
     offline, cordoned: ids of folders; cordoned None: it does not say."""
 
     broker_id: int
@@ -61,7 +61,7 @@ class Heartbeat:
 
 @dataclass(slots=True, frozen=True)
 class HeartbeatAnswer:
-    """What the broker is: BrokerHeartbeatResponse, in its order."""
+    """The fields of BrokerHeartbeatResponse, in its order."""
 
     is_caught_up: bool
     is_fenced: bool
@@ -165,8 +165,8 @@ def shut_down(situation: Situation, broker: BrokerImage) -> list[Record]:
 
 
 def stale(situation: Situation, heartbeats: Heartbeats, now_ms: int) -> list[Record]:
-    """What fences one broker whose session is over: ask again when that is replayed, until there
-    are no records."""
+    """Returns the records that fence one broker with an expired session. Call again after their
+    replay, until the list is empty."""
     broker_id = heartbeats.stale(situation.image, now_ms)
     return fence(situation, situation.image.brokers[broker_id]) if broker_id >= 0 else []
 
@@ -212,8 +212,8 @@ def gone_before(
 def _is_other_disk(
     before: BrokerImage | None, folders: Sequence[bytes], partition: PartitionImage, broker_id: int
 ) -> bool:
-    """Whether a replica lay in another folder than these. Where that is not known: whether one of
-    them is new, perhaps in its place."""
+    """True if a replica lay in another directory than these; if that is unknown, if one of them is
+    new."""
     where = directory(partition, broker_id)
     if is_assigned(where):
         return where not in folders
@@ -240,7 +240,7 @@ def elect(
 
 
 def _folders(situation: Situation, broker: BrokerImage, asked: Heartbeat) -> list[Record]:
-    """What follows from folders that went offline (KIP-858) or take nothing new any more."""
+    """Returns the records for log directories that went offline (KIP-858) or are cordoned."""
     if not asked.offline and asked.cordoned is None:
         return []
     records: list[Record] = []

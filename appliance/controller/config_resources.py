@@ -1,4 +1,4 @@
-"""What can have settings: topics, brokers, groups; and what is said of the rest.
+"""Resources with settings: topics, brokers and groups; and the refusal of every other kind.
 
 `check_resource` is asked before anything of a resource is read or changed.
 """
@@ -15,8 +15,8 @@ from appliance.metadata.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROU
 
 @dataclass(slots=True, frozen=True)
 class Resource:
-    """What has settings. kind: TOPIC, GROUP, … or BROKER, of which the name "" is the cluster
-    default."""
+    """A resource with settings. kind: TOPIC, GROUP, … or BROKER, of which the name "" is the
+    cluster default."""
 
     kind: int
     name: str

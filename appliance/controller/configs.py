@@ -210,7 +210,7 @@ def _change(
 
 
 def _check_length(key: str, value: str | None) -> None:
-    """What APPEND made must fit a string, as every other value does."""
+    """Checks that a value made by APPEND fits the protocol's string, as every other value does."""
     if value is not None and len(value.encode()) > STRING_MAX:
         raise PeerError(
             errors.INVALID_CONFIG,

@@ -1,4 +1,4 @@
-"""What every decision of the controller is made from and what it gives.
+"""Input and output of every decision of the controller.
 
 A decision reads the image and gives (records, one result per thing asked for). It never changes the
 image: replaying its records does, live and at start-up alike. Chance comes in as `new_id`.
@@ -33,7 +33,7 @@ class _NoLimit:
     pause_ms = 0
 
     def __call__(self, partitions: int) -> None:
-        """Whoever has no quota may change as much as it likes."""
+        """Permits everything: the client has no controller_mutation_rate quota."""
 
 
 NO_LIMIT: Final[Permit] = _NoLimit()
@@ -41,7 +41,7 @@ NO_LIMIT: Final[Permit] = _NoLimit()
 
 @dataclass(slots=True)
 class Situation:
-    """What a decision may look at.
+    """Input of a decision.
 
     permit: how much of it the client may change now.
     new_id: 16 fresh bytes, a topic's id. directory_id: of the folder of the metadata log.
@@ -75,8 +75,8 @@ class Situation:
 
     @property
     def alone(self) -> bool:
-        """Whether nobody else is registered as a broker: `free_rows` says what there is room for.
-        Of several nodes `rows` does."""
+        """True if no other broker is registered: then `free_rows` bounds new partitions; with
+        several nodes `rows` does."""
         return self.image.brokers.keys() <= {self.node_id}
 
     @property

@@ -73,7 +73,7 @@ def assign_replicas(
 def _begins_anew(
     electorate: Electorate, broker: BrokerImage, topic: TopicImage, partition: PartitionImage
 ) -> bool:
-    """Whether nobody leads, and the folder in which the broker's replica lay is not there."""
+    """True if the partition has no leader and the directory of the broker's replica is gone."""
     where = directory(partition, broker.broker_id)
     return (
         partition.leader == NO_LEADER

@@ -1,5 +1,4 @@
-"""Who may lead a partition, and under which rules: what every change of a partition is decided
-over.
+"""Election rules of partitions: which broker may lead, and under which settings.
 
 Made once for a decision, in which it answers for any number of partitions: a topic's own settings
 are looked up, the brokers' are read once.
@@ -38,7 +37,7 @@ class Electorate:
         self._defaults: BrokerConfig = broker_config(image, situation.config)
 
     def may_lead(self, partition: PartitionImage, broker_id: int) -> bool:
-        """Whether the broker is active and the folder of its replica is there."""
+        """True if the broker is active and the directory of its replica is online."""
         if broker_id not in self.active:
             return False
         at = directory(partition, broker_id)
@@ -53,7 +52,7 @@ class Electorate:
         return min(wanted, len(topic.partitions[0].replicas))
 
     def unclean(self, topic: TopicImage) -> bool:
-        """Whether a replica that is not in sync may lead the topic's partitions."""
+        """True if unclean.leader.election.enable holds for the topic."""
         text = self.situation.image.config(TOPIC, topic.name).get(_UNCLEAN)
         return self._defaults.bool(_UNCLEAN) if text is None else text.lower() == "true"
 
@@ -114,7 +113,7 @@ def leaderless(image: MetadataImage) -> list[tuple[TopicImage, PartitionImage]]:
 
 
 def leads_any(image: MetadataImage, broker_id: int) -> bool:
-    """Whether the broker leads a partition."""
+    """True if the broker leads a partition."""
     return any(
         partition.leader == broker_id
         for topic in image.topics_by_id.values()

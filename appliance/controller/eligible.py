@@ -1,5 +1,5 @@
-"""What keeping eligible leader replicas (KIP-966) asks of the settings: min.insync.replicas is the
-same to every broker, or one would call committed what another may lose.
+"""Constraints of eligible leader replicas (KIP-966) on settings: min.insync.replicas is the same on
+every broker, because else one broker commits what another may lose.
 
 Invariant: while they are kept, the cluster has a value of its own and no broker has; whenever a
 value changes, what was eligible under the one before is forgotten.
@@ -36,7 +36,7 @@ def check_setting(image: MetadataImage, broker: str, key: str, value: str | None
 
 
 def cleared(image: MetadataImage, records: Sequence[Record]) -> list[Record]:
-    """What these changes of settings make forget, to be written behind them."""
+    """Returns the records that clear eligible leader replicas after these changes of settings."""
     if not kept(image):
         return []
     return [
@@ -49,8 +49,8 @@ def cleared(image: MetadataImage, records: Sequence[Record]) -> list[Record]:
 def settings_to_begin(
     configs: Mapping[tuple[int, str], Mapping[str, str]], config: BrokerConfig
 ) -> list[Record]:
-    """What is written when they begin to be kept. configs: what was set before. config: of the
-    controller."""
+    """Returns the records that switch eligible leader replicas on. configs: what was set before.
+    config: of the controller."""
     records: list[Record] = []
     if MIN_ISR not in configs.get((BROKER, ""), {}):
         value = str(config.int(MIN_ISR))
@@ -63,7 +63,7 @@ def settings_to_begin(
 
 
 def kept(image: MetadataImage) -> bool:
-    """Whether the cluster keeps them."""
+    """True if the cluster tracks eligible leader replicas."""
     return image.features.get(ELR_FEATURE, 0) > 0
 
 

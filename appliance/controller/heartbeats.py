@@ -105,7 +105,7 @@ class Heartbeats:
         self._look()
 
     def has_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
-        """Whether the broker of this epoch was heard of lately."""
+        """True if the session of the broker with this epoch has not expired."""
         session = self._sessions.get(broker_id)
         return session is not None and session.of == epoch and now_ms <= session.until
 
@@ -130,8 +130,8 @@ class Heartbeats:
         self._session(broker_id, epoch).shutdown = offset
 
     def ends_at(self, broker: BrokerImage) -> int:
-        """What the others must have read before the broker may end, -1 when it does not want to, or
-        nobody here knows since when."""
+        """Returns the metadata offset that the other brokers must reach before this one may shut
+        down; -1 without a pending controlled shutdown, or if its begin is unknown here."""
         session = self._sessions.get(broker.broker_id)
         if session is None or session.of != broker.epoch or not broker.in_controlled_shutdown:
             return -1

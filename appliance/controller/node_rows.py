@@ -65,7 +65,7 @@ class NodeRows:
         return left
 
     def _may_fill(self, count: int) -> bool:
-        """Whether somebody could be full: nobody has two replicas of one partition."""
+        """True if a node could run out of rows: no node has two replicas of one partition."""
         if not self._limits:
             return False
         if self._me in self._limits and count > self._free - self._taken[self._me]:
@@ -81,7 +81,7 @@ class NodeRows:
             raise self.refusal(full, len(placed))
 
     def refusal(self, full: Iterable[int], count: int) -> PeerError:
-        """What to tell who wants `count` partitions, for which these nodes have too few rows."""
+        """Returns the refusal of `count` partitions for which these nodes have too few rows."""
         left = self.left(count)
         named = [
             f"node {one} for {max(left[one], 0)} more ({MOST}={self._limits[one]})"

@@ -1,6 +1,6 @@
-"""What becomes of one partition when its replicas, those in sync or those alive change: the leader,
-the eligible leader replicas (KIP-966), the end of a reassignment (KIP-455), and the record of all
-that, as Apache Kafka writes it.
+"""The change of one partition whose replicas, ISR or live brokers change: leader, eligible leader
+replicas (KIP-966), end of a reassignment (KIP-455), and the PartitionChangeRecord, as Apache Kafka
+writes it.
 
 Invariant: the leader is in the ISR, or there is none; the ISR and the ELR share nobody; unless an
 unclean election was asked for, who leads had everything. Whoever changes a partition does it here.
@@ -59,7 +59,7 @@ class PartitionChange:
         self.replaced = -1
 
     def record(self) -> kraft.PartitionChangeRecord | None:
-        """What is different, None when nothing is."""
+        """Returns the record of the differences, None without any."""
         old = self._old
         self._complete_reassignment()
         self._keep_eligible()
@@ -120,7 +120,7 @@ class PartitionChange:
         self.elr = sorted(had_all.intersection(self.replicas))
 
     def _elect(self) -> tuple[int, bool]:
-        """Who leads, NO_LEADER for nobody, and whether that may lose records."""
+        """Returns the leader, or NO_LEADER, and whether its election is unclean."""
         current = self._old.leader
         if self.election == PREFERRED and self._valid(self.replicas[0]):
             return self.replicas[0], False
@@ -159,7 +159,8 @@ class PartitionChange:
         return _if_new(self.isr, self._old.isr)
 
     def _last_leader(self, leader: int) -> tuple[int, ...] | None:
-        """Who led last is known as long as nobody leads. leader: as the record says."""
+        """Returns the last known leader, kept while the partition has no leader. leader: as the
+        record says."""
         if not self._electorate.elr:
             return None
         known = self._old.last_known_elr

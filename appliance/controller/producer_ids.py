@@ -54,7 +54,7 @@ class ProducerIds:
 
     @property
     def left(self) -> int:
-        """Of a block that another controller gave."""
+        """Returns the ids left of a block that another controller allocated."""
         return self._end - self._next if self._given else 0
 
     def give(self, first: int, count: int) -> None:

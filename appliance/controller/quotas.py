@@ -51,7 +51,8 @@ class Operation:
 
 @dataclass(slots=True, frozen=True)
 class Component:
-    """What an entity must have: EXACT (match is its name), DEFAULT or ANY of this type."""
+    """A component that an entity must match: EXACT (match is its name), DEFAULT or ANY of this
+    type."""
 
     entity_type: str
     match_type: int

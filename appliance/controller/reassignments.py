@@ -47,7 +47,7 @@ def alter_reassignments(
 def reassignments(
     image: MetadataImage, asked: Sequence[tuple[str, Sequence[int]]] | None
 ) -> list[tuple[str, list[PartitionImage]]]:
-    """What is under way, of the partitions asked for or (None) of all, by topic."""
+    """Returns the ongoing reassignments by topic: of the partitions asked for, or (None) of all."""
     if asked is None:
         asked = [
             (topic.name, range(len(topic.partitions))) for topic in image.topics_by_name.values()

@@ -1,4 +1,4 @@
-"""What a node writes about itself when it starts: controller, broker, unfenced, leading again.
+"""Records that a node writes about itself at its start: controller, broker, unfenced, leader again.
 
 A partition that has no leader gets this node when it holds all there is; after an end without order
 every partition that it leads gets a new leader epoch, because records may be missing and clients
@@ -39,15 +39,15 @@ def bootstrap_records() -> list[Record]:
 
 
 def records_of_several(config: BrokerConfig) -> list[Record]:
-    """What a cluster of several begins with besides: eligible leader replicas (KIP-966). config: of
-    the controller that begins it."""
+    """Returns the additional first records of a cluster of several nodes: eligible leader replicas
+    (KIP-966). config: of the controller that begins it."""
     feature = kraft.FeatureLevelRecord(name=ELR_FEATURE, feature_level=1)
     return [feature, *settings_to_begin({}, config)]
 
 
 def registered(image: MetadataImage, node: int, incarnation: Incarnation) -> bool:
-    """Whether the image has this very start of the node as broker and as controller: a node that
-    leads again need not say anything again."""
+    """True if the image has this incarnation of the node as broker and controller: a node that
+    leads again writes nothing."""
     broker, controller = image.brokers.get(node), image.controllers.get(node)
     return (
         broker is not None

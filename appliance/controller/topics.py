@@ -249,7 +249,7 @@ def delete_topics(
 def _distinct(
     situation: Situation, wanted: Sequence[TopicToDelete]
 ) -> tuple[list[TopicToDelete], list[tuple[TopicToDelete, str]]]:
-    """What is named once, and each topic that is named more often (once) with the reason."""
+    """Splits the topics into those named once, and each repeated one with the refusal."""
     by_name = [one.name for one in wanted if one.topic_id is None and one.name is not None]
     by_id = [one.topic_id for one in wanted if one.name is None and one.topic_id is not None]
     names, ids = duplicates(by_name), duplicates(by_id)

@@ -29,7 +29,7 @@ Everywhere = Mapping[int, Sequence[Kept]]
 
 
 def wants_undelete(topic: NewTopic) -> bool:
-    """Whether this creation asks for a topic of before."""
+    """True if this CreateTopics entry asks for an undelete."""
     return UNDELETE in topic.configs
 
 

@@ -1,4 +1,4 @@
-"""Who did how much since the last look, out of the table of connections.
+"""Traffic of each client since the last sample, from the client table.
 
 Connections of the same principal, client id and kind of address count as one client. Rows are
 compared column by column; only those that differ are read. A value machine for `sampling`.

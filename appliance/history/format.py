@@ -229,7 +229,7 @@ def _backwards(ring: Ring, data: bytes) -> Iterator[Sample]:
 
 
 def digest_of(texts: Sequence[str]) -> bytes:
-    """What tells a name from every other one, however long they are."""
+    """Returns a digest that distinguishes names of any length."""
     parts = [text.encode(errors="surrogatepass") for text in texts]
     lengths = b"".join(len(part).to_bytes(4, "little") for part in parts)
     return blake2b(lengths + b"".join(parts), digest_size=8).digest()

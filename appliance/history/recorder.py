@@ -192,8 +192,8 @@ def _read(file: File, table: Table) -> bytes:
 
 
 def _last_number(file: File, ring: Ring) -> int:
-    """Of the newest sample that is whole. A ring has up to 7 MB, which this process would keep if
-    it read all of them at once."""
+    """Returns the number of the newest complete sample. A ring has up to 7 MB, which this process
+    would keep if it read all of them at once."""
     found = 0
     slots = max(1, _PIECE // ring.slot_bytes)
     for first in range(0, ring.slots, slots):

@@ -1,4 +1,4 @@
-"""What one sample says, as values: of the whole, APIs, processes, disks, topics, clients, lags.
+"""One sample as values: totals, APIs, processes, disks, topics, clients, lags.
 
 Amounts are of the sample's span; whoever wants a rate divides. A value machine between `sampling`,
 which makes them, `recorder`, which packs them, and `reading`, which gives them back.
@@ -64,7 +64,7 @@ class Disk(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """What went through one topic: bytes and records appended, bytes of records given out."""
+    """Traffic of one topic: bytes and records appended, bytes of records fetched."""
 
     bytes_in: int = 0
     bytes_out: int = 0
@@ -72,7 +72,7 @@ class Traffic(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What one client did. produced: bytes of its Produce requests; fetched: of the answers to its
+    """Usage of one client. produced: bytes of its Produce requests; fetched: of the answers to its
     fetches; throttled_ms: pauses that it was told, at most 65,535."""
 
     produced: int = 0
@@ -82,8 +82,8 @@ class Use(NamedTuple):
 
 
 class Client(NamedTuple):
-    """Who is counted as one: principal by its name, client id, and what kind of address it came
-    from (`local`, `private`, `public`)."""
+    """Identity that is counted as one client: principal by its name, client id, and what kind of
+    address it came from (`local`, `private`, `public`)."""
 
     user: str
     client_id: str

@@ -1,4 +1,4 @@
-"""What an appliance did since the last look, out of its tables: a Step each second, and one for
+"""Activity of an appliance since the last sample, from its tables: a Step each second, and one for
 each minute that is over.
 
 A value machine: whoever drives it says what time it is, how much CPU and memory a process has used
@@ -37,7 +37,7 @@ Counts = tuple[int, ...]
 
 
 class Tables(NamedTuple):
-    """What is looked at."""
+    """The sampled tables."""
 
     processes: ProcessTable
     partitions: PartitionTable
@@ -47,9 +47,9 @@ class Tables(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """What the tables do not say. name_of: a topic's, "" when it is no more. cpu_s, memory_kib:
-    of a process id, seconds since it began and PSS. disks: (total, free) bytes of each log
-    folder, (0, 0) for one that does not answer."""
+    """Facts from outside of the tables. name_of: a topic's, "" when it is no more. cpu_s,
+    memory_kib: of a process id, seconds since it began and PSS. disks: (total, free) bytes of each
+    log folder, (0, 0) for one that does not answer."""
 
     name_of: Callable[[TopicId], str]
     cpu_s: Callable[[int], float]
@@ -58,7 +58,7 @@ class Outside(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """What went through a topic, or through all."""
+    """Traffic of one topic, or of all."""
 
     bytes_in: int = 0
     bytes_out: int = 0
@@ -72,7 +72,7 @@ class Flow(NamedTuple):
 
 
 class Flows:
-    """What went through each topic since the look before. moved: whether any row was written."""
+    """Traffic of each topic since the previous sample. moved: whether any row was written."""
 
     def __init__(self, table: PartitionTable) -> None:
         self._table = table
@@ -152,7 +152,7 @@ class Flows:
 
 
 class Answers:
-    """What was asked and answered by API key, since a look before."""
+    """Requests and responses by API key since a previous sample."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
@@ -199,7 +199,7 @@ class Answers:
 
 
 class _Since:
-    """What is summed up for one step."""
+    """Sums for one step."""
 
     def __init__(self, step: int, tables: Tables, now_ms: int) -> None:
         self.step = step
@@ -229,8 +229,8 @@ class Sampler:
             self._processes(since, 1000)
 
     def look(self, at_ms: int, now_ms: int, *, last: bool = False) -> list[Step]:
-        """What happened since the last call: a Step, and one more when a minute is over, or when
-        this is the last look. at_ms: wall clock. now_ms: monotonic."""
+        """Returns the activity since the last call: a Step, and one more when a minute is over, or
+        when this is the last look. at_ms: wall clock. now_ms: monotonic."""
         flows = self._flows.look()
         for topic_id, flow in flows.items():
             name = self._outside.name_of(topic_id)

@@ -1,4 +1,5 @@
-"""What clients pushed of their own metrics (KIP-714), opened: by whoever looks, not by who serves.
+"""Decoded metrics that clients pushed (KIP-714). The reader decodes them, not the process that
+serves.
 
 Looking again opens only what has come since. What cannot be opened has no samples and says why.
 """
@@ -25,7 +26,7 @@ class Client(NamedTuple):
 
 
 class ClientMetrics:
-    """Of the clients that push, looked at again and again."""
+    """Metrics of the pushing clients, refreshed by repeated reads."""
 
     __slots__ = ("_known", "_table")
 

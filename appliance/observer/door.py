@@ -44,8 +44,8 @@ class Observer:
 
     @property
     def alive(self) -> bool:
-        """Whether the supervisor that published the tables still runs, and has become no other by
-        exec (`supervisor/succession.py`)."""
+        """True if the supervisor that published the tables still runs, and was not replaced by exec
+        (`supervisor/succession.py`)."""
         path, found = self._at
         try:
             return os.path.samestat(os.stat(path), found)

@@ -1,4 +1,4 @@
-"""Whether an appliance lives and whether it is ready, from its tables: a value machine.
+"""Liveness and readiness of an appliance, from its tables: a value machine.
 
 Somebody looks about once a second (`Watch.look`), so that it is known for how long something has
 stood still that must not: the loops' turns, the replay of metadata, records that are written and
@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
 
 
 class _Still:
-    """What stands still, and since when."""
+    """Counters that have not moved, and since when."""
 
     def __init__(self) -> None:
         self._since: dict[Hashable, tuple[object, int, bool]] = {}  # the last: it has moved once
@@ -75,7 +75,7 @@ class _Still:
             self._since[key] = known
 
     def longer_than(self, limit_ns: int, now_ns: int) -> list[Hashable]:
-        """What has been the same for so long."""
+        """Returns the keys whose value has been the same for so long."""
         return [key for key, (_, since, _) in self._since.items() if now_ns - since > limit_ns]
 
     def unknown(self, limit_ns: int, now_ns: int) -> bool:
@@ -102,7 +102,7 @@ class Watch:
 
     @property
     def is_broker(self) -> bool:
-        """Whether this node has partitions: it has I/O processes for them."""
+        """True if this node is a broker: it has I/O processes."""
         return any(peer.kind == IOPROC for peer in self._processes.peers)
 
     def look(self, now_ns: int) -> None:
@@ -132,9 +132,9 @@ class Watch:
         return self._turns.for_ns(peer, now_ns)
 
     def unsure(self, now_ns: int) -> bool:
-        """Who began to look just now cannot tell who works from who stands still: somebody has
-        neither been seen to turn nor to stand still for long enough. It lasts for as long as an
-        idle loop sleeps, or for SILENT_NS where something is wrong."""
+        """True shortly after the first look, when a process has neither been seen to turn nor to
+        stand still for long enough. It lasts for as long as an idle loop sleeps, or for SILENT_NS
+        where something is wrong."""
         return any(one.unknown(SILENT_NS, now_ns) for one in (self._turns, self._behind))
 
     def stalled(self, now_ns: int) -> int:
@@ -142,7 +142,7 @@ class Watch:
         return len(self._hidden.longer_than(STALLED_NS, now_ns))
 
     def verdict(self, now_ns: int) -> Verdict:
-        """What the tables say now."""
+        """Returns the verdict of the tables now."""
         missing, warnings = self._serving()
         lost, limp = self._partitions_open()
         missing += lost

@@ -1,4 +1,4 @@
-"""What a listener with TLS shows whoever connects: its certificate, and whether it asks for one.
+"""The certificate that a TLS listener presents, and whether it requests one from clients.
 
 Nothing is verified: who looks at a host's own listeners wants to know what they show, trusted or
 not. `ssl` and `cryptography` are loaded by who looks.
@@ -33,8 +33,8 @@ class Certificate(NamedTuple):
     subject: str
 
     def covers(self, host: str) -> bool:
-        """Whether a client that connects to this host is content: RFC 6125, as TLS libraries have
-        it, with a star for one whole label at the left."""
+        """True if the certificate covers this host name: RFC 6125, with a wildcard for one whole
+        leftmost label."""
         with suppress(ValueError):
             wanted = str(ipaddress.ip_address(host))
             return wanted in self.names
@@ -81,7 +81,7 @@ class AsksForCertificate(OSError):
 
 
 def asks_for_certificate(problem: OSError) -> bool:
-    """Whether a connection with TLS ended because we have no certificate. In TLS 1.3 that is told
+    """True if a TLS connection ended because the client has no certificate. In TLS 1.3 that is told
     after the handshake, by the first read."""
     asks = isinstance(problem, AsksForCertificate)
     return asks or getattr(problem, "reason", None) == _REQUIRED
@@ -97,7 +97,8 @@ def send(sock: socket.socket, data: bytes) -> None:
 
 
 def certificate(host: str, port: int, limit_s: float) -> Certificate:
-    """Of the listener there. Raises OSError; ValueError for what is none that can be read.
+    """Returns the certificate of the listener at that address. Raises OSError; ValueError for what
+    is none that can be read.
 
     The handshake is broken off when it is known: so it takes no certificate of ours, and nobody is
     refused, who would be told of."""

@@ -1,4 +1,5 @@
-"""What an appliance has counted, as values: taken from its tables, and the difference of two.
+"""Counters of an appliance as values: a snapshot of its tables, and the difference of two
+snapshots.
 
 Nobody is asked and nothing is locked. All counts begin at the start of the appliance and never go
 back, so what happened between two snapshots is their difference.
@@ -18,9 +19,9 @@ _NONE: Final = (0,) * histogram.BUCKETS
 
 @dataclass(slots=True, frozen=True)
 class Api:
-    """What was asked by one API key. bytes: whole frames. latencies: a histogram (`ring/histogram`)
-    of the time from the moment the loop saw the request's bytes to the turn that sends its answer,
-    of those that were answered."""
+    """Counters of one API key. bytes: whole frames. latencies: a histogram (`ring/histogram`) of
+    the time from the moment the loop saw the request's bytes to the turn that sends its answer, of
+    those that were answered."""
 
     bytes_in: int = 0
     bytes_out: int = 0
@@ -37,7 +38,7 @@ class Api:
         return histogram.percentile_us(self.latencies, share)
 
     def since(self, before: "Api") -> "Api":
-        """What came in between."""
+        """Returns the difference to an earlier snapshot."""
         pairs = zip(self.latencies, before.latencies, strict=True)
         errors = {code: n - before.errors.get(code, 0) for code, n in self.errors.items()}
         return Api(
@@ -72,7 +73,7 @@ class Snapshot:
     processes: tuple[Process, ...]
 
     def since(self, before: "Snapshot") -> dict[int, Api]:
-        """What was asked in between, by API key."""
+        """Returns the requests since an earlier snapshot, by API key."""
         nothing = Api()
         return {key: api.since(before.apis.get(key, nothing)) for key, api in self.apis.items()}
 

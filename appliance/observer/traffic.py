@@ -1,5 +1,5 @@
-"""What is written to and read of each topic, over all of its partitions, kept level without reading
-every row again: with 100,000 partitions that takes seconds, and most of them rest.
+"""Bytes written to and read from each topic, kept up to date without reading every row again: with
+100,000 partitions that takes seconds, and most of them are idle.
 
 Rows are looked at in blocks. A block whose memory has the checksum that it had at the last look is
 left alone; one whose checksum happens to be the same although it changed is read when it changes
@@ -24,10 +24,10 @@ _SERVED: Final = (columns.ONLINE, columns.FOLLOWING)
 
 
 class Sums(NamedTuple):
-    """Of some partitions. offline: those that this node neither leads nor follows. records: those
-    that a consumer can read. held: those of them that wait for an open transaction: read_committed
-    does not get them. batches_in … bytes_out: since the appliance started, in encoded batches;
-    fetches: answers that had records of them."""
+    """Sums over some partitions. offline: those that this node neither leads nor follows. records:
+    those that a consumer can read. held: those of them that wait for an open transaction:
+    read_committed does not get them. batches_in … bytes_out: since the appliance started, in
+    encoded batches; fetches: answers that had records of them."""
 
     partitions: int = 0
     offline: int = 0

@@ -32,7 +32,7 @@ Entity = tuple[tuple[str, str | None], ...]
 
 @dataclass(slots=True, frozen=True)
 class Limit:
-    """What holds for one client. meter: (user, client id) it is counted under, "" for all of them.
+    """The limit of one client. meter: (user, client id) it is counted under, "" for all of them.
 
     level: where the limit is configured; `entity_of` tells the entity.
     """
@@ -71,7 +71,7 @@ class Limits:
         return None
 
     def at(self, entity: Entity) -> float | None:
-        """What is configured for exactly this entity."""
+        """Returns the limit configured for exactly this entity."""
         return self._of.get(entity)
 
 

@@ -1,4 +1,5 @@
-"""What one process knows of everybody's use: charge a client, learn how long it must pause.
+"""Quota usage of all clients as one process knows it: it charges a client and returns the throttle
+time.
 
 Invariant: this process writes the rows of its own region alone; what it judges by is the sum of the
 meter's rows over all regions. What can be withheld is given to whoever's windows are empty
@@ -103,7 +104,7 @@ class Meters:
         self._known.clear()
 
     def limits(self, kind: str) -> bool:
-        """Whether anybody has a quota of this kind."""
+        """True if any entity has a quota of this kind."""
         return kind in self._limits
 
     def charge(self, kind: str, user: str, client_id: str, amount: int, now_ms: int) -> int:
@@ -119,7 +120,7 @@ class Meters:
         return self._pause(known, total, now_ms)
 
     def near(self, kind: str, user: str, client_id: str) -> bool:
-        """Whether half of the limit was used when something was charged last."""
+        """True if half of the limit was used at the last charge."""
         known = self._find(kind, user, client_id)
         return known is not None and known.near
 

@@ -24,7 +24,7 @@ class Windows:
         return now_ms // self.size_ms
 
     def span_ms(self, now_ms: int) -> int:
-        """What a total is divided by; at least one window."""
+        """Returns the time that a total is divided by, in ms; at least one window."""
         return max((self.count - 1) * self.size_ms + now_ms % self.size_ms, self.size_ms)
 
     def rate(self, total: float, now_ms: int) -> float:

@@ -60,8 +60,8 @@ class Question(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What the leader's answer says of a partition. diverging: the largest epoch that it has up to
-    the one it was told, and where that ends there; None: the logs agree up to the offset."""
+    """The part of a Fetch response for one partition. diverging: the largest epoch that it has up
+    to the one it was told, and where that ends there; None: the logs agree up to the offset."""
 
     key: Key
     error: int
@@ -85,7 +85,8 @@ def parts_at(diverging: tuple[int, int], mine: tuple[int, int], log_end: int) ->
 
 
 class Fetcher:
-    """Of one leader node and one I/O process. longest_pause_ms: replica.fetch.backoff.ms."""
+    """The replica fetcher of one I/O process for one leader node. longest_pause_ms:
+    replica.fetch.backoff.ms."""
 
     __slots__ = (
         "_asked",
@@ -121,7 +122,7 @@ class Fetcher:
 
     @property
     def asked(self) -> bool:
-        """Whether an answer is due."""
+        """True if a response is outstanding."""
         return self._asked
 
     # Partitions -----------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ class Fetcher:
         self._changed[key] = None
 
     def refused(self, key: Key, now_ms: int) -> None:
-        """What came for it cannot be taken: ask again after a pause."""
+        """Backs off a partition whose fetched data could not be appended."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = min(_FIRST_PAUSE_MS << min(failures - 1, 16), self.longest_pause_ms)
         self._pauses[key] = now_ms + pause
@@ -171,8 +172,8 @@ class Fetcher:
 
     @property
     def newcomers(self) -> bool:
-        """Whether an answer is due to a question that knows nothing of somebody, or nothing of the
-        leader epoch or position where it is by now."""
+        """True if the outstanding request lacks a partition, or has an outdated leader epoch or
+        position of it."""
         return self._asked and any(
             key in self._positions
             and key not in self._pauses
@@ -181,7 +182,8 @@ class Fetcher:
         )
 
     def ask(self, now_ms: int) -> Question | None:
-        """What to ask now; None: nothing. Then the answer, or `lost`, comes before the next."""
+        """Returns the next Fetch request, None for nothing to fetch. The response, or `lost`, comes
+        before the next call."""
         assert not self._asked, "one request at a time"
         if now_ms < self._not_before_ms:
             return None
@@ -224,9 +226,9 @@ class Fetcher:
             self._not_before_ms = now_ms + self.longest_pause_ms
 
     def outcome(self, told: Told, now_ms: int) -> int:
-        """What becomes of a partition in the answer: TAKE (`at` says how far that came), PART or
-        BEGIN (it is held until `at`), REFUSED; 0 when it is not where it was when this was asked
-        for."""
+        """Returns the action for a partition of the response: TAKE (`at` says how far that came),
+        PART or BEGIN (it is held until `at`), REFUSED; 0 when it is not where it was when this was
+        asked for."""
         key = told.key
         position = self._told.get(key)
         if position is None or self._positions.get(key) != position:

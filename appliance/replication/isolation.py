@@ -1,5 +1,5 @@
-"""Whether this node is cut off from the others, as far as a leader here can tell: then others lead,
-or soon will, and what is written here waits for replicas that will not come.
+"""Isolation of this node, as far as a leader here can tell: other nodes lead already or soon, and
+writes here wait for replicas that will not fetch.
 
     among others ─ no answer of the controller, no fetch of a replica, for so long ─▶ doubted
       ▲                                                                     still at the next look│
@@ -38,13 +38,13 @@ class Isolation:
 
     @property
     def doubts(self) -> bool:
-        """Nobody was heard at the last look."""
+        """True if no other node was heard at the last check."""
         return self._doubted_ms != UNKNOWN
 
     def look(self, now_ms: int, answered_ms: int, *, fetched: bool) -> bool:
-        """Whether it is isolated. answered_ms: when it was that a heartbeat left which the
-        controller answered, the last one, or UNKNOWN. fetched: some replica has, since the last
-        look."""
+        """Returns whether the node is isolated. answered_ms: when it was that a heartbeat left
+        which the controller answered, the last one, or UNKNOWN. fetched: some replica has, since
+        the last look."""
         if fetched:
             self._fetched_ms = now_ms
         alone = (

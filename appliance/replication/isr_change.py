@@ -1,4 +1,4 @@
-"""What a leader proposes: the in-sync replicas of a partition anew (AlterPartition, KIP-497).
+"""The ISR that a leader proposes for a partition (AlterPartition, KIP-497).
 
 Between the partition's home and control it goes as the bytes of ISR_CHANGE. Brokers go with the
 epoch under which they fetch, so that who was registered anew meanwhile does not count (KIP-903).
@@ -30,7 +30,7 @@ def encode(change: IsrChange) -> bytes:
 
 
 def decode(payload: bytes) -> IsrChange:
-    """What `encode` was given."""
+    """Returns the value that `encode` was given."""
     topic_id, partition, leader_epoch, partition_epoch, count = _HEAD.unpack_from(payload)
     assert len(payload) == _HEAD.size + count * _MEMBER.size, "one process wrote it"
     isr = dict(_MEMBER.iter_unpack(payload[_HEAD.size :]))

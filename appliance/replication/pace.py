@@ -33,7 +33,7 @@ _MS: Final = 1_000_000
 
 
 class Writing:
-    """Whether somebody writes who may wait for this node."""
+    """Tracks whether producers write that may wait for this node."""
 
     __slots__ = ("_last_ns",)
 
@@ -45,13 +45,13 @@ class Writing:
         self._last_ns = now_ns
 
     def goes_on(self, now_ns: int) -> bool:
-        """Whether that was a moment ago."""
+        """True if a producer wrote a moment ago."""
         return now_ns - self._last_ns < QUIET_NS
 
 
 class Pace:
-    """Of one conversation, which has one question under way at a time: asked ─▶ took, went ─▶
-    rest_ms until 0 ─▶ asked."""
+    """The pace of one connection with one request in flight: asked ─▶ took, went ─▶ rest_ms until 0
+    ─▶ asked."""
 
     __slots__ = (
         "_alone",

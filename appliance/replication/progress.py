@@ -197,7 +197,7 @@ class Progress:
         return False
 
     def lost(self, replica: int) -> None:
-        """What a follower had that is not in sync is not known any more, before it fetches."""
+        """Forgets the log end offset of a follower outside of the ISR until its next fetch."""
         assert self.leads and replica not in self.in_sync
         follower = self.followers[replica]
         follower.forget()
@@ -251,7 +251,7 @@ class Progress:
     # Who is in sync -------------------------------------------------------------------------------
 
     def behind(self, now_ms: int, longest_ms: int) -> list[int]:
-        """Who is in sync and has not had everything for longer than that
+        """Returns the ISR members that have not been caught up for longer than that
         (replica.lag.time.max.ms)."""
         return [
             one
@@ -261,8 +261,8 @@ class Progress:
         ]
 
     def forget_late(self, now_ms: int, longest_ms: int, gone: Container[int] = ()) -> bool:
-        """Who was about to be in sync and fell behind, or is gone, is not waited for. Whether the
-        high watermark rose."""
+        """Stops waiting for replicas that were about to join the ISR and fell behind or are gone.
+        Returns whether the high watermark advanced."""
         self.near = tuple(
             one
             for one in self.near
@@ -275,8 +275,9 @@ class Progress:
         return self._rise(self.held)
 
     def may_join(self, replica: int) -> bool:
-        """Whether a follower has what everybody in sync has. Whoever proposes it counts it as in
-        sync from then on (`lead`), before that is agreed (KIP-497).
+        """True if a follower has reached the high watermark and may join the ISR. The leader that
+        proposes it counts it as in sync from then on (`lead`), before the controller agrees
+        (KIP-497).
 
         That is not below the high watermark alone: a new leader's may be behind what the one before
         showed, though never behind where its own log ended when it began (KIP-320)."""
@@ -291,7 +292,7 @@ class Progress:
 
     @property
     def behind_its_epoch(self) -> bool:
-        """Whether a new leader cannot tell yet how far its predecessor had come (KIP-207)."""
+        """True if a new leader does not know its predecessor's high watermark yet (KIP-207)."""
         return bool(self.followers) and self.high_watermark < self._began
 
     def _rise(self, end: int) -> bool:

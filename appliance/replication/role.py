@@ -1,4 +1,4 @@
-"""What the metadata says of one partition and this node.
+"""The role of this node for one partition, from the metadata.
 
 A value: made from the image for each change, handed to the partition's home, compared by nobody.
 """
