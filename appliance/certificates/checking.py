@@ -1,5 +1,5 @@
-"""Whether every listener that speaks TLS could show a certificate with these settings: asked before
-a start, before a reload, and of a file. Nothing is kept.
+"""Validation of TLS settings: every TLS listener can present a certificate. It runs before a start,
+before a reload, and for a file. Nothing is kept.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Checked:
-    """What was found. certificates: by listener. warnings: for who starts it."""
+    """The result of a validation. certificates: by listener. warnings: for who starts it."""
 
     __slots__ = ("certificates", "warnings")
 

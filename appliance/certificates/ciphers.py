@@ -56,7 +56,7 @@ class Chosen(NamedTuple):
 def choose(
     enabled: Sequence[str], named: Sequence[str], enabled_key: str, named_key: str
 ) -> Chosen:
-    """Of ssl.enabled.protocols and ssl.cipher.suites, and the keys that said them. Raises
+    """Chooses from ssl.enabled.protocols and ssl.cipher.suites, with the keys that set them. Raises
     ConfigError."""
     for one in enabled:
         if one not in VERSIONS:

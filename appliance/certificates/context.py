@@ -35,9 +35,9 @@ _PARTIAL_CHAIN: Final = ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
 
 
 class Certificate(NamedTuple):
-    """What a listener shows. subject, issuer: RFC 2253, as Java writes them. names: those of the
-    subject's alternative ones, `DNS:broker.example`, `IP:192.0.2.1`. Times in ms since 1970.
-    digest: SHA-256 of it, in hexadecimal."""
+    """The certificate that a listener presents. subject, issuer: RFC 2253, as Java writes them.
+    names: those of the subject's alternative ones, `DNS:broker.example`, `IP:192.0.2.1`. Times in
+    ms since 1970. digest: SHA-256 of it, in hexadecimal."""
 
     subject: str
     names: tuple[str, ...]
@@ -103,7 +103,7 @@ def load(settings: TlsSettings) -> Loaded:
 
 
 def check_same(before: Certificate, new: Certificate, settings: TlsSettings) -> None:
-    """Whether a certificate may take the place of another while it is shown (KIP-978). Raises
+    """Checks that a certificate may replace the current one at run time (KIP-978). Raises
     ConfigError."""
     if new.subject != before.subject and not settings.allow_dn_changes:
         raise ConfigError(
@@ -121,7 +121,7 @@ def check_same(before: Certificate, new: Certificate, settings: TlsSettings) -> 
 
 
 def described(one: "X509", where: str) -> Certificate:
-    """What is told of a certificate. Raises ConfigError."""
+    """Returns the description of a certificate. Raises ConfigError."""
     from cryptography import x509
     from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -202,7 +202,7 @@ def _give(context: ssl.SSLContext, own: stores.KeyStore) -> None:
 
 
 def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Whom clients' certificates come from. Raises ConfigError."""
+    """Loads the CAs of client certificates. Raises ConfigError."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
     location, inline = settings.truststore_location, settings.truststore_certificates

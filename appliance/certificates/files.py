@@ -45,17 +45,17 @@ def stamp(path: str) -> Stamp:
 
 
 def stamps(paths: Iterable[str]) -> tuple[Stamp, ...]:
-    """Of several."""
+    """Returns the stamps of several files."""
     return tuple(stamp(path) for path in paths)
 
 
 def changed(stamps: Iterable[Stamp]) -> bool:
-    """Whether any of the files is another one by now."""
+    """True if any of the files has changed."""
     return any(stamp(one.path) != one for one in stamps)
 
 
 def read(path: str, key: str) -> bytes:
-    """What is in it. key: the setting that names it. Raises ConfigError."""
+    """Reads the file. key: the setting that names it. Raises ConfigError."""
     try:
         # A pipe would keep us waiting for a writer.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

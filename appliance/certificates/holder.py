@@ -51,7 +51,7 @@ class _Listener:
 
 
 class Certificates:
-    """Of one process."""
+    """The certificates of one process."""
 
     __slots__ = ("_clock", "_config", "_listeners", "_log", "_look_ns", "_plain", "_tells")
 
@@ -79,8 +79,8 @@ class Certificates:
     # Asked by connections -------------------------------------------------------------------------
 
     def context(self, listener: str) -> "SSLContext | None":
-        """What a new connection is wrapped by; None: it is plain. Raises ConfigError while there is
-        no certificate that could be shown: the connection is to be closed."""
+        """Returns the SSLContext of a new connection, None for plaintext. Raises ConfigError
+        without a usable certificate: the connection is to be closed."""
         if listener in self._plain:
             return None
         loaded = self._listeners[listener].loaded
@@ -89,14 +89,14 @@ class Certificates:
         return loaded.context
 
     def certificate(self, listener: str) -> "Certificate | None":
-        """What is shown there; None: nothing."""
+        """Returns the certificate of that listener, None without one."""
         one = self._listeners.get(listener)
         return None if one is None or one.loaded is None else one.loaded.certificate
 
     def principal(self, listener: str, der: bytes | None) -> Principal:
-        """Of who came by this listener and showed this certificate, in DER; None: none. Raises
-        ValueError (NoRule, NameUnreadable) for one that stands for nobody: the connection is to be
-        closed."""
+        """Returns the principal of a client with this certificate (DER; None: none) on this
+        listener. Raises ValueError (NoRule, NameUnreadable) if no rule maps it: the connection is
+        to be closed."""
         one = self._listeners.get(listener)
         if der is None or one is None or one.loaded is None:
             return ANONYMOUS
@@ -139,8 +139,8 @@ class Certificates:
             self._take(name, one, of_listener(config, name), asked=True)
 
     def check(self, wanted: BrokerConfig, only: Collection[str] | None = None) -> None:
-        """Whether these settings could take the place of those in force. only: for these listeners,
-        in lower case. Raises ConfigError."""
+        """Checks that these settings could replace those in force. only: for these listeners, in
+        lower case. Raises ConfigError."""
         shown = {name: one.loaded.certificate for name, one in self._listeners.items()
                  if one.loaded is not None}  # fmt: skip
         checking.check(wanted, self._clock, shown, only)

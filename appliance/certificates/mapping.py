@@ -74,7 +74,7 @@ class Rules:
 
 
 def _place(text: str, at: int) -> int:
-    """Of the next rule: an empty one is passed over."""
+    """Returns the position of the next rule; empty rules are skipped."""
     while at < len(text) and (text[at].isspace() or text[at] == ","):
         at += 1
     return at
@@ -139,5 +139,5 @@ def _expanded(replacement: str, found: Any, fit: Any) -> str:
 
 
 def principal_name(der: bytes, rules: Rules) -> str:
-    """Of who shows this certificate. Raises NameUnreadable, NoRule."""
+    """Returns the principal's name for this certificate. Raises NameUnreadable, NoRule."""
     return rules.apply(distinguished_name(der))

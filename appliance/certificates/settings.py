@@ -1,5 +1,4 @@
-"""What the settings say of TLS on one listener: its own (`listener.name.NAME.ssl.…`), else those of
-all listeners.
+"""TLS settings of one listener: its own (`listener.name.NAME.ssl.…`), else those of all listeners.
 
 A value: two are equal when nothing has to be loaded anew because of settings.
 """
@@ -19,8 +18,8 @@ TLS: Final = "SSL"
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class TlsSettings:
-    """Of one listener; None: not set. keys: by the name of a setting the key that was looked at,
-    for errors. Secrets are left out where it is shown."""
+    """TLS settings of one listener; None: not set. keys: by the name of a setting the key that was
+    looked at, for errors. Secrets are left out where it is shown."""
 
     listener: str
     keystore_location: str | None
@@ -41,7 +40,7 @@ class TlsSettings:
     keys: dict[str, str] = field(compare=False, repr=False)
 
     def key(self, name: str) -> str:
-        """What a person sets for this listener."""
+        """Returns the key that a person sets for this listener."""
         return self.keys.get(name, name)
 
     def files(self) -> list[str]:
@@ -70,7 +69,7 @@ def speaking(config: BrokerConfig) -> list[str]:
 
 
 def of_listener(config: BrokerConfig, listener: str) -> TlsSettings:
-    """What holds for a listener of this name."""
+    """Returns the TLS settings of a listener."""
     keys: dict[str, str] = {}
 
     def text(name: str) -> str | None:
@@ -100,7 +99,7 @@ def of_listener(config: BrokerConfig, listener: str) -> TlsSettings:
 
 
 def concerns(changes: Iterable[Change], node_id: int) -> bool:
-    """Whether any of them may be one of a listener's TLS on this node."""
+    """True if any change may concern TLS of a listener on this node."""
     mine = ("", str(node_id))
     return any(
         isinstance(one, ConfigChanged)

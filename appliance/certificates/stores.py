@@ -164,7 +164,7 @@ def _trusted_pkcs12(data: bytes, where: str, password: str | None) -> "list[Cert
 
 
 def _above(own: "Certificate", others: "Sequence[Certificate]") -> "list[Certificate]":
-    """Who vouches for whom, in the order in which a client is shown them."""
+    """Returns the chain of issuers, in the order of presentation."""
     found: list[Certificate] = []
     last = own
     while last.issuer != last.subject:

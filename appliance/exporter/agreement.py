@@ -24,7 +24,7 @@ class Agreement:
         self._shrinks = self._expands = 0
 
     def changed(self, image: MetadataImage, changes: list[Change]) -> None:
-        """What was replayed, each record of it. Who leads a partition afterwards counts it."""
+        """Counts the changes of a replay. A partition counts for its leader afterwards."""
         for one in changes:
             if isinstance(one, PartitionChanged) and one.grown:
                 topic = image.topics_by_id.get(one.topic_id)

@@ -47,7 +47,7 @@ class Certificates:
         self._running.start()
 
     def tell(self, page: Page) -> None:
-        """What the last look saw; nothing of a listener that did not answer."""
+        """Adds the certificates seen last; none for a listener without an answer."""
         for listener, ends_s in sorted(self._ends_s.items()):
             page.add("penstock_certificate_expiry_timestamp_seconds", round(ends_s), listener)
 

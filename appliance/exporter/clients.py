@@ -1,4 +1,4 @@
-"""Who is connected, who is behind, who has to wait, out of the tables: a value machine.
+"""Metrics of connections, group lag and throttling, from the tables: a value machine.
 
 What a connection is called is read when it says something new; with 4,000 of them a scrape reads
 three columns.

@@ -18,7 +18,7 @@ _MOST: Final = 8 << 20
 
 
 class NoAnswer(Exception):
-    """Nobody is there, nothing came in time, or it was none."""
+    """Raised if no valid response comes in time."""
 
 
 class WantsCertificate(NoAnswer):

@@ -54,7 +54,7 @@ def series(names: Sequence[str], values: Sequence[str]) -> str:
 
 
 class Page:
-    """What one scrape says."""
+    """The text of one scrape."""
 
     __slots__ = ("_parts",)
 

@@ -1,5 +1,5 @@
-"""What is told to Prometheus: one declaration per metric, its name with its unit, its labels, what
-it means. The page `docs/metrics.md`, the alert rules and the board are made of these.
+"""Metric families: one declaration per metric, with name and unit, labels and meaning. The page
+`docs/metrics.md`, the alert rules and the board are made of these.
 
 Counters begin at the start of the appliance. A metric of Kafka's exporters (`kafka_names.py`)
 repeats the values of ours under the name, and with the labels, that existing boards ask for.

@@ -1,5 +1,5 @@
-"""Whether clients are really answered: one connection to a listener and one request, ApiVersions
-(API key 18) version 0, as any client begins.
+"""A probe of a listener: one connection and one request, ApiVersions (API key 18) version 0, as any
+client begins.
 
 A listener without TLS is asked first. Over TLS nothing is verified: a node looks at its own host.
 Where only clients with a certificate are served, that it asks for one is answer enough.

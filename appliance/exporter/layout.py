@@ -20,8 +20,8 @@ TOPICS_OF_A_BLOCK: Final = 128
 
 
 class Limits(NamedTuple):
-    """Of so many partitions each has series of its own, of more their topics have; and so many
-    topics have, of more those with most bytes."""
+    """Bounds of the number of series: up to so many partitions, each has its own, beyond that only
+    topics; up to so many topics, beyond that those with most bytes."""
 
     partitions: int
     topics: int
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 
 class Led(NamedTuple):
-    """Of the partitions that this node leads: how many, and of how many that holds."""
+    """Counts over the partitions that this node leads: all, and those that meet a condition."""
 
     partitions: int
     under_replicated: int
@@ -89,14 +89,14 @@ class Block:
         self.written = False
 
     def sums(self, values: Sequence[int]) -> Sequence[int]:
-        """Of each topic, over its partitions."""
+        """Returns the sum of each topic over its partitions."""
         if len(self.bounds) == len(values) + 1:
             return values
         so_far = [0, *accumulate(values)]
         return [so_far[last] - so_far[first] for first, last in pairwise(self.bounds)]
 
     def pick(self, column: Sequence[int]) -> list[int]:
-        """Of each of its rows."""
+        """Returns the column's value of each of its rows."""
         return [column[row] for row in self.rows]
 
 

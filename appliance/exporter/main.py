@@ -63,7 +63,7 @@ def run(post: Post, log: Log) -> int:
 
 
 def _pusher(exporter: Exporter, post: Post, target: Target, log: Log) -> "Pusher":
-    """What pushes the page as it is when it is time."""
+    """Returns the periodic pusher of the page."""
     from appliance.exporter.otlp import Encoder
     from appliance.exporter.pushing import Pusher  # here: it brings HTTP and TLS
 
@@ -77,8 +77,8 @@ def _pusher(exporter: Exporter, post: Post, target: Target, log: Log) -> "Pusher
 
 
 class Pages:
-    """What is answered to whom. knock: why no client is answered, "" when one is. probe: why one is
-    not served."""
+    """The pages by path. knock: why no client is answered, "" when one is. probe: why one is not
+    served."""
 
     def __init__(
         self,

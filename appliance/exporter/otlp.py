@@ -120,7 +120,7 @@ def _plain(text: str) -> str:
 
 
 def _number(text: str) -> bytes:
-    """Of a NumberDataPoint: a whole one, or not."""
+    """Encodes the value of a NumberDataPoint, as integer or double."""
     if text.lstrip("-").isdigit():
         return b"\x31" + _WHOLE.pack(int(text))
     return b"\x21" + _DOUBLE.pack(float(text))

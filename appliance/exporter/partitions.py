@@ -62,8 +62,8 @@ MinIsr = Callable[[MetadataImage], Callable[[str], int]]
 
 
 class _Everywhere(NamedTuple):
-    """Of all partitions of the cluster: how many, without a leader, not led by the first of their
-    replicas."""
+    """Counts over all partitions of the cluster: all, leaderless, not led by the preferred
+    replica."""
 
     partitions: int = 0
     leaderless: int = 0
@@ -179,7 +179,7 @@ class Partitions:
         return found
 
     def _read_rows(self, holders: list[int]) -> None:
-        """Whose they are, where that is another partition than it was."""
+        """Reads the partition of each row that changed hands."""
         rows = self._rows
         for row, holder in enumerate(holders):
             known = rows.get(row)
@@ -191,7 +191,7 @@ class Partitions:
                     rows[row] = holder, one.topic_id, one.partition
 
     def _remember(self, holders: list[int]) -> None:
-        """What rows had counted that are another partition's now."""
+        """Keeps the counts of rows that changed hands."""
         pairs = zip(self._holders, holders, strict=False)
         given = [row for row, (was, is_) in enumerate(pairs) if was | 1 != is_ | 1]
         for name, column in self._counts.items():

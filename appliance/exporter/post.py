@@ -1,6 +1,5 @@
-"""What the supervisor hands to the process that tells how the appliance is: a listening socket and
-the tables. It has no place in the process table and no ring: nobody asks it anything, and it asks
-nobody."""
+"""The exporter's inheritance from the supervisor: a listening socket and the tables. It has no
+place in the process table and no ring: nobody asks it anything, and it asks nobody."""
 
 import socket
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ class Address(NamedTuple):
 
     @property
     def tls(self) -> bool:
-        """Whether it is spoken to over TLS."""
+        """True if the listener speaks TLS."""
         return self.protocol == "SSL"
 
 
@@ -35,8 +34,8 @@ def of_endpoint(told: Endpoint) -> Address:
 
 
 def addresses(config: BrokerConfig, bound: Sequence[tuple[str, int]]) -> tuple[Address, ...]:
-    """Of the listeners for clients, or else controllers. bound: (host, port) of each listener that
-    is open, by its number."""
+    """Returns the addresses of the client listeners, or else of the controller listeners. bound:
+    (host, port) of each listener that is open, by its number."""
     opened = config.endpoints() or config.opened()
     protocols = config.protocols()
     return tuple(

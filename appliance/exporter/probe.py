@@ -1,5 +1,5 @@
-"""Whether a node does what clients want of it: a record is written to each of its I/O processes and
-read again, and a consumer group is joined and left, over one connection as any client has it.
+"""An end-to-end probe of a node: it writes a record to each I/O process and reads it again, and
+joins and leaves a consumer group, over one connection as any client.
 
 It is made when somebody asks, and never else. What it writes goes into a topic of the node's own
 that keeps a few minutes, a partition for each I/O process and all of them on this node. The group
@@ -51,7 +51,7 @@ _SOON: Final = frozenset(
 
 
 class NotProbed(Exception):
-    """Nothing was found out: there is nothing to write to, and nobody who could make it now."""
+    """Raised if the probe cannot run: its topic does not exist and cannot be created now."""
 
 
 class _Refused(Exception):
@@ -169,7 +169,7 @@ def _written(node: Dialogue, partitions: list[int], node_id: int) -> dict[int, i
 
 
 def _read(node: Dialogue, offsets: Mapping[int, int], node_id: int) -> None:
-    """What was written must come back."""
+    """Checks that the written record comes back."""
     left = dict(offsets)
     while left:
         name = topic_of(node_id)

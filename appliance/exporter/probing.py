@@ -40,7 +40,8 @@ class Probing:
         return self._running is not None and self._running.is_alive()
 
     def result(self, asked_ns: int) -> Probed | None:
-        """What a probe found that began since asked_ns (monotonic); None: not yet, ask again."""
+        """Returns the finding of a probe that began since asked_ns (monotonic), None before it is
+        known."""
         if self.under_way:
             return None
         now_ns = self._clock()
@@ -59,7 +60,7 @@ class Probing:
 
 
 def looked(probe: Callable[[], str]) -> Probed:
-    """What it found, or why it could not look."""
+    """Returns the probe's finding, or why it could not run."""
     try:
         return Probed(problem=probe())
     except NotProbed as why:

@@ -1,4 +1,4 @@
-"""What clients say of themselves (KIP-714), told again: a value machine over what they pushed.
+"""Metrics that clients pushed (KIP-714), exposed again: a value machine.
 
 Only so many series are told, whatever clients push: clients in the order of their ids, each with
 all its numbers or none.
@@ -19,7 +19,7 @@ _Series = list[tuple[tuple[str, str, str, str], int | float]]
 
 
 class PushedMetrics:
-    """What of it is on the page."""
+    """The pushed metrics on the page."""
 
     def __init__(self, table: PushTable) -> None:
         self._clients = ClientMetrics(table)

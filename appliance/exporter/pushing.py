@@ -50,7 +50,7 @@ class Pusher:
 
     @property
     def busy(self) -> bool:
-        """Whether a push is under way."""
+        """True while a push is in flight."""
         return self._thread is not None and self._thread.is_alive()
 
     def _push(self, body: bytes) -> None:

@@ -1,5 +1,5 @@
-"""What was asked, as counters, as a histogram and as quantiles of the last minute: a value machine
-over snapshots (`observer/snapshot.py`).
+"""Request metrics as counters, a histogram and quantiles of the last minute: a value machine over
+snapshots (`observer/snapshot.py`).
 
 A histogram's bounds are powers of two of a µs, because the buckets of the counters begin there:
 nothing is guessed. Lines of an API that nobody asked since the last scrape are kept as they were.

@@ -54,7 +54,7 @@ _STARTING, _OPENING, _SERVING, _ENDING = 1, 2, 3, 6
 
 
 class Exporter:
-    """What is known of the appliance that `post` belongs to."""
+    """The scraped state of the appliance that `post` belongs to."""
 
     def __init__(self, post: Post, disk: Disk, log: Log) -> None:
         tables, config = post.tables, post.config
@@ -97,7 +97,7 @@ class Exporter:
 
     @property
     def identity(self) -> Identity:
-        """Of this node and its cluster."""
+        """Returns the ids of this node and its cluster."""
         return self._follower.identity
 
     def look(self, now_ns: int) -> None:
@@ -157,8 +157,8 @@ class Exporter:
         return text
 
     def resource(self) -> dict[str, str]:
-        """What this appliance is, by OpenTelemetry's names; without its cluster until that is
-        known."""
+        """Returns the resource attributes of this appliance, in OpenTelemetry's names; without the
+        cluster until it is known."""
         told = {"service.name": "penstock"}
         if self._follower.applied >= 0:
             cluster = self._follower.cluster_id
@@ -187,8 +187,8 @@ class Exporter:
                 guard.keep(config.int("penstock.disk.free.min.bytes"))
 
     def _listeners(self) -> list[Address]:
-        """Of this node: as they were opened by its start, and those that were opened since as
-        clients are told of them."""
+        """Returns this node's listeners: those opened at its start, and those opened since as
+        advertised."""
         me = self._follower.image.brokers.get(self._node_id)
         known = {one.listener for one in self._post.addresses}
         told = map(of_endpoint, me.endpoints if me is not None else ())
@@ -302,5 +302,5 @@ def _min_isr(config: BrokerConfig, image: MetadataImage) -> Callable[[str], int]
 
 
 def _no_cpu(_: Peer) -> float:
-    """What CPU they used is added up elsewhere."""
+    """Returns no CPU time: it is summed elsewhere."""
     return 0.0

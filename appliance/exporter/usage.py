@@ -1,5 +1,5 @@
-"""What processes have used, and how full disks are: the kernel's account of them, added up over
-those who had the same place, so that no count goes back when one is replaced.
+"""Resource usage of processes and disks: the kernel's account, summed over successive processes of
+one place, so that no count goes back at a replacement.
 
 What costs the kernel time (a walk through a process's memory, a list of its descriptors) is looked
 at once a minute; ten-second steps say how busy the loops were.
@@ -30,7 +30,7 @@ class Used(NamedTuple):
         return Used(self.cpu_s + other.cpu_s, self.read + other.read, self.written + other.written)
 
     def or_more(self, other: "Used") -> "Used":
-        """What of both is more: a process that has just died says nothing any more."""
+        """Returns the larger value of each field: a process that has just died reports none."""
         return Used(
             max(self.cpu_s, other.cpu_s),
             max(self.read, other.read),
@@ -50,7 +50,7 @@ class _Place:
 
 
 class Usage:
-    """Of each process that has a name."""
+    """Usage of each named process."""
 
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}

@@ -1,4 +1,4 @@
-"""What one replayed record changed, for shells that open and close logs and keep caches.
+"""Changes made by one replayed record, for shells that open and close logs and keep caches.
 
 A change names things; what they are now is read from the image.
 """

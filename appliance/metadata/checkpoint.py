@@ -53,7 +53,7 @@ def parse_name(name: str) -> SnapshotId | None:
 
 @dataclass(slots=True)
 class VoterSet:
-    """What control records say of the quorum: kraft.version and the newest voters (KIP-853).
+    """The voter set from control records: kraft.version and the newest voters (KIP-853).
 
     While kraft.version is 0 the voters are static and no record names them.
     """

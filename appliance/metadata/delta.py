@@ -1,4 +1,4 @@
-"""What some records changed, as the values that they left: one image takes them over from another
+"""The changes of some records, as the values that they left: one image takes them over from another
 that has replayed the records.
 
 Invariant: an image that said what the other one said before the records says after `apply_to` what

@@ -27,7 +27,7 @@ V = TypeVar("V")
 
 
 def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
-    """What a shell that knows `old` must hear to know `new`; removals come first."""
+    """Returns the changes that lead from `old` to `new`; removals come first."""
     changes: list[Change] = [
         TopicRemoved(topic.name, topic.topic_id, len(topic.partitions))
         for topic in old.topics_by_name.values()

@@ -1,5 +1,5 @@
-"""What a setting is in effect, and why: a topic's override, else the broker's dynamic value, else
-the dynamic default of all brokers, else the file, else the built-in default (KIP-226).
+"""Effective values of settings, and their source: a topic's override, else the broker's dynamic
+value, else the dynamic default of all brokers, else the file, else the built-in default (KIP-226).
 
 Values in the image are text that was valid when it was set. Callers: the controller's checks,
 DescribeConfigs, and the I/O processes, which ask for a topic's LogConfig.
@@ -81,7 +81,7 @@ def definition(resource_type: int, key: str) -> Setting | None:
 
 
 def log_config(image: MetadataImage, config: BrokerConfig, topic: str) -> LogConfig:
-    """What a log of the topic needs to know, now. Cheap enough for each change, not for each
+    """Returns the effective LogConfig of a topic. Cheap enough for each change, not for each
     request."""
     return _log_config(image, config, image.config(TOPIC, topic))
 
@@ -147,7 +147,7 @@ def check_topic_setting(key: str, value: str | None) -> None:
 
 
 def check_topic(image: MetadataImage, config: BrokerConfig, overrides: Mapping[str, str]) -> None:
-    """Whether a topic's settings fit together. Raises ConfigError."""
+    """Checks that a topic's settings fit together. Raises ConfigError."""
     rules = _log_config(image, config, overrides)
     if rules.min_compaction_lag_ms > rules.max_compaction_lag_ms:
         raise ConfigError(
@@ -237,7 +237,7 @@ def explain_broker_setting(image: MetadataImage, config: BrokerConfig, name: str
 
 
 def explain_cluster_default(image: MetadataImage) -> list[Explained]:
-    """What is set dynamically for all brokers, by name."""
+    """Returns the dynamic defaults of all brokers, by name."""
     return [
         _explained(key, _setting_or_stranger(BROKER, key), ((key, value, DYNAMIC_DEFAULT),))
         for key, value in sorted(image.config(BROKER, "").items())

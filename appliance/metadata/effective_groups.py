@@ -1,5 +1,5 @@
-"""What a group's own setting is in effect (KIP-848): what was set for the group, else what the
-broker has for all groups. Also what DescribeConfigs says of loggers and of clients' metrics.
+"""Effective settings of groups (KIP-848): the group's own value, else the broker's for all groups.
+Also the DescribeConfigs entries of loggers and client metrics.
 
 Callers: the controller's checks and DescribeConfigs. The coordinators read the group's own values
 from the image themselves.
@@ -50,8 +50,7 @@ _POSSIBLE_NS: Final = range((1 << 63) * 10**9)
 def check_group(
     image: MetadataImage, config: BrokerConfig, new: Mapping[str, str], touched: Sequence[str]
 ) -> None:
-    """Whether the settings that were touched, which exist, are possible, alone and together.
-    Raises ConfigError."""
+    """Checks the changed settings of a group, alone and together. Raises ConfigError."""
     broker = broker_config(image, config)
     for key in touched:
         if key in new:
@@ -116,8 +115,8 @@ def _in_force(name: str, own: Mapping[str, str], broker: BrokerConfig) -> int:
 
 
 def check_client_metrics(new: Mapping[str, str], touched: Sequence[str]) -> None:
-    """Whether the settings of a subscription that were touched, which exist, are possible. Raises
-    ConfigError, or PeerError for a pattern that cannot be one."""
+    """Checks the changed settings of a client metrics subscription. Raises ConfigError, or
+    PeerError for a pattern that cannot be one."""
     for key in touched:
         setting, text = CLIENT_METRICS_SETTINGS[key], new.get(key)
         if text is None:

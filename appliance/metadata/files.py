@@ -13,7 +13,7 @@ _DIGITS: Final = 20
 
 
 class LogGone(Exception):
-    """What comes next in the log is not on the disk any more: a snapshot has it."""
+    """Raised when the next records are no longer in the log: a snapshot has them."""
 
 
 def segments(disk: Disk, folder: str) -> list[int]:

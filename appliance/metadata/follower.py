@@ -41,7 +41,7 @@ RECORD_NS: Final = 11_000
 
 
 def _go_on_at_once() -> None:
-    """Nobody waits to hear of us."""
+    """The default `breathe`: does nothing."""
 
 
 class MetadataUnreadable(Exception):
@@ -81,7 +81,8 @@ class Follower:
 
     @property
     def identity(self) -> Identity:
-        """Who this node is. Raises ConfigError while the folder is not a formatted one."""
+        """Returns the identity of this node. Raises ConfigError while the folder is not
+        formatted."""
         if self._identity is None:
             self._identity = read_identity(self._disk, self._data_dir)
         return self._identity
@@ -117,7 +118,7 @@ class Follower:
         return self._level_with(self.image, changes)
 
     def is_far(self, committed: int) -> bool:
-        """Whether `go_on` would not, or may not, replay all that is committed at once."""
+        """True if `go_on` would not, or may not, replay all committed records at once."""
         return self._ahead is not None or committed - max(self.applied, 0) > A_SLICE
 
     def go_on(self, committed: int) -> list[Change] | None:

@@ -1,4 +1,4 @@
-"""Who this node is: `meta.properties` in the data folder, and how new ids are made.
+"""Identity of this node: `meta.properties` in the data folder, and the making of new ids.
 
 The file is what makes a folder a formatted one. Its keys and form are Apache Kafka's (version 1),
 so either of the two opens the other's folder.
@@ -36,7 +36,8 @@ def new_uuid(random: Callable[[int], bytes]) -> bytes:
 
 
 def read_identity(disk: Disk, data_dir: str) -> Identity:
-    """Who the folder belongs to. Raises ConfigError when it is not formatted or not readable."""
+    """Returns the identity in the folder. Raises ConfigError if it is not formatted or not
+    readable."""
     path = f"{data_dir}/{META_PROPERTIES}"
     if not disk.exists(path):
         raise ConfigError(f"{path} is missing: the folder is not formatted")

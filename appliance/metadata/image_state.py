@@ -1,4 +1,4 @@
-"""What a metadata image holds, and how two images share it.
+"""State of a metadata image, and the parts that two images share.
 
 Invariant: a value that another image may hold is replaced, never edited. A topic's list of
 partitions is edited in place as long as one image alone has it (its `owner`), so that a topic of n
@@ -51,7 +51,7 @@ class ImageState:
         self._owner = object()
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same of everything, offsets included."""
+        """True if both hold the same state, offsets included."""
         if not isinstance(other, ImageState):
             return NotImplemented
         mine, others = dict(vars(self)), dict(vars(other))

@@ -47,8 +47,8 @@ class LogDirs:
         return None not in self.ids
 
     def is_told_offline(self, number: int, registered: Sequence[bytes]) -> bool:
-        """Whether a folder is missing among those that this node is registered with; nobody says so
-        of the only one."""
+        """True if a log directory is missing in this node's registration; a single one is never
+        reported."""
         known = self.ids[number]
         return known is not None and known != UNASSIGNED and known not in registered
 
@@ -62,7 +62,7 @@ class LogDirs:
 
 
 def is_assigned(directory_id: bytes) -> bool:
-    """Whether it names a folder, and is not one of the ids that are words."""
+    """True if the id names a log directory, and is not a reserved id (KIP-858)."""
     return not directory_id.startswith(_RESERVED)
 
 

@@ -1,4 +1,4 @@
-"""What a metadata image is made of: topics, partitions, brokers, controllers.
+"""Parts of a metadata image: topics, partitions, brokers, controllers.
 
 Values only. Replaying a record replaces a part, it never edits one (a topic's list of partitions is
 the exception, see `image_state`).

@@ -67,7 +67,7 @@ def _abort(image: ImageState, record: kraft.AbortTransactionRecord) -> list[Chan
 
 
 def _held(image: ImageState) -> list[object]:
-    """What was held back, no more so."""
+    """Returns the records of the finished transaction."""
     held, image.pending = image.pending, None
     if held is None:
         raise ReplayFailed("a metadata transaction ends that never began")
@@ -163,7 +163,7 @@ def _change_partition(image: ImageState, record: kraft.PartitionChangeRecord) ->
 
 
 def _or(new: V | None, old: V) -> V:
-    """What a record says, or what was so before."""
+    """Returns the new value, or the old one if the record has none."""
     return old if new is None else new
 
 
@@ -301,7 +301,7 @@ def _drop(image: ImageState, record: object) -> list[Change]:
 
 
 def _identity(record: object) -> tuple[str, ...]:
-    """What a record about users, access or tokens is about, so that its removal finds it."""
+    """Returns the key of a record about users, ACLs or tokens, by which its removal finds it."""
     match record:
         case kraft.AccessControlEntryRecord() | kraft.RemoveAccessControlEntryRecord():
             return ("acl", record.id.hex())

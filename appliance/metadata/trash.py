@@ -46,15 +46,16 @@ class Buried:
 
 
 class Kept(NamedTuple):
-    """What one node keeps of a deleted topic. held: the partitions whose folders it has."""
+    """Partitions of a deleted topic that one node keeps. held: the partitions whose folders it
+    has."""
 
     buried: Buried
     held: frozenset[int]
 
 
 class Listed(NamedTuple):
-    """What the I/O processes read of the file: topic id → name, and the ids of those whose folders
-    are not kept."""
+    """The part of the file that I/O processes read: topic id → name, and the ids of those whose
+    folders are not kept."""
 
     names: dict[bytes, str]
     let_go: frozenset[bytes]
@@ -71,7 +72,7 @@ class Trash:
 def bury(
     image: MetadataImage, topic: TopicImage, now_ms: int, *, size: int, records: int
 ) -> Buried:
-    """What must be known to bring a topic back as it is in the image now."""
+    """Returns the entry that an undelete of this topic needs."""
     made: list[object] = [kraft.TopicRecord(name=topic.name, topic_id=topic.topic_id)]
     made += [
         kraft.ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=key, value=value)
@@ -84,7 +85,7 @@ def bury(
 
 
 def entry(one: Buried) -> str:
-    """What the file says of a topic."""
+    """Returns a topic's line in the file."""
     return json.dumps(_told(one))
 
 
@@ -102,12 +103,12 @@ def _told(one: Buried) -> dict[str, Any]:
 
 
 def say(kept: Kept) -> str:
-    """What one node tells another of a topic that it keeps."""
+    """Encodes the kept partitions of a topic for another node."""
     return json.dumps({**_told(kept.buried), "held": sorted(kept.held)})
 
 
 def heard(text: str) -> Kept:
-    """What `say` said. Raises ValueError."""
+    """Decodes the text of `say`. Raises ValueError."""
     try:
         found = json.loads(text)
         return Kept(_buried(found), frozenset(int(one) for one in found["held"]))
@@ -162,7 +163,7 @@ def _buried(one: Any) -> Buried:
 
 
 def read(disk: Disk, data_dir: str) -> Trash:
-    """What is in the file; nothing when there is none. Raises ValueError, StorageFailed."""
+    """Reads the file; empty without one. Raises ValueError, StorageFailed."""
     path = f"{data_dir}/{TRASH_FILE}"
     return decode(read_file(disk, path)) if disk.exists(path) else Trash()
 

@@ -1,4 +1,4 @@
-"""Who holds which bytes of a netproc's receive arena: offsets only, no memory.
+"""Allocator of a netproc's receive arena: offsets only, no memory.
 
 The arena is cut into units of 64 KiB. Almost every frame takes one unit, and the unit freed last is
 taken first, so a quiet appliance touches little memory and finds it in the cache. A big frame takes
@@ -93,8 +93,8 @@ class Arena:
         self._used_units -= units
 
     def idle(self) -> list[tuple[int, int]]:
-        """What nobody has used since the last call: (position, bytes) of each run, said once until
-        it is used again. Its content may be forgotten."""
+        """Returns the runs unused since the last call as (position, bytes), each once until it is
+        used again. Their content may be released."""
         used = self._used
         free = {unit for unit in self._backed if not used[unit]}
         idle = free & self._resting

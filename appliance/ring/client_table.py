@@ -1,4 +1,5 @@
-"""Who is connected, in shared memory: a region of rows for each netproc, one row a connection.
+"""Table of client connections in shared memory: a region for each netproc, a row for each
+connection.
 
 Only that netproc writes there. What a client is called is written when it connects and when it says
 who it is; what it does, once a second and when it hangs up; pauses when it is told of them. So a
@@ -137,7 +138,7 @@ class ClientRows:
             self._free.append(row)
 
     def name(self, row: int, principal: str, client_id: str) -> None:
-        """Who asks on this connection."""
+        """Writes the principal and client id of a connection."""
         if row != NO_ROW:
             at = _at(row) + VERSION
             self._words[at] += 1
@@ -146,7 +147,7 @@ class ClientRows:
             self._words[at] += 1
 
     def software(self, row: int, name: str, version: str) -> None:
-        """What its client is."""
+        """Writes the client software's name and version (KIP-511)."""
         if row != NO_ROW:
             at = _at(row) + VERSION
             self._words[at] += 1
@@ -217,8 +218,8 @@ class ClientTable:
         return sum(words[_LEFT_OUT] for words, _ in self._regions)
 
     def columns(self, *which: int) -> list[list[list[int]]]:
-        """Of each netproc these columns of every row that was ever given, all of the same rows and
-        of the same connections in them."""
+        """Returns these columns of each netproc for every row that was ever allocated, all of the
+        same rows and connections."""
         return [_columns(words, which) for words, _ in self._regions]
 
     def connected(self) -> Iterator[Connected]:

@@ -1,4 +1,4 @@
-"""What was asked, answered and refused, counted in shared memory without locks.
+"""Counters of requests, responses and errors in shared memory without locks.
 
 Every process has a region of its own in which it alone writes; a reader sums over the regions. A
 count is one aligned 8-byte store (x86-64: seen whole, old or new), so nothing is locked and nothing
@@ -63,7 +63,7 @@ class ErrorCounts:
 
 
 class AnswerCounts:
-    """What one netproc answered. Written by that netproc."""
+    """Response counters of one netproc. Written by that netproc."""
 
     __slots__ = ("_words",)
 

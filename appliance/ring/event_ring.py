@@ -1,5 +1,5 @@
-"""What each process said of itself lately, in shared memory: a ring of bytes for each, which the
-newest event takes from the oldest.
+"""Recent events of each process in shared memory: a byte ring for each, in which the newest event
+overwrites the oldest.
 
 One process writes a ring; whoever looks reads along and is never waited for. `oldest` moves before
 bytes are taken, `end` after they are there (x86-64 order), so a reader that compares `oldest` after
@@ -85,7 +85,7 @@ class EventWriter:
         return int.from_bytes(self._bytes[at : at + 8], "little", signed=True)
 
     def _last_number(self) -> int:
-        """Of the last one that a predecessor wrote."""
+        """Returns the number of the last event of a predecessor."""
         found = _entries(self._words, self._bytes, 0)
         return found.events[-1].number if found.events else 0
 
@@ -140,7 +140,7 @@ class EventTable:
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the processes: the supervisor, then as in the process table."""
+        """Returns the names of the processes: the supervisor, then as in the process table."""
         return tuple(self._rings)
 
     def writer(self, process: str) -> EventWriter:
@@ -164,7 +164,7 @@ def _texts(event: str, fields: Mapping[str, str]) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """Of a long one its end counts most: an exception's last line says what it was."""
+    """Encodes a text; a long one keeps its end, because an exception's last line names it."""
     if len(text) > 2 * LONGEST_TEXT:
         text = text[:LONGEST_TEXT] + text[-LONGEST_TEXT:]
     encoded = text.encode("utf-8", "backslashreplace")

@@ -56,5 +56,5 @@ def logger_of(process: str) -> int:
 
 
 def writes(level: int, priority: int) -> bool:
-    """Whether an event of this priority, as syslog counts, is written."""
+    """True if an event of this syslog priority is written."""
     return priority <= _PRIORITIES[level]

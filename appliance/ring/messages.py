@@ -1,4 +1,4 @@
-"""What crosses a ring: one fixed slot per message, integers only, never bytes and never a view.
+"""Ring messages: one fixed slot per message, integers only, never bytes and never a view.
 
 A slot is 96 bytes. Every operation uses the same fields, so one precompiled Struct packs them all;
 what a field means is said beside the operation. Bytes are named by their place in the sender's

@@ -208,17 +208,17 @@ class PartitionTable:
         self._identity[_word(handle & ROW_MASK, _IN_USE)] &= ~1
 
     def in_use(self, handle: int) -> bool:
-        """Whether the row's partition exists."""
+        """True if the row's partition exists."""
         row = handle & ROW_MASK
         used = (handle >> ROW_BITS) << 1 | 1
         return handle >= 0 and row < self.row_count and self._identity[_word(row, _IN_USE)] == used
 
     def holder(self, handle: int) -> Row | None:
-        """Who has the row under this handle, None: nobody any more."""
+        """Returns the partition with this handle, None if it is gone."""
         return self._row(handle & ROW_MASK) if self.in_use(handle) else None
 
     def _row(self, row: int) -> Row | None:
-        """Who has the row; None when nobody does, or when it changes hands just now."""
+        """Returns the partition of the row; None if it is free or changes hands now."""
         at = _word(row, 0)
         used = self._identity[at + _IN_USE]
         topic_id = TopicId(bytes(self._memory[at * 8 : at * 8 + 16]))
@@ -286,8 +286,8 @@ class PartitionTable:
         return rows
 
     def holders(self) -> list[int]:
-        """Of every row below `row_count`: which partition has it, as a number that is another one
-        for another partition; odd while one has it."""
+        """Returns the generation of every row below `row_count`: it differs for another partition,
+        and is odd while the row is in use."""
         end = _word(self.row_count, 0)
         rows: list[int] = self._identity[_word(0, _IN_USE) : end : _IDENTITY_WORDS].tolist()
         return rows
@@ -301,7 +301,7 @@ class PartitionTable:
         return len({(one, two) for one, two, holder in rows if holder & 1})
 
     def topic_of(self, row: int) -> TopicId:
-        """Of the partition that has this row, or had it last."""
+        """Returns the topic id of the row's current or last partition."""
         at = _word(row, 0) * 8
         return TopicId(bytes(self._memory[at : at + 16]))
 

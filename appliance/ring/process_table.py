@@ -1,5 +1,5 @@
-"""Who lives, how far everyone is: one row of words per process, and a few words for all, in shared
-memory.
+"""Process table in shared memory: liveness and progress, one row of words per process and a few
+words for all.
 
 Every word has exactly one writer, named beside it; whoever reads sees a whole old or a whole new
 value (aligned native 8-byte stores, x86-64 order). The supervisor changes a row and then moves
@@ -81,8 +81,8 @@ class Peer(NamedTuple):
 
 
 def linked(one: Peer, other: Peer) -> bool:
-    """Whether there are rings between two places: between those of different kinds, and between I/O
-    processes, whose coordinators end transactions in each other's partitions."""
+    """True if there are rings between two processes: between those of different kinds, and between
+    I/O processes, whose coordinators end transactions in each other's partitions."""
     return one.kind != other.kind or (one.kind == IOPROC and one != other)
 
 
@@ -269,7 +269,7 @@ class ProcessTable:
 
     @property
     def all_without_room(self) -> int:
-        """Of all processes together."""
+        """Returns the sum over all processes."""
         return sum(self._words[at + _WITHOUT_ROOM] % _MOVES for at in self._at.values())
 
     @property
@@ -322,7 +322,7 @@ class ProcessTable:
         self._words[at] += folders - self._words[at] % _MOVES
 
     def set_moving(self, me: Peer, *, moving: bool) -> None:
-        """Whether this process moves partitions."""
+        """Writes whether this process moves partitions between log directories."""
         at = self._at[me] + _WITHOUT_ROOM
         self._words[at] = self._words[at] % _MOVES + _MOVES * moving
 
@@ -347,7 +347,7 @@ class ProcessTable:
         self._words[self._at[me] + _CONFIRMED] = epoch
 
     def set_asleep(self, me: Peer, asleep: bool) -> None:
-        """Whoever publishes something for `me` rings its doorbell while this is set."""
+        """Writes whether `me` sleeps: then a publisher rings its doorbell."""
         self._words[self._at[me] + ASLEEP] = asleep
 
     def accuse(self, me: Peer, peer: Peer, generation: int) -> None:

@@ -1,5 +1,5 @@
-"""What clients last pushed of their own metrics (KIP-714), in shared memory: a region of rows for
-each netproc, one row a client instance.
+"""Last pushed client metrics (KIP-714) in shared memory: a region for each netproc, a row for each
+client instance.
 
 Only that netproc writes there, and it writes what came as it came: who looks opens it. A row is
 read whole or not at all (a seqlock, x86-64 order). There are so many rows; when there are more
@@ -44,7 +44,7 @@ assert sum(_ROOMS) % 8 == 0 and max(_ROOMS) < 256 and len(_ROOMS) <= 7
 
 
 class Pusher(NamedTuple):
-    """Who pushes. software, version: as ApiVersions told (KIP-511)."""
+    """The pushing client. software, version: as ApiVersions told (KIP-511)."""
 
     principal: str
     client_id: str
@@ -54,7 +54,7 @@ class Pusher(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """What one client pushed last. instance: its id. codec: that payload is compressed with, an
+    """The last push of one client. instance: its id. codec: that payload is compressed with, an
     attribute of batches. interval_ms: how often it is to push. pushes: how often it did. ended: it
     said that this was its last one. payload: an OTLP MetricsData."""
 
@@ -70,7 +70,7 @@ class Pushed(NamedTuple):
     payload: bytes
 
     def fresh(self, now_ms: int) -> bool:
-        """Whether it still says how that client is."""
+        """True if the push is not outdated."""
         return not self.ended and now_ms - self.pushed_ms < PATIENCE * self.interval_ms
 
 
@@ -170,7 +170,7 @@ class PushTable:
         return sum(words[_PUSHED_OUT] for words, _ in self._regions)
 
     def read(self, now_ms: int) -> Iterator[Pushed]:
-        """What still says how a client is: of each instance what it pushed last, wherever. now_ms:
+        """Yields the last push of each instance that is not outdated, from any netproc. now_ms:
         monotonic."""
         found: dict[bytes, Pushed] = {}
         for netproc, (words, memory) in enumerate(self._regions):

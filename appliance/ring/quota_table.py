@@ -41,7 +41,7 @@ NO_ROW: Final = -1
 
 
 class Meter(NamedTuple):
-    """Who is counted for what. kind: number of the kind of quota; names as clients sent them."""
+    """The key of a quota counter. kind: number of the kind of quota; names as clients sent them."""
 
     kind: int
     user: str
@@ -137,7 +137,7 @@ class QuotaTable:
         words[at + _USED_MS] = now_ms
 
     def set_limit(self, at: int, limit: float, level: int) -> None:
-        """What holds for this meter, per second, and whose limit that is."""
+        """Writes the limit of this meter, per second, and its level."""
         self._words[at + _LIMIT] = min(int(limit * 1000), 2**63 - 1)
         self._words[at + _LEVEL] = level
 
@@ -146,7 +146,7 @@ class QuotaTable:
         return self._words[at + _TOKENS] / 1000, self._words[at + _FILLED_MS]
 
     def set_bucket(self, at: int, tokens: float, now_ms: int) -> None:
-        """What is left in the bucket."""
+        """Writes the tokens left in the bucket."""
         self._words[at + _TOKENS] = max(-(2**62), min(round(tokens * 1000), 2**62))
         self._words[at + _FILLED_MS] = now_ms
 
@@ -171,12 +171,12 @@ class QuotaTable:
         return {self._digest(at): at for at in self._rows_of(region)}
 
     def sample(self, at: int, slot: int) -> int:
-        """What a row counted in window `slot` alone."""
+        """Returns the count of a row in window `slot` alone."""
         sample = at + _SAMPLES + slot % self.windows * 2
         return self._words[sample + 1] if self._words[sample] == slot else 0
 
     def total(self, at: int, slot: int) -> int:
-        """What a row counted in window `slot` and the ones before it that still count."""
+        """Returns the count of a row in window `slot` and the earlier windows that still count."""
         words = self._words
         oldest = slot - self.windows
         total = 0

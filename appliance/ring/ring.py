@@ -310,7 +310,7 @@ class RingReader:
         self._open = False
 
     def pending(self) -> bool:
-        """Whether the peer has published something that was not drained; one read, nothing is
+        """True if the peer has published messages that are not drained; one read, nothing is
         checked."""
         return self._open and bool(self.words[_HEAD] != self.tail)
 

@@ -30,7 +30,7 @@ _HEAD: Final = 8  # words: magic, format, pid, start, and the shape
 
 
 class Shape(NamedTuple):
-    """What the sizes of the tables follow from."""
+    """Inputs of the tables' sizes."""
 
     ioprocs: int
     netprocs: int
@@ -115,7 +115,7 @@ def _sizes(shape: Shape) -> list[int]:
 
 
 def read_head(memory: memoryview) -> Head:
-    """What the head at the start of `memory` says. Raises UnknownTables."""
+    """Reads the head at the start of `memory`. Raises UnknownTables."""
     if len(memory) < PAGE:
         raise UnknownTables("it is too small")
     with memory[: _HEAD * 8] as part, part.cast("q") as view:
