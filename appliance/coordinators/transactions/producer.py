@@ -80,6 +80,9 @@ def _check(found: Transaction, expected: Expected | None, transactional_id: str)
     rotated = producer_id == found.previous_id and exhausted(epoch)
     if producer_id != found.producer_id and not rotated:
         raise _fenced(found)
+    # Kafka aborts the transaction before it looks at the epoch, and then fences both producers.
+    if found.state == ONGOING and expected != (found.producer_id, found.epoch):
+        raise _fenced(found)
 
 
 def _next(

@@ -50,6 +50,21 @@ def init_producer_id_of_a_transaction(s):
     describe(s, "at its end", name)
 
 
+@script("InitProducerId", versions=(3, 5))
+def init_producer_id_of_an_open_transaction(s):
+    topic = s.topic()
+    for word, numbers in (
+        ("old", {"epoch": -1}), ("its own", {}), ("of the future", {"epoch": 1}),
+        ("producer id of nobody", {"number": 500_000}),
+    ):  # fmt: skip
+        name = writer(s, id_of(s, word))[0]
+        one = writer(s, name)
+        add(s, one, topic, 0, version=5)
+        s.ask_until(word, lambda answer: answer["error_code"] != CONCURRENT,
+                    **initialising(*moved(one, **numbers)))  # fmt: skip
+        describe(s, word, name)
+
+
 def ask_produce(s, step, one, topic, records, index=0):
     """Noted when it is the last word."""
     asked = producing(s, one, topic, records, s.version, index)
