@@ -36,13 +36,20 @@ from appliance.coordinators.transactions.transaction import (
     Transaction,
     exhausted,
 )
-from appliance.coordinators.transactions.waiting import resume
+from appliance.coordinators.transactions.waiting import TooEarly, Waiting, resume
 
 _RISING_SINCE = 5
 
 
 def end(turn: Turn, call: Call, request: Any) -> None:
-    """EndTxn."""
+    """EndTxn. One that comes while markers are pending waits for them."""
+    try:
+        _end(turn, call, request)
+    except TooEarly as early:
+        Waiting(call, request, turn.now_ms, _end, end_refused).wait(turn, early.wanted)
+
+
+def _end(turn: Turn, call: Call, request: Any) -> None:
     version = EPOCH_RISES if call.version >= _RISING_SINCE else 0
     known = turn.state.known.get(request.transactional_id)
     if known is None:
@@ -52,7 +59,8 @@ def end(turn: Turn, call: Call, request: Any) -> None:
         )
     judge = _risen if version >= EPOCH_RISES else _plain
     found = known.transaction
-    if judge(found, request.producer_id, request.producer_epoch, request.committed):
+    who = request.transactional_id, found, request.producer_id, request.producer_epoch
+    if judge(*who, request.committed):
         _decide(turn, known, commit=request.committed, version=version)
         found = known.transaction
         if found.next_id != NO_ID:  # the last epoch of the old id is nobody's but the markers'
@@ -70,10 +78,15 @@ def end_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[str, An
     return answered(code_for(code, call, 2))
 
 
-def _plain(found: Transaction, producer_id: int, epoch: int, commit: bool) -> bool:
+def _plain(name: str, found: Transaction, producer_id: int, epoch: int, commit: bool) -> bool:
     """Whether a client of transaction.version 0 or 1 ends its transaction now; False: it has
     ended like that already. Raises PeerError."""
-    _check(found, found.producer_id == producer_id, found.epoch == epoch)
+    if found.producer_id != producer_id:
+        raise _not_its(found)
+    if found.epoch != epoch:
+        raise _fenced(found)
+    if found.state in PREPARED:
+        raise TooEarly(name)
     if found.state == ONGOING:
         return True
     if found.state == (COMPLETE_COMMIT if commit else COMPLETE_ABORT):
@@ -81,22 +94,26 @@ def _plain(found: Transaction, producer_id: int, epoch: int, commit: bool) -> bo
     raise _nothing_open(found)
 
 
-def _risen(found: Transaction, producer_id: int, epoch: int, commit: bool) -> bool:
+def _risen(name: str, found: Transaction, producer_id: int, epoch: int, commit: bool) -> bool:
     """As `_plain`, for a client whose epoch rises with each transaction: with the epoch before it
     asks again, with the present one it asks for the next end, and may abort what it did not
-    begin."""
+    begin. While markers are pending neither the producer id nor the epoch is judged, because a
+    client may ask for the next end before them, under the producer id that follows."""
+    if found.state in PREPARED:
+        raise TooEarly(name)
     overflowed = (
         found.previous_id == producer_id and epoch == LAST_EPOCH - 1 and found.epoch == 0
     ) and found.state in (COMPLETE_COMMIT, COMPLETE_ABORT)
     again = found.epoch == epoch + 1 or overflowed
     current = found.epoch == epoch
-    if found.state in PREPARED:
-        sound = again
-    elif found.state in (EMPTY, ONGOING):
+    if found.state in (EMPTY, ONGOING):
         sound, again = current, False
     else:
         sound = again or current
-    _check(found, found.producer_id == producer_id or overflowed, sound)
+    if found.producer_id != producer_id and not overflowed:
+        raise _not_its(found)
+    if not sound:
+        raise _fenced(found)
     if found.state == ONGOING:
         return True
     if again:
@@ -107,20 +124,18 @@ def _risen(found: Transaction, producer_id: int, epoch: int, commit: bool) -> bo
     raise _nothing_open(found)
 
 
-def _check(found: Transaction, same_id: bool, sound_epoch: bool) -> None:
-    """Kafka's order: whose it is, then its epoch, then whether it is being ended."""
-    if not same_id:
-        raise PeerError(
-            errors.INVALID_PRODUCER_ID_MAPPING,
-            f"the transactional id has producer id {found.producer_id}",
-        )
-    if not sound_epoch:
-        raise PeerError(
-            errors.PRODUCER_FENCED,
-            f"the transactional id has epoch {found.epoch}: another producer took it over",
-        )
-    if found.state in PREPARED:
-        raise PeerError(errors.CONCURRENT_TRANSACTIONS, "the transaction is being ended")
+def _not_its(found: Transaction) -> PeerError:
+    return PeerError(
+        errors.INVALID_PRODUCER_ID_MAPPING,
+        f"the transactional id has producer id {found.producer_id}",
+    )
+
+
+def _fenced(found: Transaction) -> PeerError:
+    return PeerError(
+        errors.PRODUCER_FENCED,
+        f"the transactional id has epoch {found.epoch}: another producer took it over",
+    )
 
 
 def _nothing_open(found: Transaction) -> PeerError:

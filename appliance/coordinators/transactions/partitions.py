@@ -18,7 +18,7 @@ from appliance.coordinators.runtime.ending import Opening, Partition
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.state import Turn, move
-from appliance.coordinators.transactions.states import ONGOING
+from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.transaction import EPOCH_RISES, LAST_EPOCH
 
 OF_BROKERS = 4
@@ -157,9 +157,13 @@ def add(turn: Turn, one: Any, partitions: frozenset[Partition], version: int) ->
 
 
 def _verified(turn: Turn, one: Asked) -> dict[Partition, int]:
-    """Whether each partition belongs to the open transaction."""
-    found = turn.state.of(one.transactional_id, one.producer_id).transaction
+    """Whether each partition belongs to the open transaction. The producer id and the epoch count
+    before pending markers do: a fenced producer is not told to ask again."""
+    known = turn.state.of(one.transactional_id, one.producer_id, pending=True)
+    found = known.transaction
     _check_epoch(found.epoch, one.producer_epoch)
+    if found.state in PREPARED:
+        raise PeerError(errors.CONCURRENT_TRANSACTIONS, "its markers are pending")
     return {
         partition: errors.NONE if partition in found.partitions else errors.TRANSACTION_ABORTABLE
         for partition in one.partitions

@@ -144,12 +144,12 @@ class TransactionsState:
             raise TooEarly(AN_ID)
         return taken
 
-    def of(self, transactional_id: str, producer_id: int) -> Known:
+    def of(self, transactional_id: str, producer_id: int, *, pending: bool = False) -> Known:
         """The id that a producer works with. Raises PeerError: CONCURRENT_TRANSACTIONS while its
-        transaction is decided (its producer id may be about to change), INVALID_PRODUCER_ID_MAPPING
-        when there is no such id or it is another producer's."""
+        transaction is decided (its producer id may be about to change), unless `pending` is set;
+        INVALID_PRODUCER_ID_MAPPING when there is no such id or it is another producer's."""
         known = self.known.get(transactional_id)
-        if known is not None and known.transaction.state in PREPARED:
+        if known is not None and known.transaction.state in PREPARED and not pending:
             raise PeerError(
                 CONCURRENT_TRANSACTIONS, f"the transaction of {transactional_id} is being ended"
             )

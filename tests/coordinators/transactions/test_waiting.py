@@ -1,7 +1,7 @@
 """What a client asks for while its last transaction is being ended waits for the last marker."""
 
 import pytest
-from transaction_world import ADD, CONCURRENT, INIT, NOBODY, OFFSETS, TIMEOUT_MS, World
+from transaction_world import ADD, CONCURRENT, END, INIT, NOBODY, OFFSETS, TIMEOUT_MS, World
 
 from appliance.base import errors
 from appliance.coordinators.runtime.call import NEVER
@@ -35,6 +35,11 @@ def adding_offsets(world, producer=(1000, 0)):
 def beginning(world, producer=NOBODY, name="x"):
     asked = {"transactional_id": name, "transaction_timeout": TIMEOUT_MS}
     return world.send(INIT, 5, **asked, producer_id=producer[0], producer_epoch=producer[1])
+
+
+def ending(world, producer, commit, version=5):
+    who = {"producer_id": producer[0], "producer_epoch": producer[1]}
+    return world.send(END, version, transactional_id="x", committed=commit, **who)
 
 
 def given(world, token):
@@ -161,3 +166,33 @@ def test_without_a_producer_id_all_wait_for_the_next_block():
     world.ids = iter((8,))
     world.carry_out(world.shard.ids_came(world.now))
     assert not world.answers and not any(world.shard.state.waiting.values())
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_an_abort_of_the_next_transaction_waits_for_the_markers_of_the_one_before(partitions):
+    """The client has begun it and sent nothing: its epoch is the one that the first end gave."""
+    world = World()
+    assert world.add(world.init(), *range(partitions), version=5) == [errors.NONE] * partitions
+    assert world.end((1000, 0), version=5) == (1000, 1)
+    abort, again = ending(world, (1000, 1), commit=False), ending(world, (1000, 0), commit=True)
+    assert not world.answers
+    world.mark()
+    assert given(world, abort) == (1000, 2)
+    assert given(world, again) == errors.PRODUCER_FENCED, "it came behind the abort"
+
+
+def test_an_end_that_is_repeated_too_early_gets_the_answer_that_was_lost():
+    world = World()
+    assert world.add(world.init(), 0, version=5) == [errors.NONE]
+    assert world.end((1000, 0), version=5) == (1000, 1)
+    again = ending(world, (1000, 0), commit=True)
+    other = ending(world, (1000, 0), commit=False)
+    world.mark()
+    assert given(world, again) == (1000, 1)
+    assert given(world, other) == errors.INVALID_TXN_STATE
+
+
+def test_an_end_whose_markers_are_late_is_told_what_kafka_tells_at_once(world):
+    tokens = [ending(world, (1000, 0), commit=True, version=version) for version in (3, 5)]
+    world.tick(PATIENCE_MS)
+    assert codes(world, *tokens) == [CONCURRENT] * 2
