@@ -23,24 +23,43 @@ class Coordinated:
 
     asked: the partitions and what each was asked; `complete` names them by their index here.
     answers: encoded, in the same order, in pieces. more: the handler's own, that asks others too.
+    created: topics that control was asked to create for this request, while it waits for that.
     """
 
     count: int
     asked: list[Part]
     answers: list[list[bytes]] = field(default_factory=list)
     more: Any = None
+    created: tuple[str, ...] = ()
 
 
 class Coordinate:
-    """The plan of every request that one kind of coordinator answers."""
+    """The plan of every request that one kind of coordinator answers. others: topics of other kinds
+    that a decision looks at.
 
-    def __init__(self, kind: Kind) -> None:
+    The first request has missing topics created, and is answered when they exist or could not be
+    created. A listing of everything needs none.
+    """
+
+    def __init__(self, kind: Kind, others: tuple[str, ...] = ()) -> None:
         self._kind = kind
         self._topic = kind.TOPIC.name.encode()
+        self._topics = (kind.TOPIC.name, *others)
 
-    def begin(self, host: Host, x: Exchange) -> None:
-        """Ask every partition concerned. Raises MalformedRequest."""
-        body = bytes(host.memory[x.position : x.end])
+    def begin(
+        self, host: Host, x: Exchange, body: bytes | None = None, created: tuple[str, ...] = ()
+    ) -> None:
+        """Ask every partition concerned. Raises MalformedRequest. body: of a request that control
+        has created topics for."""
+        if body is None:
+            body = bytes(host.memory[x.position : x.end])
+        for name in self._topics:
+            if name in host.image.topics_by_name or name in created:
+                continue
+            if x.handler.key != self._kind.LIST:
+                x.state = Coordinated(0, [(0, body)], [[]], created=(*created, name))
+                host.ensure_topic(x, 0, name)
+                return
         topic = host.image.topics_by_name.get(self._kind.TOPIC.name)
         count = 0 if topic is None else len(topic.partitions)
         asked = self._kind.parts(x.handler.key, x.version, body, count) if count else [(0, body)]
@@ -61,9 +80,11 @@ class Coordinate:
     def complete(
         self, host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
     ) -> None:
-        """A piece of one partition's answer. message None: its home died."""
+        """A piece of one partition's answer, or a topic is there. message None: its home died."""
         state: Coordinated = x.state
-        if message is None:
+        if state.created:
+            self.begin(host, x, state.asked[0][1], state.created)
+        elif message is None:
             state.answers[index] = [self._unserved(host, x, state, index)]
         elif message.flags == 1:
             state.answers[index].append(payload)
@@ -93,8 +114,10 @@ class Coordinate:
         host.finish(x, [self._kind.splice(x.handler.key, x.version, answers)])
 
 
-def handler(kind: Kind, key: int, name: str, lowest: int, highest: int) -> Handler:
+def handler(
+    kind: Kind, key: int, name: str, lowest: int, highest: int, others: tuple[str, ...] = ()
+) -> Handler:
     """A request of this API is for coordinators of this kind to answer."""
     assert key in kind.APIS, f"{name} ({key}) is none of {kind.TOPIC.name}"
-    plan = Coordinate(kind)
+    plan = Coordinate(kind, others)
     return Handler(key, name, lowest, highest, plan.begin, plan.complete)

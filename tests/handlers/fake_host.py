@@ -257,7 +257,11 @@ class FakeHost(Host):
 
     def start(self, handler: Handler, version: int, values: dict) -> Exchange:
         """Begin a request given as plain values."""
-        body = messages.encode_request(build(load_request_schema(handler.key, version), values))
+        schema = load_request_schema(handler.key, version)
+        return self.start_encoded(handler, version, messages.encode_request(build(schema, values)))
+
+    def start_encoded(self, handler: Handler, version: int, body: bytes) -> Exchange:
+        """Begin a request given as its bytes."""
         self.memory = memoryview(body)
         x = Exchange(1, handler, version, 7, rights("test", self.authorizer), 0, len(body), None)
         self.publish()

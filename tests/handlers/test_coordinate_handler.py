@@ -15,9 +15,17 @@ from appliance.ring.messages import ANSWERED, Message
 from appliance.wire import kraft_records as kraft
 from appliance.wire import messages
 from appliance.wire.build import response
+from tests.differential.plain import encode
 
 HANDLERS = {handler.key: handler for handler in registry.GROUPS}
 PARTITIONS = 5
+NAMED = {
+    9: {"groups": [{"group_id": "g"}]},
+    15: {"groups": ["g"]},
+    42: {"groups_names": ["g"]},
+    69: {"group_ids": ["g"]},
+}
+"""Requests that name several groups."""
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
 
 
@@ -103,9 +111,23 @@ def test_before_there_is_a_topic_there_are_no_groups():
     host = Host(partitions=0)
     host.start(HANDLERS[16], 4, {"states_filter": []})
     assert (host.answer.error_code, host.answer.groups) == (errors.NONE, ())
-    host.start(HANDLERS[12], 4, HEARTBEAT)
-    assert host.answer.error_code == errors.NOT_COORDINATOR
-    assert not host.sent
+    assert not host.sent and not host.ensured
+
+
+@pytest.mark.parametrize("key", sorted(HANDLERS.keys() - {10, 16}))
+def test_the_first_request_has_the_topic_created(key):
+    """And is asked when it is there, or refused when it could not be created."""
+    handler = HANDLERS[key]
+    body = encode(key, handler.highest, NAMED.get(key, {"group_id": "g"}))
+    for created in (True, False):
+        host = Host(partitions=0)
+        x = host.start_encoded(handler, handler.highest, body)
+        assert host.ensured == [(0, OFFSETS_TOPIC)] and not host.sent
+        if created:
+            host.image = Host().image
+        host.lose(x, 0)
+        assert len(host.ensured) == 1
+        assert (host.answer is None, bool(host.sent)) == (created, created)
 
 
 def test_a_home_that_cannot_read_a_request_has_it_hung_up():

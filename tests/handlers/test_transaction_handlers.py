@@ -6,15 +6,17 @@ from test_coordinate_handler import PARTITIONS
 from test_coordinate_handler import Host as GroupsHost
 
 from appliance.base import errors
-from appliance.base.ids import TRANSACTIONS_TOPIC
+from appliance.base.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.handlers import registry
 from appliance.handlers.exchange import Route
 from appliance.wire import kraft_records as kraft
 from appliance.wire import messages
 from appliance.wire.build import response
+from tests.differential.plain import encode
 
 HANDLERS = {handler.key: handler for handler in registry.TRANSACTIONS}
+ADD_OFFSETS = 25
 IDS = [f"x{n}" for n in range(20)]
 PRODUCER = {"producer_id": -1, "producer_epoch": -1}
 LIST = {
@@ -149,12 +151,31 @@ def test_before_there_is_a_topic_there_are_no_transactions():
     host = Host(partitions=0)
     host.start(HANDLERS[66], 2, LIST)
     assert (host.answer.error_code, host.answer.transaction_states) == (errors.NONE, ())
-    host.start(HANDLERS[65], 0, {"transactional_ids": IDS})
-    codes = {one.error_code for one in host.answer.transaction_states}
-    assert codes == {errors.NOT_COORDINATOR} and len(host.answer.transaction_states) == len(IDS)
-    init = {"transactional_id": "x", "transaction_timeout": 1000, **PRODUCER}
-    host.start(HANDLERS[22], 5, init)
-    assert host.answer.error_code == errors.NOT_COORDINATOR
-    host.start(HANDLERS[22], 5, init | {"transactional_id": ""})
-    assert host.answer.error_code == errors.INVALID_REQUEST
-    assert not host.sent and not host.forwarded
+    assert not host.sent and not host.forwarded and not host.ensured
+
+
+NAMED = {
+    22: {"transactional_id": "x", "transaction_timeout": 1000, **PRODUCER},
+    24: {"transactions": [{"transactional_id": "x", "verify_only": True}]},
+    25: {"transactional_id": "x", "group_id": "g"},
+    26: {"transactional_id": "x"},
+    65: {"transactional_ids": ["x"]},
+}
+
+
+@pytest.mark.parametrize("key", sorted(HANDLERS.keys() - {66}))
+def test_the_first_request_has_its_topics_created(key):
+    """And is asked when they are there, or refused when they could not be created."""
+    handler = HANDLERS[key]
+    body = encode(key, handler.highest, NAMED[key])
+    topics = [TRANSACTIONS_TOPIC, OFFSETS_TOPIC] if key == ADD_OFFSETS else [TRANSACTIONS_TOPIC]
+    for created in (True, False):
+        host = Host(partitions=0)
+        x = host.start_encoded(handler, handler.highest, body)
+        assert not host.sent
+        for _ in topics:
+            if created:
+                host.image = Host().image
+            host.lose(x, 0)
+        assert [name for _, name in host.ensured] == topics
+        assert (host.answer is None, bool(host.sent)) == (created, created)
