@@ -306,7 +306,8 @@ class Host(ABC):
 
     @abstractmethod
     def segment(self, route: Route, base_offset: int, layout: int) -> SegmentFile | None:
-        """The segment file in the layout that a place was told for, or None when it is gone."""
+        """The segment file in the layout that a place was told for, or None when it is gone. Raises
+        OSError when it cannot be opened."""
         ...
 
     @abstractmethod

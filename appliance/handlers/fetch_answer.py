@@ -4,6 +4,9 @@ the news.
 Called by `k01_fetch.py`, which found the rows; nobody is asked here.
 """
 
+import errno
+from typing import Final
+
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host, Piece
 from appliance.handlers.fetch_sessions import Session, must_tell
@@ -18,6 +21,18 @@ from appliance.ring.partition_table import (
 )
 from appliance.wire import fetch
 from appliance.wire.fetch import PartitionData
+
+LATER: Final = 1 << 16
+"""Beside Kafka's error codes: the records go with a later answer."""
+_SHORT: Final = (errno.EMFILE, errno.ENFILE)
+
+
+def unopened(problem: OSError, *, alone: bool) -> int:
+    """The error code for a partition whose file cannot be opened, or LATER. alone: no records of
+    another partition go before its own. The descriptors that an answer may use up are bounded as
+    its bytes are: what is beyond the bound goes later."""
+    later = problem.errno in _SHORT and not alone
+    return LATER if later else errors.KAFKA_STORAGE_ERROR
 
 
 def finish(host: Host, x: Exchange, rows: list[Row]) -> None:

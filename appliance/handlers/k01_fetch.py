@@ -458,8 +458,16 @@ def _respond(host: Host, x: Exchange) -> None:
         records = None
         if length > 0 and not code:
             assert route is not None
-            file = found.file or host.segment(route, found.segment, found.layout)
-            if file is None and again:
+            file = None
+            try:
+                file = found.file or host.segment(route, found.segment, found.layout)
+            except OSError as problem:
+                code = fetch_answer.unopened(problem, alone=empty)
+            if code == fetch_answer.LATER:
+                code = errors.NONE
+            elif code:
+                found = state.found[index] = Found(code, -1, -1, -1)
+            elif file is None and again:
                 state.asked_again = True
                 _read(host, x, index, READ_GONE, 0)
             elif file is None:

@@ -66,10 +66,10 @@ class Arrivals:
             why = f"{CONNECTION} of this address: it is hung up on in {pause_ms} ms"
             self._log.event_from(WARNING, "connection-throttled", address, why=why)
             heapq.heappush(self.held, (now_ns + pause_ms * _NS, next(self._numbers), sock))
-            if len(self.held) > _MOST_HELD:
+            if len(self.held) > _MOST_HELD or self._limits.is_full(len(self.held)):
                 heapq.heappop(self.held)[2].close()
             return False
-        refused = self._limits.admit(address)
+        refused = self._limits.admit(address, len(self.held))
         if refused is not None:
             self._log.event_from(WARNING, "connection-refused", address, why=refused)
             sock.close()

@@ -5,6 +5,7 @@ deadlines. Each is told to the request's handler once, and a request that is ove
 from typing import Final
 
 from appliance.handlers.exchange import WAITED, Exchange
+from appliance.netproc.barrier import Barrier
 from appliance.netproc.exchanges import DEADLINE, Exchanges
 from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
@@ -18,16 +19,23 @@ _A_NODE: Final = Peer(IOPROC, -1)
 
 class Completions:
     """Between the rings and the handlers, on the way back. early: what control has said that may be
-    told when this process has replayed the metadata."""
+    told when this process has replayed the metadata. barrier: without one, as in a simulation, an
+    exception of a handler ends everything."""
 
     def __init__(
-        self, host: NetprocHost, exchanges: Exchanges, following: Following, watch: Stopwatch
+        self,
+        host: NetprocHost,
+        exchanges: Exchanges,
+        following: Following,
+        watch: Stopwatch,
+        barrier: Barrier | None = None,
     ) -> None:
         self._host = host
         self._exchanges = exchanges
         self._living = exchanges.living
         self._following = following
         self._watch = watch
+        self._barrier = barrier
         self.early: list[Message] = []
 
     def handle(self, peer: Peer, arrived: list[Message]) -> None:
@@ -36,26 +44,32 @@ class Completions:
             arrived = self._seen(arrived)
         living = self._living
         for message in arrived:
-            token = message.token
-            x = living.get(token >> 32)
+            x = living.get(message.token >> 32)
             if x is None:
                 continue
-            index = token & 0xFFFFFFFF
+            index = message.token & 0xFFFFFFFF
             op = message.op
-            if op in GOES_BEFORE or (op == ANSWERED and message.a == 1):  # others follow
-                if op == SPENT:
-                    x.connection.account.spent_ns += message.a
-                elif index in x.pending:
-                    x.handler.complete(self._host, x, index, message, message.payload)
-            elif x.pending.pop(index, None) is not None:
-                if self._watch.running:
-                    self._watch.begin(x.connection.account)
-                if x.answer is None or x.handler.keeps_body:
-                    x.handler.complete(self._host, x, index, message, message.payload)
-                if not x.pending:
-                    self._exchanges.settle(x)
+            try:
+                if op in GOES_BEFORE or (op == ANSWERED and message.a == 1):  # others follow
+                    self._go_before(x, index, message)
+                elif x.pending.pop(index, None) is not None:
+                    if self._watch.running:
+                        self._watch.begin(x.connection.account)
+                    if x.answer is None or x.handler.keeps_body:
+                        x.handler.complete(self._host, x, index, message, message.payload)
+                    if not x.pending:
+                        self._exchanges.settle(x)
+            except Exception as bug:
+                self._fail(x, bug, ", an answer to it")
         if self._watch.running:
             self._watch.end()
+
+    def _go_before(self, x: Exchange, index: int, message: Message) -> None:
+        """The exchange waits for more by this index."""
+        if message.op == SPENT:
+            x.connection.account.spent_ns += message.a
+        elif index in x.pending:
+            x.handler.complete(self._host, x, index, message, message.payload)
 
     def hear(self, heard: list[tuple[int, Message | None]]) -> None:
         """What other nodes said, by token; None: nobody will say it."""
@@ -90,8 +104,9 @@ class Completions:
         while (lost := self._exchanges.next_lost()) is not None:
             x, index = lost
             if x.answer is None or x.handler.keeps_body:
-                x.handler.complete(self._host, x, index, None, b"")
-            self._exchanges.settle(x)
+                self._complete(x, index, None)
+            else:
+                self._exchanges.settle(x)
 
     def expire(self, now_ns: int) -> None:
         """Deadlines that were scheduled, and waits."""
@@ -100,8 +115,7 @@ class Completions:
             if index == DEADLINE:
                 self._expire(x)
             else:
-                x.handler.complete(self._host, x, index, WAITED, b"")
-                self._exchanges.settle(x)
+                self._complete(x, index, WAITED)
 
     def expire_overdue(self, now_ns: int) -> None:
         """All deadlines, once a second."""
@@ -114,6 +128,21 @@ class Completions:
         for x in self._exchanges.take_scheduled():
             self._expire(x)
 
+    def _complete(self, x: Exchange, index: int, message: Message | None) -> None:
+        try:
+            x.handler.complete(self._host, x, index, message, b"")
+            self._exchanges.settle(x)
+        except Exception as bug:
+            self._fail(x, bug, ", a loss or a wait")
+
     def _expire(self, x: Exchange) -> None:
-        x.handler.expire(self._host, x)
-        self._exchanges.settle(x)
+        try:
+            x.handler.expire(self._host, x)
+            self._exchanges.settle(x)
+        except Exception as bug:
+            self._fail(x, bug, ", its deadline")
+
+    def _fail(self, x: Exchange, bug: Exception, where: str) -> None:
+        if self._barrier is None:
+            raise bug
+        self._barrier.fail(x, bug, where)

@@ -46,7 +46,8 @@ from appliance.netproc.transport import ENDED, READ, WRITE, Transport
 from appliance.ring.arena import Arena
 from appliance.ring.client_table import ClientRows
 from appliance.ring.counters import AnswerCounts
-from appliance.shell.log import ERROR, NOTICE, Log
+from appliance.shell.bugs import Bugs
+from appliance.shell.log import NOTICE, Log
 from appliance.shell.loop import Loop
 
 MOST_IN_FLIGHT: Final = 128
@@ -86,6 +87,7 @@ class Floor:
         self.listeners = list(listeners) or [one.name for one in config.opened()]
         self.loop = loop
         self.log = log
+        self.bugs = Bugs(log)
         self.watch = watch
         self.memory = memory
         self.arena = Arena(len(memory))
@@ -150,9 +152,8 @@ class Heir(ABC):
 
 class Connection:
     """One client. state: one of `states`. dirty: it is among the floor's. listener: the number of
-    that by which it came. row: where others see it. software: name and version, as ApiVersions told
-    them. principal: who it has proved to be. rights: what that one may do under
-    client_id, as its last request named it; the intake's."""
+    that by which it came. row: where others see it. software: name and version by ApiVersions.
+    principal: proved. rights: of principal and client_id, as in the last request; the intake's."""
 
     __slots__ = (
         "_blocked",
@@ -212,10 +213,10 @@ class Connection:
         self._moved_ns = floor.now_ns  # when bytes last came
         self._pause_until_ns = 0
         self._told = 0  # requests, to whoever looks at our row
+        floor.loop.register(transport.fd, READ, self)  # may fail: nothing knows of it yet
         name = floor.listeners[listener]
         self.row = floor.clients.claim(address, name, floor.now_ns // _MS_NS)
         floor.open[transport.fd] = self
-        floor.loop.register(transport.fd, READ, self)
         self._agree()
 
     @property
@@ -277,7 +278,7 @@ class Connection:
             self._watch()
 
     def tell_pause(self, kind: int, until_ms: int, pause_ms: int) -> None:
-        """The client was told to wait, for this kind of quota: others see it."""
+        """Show others that the client was told to wait, for this kind of quota."""
         self._floor.clients.pause(self.row, kind, until_ms, pause_ms)
 
     def flush(self) -> None:
@@ -337,10 +338,9 @@ class Connection:
         who = {} if name is None else {"client": name.decode(errors="replace")[:_NAME]}
         self._floor.log.event_from(NOTICE, event, self.address, **who, why=why)
 
-    def blame(self, cause: str) -> None:
-        """A bug of ours that this peer has found: said as one, and the peer loses its connection,
-        as after a request that nobody understands."""
-        self._floor.log.event_seldom(ERROR, "bug", peer=self.address, cause=cause)
+    def blame(self, where: str, bug: Exception) -> None:
+        """Tell a bug that stopped this connection in the middle of something, and hang up."""
+        self._floor.bugs.report(where, bug, peer=self.address)
         self.close()
 
     def close(self) -> None:
@@ -356,21 +356,21 @@ class Connection:
         floor.limits.release(self.address)
         self._tell()
         floor.clients.release(self.row)
-        for x in sending.queue:
-            self._reception.abandoned(x)
+        asked = list(sending.queue)
         self.transport.close()
         sending.drop()
         self.framing.drop()
+        for x in asked:
+            self._reception.abandoned(x)
 
     def _tell(self) -> None:
         """Write what was counted where others see it."""
-        sending = self.sending
+        sending, floor = self.sending, self._floor
         if sending.requests != self._told:
             self._told = sending.requests
-            self._floor.clients.count(
-                self.row, sending.requests, sending.bytes_in, sending.bytes_sent,
-                sending.produced, sending.fetched, sending.last_api,
-                self._floor.now_ns // _MS_NS,
+            floor.clients.count(
+                self.row, sending.requests, sending.bytes_in, sending.bytes_sent, sending.produced,
+                sending.fetched, sending.last_api, floor.now_ns // _MS_NS,
             )  # fmt: skip
 
     # The transport --------------------------------------------------------------------------------

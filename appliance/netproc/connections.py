@@ -13,7 +13,7 @@ from appliance.netproc.transport import Plain, Transport
 from appliance.shell.handing import Guest
 from appliance.shell.log import WARNING
 
-_WITHOUT_FILES_NS: Final = 1_000_000_000
+_PAUSE_NS: Final = 1_000_000_000
 
 
 class Connections:
@@ -31,7 +31,13 @@ class Connections:
     def admit(self, transport: Transport, address: str, door: Door) -> bool:
         """A client has connected; whether the door may let in the next one."""
         if self._arrivals.let_in(transport.sock, address):
-            Connection(self._floor, self._reception, transport, address, door.number)
+            try:
+                Connection(self._floor, self._reception, transport, address, door.number)
+            except OSError as problem:  # the loop cannot watch one more
+                self._floor.limits.release(address)
+                transport.close()
+                self.cannot_accept(door, problem)
+                return False
         return self._arrivals.go_on(door)
 
     def adopt(self, guest: Guest) -> Connection:
@@ -50,17 +56,20 @@ class Connections:
             one.close()
         return one
 
-    def out_of_files(self, door: Door, problem: OSError) -> None:
-        """No descriptor for a new connection: it waits in the backlog for a second."""
+    def cannot_accept(self, door: Door, problem: OSError) -> None:
+        """The system lacks descriptors or memory for one more: clients wait in the backlog."""
         self._floor.log.event_seldom(WARNING, "accept-failed", why=str(problem))
-        self._arrivals.shut(door, _WITHOUT_FILES_NS)
+        self._arrivals.shut(door, _PAUSE_NS)
 
     def resume_starving(self) -> None:
         """There may be room for those who wait for it."""
         waiting = self._floor.starving
         self._floor.starving = {}
         for connection in waiting:
-            connection.resume()
+            try:
+                connection.resume()
+            except Exception as bug:
+                connection.blame("reading on", bug)
 
     def send(self) -> None:
         """To everybody for whom there is something, and to those who waited for the disk."""
@@ -73,18 +82,27 @@ class Connections:
             connection.dirty = False
             if floor.watch.running:
                 floor.watch.begin(connection.account)
-            connection.flush()
+            try:
+                connection.flush()
+            except Exception as bug:
+                connection.blame("sending", bug)
         if floor.watch.running:
             floor.watch.end()
 
     def sweep(self, now_ns: int) -> list[Slab | None]:
         """Once a second: hang up on the idle and the stuck. The memory that the others hold."""
         for connection in list(self._floor.open.values()):
-            connection.sweep(now_ns, self._idle_ns, self._no_progress_ns)
+            try:
+                connection.sweep(now_ns, self._idle_ns, self._no_progress_ns)
+            except Exception as bug:
+                connection.blame("the look once a second", bug)
         return [connection.framing.slab for connection in self._floor.open.values()]
 
     def drain(self) -> bool:
         """Take no more requests; whether everything asked is answered and sent."""
         for connection in list(self._floor.open.values()):
-            connection.drain()
+            try:
+                connection.drain()
+            except Exception as bug:
+                connection.blame("the end of this process", bug)
         return not self._floor.open

@@ -17,6 +17,8 @@ NO_NUMBER: Final = -1
 """Of an exchange that is not in flight: no token carries it."""
 DEADLINE: Final = -1
 """Stands for the exchange as a whole where what it waits for has its index."""
+_MOST_OVER: Final = 1024
+"""Deadlines of exchanges that are over may be so many, beside as many as live."""
 _NUMBERS: Final = 1 << 32  # as many as fit into the upper half of a token
 
 
@@ -67,8 +69,21 @@ class Exchanges:
     # Deadlines ------------------------------------------------------------------------------------
 
     def schedule(self, x: Exchange) -> None:
-        """Its deadline is to be kept to the millisecond."""
-        heapq.heappush(self.deadlines, (x.deadline_ns, x.number, DEADLINE))
+        """Its deadline is to be kept to the millisecond. A deadline stays in the heap when its
+        exchange ends: fetches that wait for weeks and are woken at once would fill the memory, so
+        that the heap is bounded by what lives."""
+        deadlines = self.deadlines
+        if len(deadlines) > _MOST_OVER + 2 * len(self.living):
+            deadlines[:] = [entry for entry in deadlines if self._is_due_some_day(entry)]
+            heapq.heapify(deadlines)
+        heapq.heappush(deadlines, (x.deadline_ns, x.number, DEADLINE))
+
+    def _is_due_some_day(self, entry: tuple[int, int, int]) -> bool:
+        deadline, number, index = entry
+        x = self.living.get(number)
+        if x is None:
+            return False
+        return index in x.pending if index != DEADLINE else x.deadline_ns == deadline
 
     def wake(self, x: Exchange, index: int, when_ns: int) -> None:
         """What it has pending by this index is a wait, which is over then."""

@@ -18,6 +18,7 @@ from appliance.handlers.overtaking import Overtaking
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Connection, Floor
 from appliance.netproc.cursors import Cursors
+from appliance.netproc.descriptors import share_descriptors
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.outbox import CONTROL_HOME, NOBODY_HOME, Outbox
 from appliance.netproc.questions import Questions
@@ -27,6 +28,7 @@ from appliance.netproc.throttling import Throttling
 from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import DIRECTORY
+from appliance.shell.log import WARNING
 from appliance.shell.seat import Seat
 from appliance.wire.fetch import FetchPartition
 from appliance.wire.request_head import response_head
@@ -83,7 +85,8 @@ class NetprocHost(Host):
         most = seat.config.int("telemetry.max.bytes")
         self.client_metrics = ClientMetrics(pushes, most, os.urandom)
         self.listeners = floor.listeners
-        self._segments = Segments(seat.partitions, self.log_dirs)
+        most = share_descriptors(floor.limits)
+        self._segments = Segments(seat.partitions, self.log_dirs, most=most)
 
     def renew(self, *, routes: bool) -> None:
         """The metadata has changed. routes: perhaps also where something is, or who is there."""
@@ -115,7 +118,10 @@ class NetprocHost(Host):
         cursors: Cursors | None = x.connection.cursors
         if cursors is None:
             return None
-        return cursors.locate(self._segments, route, row, offset, limit, max_bytes)
+        try:
+            return cursors.locate(self._segments, route, row, offset, limit, max_bytes)
+        except OSError:
+            return None  # the home is asked, and then the file is opened again
 
     def remember(self, x: Exchange, route: Route, answer: Message) -> None:
         if x.connection.cursors is None:
@@ -125,7 +131,15 @@ class NetprocHost(Host):
 
     def segment(self, route: Route, base_offset: int, layout: int) -> OpenSegment | None:
         number = self.partitions.get(route.handle, DIRECTORY)
-        return self._segments.get(route, base_offset, number, layout)
+        try:
+            return self._segments.get(route, base_offset, number, layout)
+        except OSError as problem:
+            name = f"{route.topic}-{route.partition}"
+            self._floor.log.event_of(
+                WARNING, "segment-unreadable", problem.filename or name,
+                partition=name, cause=str(problem),
+            )  # fmt: skip
+            raise
 
     # Asking others --------------------------------------------------------------------------------
 

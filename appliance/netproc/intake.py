@@ -4,7 +4,6 @@ Here a request becomes an exchange of its connection; what the connection knows 
 with it from this one place.
 """
 
-import traceback
 from typing import Final
 
 from appliance.authorization.rights import Authorizer, Rights
@@ -12,8 +11,9 @@ from appliance.base.caller import Caller
 from appliance.base.errors import UNSUPPORTED_VERSION, MalformedRequest
 from appliance.handlers import k18_api_versions
 from appliance.handlers.exchange import Exchange, Handler
+from appliance.netproc.barrier import Barrier
 from appliance.netproc.connection import Connection, Reception
-from appliance.netproc.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.exchanges import NO_NUMBER
 from appliance.netproc.following import Following
 from appliance.netproc.habits import ROLES
 from appliance.netproc.host import NetprocHost
@@ -31,7 +31,7 @@ class Intake(Reception):
     def __init__(
         self,
         host: NetprocHost,
-        exchanges: Exchanges,
+        barrier: Barrier,
         following: Following,
         handlers: list[dict[int, Handler]],
         loop: Loop,
@@ -41,12 +41,13 @@ class Intake(Reception):
         self._clients = host.clients
         self._authorizer = authorizer
         self._listeners = host.listeners
-        self._exchanges = exchanges
+        self._exchanges = barrier.exchanges
         self._following = following
         assert all(max(one) < API_KEYS for one in handlers), "every request is counted"
         self._handlers = handlers
         self._memory = host.memory
         self._loop = loop
+        self._barrier = barrier
 
     def request(self, connection: Connection, position: int, end: int) -> None:
         """Parse it where it lies, and let its handler begin."""
@@ -83,7 +84,7 @@ class Intake(Reception):
             self._refuse(connection, f"{handler.name} v{version}: {problem}")
             return
         except Exception as bug:  # one request must not end the process, with all connections
-            self._blame(connection, x, bug)
+            self._fail(connection, x, bug)
             return
         if x.pending:
             slab = connection.framing.slab
@@ -93,6 +94,13 @@ class Intake(Reception):
             self._exchanges.settle(x)
         else:
             assert x.answer is not None or connection.closed, "it asks nobody and is not answered"
+
+    def _fail(self, connection: Connection, x: Exchange, bug: Exception) -> None:
+        """Its bytes may be read until nothing that it has asked is pending."""
+        slab = connection.framing.slab
+        if x.pending and x.handler.keeps_body and slab is not None:
+            x.slab = slab.hold()
+        self._barrier.fail(x, bug)
 
     def _identify(self, connection: Connection, client_id: bytes | None) -> Rights:
         """Who asks, under a client id that the connection did not use before."""
@@ -138,16 +146,6 @@ class Intake(Reception):
             self._host.finish(x, [body])
             return
         self._refuse(connection, f"API key {key} version {version} is not served")
-
-    def _blame(self, connection: Connection, x: Exchange, bug: Exception) -> None:
-        """Its handler could not begin. Raises the bug when something was asked already: what comes
-        of that nobody would know."""
-        if x.pending:
-            raise bug
-        if x.number != NO_NUMBER:
-            self._exchanges.end(x)
-        cause = "".join(traceback.format_exception(bug))
-        connection.blame(f"{x.handler.name} v{x.version}: {cause}")
 
     def _refuse(self, connection: Connection, why: str) -> None:
         connection.complain("refused-request", why)

@@ -1,13 +1,18 @@
 """Listening sockets: accept what waits."""
 
+import errno
 import socket
+from typing import Final
 
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.connections import Connections
 from appliance.netproc.sealing import Sealing
 from appliance.netproc.sockets import tune
 
-_MOST_AT_ONCE = 64
+_MOST_AT_ONCE: Final = 64
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""The system lacks something: asking again at once would fail again. Other errors are those of one
+connection, or of the network, and accept(2) says to go on with the next one."""
 
 
 class Listener:
@@ -38,10 +43,21 @@ class Listener:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as problem:
-                self._connections.out_of_files(self, problem)
+                if problem.errno not in _EXHAUSTED:
+                    continue
+                self._connections.cannot_accept(self, problem)
                 return
-            address = str(peer[0])
-            tune(sock, address, self._config)
-            transport = self._sealing.transport(sock, self._name, address)
-            if transport is not None and not self._connections.admit(transport, address, self):
-                return
+            try:
+                if not self._take(sock, str(peer[0])):
+                    return
+            except OSError:
+                sock.close()  # its client has gone already
+            except Exception:
+                sock.close()
+                raise
+
+    def _take(self, sock: socket.socket, address: str) -> bool:
+        """One client; whether the next one may come at once."""
+        tune(sock, address, self._config)
+        transport = self._sealing.transport(sock, self._name, address)
+        return transport is None or self._connections.admit(transport, address, self)

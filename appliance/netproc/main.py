@@ -61,6 +61,7 @@ def run(seat: Seat) -> int:
     follower.catch_up(committed, lambda: _let_go(seat, links))
     seat.processes.set_applied(seat.me, committed)
     server = Server(seat, links, loop, follower, clock_here(), log)
+    loop.on_failure = server.failed
     if can_serve(seat.processes):
         server.open_for_business()
     else:

@@ -1,8 +1,10 @@
 """Segment files opened for reading, the most recently used of them kept open.
 
-A file stays open while a response that sends from it exists, whatever is evicted meanwhile.
+A file stays open while a response that sends from it exists, whatever is evicted meanwhile. All
+descriptors of this kind are counted and bounded, so that connections find some, too.
 """
 
+import errno
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -13,20 +15,48 @@ from appliance.ring.partition_table import COLUMNS, LAYOUT, ROW_MASK, PartitionT
 from appliance.wire.ranges import Read
 
 _ENTRY = 8  # bytes of an index entry
+_SHORT = (errno.EMFILE, errno.ENFILE)
+CAPACITY = 256
+_NO_BOUND = 1 << 30
+
+
+class Descriptors:
+    """Counts the open descriptors of segments. most: how many there may be."""
+
+    __slots__ = ("most", "used")
+
+    def __init__(self, most: int = _NO_BOUND) -> None:
+        self.most = most
+        self.used = 0
+
+    def open_file(self, path: str) -> int:
+        """Open for reading. Raises OSError, EMFILE at the bound."""
+        if self.used >= self.most:
+            raise OSError(errno.EMFILE, f"{self.used} segment files are open", path)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.used += 1
+        return fd
+
+    def close_file(self, fd: int) -> None:
+        """Close a descriptor of `open_file`."""
+        self.used -= 1
+        os.close(fd)
 
 
 class OpenSegment:
     """Descriptors that close themselves when nobody refers to them any more. read: of the .log
     file, index: of the .index file, once `entries` was asked for."""
 
-    __slots__ = ("_index_fd", "_size", "_stem", "fd", "index", "layout", "read")
+    __slots__ = ("_descriptors", "_index_fd", "_size", "_stem", "fd", "index", "layout", "read")
 
-    def __init__(self, stem: str, layout: int) -> None:
+    def __init__(self, stem: str, layout: int, descriptors: Descriptors) -> None:
+        self.fd = -1
         self._index_fd = -1
         self._size = -1
         self._stem = stem
+        self._descriptors = descriptors
         self.layout = layout
-        self.fd = os.open(stem + ".log", os.O_RDONLY | os.O_CLOEXEC)
+        self.fd = descriptors.open_file(stem + ".log")
         self.read: Read = partial(os.pread, self.fd)
         self.index: Read = self.read
 
@@ -40,33 +70,41 @@ class OpenSegment:
         """How many entries its index file has, 0 when there is none."""
         if self._index_fd < 0:
             try:
-                self._index_fd = os.open(self._stem + ".index", os.O_RDONLY | os.O_CLOEXEC)
+                self._index_fd = self._descriptors.open_file(self._stem + ".index")
             except FileNotFoundError:
                 return 0
             self.index = partial(os.pread, self._index_fd)
         return os.fstat(self._index_fd).st_size // _ENTRY
 
     def __del__(self) -> None:
-        for fd in (getattr(self, "fd", -1), getattr(self, "_index_fd", -1)):
+        for fd in (self.fd, self._index_fd):
             if fd >= 0:
-                os.close(fd)
+                self._descriptors.close_file(fd)
 
 
 class Segments:
     """At most `capacity` segments kept open, by (handle, base offset, number of the log folder): a
-    partition may have moved to another one. log_dirs: the paths of the folders."""
+    partition may have moved to another one. log_dirs: the paths of the folders. most: descriptors
+    that those kept open and those being sent from may have together."""
 
-    __slots__ = ("_capacity", "_log_dirs", "_open", "_rows")
+    __slots__ = ("_capacity", "_descriptors", "_log_dirs", "_open", "_rows")
 
-    def __init__(self, table: PartitionTable, log_dirs: Sequence[str], capacity: int = 256) -> None:
+    def __init__(
+        self,
+        table: PartitionTable,
+        log_dirs: Sequence[str],
+        capacity: int = CAPACITY,
+        most: int = _NO_BOUND,
+    ) -> None:
         self._rows = table.state
         self._log_dirs = log_dirs
-        self._capacity = capacity
+        self._capacity = min(capacity, max(1, most // 4))  # each may have two, others are sent from
+        self._descriptors = Descriptors(most)
         self._open: OrderedDict[tuple[int, int, int], OpenSegment] = OrderedDict()
 
     def get(self, route: Route, base_offset: int, number: int, layout: int) -> OpenSegment | None:
         """The segment `base_offset` of a partition in this log folder as it is in this layout; None
-        when there is no such file (any more)."""
+        when there is no such file (any more). Raises OSError when the file cannot be opened."""
         key = (route.handle, base_offset, number)
         found = self._open.get(key)
         if found is not None and found.layout == layout:
@@ -74,7 +112,7 @@ class Segments:
             return found
         folder = f"{self._log_dirs[number]}/{route.topic}-{route.partition}"
         try:
-            opened = OpenSegment(f"{folder}/{base_offset:020d}", layout)
+            opened = self._opened(f"{folder}/{base_offset:020d}", layout)
         except FileNotFoundError:
             return None
         if self._rows[(route.handle & ROW_MASK) * COLUMNS + LAYOUT] != layout:
@@ -85,6 +123,15 @@ class Segments:
         if len(self._open) > self._capacity:
             self._open.popitem(last=False)
         return opened
+
+    def _opened(self, stem: str, layout: int) -> OpenSegment:
+        try:
+            return OpenSegment(stem, layout, self._descriptors)
+        except OSError as problem:
+            if problem.errno not in _SHORT or not self._open:
+                raise
+        self._open.clear()  # what nobody sends from
+        return OpenSegment(stem, layout, self._descriptors)
 
     def _drop(self, handle: int) -> None:
         """What compaction replaced takes room on the disk while it is open."""

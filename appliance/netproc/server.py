@@ -13,13 +13,14 @@ from typing import Final
 from appliance.base.clock import Clock
 from appliance.config.broker import BrokerConfig
 from appliance.handlers import registry
-from appliance.handlers.exchange import Handler
+from appliance.handlers.exchange import Handler as Served
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.netproc.arrivals import Arrivals
+from appliance.netproc.barrier import Barrier
 from appliance.netproc.completions import Completions
-from appliance.netproc.connection import Floor
+from appliance.netproc.connection import Connection, Floor
 from appliance.netproc.connections import Connections
 from appliance.netproc.exchanges import Exchanges
 from appliance.netproc.following import Following
@@ -33,6 +34,7 @@ from appliance.netproc.questions import Questions
 from appliance.netproc.sealing import Sealing
 from appliance.netproc.slabs import check, give_back
 from appliance.netproc.throttling import Throttling
+from appliance.peers.link import Link
 from appliance.ring.messages import Message
 from appliance.ring.process_table import (
     CONTROL,
@@ -45,7 +47,7 @@ from appliance.ring.process_table import (
 from appliance.shell.handing import Guest
 from appliance.shell.links import Links
 from appliance.shell.log import INFO, Log
-from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
+from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Handler, Loop
 from appliance.shell.patience import NETPROC_ANSWERS_NS
 from appliance.shell.seat import Seat
 
@@ -90,17 +92,16 @@ class Server:
         )
         sealing.add(self.floor.listeners)
         self._following = Following(seat, follower, self.host, throttling, self.floor, sealing)
+        self._bugs = self.floor.bugs
+        barrier = Barrier(self.host, self.exchanges, self._bugs)
         self._completions = Completions(
-            self.host, self.exchanges, self._following, throttling.watch
+            self.host, self.exchanges, self._following, throttling.watch, barrier
         )
         slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
-        clients_own = registry.handlers(FetchSessions(slots, lambda: randbits(31)))
         controllers = registry.controllers_handlers() if seat.config.several else {}
-        self._serves = clients_own, controllers
+        self._serves = registry.handlers(FetchSessions(slots, lambda: randbits(31))), controllers
         self._handlers = [self._handlers_of(name) for name in self.floor.listeners]
-        intake = Intake(
-            self.host, self.exchanges, self._following, self._handlers, loop, seat.authorizer
-        )
+        intake = Intake(self.host, barrier, self._following, self._handlers, loop, seat.authorizer)
         self._arrivals = Arrivals(throttling.meters, self.floor.limits, loop, clock, log)
         self.connections = Connections(self.floor, intake, self._arrivals, seat.config)
         self.listeners: list[Listener] = []
@@ -152,7 +153,7 @@ class Server:
         self._shut += new
         return new
 
-    def _handlers_of(self, listener: str) -> dict[int, Handler]:
+    def _handlers_of(self, listener: str) -> dict[int, Served]:
         clients_own, controllers = self._serves
         return controllers if self.host.config.is_controllers(listener) else clients_own
 
@@ -198,9 +199,12 @@ class Server:
                 guest.close()
                 hung_up += 1
                 continue
-            one = self.connections.adopt(guest)
-            if guest.muted_until_ns > self.floor.now_ns and not one.closed:
-                self._throttling.mute_again(one, guest.muted_until_ns)
+            try:
+                one = self.connections.adopt(guest)
+                if guest.muted_until_ns > self.floor.now_ns and not one.closed:
+                    self._throttling.mute_again(one, guest.muted_until_ns)
+            except Exception as bug:
+                self._bugs.report("a connection that was handed over", bug, peer=guest.address)
         if hung_up:
             why = "the version before serves APIs that this one does not"
             self._log.event(INFO, "connections-hung-up", connections=hung_up, why=why)
@@ -214,6 +218,15 @@ class Server:
         if CONTROL_HOME in homes:
             self._early.clear()
         self.exchanges.lose_all(homes)
+
+    def failed(self, file: Handler, bug: Exception) -> None:
+        """Close the connection whose bytes could not be taken."""
+        if isinstance(file, Connection):
+            file.blame("what came from a client", bug)
+            return
+        self._bugs.report(type(file).__name__, bug)
+        if isinstance(file, Link):
+            file.close()
 
     def handle(self, peer: Peer, arrived: list[Message]) -> None:
         """Completions from an ioproc, answers from control."""
@@ -266,11 +279,14 @@ class Server:
 
     def _ask_nodes(self) -> int:
         """What other nodes said; how long the loop may wait for what they are to say."""
-        questions = self._questions
-        rest_ms = questions.turn()
+        questions, rest_ms = self._questions, LONGEST_WAIT_MS
+        try:
+            rest_ms = min(rest_ms, questions.turn())
+        except Exception as bug:
+            self._bugs.report("questions to other nodes", bug)
         if questions.heard:
             self._completions.hear(questions.take())
-        return min(rest_ms, LONGEST_WAIT_MS)
+        return rest_ms
 
     def _due(self, now_ns: int) -> None:
         """Something is to be done that neither rings nor sockets tell of."""
@@ -284,7 +300,7 @@ class Server:
         if now_ns >= self._next_sweep_ns:
             self._sweep(now_ns)
         self._throttling.unmute(now_ns)
-        self._arrivals.turn(now_ns)
+        self._bugs.guard("arrivals", lambda: self._arrivals.turn(now_ns))
 
     def _wait_ms(self, now_ns: int) -> int:
         """How long the loop may wait until something is due."""
@@ -296,7 +312,7 @@ class Server:
         """Once a second: requests out of time, idle or stuck connections, memory nobody needs."""
         self._next_sweep_ns = now_ns + _SWEEP_NS
         self._completions.expire_overdue(now_ns)
-        self.sealing.look(now_ns)
+        self._bugs.guard("certificates", lambda: self.sealing.look(now_ns))
         held = self.connections.sweep(now_ns)
         check(self.floor.arena, held + self.exchanges.check())
         give_back(self.floor.arena, self.floor.memory)

@@ -114,7 +114,11 @@ class Throttling:
         """Go on reading whose pause is over."""
         muted = self.muted
         while muted and muted[0][0] <= now_ns:
-            heapq.heappop(muted)[2].resume()
+            connection = heapq.heappop(muted)[2]
+            try:
+                connection.resume()
+            except Exception as bug:
+                connection.blame("reading on after a pause", bug)
 
     def wait_ms(self, now_ns: int, longest_ms: int) -> int:
         """How long the loop may wait until the next pause is over."""

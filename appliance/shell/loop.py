@@ -12,6 +12,7 @@ before it sleeps; an idle process sleeps 200 ms at a time and spins never.
 import os
 import select
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from appliance.ring.messages import Message
@@ -65,8 +66,13 @@ class Shell(Protocol):
         ...
 
 
+Failed = Callable[[Handler, Exception], None]
+"""Is told of a file whose handler raised an exception; may raise it again."""
+
+
 class Loop:
-    """Epoll, links and spinning of one process."""
+    """Epoll, links and spinning of one process. on_failure: without it an exception of a file's
+    handler ends the process."""
 
     __slots__ = (
         "_epoll",
@@ -75,6 +81,7 @@ class Loop:
         "_rereading",
         "_spin_ns",
         "_worth",
+        "on_failure",
         "turns",
         "waits",
         "woke_ns",
@@ -87,6 +94,7 @@ class Loop:
         self._handlers: dict[int, Handler] = {}
         self._spin_ns = seat.spin_us * 1000
         self._worth = 0
+        self.on_failure: Failed | None = None
         self.turns = 0
         self.woke_ns = 0  # when files were last seen ready, monotonic
         self.waits = 0
@@ -131,7 +139,12 @@ class Loop:
             for fd, mask in events:
                 handler = self._handlers.get(fd)  # none: the doorbell, or closed in this turn
                 if handler is not None:
-                    handler.ready(mask)
+                    try:
+                        handler.ready(mask)
+                    except Exception as bug:
+                        if self.on_failure is None:
+                            raise
+                        self.on_failure(handler, bug)
             took_ns = worked + time.monotonic_ns() - began
 
     def close(self) -> None:

@@ -94,7 +94,10 @@ class World:
     def sockets(self):
         """All are taken for readable."""
         for connection in list(self.server.floor.open.values()):
-            connection.ready(READABLE | connection.mask & WRITABLE)
+            try:  # as the loop does
+                connection.ready(READABLE | connection.mask & WRITABLE)
+            except Exception as bug:
+                self.server.failed(connection, bug)
 
     def io_process(self):
         """A real one, in which everything is open; turn it with `io_turn`."""

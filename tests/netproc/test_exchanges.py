@@ -69,6 +69,27 @@ def test_one_that_is_over_ends_and_lets_go_of_its_memory():
     assert not exchanges.living and not arena.used and x.number == NO_NUMBER
 
 
+def test_deadlines_of_exchanges_that_are_over_do_not_pile_up():
+    """Each fetch waits for a day and is woken at once."""
+    exchanges = Exchanges()
+    waiting = exchange()
+    exchanges.begin(waiting)
+    waiting.pending[5] = 0
+    waiting.deadline_ns = 7
+    exchanges.schedule(waiting)
+    exchanges.wake(waiting, 5, 8)
+    for number in range(10_000):
+        x = exchange()
+        x.deadline_ns = 86_400 * 10**9 + number
+        exchanges.begin(x)
+        exchanges.schedule(x)
+        x.pending.clear()
+        exchanges.end(x)
+    assert len(exchanges.deadlines) < 2_000
+    assert exchanges.next_due(7) == (waiting, DEADLINE)
+    assert exchanges.next_due(8) == (waiting, 5)
+
+
 def test_one_that_waits_for_nobody_is_noticed():
     exchanges, x = Exchanges(), exchange()
     exchanges.begin(x)

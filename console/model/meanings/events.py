@@ -120,6 +120,7 @@ EVENTS: Final[dict[str, str]] = {
     "restart-refused": "`penstock restart` was asked for, and the program on the disk would not start: the appliance goes on as before.",
     "restarting": "`penstock restart` was asked for: the appliance ends in order, and its successor takes over the listening sockets.",
     "ring-broken": "Memory that two processes share is not as it must be; one of them is replaced.",
+    "segment-unreadable": "A segment file could not be opened for consumers: they are told KAFKA_STORAGE_ERROR for its partition, and ask again. The cause names the file, and the limit of open files where that is the reason.",
     "send-failed": "An answer could not be sent for another reason than that the client has gone; the connection is closed.",
     "setting-changed": "A setting of the file has another value, and whether it holds at once.",
     "settings-not-reloaded": "The settings were read anew and are wrong: nothing has changed.",
