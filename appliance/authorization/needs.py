@@ -1,5 +1,5 @@
-"""What every API needs: an operation on a resource, as Apache Kafka's table of operations has it
-(its documentation, "Authorization Primitives").
+"""Required operations of every API: an operation on a resource, as in Apache Kafka's table (its
+documentation, "Authorization Primitives").
 
 A handler names its needs from here and asks the rights of the caller for them. ApiVersions and
 DescribeCluster need nothing.

@@ -1,4 +1,4 @@
-"""What can be done with what, in Kafka's words and numbers (KIP-11, KIP-140, KIP-430).
+"""Operations and resource types, in Kafka's words and numbers (KIP-11, KIP-140, KIP-430).
 
 An operation's number is its bit in the authorized operations of an answer.
 """

@@ -1,4 +1,4 @@
-"""What a caller may do: the one place that asks the authorizer.
+"""Rights of a caller: the one place that asks the authorizer.
 
 Whoever decides a request is given the rights of its caller and asks them for what it needs
 (`needs.py`). They are made once for each caller, so where everything is allowed to it a request
@@ -25,26 +25,27 @@ _MOST_KNOWN: Final = 4096
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Authorizer(ABC):
-    """Who may do what. A value machine: the same question has the same answer."""
+    """Decides which caller may do which operation. A value machine: the same question has the same
+    answer."""
 
     @abstractmethod
     def allows_everything(self, caller: Caller) -> bool:
-        """Whether `allows` is true of this caller whatever it is asked."""
+        """True if `allows` is true for this caller in every case."""
         ...
 
     @abstractmethod
     def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
-        """Whether the caller may do this with that."""
+        """True if the caller may do this operation on the resource."""
         ...
 
     @abstractmethod
     def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
-        """Whether there may be a resource of the kind with which the caller may do this."""
+        """True if the caller may do this operation on some resource of the kind."""
         ...
 
 
 class AllowAll(Authorizer):
-    """Everybody may do everything."""
+    """Allows every operation to every caller."""
 
     def allows_everything(self, caller: Caller) -> bool:
         return True
@@ -68,8 +69,8 @@ class _AllowNothing(Authorizer):
 
 
 class Rights:
-    """Of one caller. encoded: the caller, for other processes. everything: nothing is refused to
-    it."""
+    """The rights of one caller. encoded: the caller, for other processes. everything: nothing is
+    refused to it."""
 
     __slots__ = ("_authorizer", "caller", "encoded", "everything")
 
@@ -86,7 +87,7 @@ class Rights:
         return REFUSED[need.kind]
 
     def some(self, need: Need) -> bool:
-        """Whether there may be a resource with which the caller may do this."""
+        """True if the caller may do this on some resource."""
         return self.everything or self._authorizer.allows_some(
             self.caller, need.operation, need.kind
         )

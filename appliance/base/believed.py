@@ -28,7 +28,7 @@ class BelievedTime:
         self._seen_ns = self._seen_ms = -1
 
     def at(self, now_ns: int, wall_ms: int) -> int:
-        """What to take for the wall clock, in ms. now_ns: of the monotonic clock."""
+        """Returns the retention clock, in ms since 1970. now_ns: of the monotonic clock."""
         due_ms = self._seen_ms + (now_ns - self._seen_ns) // 1_000_000
         if self._doubts and self._seen_ms >= 0 and wall_ms > due_ms + SLACK_MS:
             if self._doubted_ns < 0:

@@ -1,4 +1,4 @@
-"""Who asks: the caller of a request, and the one encoding in which it crosses rings.
+"""The caller of a request, and the one encoding in which it crosses rings.
 
 The encoding: the lengths of five texts (u32, little-endian), then the texts in UTF-8: the
 principal's type, its name, client id, address, listener. A caller is made once for a connection and

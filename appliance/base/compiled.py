@@ -1,5 +1,4 @@
-"""What the compiler of the hot modules is told in the source; whoever interprets it needs nothing
-for that.
+"""Hints for the compiler of the hot modules, without effect in an interpreter.
 
 `@mypyc_attr(allow_interpreted_subclasses=True)` on a compiled class lets a test put a subclass of
 its own in the place of ours.
@@ -12,7 +11,7 @@ try:
 except ImportError:  # it comes with the compiler
 
     def mypyc_attr(*attrs: str, **kwattrs: object) -> Any:  # type: ignore[misc]
-        """Nothing is to be said to an interpreter."""
+        """Returns a decorator without effect: this code is interpreted."""
         return lambda decorated: decorated
 
 

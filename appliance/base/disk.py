@@ -102,7 +102,7 @@ class Disk(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder has this name."""
+        """True if a file or folder has this name."""
         ...
 
     def size(self, path: str) -> int:

@@ -157,8 +157,8 @@ class PeerError(Exception):
 
 
 class Refused(PeerError):
-    """Nobody takes connections there: the other host says so itself, by a reset. That nothing is
-    heard of it is no such thing."""
+    """Raised when the other host refuses a connection with a reset; silence of it is another
+    error."""
 
 
 class MalformedRequest(Exception):
@@ -189,5 +189,5 @@ class ConfigError(Exception):
 
 
 class CannotServe(Exception):
-    """What a process finds at its start makes serving impossible, and starting it again would find
-    the same: the text goes to the operator as the cause of the end."""
+    """Raised at a start that cannot succeed if tried again: the text tells the operator the
+    cause."""

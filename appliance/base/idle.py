@@ -27,8 +27,8 @@ def give_way() -> None:
 
 
 def giving_way(work: Callable[[], T]) -> T:
-    """What the work returns, or raises. It is done on a thread that gives way: this one, and
-    whatever process it starts later, stay as they are."""
+    """Runs the work on a thread with idle priority, and returns its result or raises its exception.
+    The calling thread, and processes that it starts later, keep theirs."""
     done: Future[T] = Future()
 
     def run() -> None:

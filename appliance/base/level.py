@@ -23,5 +23,5 @@ class LevelTime:
         self.ahead_ms = zero_ms - self._zero_ms
 
     def of(self, wall_ms: int) -> int:
-        """What the wall clock would say now had it not jumped."""
+        """Returns the wall clock without its jumps, in ms."""
         return wall_ms - self.ahead_ms

@@ -1,4 +1,4 @@
-"""What the kernel says of a process of this host, from /proc. Called by shells and observers."""
+"""Facts about a process of this host, from /proc. Called by shells and observers."""
 
 import os
 from contextlib import suppress
@@ -17,8 +17,7 @@ def cpu_s(pid: int) -> float:
 
 
 def runs(pid: int) -> bool:
-    """Whether there is such a process; one that has ended and is not collected by its parent has
-    ended."""
+    """True if the process exists; a zombie has ended."""
     with suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] not in "ZX"
     return False

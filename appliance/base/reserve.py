@@ -89,7 +89,7 @@ def fill(disk: Disk, folder: str, total: int) -> bool:
 
 
 def may_draw(path: str) -> bool:
-    """Whether what is written to this file may use the reserve."""
+    """True if writes to this file may use the reserve."""
     if _CAN_WAIT.search(path):
         return False
     segment = _SEGMENT.search(path)

@@ -78,7 +78,7 @@ class SpaceGuard:
         return self._budget <= 0
 
     def due(self, now_ns: int) -> bool:
-        """Whether `look` should be called with fresh numbers."""
+        """True if `look` should be called with fresh numbers."""
         return self._budget <= 0 or now_ns >= self._next_look_ns
 
     def look(self, now_ns: int, total: int, free: int, spare: int = 0) -> bool:

@@ -76,7 +76,7 @@ class BrokerConfig:
         return BrokerConfig({name: one for name, one in known.items() if one is not None})
 
     def entry(self, name: str) -> Entry | None:
-        """What was set under exactly this name."""
+        """Returns the entry set under exactly this name."""
         return self._entries.get(name)
 
     def set_names(self) -> builtins.list[str]:
@@ -164,7 +164,7 @@ class BrokerConfig:
         ]
 
     def is_controllers(self, listener: str) -> builtins.bool:
-        """Whether only controllers are served by a listener of this name."""
+        """True if a listener of this name serves controller requests only."""
         return listener in self.list("controller.listener.names")
 
     def voters(self) -> tuple[Voter, ...]:
@@ -180,17 +180,18 @@ class BrokerConfig:
 
     @property
     def is_broker(self) -> builtins.bool:
-        """Whether this node has partitions and serves clients."""
+        """True if this node is a broker: it has partitions and serves clients."""
         return "broker" in self.list("process.roles")
 
     @property
     def is_controller(self) -> builtins.bool:
-        """Whether this node may lead the metadata log."""
+        """True if this node is a controller: it may lead the metadata log."""
         return "controller" in self.list("process.roles")
 
     @property
     def silence_ms(self) -> builtins.int:
-        """Whoever neither beats nor answers for so long is fenced: a heartbeat may be late."""
+        """Returns the time after which a broker without heartbeat and answer is fenced, in ms: a
+        heartbeat may be late."""
         next_ms = self.int("broker.heartbeat.interval.ms") + _NEXT_BEAT_MS
         return max(self.int("penstock.broker.silence.ms"), next_ms)
 
@@ -205,8 +206,8 @@ class BrokerConfig:
 
     @property
     def several(self) -> builtins.bool:
-        """Whether there may be other nodes: several vote, or they can reach this one's controller
-        listener, or be asked for; or one node cannot be all."""
+        """True if there may be other nodes: several voters, a reachable controller listener,
+        bootstrap servers, or a single role."""
         both = self.is_broker and self.is_controller
         opens = any(self.is_controllers(one.name) for one in self.all_listeners())
         listed = len(self.list("controller.quorum.voters"))
@@ -214,8 +215,8 @@ class BrokerConfig:
 
     @property
     def joins(self) -> builtins.bool:
-        """Whether a new node becomes one of a cluster that others have: it asks somebody else than
-        itself for the voters. Raises ConfigError."""
+        """True if a new node joins an existing cluster: its bootstrap servers are other nodes.
+        Raises ConfigError."""
         mine = [one for one in self.all_listeners() if self.is_controllers(one.name)]
         here = {(host, one.port) for one in mine for host in (*_HERE, one.host)}
         return any((one.host, one.port) not in here for one in self.seeds())

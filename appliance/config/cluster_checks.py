@@ -1,4 +1,4 @@
-"""Whether the settings of a node that may have others beside it fit together.
+"""Checks of settings of a node in a cluster.
 
 What is wrong is raised as ConfigError, what is only unwise is given back to be said. Called by
 `load.py`, once for each key that a person would look at.
@@ -52,8 +52,8 @@ def voters(config: BrokerConfig) -> Said:
 
 
 def who_begins(config: BrokerConfig) -> str:
-    """What a file does not say of a cluster whose voters come and go: who votes first. "" where it
-    does, or where this node does not look for several and has to be told by nobody."""
+    """Returns the warning that a file with dynamic voters names no first voters, "" if it does or
+    needs none."""
     seeds = "controller.quorum.bootstrap.servers"
     joins = config.bool("controller.quorum.auto.join.enable")
     if joins or not config.is_controller or config.list(_VOTERS) or len(config.list(seeds)) < 2:

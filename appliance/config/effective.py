@@ -43,7 +43,7 @@ def log_config(
     dynamic_default: Mapping[str, str],
     config: BrokerConfig,
 ) -> LogConfig:
-    """What a partition of the topic needs to know."""
+    """Returns the effective LogConfig of a topic."""
 
     def value(name: str) -> Value:
         return topic_value(name, overrides, dynamic_broker, dynamic_default, config)

@@ -34,6 +34,6 @@ def hashed(token: str) -> str:
 
 
 def parse(texts: tuple[str, ...]) -> list[Invitation]:
-    """Of checked texts (`PATTERN`)."""
+    """Parses checked texts (`PATTERN`)."""
     parts = (text.split(":") for text in texts)
     return [Invitation(int(number), its, int(until)) for number, its, until in parts]

@@ -21,7 +21,7 @@ KEYS: Final[tuple[str, ...]] = ("listeners",)
 
 
 def read(disk: Disk, folder: str) -> dict[str, str]:
-    """What is kept in a data folder. Raises StorageFailed."""
+    """Reads the kept listeners of a data folder. Raises StorageFailed."""
     path = f"{folder}/{KEPT}"
     if not disk.exists(path):
         return {}
@@ -51,8 +51,8 @@ def left_out(own: BrokerConfig, kept: BrokerConfig) -> list[str]:
 
 
 def check(config: BrokerConfig, before: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Whether a broker may get these while it serves. config: its settings, as far as they are
-    known. before: what was set so of it. Raises ConfigError.
+    """Checks that a broker may get these listeners while it serves. config: its settings, as far as
+    they are known. before: what was set so of it. Raises ConfigError.
 
     A controllers' listener stays, at the same address or another: the others are told of that."""
     own = config.static()

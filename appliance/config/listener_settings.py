@@ -30,7 +30,7 @@ def split(key: str) -> tuple[str, str] | None:
 
 
 def is_tls(key: str) -> bool:
-    """Whether it is about TLS, of all listeners or of one."""
+    """True if the key is a TLS setting, of all listeners or of one."""
     parts = split(key)
     return (key if parts is None else parts[1]).startswith(_TLS)
 

@@ -18,8 +18,8 @@ _MOST_FOLDERS: Final = 254
 
 @dataclass(slots=True, frozen=True)
 class Remark:
-    """What is to be said about a setting. wrong: it cannot be served so; else a warning. source:
-    who set it; line: of the file, None when it is not from there."""
+    """A remark about a setting. wrong: it cannot be served so; else a warning. source: who set it;
+    line: of the file, None when it is not from there."""
 
     wrong: bool
     source: str
@@ -77,7 +77,7 @@ def _place(remark: Remark, file_name: str) -> str:
 
 
 class _Reading:
-    """What was set, where, and what is to be said about it."""
+    """Settings with their sources, and the remarks about them."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}

@@ -19,7 +19,8 @@ _PORTS: Final = {"http": 4318, "https": 443}
 
 
 class Target(NamedTuple):
-    """Whom to push to. path: begins with a slash. headers: (name, value), of every request."""
+    """The collector that receives pushed metrics. path: begins with a slash. headers: (name,
+    value), of every request."""
 
     secure: bool
     host: str
@@ -36,7 +37,7 @@ class Target(NamedTuple):
 
 
 def target(config: BrokerConfig, environ: Mapping[str, str]) -> Target | None:
-    """Whom to push to, None: nobody. Raises ConfigError."""
+    """Returns the collector, None without one. Raises ConfigError."""
     key, url = _ENDPOINT, str(config.get(_ENDPOINT) or "")
     whole = False
     if not url and _may(environ):
@@ -63,7 +64,7 @@ def check(config: BrokerConfig) -> Iterator[str]:
 
 
 def _may(environ: Mapping[str, str]) -> bool:
-    """Whether the environment means us: one that wants another protocol, or nothing, does not."""
+    """True if the environment selects a protocol that is served here."""
     protocol = environ.get("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL") or environ.get(
         "OTEL_EXPORTER_OTLP_PROTOCOL", ""
     )

@@ -48,7 +48,7 @@ class Changed(NamedTuple):
 
 
 def changes_at_once(key: str) -> bool:
-    """Whether a new value of this setting needs no restart."""
+    """True if a new value of this setting needs no restart."""
     setting = declared(key)
     if key in KEYS:
         return False
@@ -61,7 +61,7 @@ def changes_at_once(key: str) -> bool:
 
 
 def compare(old: BrokerConfig, new: BrokerConfig) -> list[Changed]:
-    """What is another value in the new configuration, by name."""
+    """Returns the changed settings, by name."""
     found = []
     for key in sorted({*old.set_names(), *new.set_names()}):
         before, after = old.get(key), new.get(key)
@@ -73,7 +73,7 @@ def compare(old: BrokerConfig, new: BrokerConfig) -> list[Changed]:
 
 
 def taken(new: BrokerConfig, changes: Sequence[Changed]) -> dict[str, Entry | None]:
-    """What holds from now on."""
+    """Returns the entries in force after a reload."""
     return {one.key: new.entry(one.key) for one in changes if one.at_once}
 
 
@@ -86,7 +86,7 @@ def encode(entries: Entries) -> bytes:
 
 
 def decode(encoded: bytes) -> dict[str, Entry | None]:
-    """What `encode` gave."""
+    """Decodes the bytes of `encode`."""
     found: dict[str, Entry | None] = {}
     for key, said in json.loads(encoded).items():
         found[key] = None if said is None else Entry(declared(key).parse(said[0]), *said)

@@ -1,4 +1,4 @@
-"""What `process.roles` asks of the settings beside it, as Apache Kafka's `KafkaConfig` does.
+"""Checks of `process.roles` against other settings, as in Apache Kafka's `KafkaConfig`.
 
 Called by `load.py`.
 """

@@ -1,4 +1,4 @@
-"""Whether the listeners of a node can be opened, all of them at once.
+"""Checks that the listeners of a node can all be open at once.
 
 Called by `load.py` for those of a start, by `kept_listeners.py` for those that are opened later.
 """

@@ -17,7 +17,7 @@ _MAP: Final = "listener.security.protocol.map"
 
 
 def check_protocols(config: BrokerConfig) -> None:
-    """Of all listeners that are opened. Raises ConfigError."""
+    """Checks the protocols of all open listeners. Raises ConfigError."""
     protocols = config.protocols()
     for one in config.opened():
         protocol = protocols.get(one.name)

@@ -105,12 +105,12 @@ class Conversation:
 
     @property
     def quiet(self) -> bool:
-        """Nothing waits, for its turn or for an answer."""
+        """True if no request is queued or in flight."""
         return not (self._waiting or self._flight or self._out)
 
     @property
     def speaks(self) -> bool:
-        """Whether `outgoing` may have something."""
+        """True if `outgoing` may have something."""
         return bool(self._waiting or self._out)
 
     def ask(
@@ -179,7 +179,7 @@ class Conversation:
     # Out ------------------------------------------------------------------------------------------
 
     def outgoing(self) -> list[bytes]:
-        """What is to be sent now, in order."""
+        """Returns the bytes to send now, in order."""
         while self._waiting and self.versions and len(self._flight) < self._limit:
             ask = self._waiting.popleft()
             served = self.versions.get(ask.api_key, range(0))

@@ -43,7 +43,7 @@ Address = tuple[socket.AddressFamily, Any]
 
 
 class Watcher(Protocol):
-    """What a link needs of `shell.loop.Loop`."""
+    """The part of `shell.loop.Loop` that a link needs."""
 
     def register(self, fd: int, mask: int, handler: Handler) -> None: ...
 
@@ -100,7 +100,7 @@ class Link:
 
     @property
     def idle(self) -> bool:
-        """Nothing waits for an answer."""
+        """True if no request is in flight."""
         return not (self._talk.waiting or self._talk.in_flight)
 
     def ask(

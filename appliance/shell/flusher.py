@@ -23,7 +23,7 @@ Tag = tuple[Any, ...]
 
 
 class Done(NamedTuple):
-    """What became of a job. failure: what it raised, or None."""
+    """The outcome of a job. failure: what it raised, or None."""
 
     tag: Tag
     failure: Exception | None

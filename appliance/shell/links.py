@@ -112,7 +112,7 @@ class Links:
         return self._by_peer[Peer(kind, index)].writer
 
     def is_up(self, kind: int, index: int) -> bool:
-        """Whether the ring to that peer is open: it lives (perhaps still starting)."""
+        """True if the ring to that peer is open: it lives (perhaps still starting)."""
         return self._by_peer[Peer(kind, index)].generation != 0
 
     def changed_peers(self) -> list[Peer]:
@@ -141,8 +141,8 @@ class Links:
             self._call_supervisor()
 
     def poll(self) -> list[tuple[Peer, list[Message]]]:
-        """What every peer has sent, at most 256 messages each; nothing from a peer that is held or
-        whose ring turned out broken."""
+        """Returns the messages of every peer, at most 256 each; none from a peer that is held or
+        whose ring is broken."""
         self._metadata = self._metadata_word[0]
         arrived = []
         for link in self._links:
@@ -197,7 +197,7 @@ class Links:
         return True
 
     def pending(self) -> bool:
-        """Whether a turn would find anything: messages, a changed peer, committed metadata."""
+        """True if a turn would find anything: messages, a changed peer, committed metadata."""
         if self._epoch_word[0] != self._epoch or self._metadata_word[0] != self._metadata:
             return True
         for link in self._links:

@@ -48,8 +48,8 @@ def _text(text: str) -> str:
 
 
 def is_journal(fd: int) -> bool:
-    """Whether the journal reads it. A terminal may have inherited the variable from a service, so
-    it must name this very stream."""
+    """True if the journal reads this stream. A terminal may have inherited the variable from a
+    service, so it must name this very stream."""
     try:
         stream = os.fstat(fd)
     except OSError:
@@ -97,7 +97,7 @@ class Log:
 
     @property
     def for_people(self) -> bool:
-        """Whether lines are written for who sits there, not for a program."""
+        """True if lines are written for a person, not for a program."""
         return not (self._journal or self.json)
 
     def event(self, priority: int, event: str, /, **fields: object) -> None:

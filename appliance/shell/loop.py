@@ -40,7 +40,7 @@ waits for the other's wake-up too, and would not if they spun."""
 
 
 class Handler(Protocol):
-    """Whoever wants to know that a file is ready."""
+    """Callback for a file that is ready."""
 
     def ready(self, mask: int) -> None:
         """`mask`: the epoll bits that are set."""
@@ -48,7 +48,7 @@ class Handler(Protocol):
 
 
 class Shell(Protocol):
-    """What a child does with its turns."""
+    """The work of a child process in each turn."""
 
     def peers_changed(self, peers: list[Peer]) -> None:
         """These peers died or were replaced (`links.is_up` tells). What was asked of them is lost;

@@ -16,7 +16,7 @@ Follow = Callable[[list[Change]], None]
 
 
 class Rereading:
-    """Of one process."""
+    """The settings reload of one process."""
 
     def __init__(self, area: SettingsArea, config: BrokerConfig) -> None:
         """config: as of what the area says by now; whoever has it has the new values."""

@@ -1,4 +1,5 @@
-"""What the supervisor hands to a child: its place, its config and its ends of everything shared.
+"""Context of a child process, handed down by the supervisor: its place, its config and its ends of
+everything shared.
 
 A child gets a Seat by being forked, keeps it until it dies and gives it to no one. Doorbells are
 eventfds, the listening sockets stay open in the supervisor, memory is unmapped by the death of the
