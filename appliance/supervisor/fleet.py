@@ -48,8 +48,8 @@ DRAIN_ORDER: Final = (NETPROC, IOPROC, CONTROL)
 
 
 class Fleet:
-    """All children. `fatal` says why the appliance cannot go on; `drained` that all have ended as
-    asked."""
+    """All children. served: clients were served once, so that the start has succeeded. fatal: why
+    the appliance cannot go on. drained: all have ended as asked."""
 
     def __init__(
         self,
@@ -78,6 +78,7 @@ class Fleet:
             for peer in memory.peers
         }
         self.fatal = ""
+        self.served = False
         self.drained = False
         self._stage = 0
         self._stage_deadline = 0
@@ -179,7 +180,7 @@ class Fleet:
         seconds = f"{self._layout.crash_window_seconds:g}"
         why = f"{child.peer} died {child.policy.recent} times within {seconds} s, last: {cause}"
         others = [c for c in self._of(child.peer.kind) if c is not child and c.phase != ISOLATED]
-        if self._table.cluster_ready and self._may_rest(child, others):
+        if self._may_rest(child, others):
             child.start_at = now + int(self._layout.crash_window_seconds * SECOND)
             self._log.event(
                 ERROR, "child-rests", child=str(child.peer), cause=why, restart_in_s=seconds
@@ -191,13 +192,15 @@ class Fleet:
             self.fatal = f"{why}; no other {KIND_NAMES[child.peer.kind]} is left"
 
     def _may_rest(self, child: Child, others: list[Child]) -> bool:
-        """Whether the others go on without it for a while: without control only changes of the
-        metadata have to wait, without an I/O process its partitions, among them coordinators that
-        nobody else can be. The place of a network process is taken by the others for good. In a
-        cluster nobody hears of a node without control, which leads what others lead by now."""
+        """A child that keeps dying is tried again after a rest, once clients were served: the last
+        netproc, too, because its cause may pass, and control of a cluster's node, because that node
+        finds itself isolated and sends clients elsewhere. A start that cannot succeed ends with its
+        cause instead, unless the others serve without that child."""
+        if self.served:
+            return True
         if child.peer.kind == IOPROC:
-            return bool(others)
-        return child.peer.kind == CONTROL and not self._table.member
+            return self._table.cluster_ready and bool(others)
+        return child.peer.kind == CONTROL and self._table.cluster_ready and not self._table.member
 
     def _discarded(self, child: Child, now: int) -> bool:
         """Whether every living peer has let go of the dead child's rings; late ones are killed."""

@@ -386,7 +386,7 @@ class Supervisor:
         if not table.cluster_ready and self._fleet.ready(CONTROL, IOPROC):
             self._fleet.announce_cluster_ready()
         if table.cluster_ready and self._fleet.ready(NETPROC):
-            self._ready = True
+            self._ready = self._fleet.served = True
             self._reporting.tell("READY=1")
             told = in_order(self._config, self._listeners.addresses)
             on_ready(told, (time.monotonic_ns() - began) / SECOND)

@@ -277,18 +277,27 @@ def test_crash_loop_isolates_one_and_the_others_serve(start, tmp_path, name):
     assert f"RuntimeError: poisoned {name}" in why[0]
 
 
-@pytest.mark.parametrize("name", ["control", "ioproc-1"])
-def test_without_one_that_nobody_replaces_the_others_serve_and_it_is_tried_again(
-    start, tmp_path, name
-):
-    appliance = start(ioprocs=2, crash_limit=3, crash_window_seconds=1.5)
-    (tmp_path / f"crash-{name}").touch()
-    generation = appliance.who(name)["generation"]
+def rests(appliance, name):
+    """Let it die again and again, until the supervisor says that it rests."""
+    (appliance.folder / f"crash-{name}").touch()
     appliance.kill(name)
     for line in appliance.process.stderr:
         if "child-rests" in line:
             break
     assert f"RuntimeError: poisoned {name}" in line and f"{name} died 3 times" in line
+
+
+@pytest.mark.parametrize("member", [False, True])
+@pytest.mark.parametrize("name", ["control", "ioproc-1"])
+def test_without_one_that_nobody_replaces_the_others_serve_and_it_is_tried_again(
+    start, tmp_path, name, member
+):
+    """A node of a cluster, too: without control it finds itself isolated."""
+    if member:
+        (tmp_path / "member").write_text("leaves")
+    appliance = start(ioprocs=2, crash_limit=3, crash_window_seconds=1.5)
+    generation = appliance.who(name)["generation"]
+    rests(appliance, name)
     assert appliance.call("ask 1 0") == {"generation": 1, "payload": ""}
     (tmp_path / f"crash-{name}").unlink()
     appliance.until(name, generation + 3)
@@ -296,15 +305,18 @@ def test_without_one_that_nobody_replaces_the_others_serve_and_it_is_tried_again
     assert code == 0
 
 
-def test_a_member_of_a_cluster_ends_without_control(start, tmp_path):
-    """It would go on leading what others lead by now."""
-    (tmp_path / "member").write_text("stays")
-    appliance = start(ioprocs=2, crash_limit=3)
-    (tmp_path / "crash-control").touch()
-    appliance.kill("control")
-    code, log = appliance.end()
-    assert code == 1
-    assert "RuntimeError: poisoned control" in log[-1]
+@pytest.mark.parametrize("name", ["netproc-0", "ioproc-0"])
+def test_the_last_one_of_its_kind_rests_and_is_tried_again(start, tmp_path, name):
+    """Its cause may pass, and everything else goes on."""
+    appliance = start(crash_limit=3, crash_window_seconds=1.5)
+    control = appliance.who("control")["pid"]
+    rests(appliance, name)
+    (tmp_path / f"crash-{name}").unlink()
+    assert "pid" in appliance.until(name, 4)
+    assert appliance.who("control")["pid"] == control
+    assert "payload" in appliance.call("ask 1 0")
+    code, _ = appliance.end(signal.SIGTERM)
+    assert code == 0
 
 
 def test_a_member_of_a_cluster_that_cannot_go_on_hangs_up_before_it_flushes(start, tmp_path):
@@ -312,7 +324,7 @@ def test_a_member_of_a_cluster_that_cannot_go_on_hangs_up_before_it_flushes(star
     (tmp_path / "member").write_text("stays")
     appliance = start(crash_limit=3, netproc_drain_seconds=600)
     appliance.kill("netproc-0", signal.SIGSTOP)
-    (tmp_path / "crash-control").touch()
+    (tmp_path / "hopeless-control").touch()
     os.kill(appliance.pids["control"], signal.SIGKILL)
     code, _ = appliance.end()
     assert code == 1

@@ -2,7 +2,8 @@
 when ready.
 
 The toy netproc answers lines over TCP: `who`, `ask KIND INDEX`, `garbage`, `jump`, `crash`. A file
-`crash-NAME` in the data folder makes that child fail at its start.
+`crash-NAME` in the data folder makes that child fail at its start, `hopeless-NAME` makes it say
+that it can never serve.
 """
 
 import json
@@ -12,6 +13,7 @@ import socket
 import struct
 import sys
 
+from appliance.base.errors import CannotServe
 from appliance.ring.messages import ANSWERED, APPEND, APPENDED, FORWARD
 from appliance.ring.process_table import DRAINING, READY, STATE_NAMES, Peer
 from appliance.shell.links import Links
@@ -26,6 +28,8 @@ class Toy:
     def __init__(self, seat):
         if os.path.exists(os.path.join(seat.data_dir, f"crash-{seat.me}")):
             raise RuntimeError(f"poisoned {seat.me}")
+        if os.path.exists(os.path.join(seat.data_dir, f"hopeless-{seat.me}")):
+            raise CannotServe(f"hopeless {seat.me}")
         self.seat = seat
         self.links = Links(seat)
         self.loop = Loop(seat, self.links)
