@@ -18,9 +18,14 @@ BEGAN_S: Final = float(os.environ.pop(SUCCEEDS, 0)) or time.monotonic() - time.p
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and exit with its code (`console/exits.py`)."""
+    """Run the command line of this process and exit with its code (`console/root.py`)."""
     # kio tells hypothesis of its types wherever that is installed: a third of a start.
     cast("dict[str, object]", sys.modules).setdefault("hypothesis", None)
-    from console.root import run
+    try:
+        from console.root import run
+        from console.streams import settle
 
+        settle()
+    except KeyboardInterrupt:
+        sys.exit(130)
     run()

@@ -7,17 +7,19 @@ command lives. A command's module is imported when it is called or asked for its
 import importlib
 import os
 import sys
-from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import click
 
 from console.model.failure import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
+from console.streams import OutputFailed, ReaderGone, escaped_in_json, flush, hush, is_unicode
 
 COMPLETE: Final = "_PENSTOCK_COMPLETE"
 """Set by the shell while it completes: bash_source, bash_complete and so on."""
 OUTPUT_KEY: Final = "penstock.output"
 """Where a command's context remembers its output form."""
+TRACEBACK: Final = "PENSTOCK_TRACEBACK"
+"""Set to see where an error comes from that no command foresaw."""
 
 _UNTOLD: Final = frozenset(("USAGE", "FAILED"))
 """Names of failures that say no more than their text; of the others `penstock explain` knows."""
@@ -165,38 +167,74 @@ Exit codes: 0 ok, 1 refused or failed, 2 usage or settings, 3 unreachable or too
 
 def run() -> NoReturn:
     """Parse sys.argv, run the command, exit."""
-    context: click.Context | None = None
     if instruction := os.environ.get(COMPLETE):
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(root, {}, "penstock", COMPLETE, instruction))
     try:
+        code = _outcome()
+        flush()
+    except ReaderGone:  # without a word, as a program that SIGPIPE kills
+        hush()
+        code = PIPE_GONE
+    except OutputFailed as why:
+        hush()
+        code = _reported(Failure(f"stdout: {why}", name="OUTPUT_FAILED"))
+    sys.exit(code)
+
+
+def _outcome() -> int | str:
+    """Run the command: its exit code, the reason of a failure told. Raises OutputFailed."""
+    context: click.Context | None = None
+    try:
         with root.make_context("penstock", sys.argv[1:]) as context:
             code = root.invoke(context)
-        sys.stdout.flush()
-        sys.exit(code if isinstance(code, int) else OK)
-    except click.exceptions.Exit as end:
-        sys.exit(end.exit_code)
-    except click.exceptions.NoArgsIsHelpError as help_wanted:
-        help_wanted.show()
-        sys.exit(USAGE)
-    except click.ClickException as wrong:
-        _misused(context, wrong)
-        sys.exit(USAGE)
+        return code if isinstance(code, int) else OK
+    except OutputFailed:
+        raise
+    except SystemExit as end:
+        return OK if end.code is None else end.code
     except (KeyboardInterrupt, click.Abort):
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        _hush()
-    except Failure as failure:
-        if not _as_json(context, failure):
-            _report(failure)
-        sys.exit(failure.code)
-    except OSError as problem:
+        return INTERRUPTED
+    except Exception as problem:
+        return _ended(context, problem)
+
+
+def _ended(context: click.Context | None, problem: Exception) -> int:
+    """The exit code of a command that raised this, its reason told."""
+    if isinstance(problem, click.exceptions.Exit):
+        return problem.exit_code
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        problem.show()
+        return USAGE
+    if isinstance(problem, click.ClickException):
+        _misused(context, problem)
+        return USAGE
+    failure = problem if isinstance(problem, Failure) else _unforeseen(problem)
+    return failure.code if _as_json(context, failure) else _reported(failure)
+
+
+def _unforeseen(problem: Exception) -> Failure:
+    """What no command made a Failure of."""
+    if isinstance(problem, OSError):
         # A file or folder of this host: what concerns a broker has become a Failure on the way.
-        lost = Failure(_of_the_host(problem), name="OS_ERROR")
-        if not _as_json(context, lost):
-            _report(lost)
-        sys.exit(lost.code)
+        return Failure(_of_the_host(problem), name="OS_ERROR")
+    if isinstance(problem, UnicodeEncodeError) and not problem.object.isprintable():
+        return usage(f"{ascii(problem.object)[1:-1]} is no text in UTF-8")
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        traceback.print_exception(problem)
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+    text = " ".join(str(problem).split())
+    return Failure(
+        f"{type(problem).__name__}: {text}{place}",
+        f"this is a fault of penstock; {TRACEBACK}=1 shows how it comes about",
+        name="INTERNAL_ERROR",
+    )
 
 
 def _misused(context: click.Context | None, wrong: click.ClickException) -> None:
@@ -225,9 +263,15 @@ def _as_json(context: click.Context | None, failure: Failure) -> bool:
 
     told = {"code": failure.name, "kafka_code": failure.kafka_code}
     told |= {"message": failure.message, "where": failure.where or None, "hint": failure.hint}
-    with suppress(BrokenPipeError):
-        print(json.dumps({"error": told}, ensure_ascii=False), flush=True)
+    line = json.dumps({"error": told}, ensure_ascii=not is_unicode(sys.stdout))
+    print(escaped_in_json(line), flush=True)
     return True
+
+
+def _reported(failure: Failure) -> int:
+    """Its exit code, told on stderr."""
+    _report(failure)
+    return failure.code
 
 
 def _report(failure: Failure) -> None:
@@ -253,9 +297,3 @@ def _is_journal() -> bool:
     from appliance.shell.log import is_journal
 
     return is_journal(2)
-
-
-def _hush() -> NoReturn:
-    """Whoever read our stdout has gone: end without a word, as a program killed by SIGPIPE does."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.exit(PIPE_GONE)

@@ -16,6 +16,7 @@ log.
 
 import json
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -33,6 +34,8 @@ NOTICE: Final = 5
 INFO: Final = 6
 
 _LEVELS: Final = {ERROR: "error", WARNING: "warning", NOTICE: "notice", INFO: "info"}
+_HARMFUL: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters that JSON does not escape, and those that turn the direction of text."""
 _EVERY_NS: Final = 1_000_000_000
 _REMEMBERED: Final = 1024
 _EARLY: Final = 64
@@ -126,6 +129,7 @@ class Log:
         head = {"time": at, "level": _LEVELS[priority], "process": self._process, "event": event}
         fields = {key: str(value) for key, value in told.items()}
         line = json.dumps({**head, "fields": fields}, ensure_ascii=False)
+        line = _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
         return f"<{priority}>{line}" if self._journal else line
 
     def note(self, priority: int, event: str, /, **fields: object) -> None:

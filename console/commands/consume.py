@@ -26,6 +26,7 @@ from console.show.output import say
 from console.show.record_format import printer
 from console.show.record_json import decoded as decoded_line
 from console.show.record_json import meta, whole
+from console.streams import write_raw
 
 Show = Callable[[Record], bytes]
 
@@ -57,7 +58,7 @@ has there, with = != < <= > >= and ~ (is in the text); [*] is any element. key:n
 @click.option(
     "--filter", "filter_text", default="", metavar="F",
     help="""Only records with this in them: word, "Word", /regex/, key:…, header.NAME:…, $.a = 5,"""
-    " !…; see above.",
+    " !…; see below.",
 )  # fmt: skip
 @click.option("-n", "-c", "--num", "count", type=click.IntRange(0), metavar="N", help="Only N.")
 @click.option(
@@ -70,6 +71,7 @@ has there, with = != < <= > >= and ~ (is in the text); [*] is any element. key:n
 @click.option(
     "--csv", "as_csv", is_flag=True, help="CSV with titles; bytes that are no text in base64."
 )
+@click.option("--raw", is_flag=True, help="Control characters as they are, on a terminal too.")
 @click.option("--meta-only", is_flag=True, help="JSON without key, value and headers.")
 @connected
 @decoded
@@ -86,10 +88,12 @@ def command(
     exit_at_end: bool,
     as_json: bool,
     as_csv: bool,
+    raw: bool,
     meta_only: bool,
     decoders: Decoders | None,
 ) -> None:
-    """Read records; stops at the end with -e, after N with -n, else with Ctrl-C.
+    """Read records; stops at the end with -e, after N with -n, else with Ctrl-C. On a terminal
+    control characters are escaped, except with --raw.
 
     Without -f and -J each value is printed with a newline. Letters of -f: %t topic, %p partition,
     %o offset, %T timestamp in ms, %k key, %v value, %h headers, %K %V lengths (-1: null), %%.
@@ -125,7 +129,7 @@ def command(
     else:
         first = seek.rest.first
         found = read_as_member(link, group, chosen, first, exit_at_end=exit_at_end, count=count)
-    shown = _print(found, show, csv.TITLES if as_csv else b"")
+    shown = _print(found, show, csv.TITLES if as_csv else b"", raw=raw)
     say(f"{shown} record{'s'[: shown != 1]}{unread}")
 
 
@@ -168,13 +172,14 @@ def _shown(record_format: str | None, as_json: bool, as_csv: bool, meta_only: bo
     return printer(record_format if record_format is not None else "%v\\n")
 
 
-def _print(found: Reading, show: Show, head: bytes) -> int:
+def _print(found: Reading, show: Show, head: bytes, *, raw: bool) -> int:
     """How many records were printed."""
     out, shown = sys.stdout.buffer, 0
-    out.write(head)
+    write = write_raw if raw else out.write
+    write(head)
     with closing(found):
         for records in found:
-            out.write(b"".join(map(show, records)))
+            write(b"".join(map(show, records)))
             out.flush()
             shown += len(records)
     return shown

@@ -99,7 +99,7 @@ def _records(
         raise usage("-f says where the key is: leave out -k and -K")
     common: dict[str, Any] = {}
     if key is not None:
-        common["key"] = key.encode()
+        common["key"] = os.fsencode(key)
     if partition is not None:
         common["partition"] = partition
     split = _splitter(key_delimiter, record_format)
@@ -107,7 +107,9 @@ def _records(
     if null:
         one = common | {"value": None} | ({"headers": fixed} if fixed else {})
         return _encoded(iter([one]), encoding, key_encoding)
-    values = iter([value.encode()]) if value is not None else _values(files, unescape(delimiter))
+    values = (
+        iter([os.fsencode(value)]) if value is not None else _values(files, unescape(delimiter))
+    )
     if tombstone and key is not None:
         values = _one_at_least(values)
     found = _walk(values, split, common, fixed, tombstone)

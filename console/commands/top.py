@@ -19,6 +19,7 @@ from console.model.clients import Connections
 from console.model.failure import OK, usage
 from console.model.stats import Meter
 from console.show.top import HELP, KINDS, Seen, View, lines, pressed, sorted_by
+from console.streams import escaped, paint
 
 _KEY_BYTES: Final = 64
 _ENTER: Final = "\x1b[?1049h\x1b[?25l"
@@ -127,8 +128,8 @@ def _draw(view: View, seen: Seen) -> None:
     size = shutil.get_terminal_size()
     shown = lines(view, seen, most=size.lines - 1)
     shown += [""] * (size.lines - 1 - len(shown)) + [HELP]
-    text = "\n".join(f"{line[: size.columns]}\x1b[K" for line in shown)
-    print(f"\x1b[H{text}", end="", flush=True)
+    text = "\n".join(f"{escaped(line)[: size.columns]}\x1b[K" for line in shown)
+    paint(f"\x1b[H{text}")
 
 
 @contextmanager
@@ -138,8 +139,8 @@ def _keys() -> Iterator[int]:
     before = termios.tcgetattr(keyboard)
     try:
         tty.setcbreak(keyboard)
-        print(_ENTER, end="", flush=True)
+        paint(_ENTER)
         yield keyboard
     finally:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
-        print(_LEAVE, end="", flush=True)
+        paint(_LEAVE)

@@ -2,8 +2,9 @@
 arguments."""
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import Any
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import click
 
@@ -51,6 +52,7 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         timeout: float,
         **kwargs: object,
     ) -> object:
+        _check_text(kwargs)
         profile = where(bootstrap, click.get_current_context().find_root().params.get("profile"))
         file = command_config or profile.command_config
         of_file = properties_of(file)
@@ -64,6 +66,22 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(link, *args, **kwargs)
 
     return wrapped
+
+
+_BYTES: Final = frozenset(("key", "value", "headers", "files", "schema"))
+"""Arguments whose bytes are taken as they are: parts of records, names of files."""
+
+
+def _check_text(arguments: Mapping[str, object]) -> None:
+    """Raises Failure (USAGE) for a name that is no UTF-8, which Kafka's names are."""
+    for name, value in arguments.items():
+        for one in value if isinstance(value, tuple) else (value,):
+            if name not in _BYTES and isinstance(one, str):
+                try:
+                    one.encode()
+                except UnicodeEncodeError:
+                    shown = ascii(os.fsencode(one))[2:-1]
+                    raise usage(f"{name.replace('_', ' ')}: {shown} is not UTF-8") from None
 
 
 def key_values(items: Iterable[str], flag: str) -> dict[str, str]:

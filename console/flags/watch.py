@@ -16,6 +16,7 @@ import click
 
 from console.flags.units import Seconds
 from console.show.output import LINE
+from console.streams import paint
 
 
 def watched(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +37,8 @@ def watched(command: Callable[..., Any]) -> Callable[..., Any]:
                 print("---")
             if watch and output in ("table", "wide") and sys.stdout.isatty():
                 # Home, then clear: without a flash between two pictures.
-                print(f"\x1b[H\x1b[J{time.strftime('%H:%M:%S')}, every {interval:g} s\n")
+                paint("\x1b[H\x1b[J")
+                print(f"{time.strftime('%H:%M:%S')}, every {interval:g} s\n")
             code = command(*args, **kwargs)
             if not watch:
                 return code

@@ -9,6 +9,7 @@ from console.model import nodes
 from console.model.link import Link
 from console.model.moves import Progress, Watch, watch
 from console.show.figures import age, in_bytes
+from console.streams import escaped, paint
 
 _EVERY_S: Final = 1.0
 _LINES_EVERY_S: Final = 10.0  # into a file nobody wants to read one each second
@@ -34,7 +35,7 @@ def follow_watch(link: Link, looking: Watch) -> None:
         spent = time.monotonic() - began
         text = told(found, found.copied - first.copied, spent)
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            paint(f"\r\x1b[K{escaped(text)}", err=True)
             painted = True
         elif spent - said >= _LINES_EVERY_S:
             print(text, file=sys.stderr, flush=True)
@@ -42,7 +43,7 @@ def follow_watch(link: Link, looking: Watch) -> None:
         time.sleep(wait_s)
         wait_s = min(_EVERY_S, wait_s * 2)
     if painted:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        paint("\r\x1b[K", err=True)
 
 
 def told(found: Progress, copied: int, spent_s: float) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from console.called import typed
+from console.streams import escaped, escaped_in_json, is_unicode
 
 Row = dict[str, Any]
 FORMATS: Final = ("table", "wide", "json", "jsonl", "yaml", "name", "csv")
@@ -40,12 +41,12 @@ def emit(
     if not rows and empty and output in ("table", "wide"):
         say(empty)
     if output == "json":
-        print(json.dumps(list(rows), indent=2, ensure_ascii=False))
+        print(as_json(list(rows), indent=2))
     elif output == LINE:
-        print(json.dumps(list(rows), ensure_ascii=False))
+        print(as_json(list(rows)))
     elif output == "jsonl":
         for row in rows:
-            print(json.dumps(row, ensure_ascii=False))
+            print(as_json(row))
     elif output == "yaml":
         print("\n".join(_yaml(rows, "")) or "[]")
     elif output == "name":
@@ -63,7 +64,7 @@ def emit(
 def emit_one(row: Row, output: str, *, name: str = "name") -> None:
     """Print what there is one of: in JSON and YAML no list around it."""
     if output in ("json", LINE):
-        print(json.dumps(row, indent=2 if output == "json" else None, ensure_ascii=False))
+        print(as_json(row, indent=2 if output == "json" else None))
     elif output == "yaml":
         print(as_yaml(row))
     else:
@@ -118,6 +119,12 @@ def _csv(rows: Sequence[Row]) -> None:
         for row in rows:
             cells = (json.dumps(v) if isinstance(v, dict | list) else v for v in row.values())
             writer.writerow(["" if cell is None else cell for cell in cells])
+
+
+def as_json(value: object, indent: int | None = None) -> str:
+    """A value in JSON that stdout can write and no terminal is misled by."""
+    ascii_alone = not is_unicode(sys.stdout)
+    return escaped_in_json(json.dumps(value, indent=indent, ensure_ascii=ascii_alone))
 
 
 def as_toml(value: dict[str, Any]) -> str:
@@ -182,5 +189,4 @@ def _scalar(value: object) -> str:
 
 def say(text: str) -> None:
     """Narration: stderr."""
-    text = typed(text)
-    print(plain(text) if "\n" not in text else text, file=sys.stderr)
+    print(escaped(typed(text)), file=sys.stderr)

@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Final
 
+from console.streams import paint
+
 _EVERY_S: Final = 0.5
 _MB: Final = 1_000_000
 _MINUTE_S: Final = 60
@@ -28,13 +30,13 @@ class Progress:
         if not self._shows or now_s - self._told_s < _EVERY_S:
             return
         self._told_s = now_s
-        print(f"\r\033[K{progress(self._read, self._total, now_s - self._began_s)}", end="",
-              file=sys.stderr, flush=True)  # fmt: skip
+        told = progress(self._read, self._total, now_s - self._began_s)
+        paint(f"\r\033[K{told}", err=True)
 
     def wipe(self) -> None:
         """Make room for a line."""
         if self._shows:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            paint("\r\033[K", err=True)
 
 
 def progress(read: int, total: int, took_s: float) -> str:

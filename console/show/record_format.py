@@ -4,8 +4,9 @@ r"""Formats of records, `-f`: what consume prints and what produce reads.
 %h headers a=b,c=d  %K %V (%S) lengths of key and value, -1 for null  %% percent  \n \t \\ \xNN
 """
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from console.model.failure import usage
@@ -83,19 +84,25 @@ def reader(text: str) -> Callable[[bytes], dict[str, Any] | None]:
         if "partition" in found:
             found["partition"] = int(found["partition"])
         if "headers" in found:
-            found["headers"] = parse_headers(found["headers"].decode().split(","))
+            found["headers"] = parse_headers(map(os.fsdecode, found["headers"].split(b",")))
         return found
 
     return read
 
 
-def parse_headers(items: list[str] | tuple[str, ...]) -> Headers:
-    """`KEY=VALUE` texts; no `=` is a null value."""
+def parse_headers(items: Iterable[str]) -> Headers:
+    """`KEY=VALUE` texts; no `=` is a null value. Raises Failure (USAGE) for a key that is no
+    UTF-8; a value keeps its bytes."""
     found: Headers = []
     for item in items:
         if item:
             key, equals, value = item.partition("=")
-            found.append((key, value.encode() if equals else None))
+            try:
+                key.encode()
+            except UnicodeEncodeError:
+                name = ascii(os.fsencode(key))[2:-1]
+                raise usage(f"the header's name {name} is not UTF-8") from None
+            found.append((key, os.fsencode(value) if equals else None))
     return found
 
 

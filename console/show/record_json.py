@@ -6,6 +6,7 @@ from typing import Any
 
 from console.model.decoding.decoded import Decoded
 from console.model.reading import Record
+from console.streams import escaped_in_json
 
 
 def meta(record: Record) -> bytes:
@@ -37,7 +38,7 @@ def decoded(record: Record, key: Decoded | None, value: Decoded | None) -> bytes
             pieces.append(f'"{name}_problem": {json.dumps(part.reason)}')
     if record.headers:
         pieces.append(f'"headers": {json.dumps(_headers(record), ensure_ascii=False)}')
-    return f"{{{', '.join(pieces)}}}\n".encode()
+    return escaped_in_json(f"{{{', '.join(pieces)}}}\n").encode()
 
 
 def _headers(record: Record) -> list[dict[str, Any]]:
@@ -68,4 +69,4 @@ def _put(row: dict[str, Any], name: str, data: bytes | None) -> None:
 
 
 def _line(row: dict[str, Any]) -> bytes:
-    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+    return escaped_in_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n"

@@ -311,6 +311,16 @@ def test_what_is_written_follows_the_level_and_what_is_kept_does_not(tmp_path, l
     assert len(table.reader("netproc-0").look()[0]) == (6 if level == "TRACE" else 5)
 
 
+def test_a_line_of_json_has_no_control_character(tmp_path):
+    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    hostile = "\x1b\x7f\x9b2J\u202eevil\u2066"
+    Log("netproc-0", fd=fd, journal=False, json=True).event(4, "told", client=hostile)
+    line = os.pread(fd, 4096, 0).decode()
+    os.close(fd)
+    assert line.rstrip("\n").isprintable(), line
+    assert json.loads(line)["fields"]["client"] == hostile
+
+
 @pytest.mark.parametrize("journal", [True, False])
 def test_a_line_of_json_is_one_object_whatever_is_in_it(tmp_path, journal):
     fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)

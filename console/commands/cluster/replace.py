@@ -13,6 +13,7 @@ from console.model.link import Link
 from console.model.replacing import Refill, Replacing
 from console.show.figures import in_bytes, some
 from console.show.output import Row, emit, say
+from console.streams import escaped, paint
 
 _EVERY_S: Final = 0.5
 
@@ -59,14 +60,14 @@ def _follow(replacing: Replacing, node: int, found: Refill) -> Refill:
         time.sleep(_EVERY_S)
         found = replacing.turn()
     if sys.stderr.isatty() and said:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        paint("\r\x1b[K", err=True)
     return found
 
 
 def _say(text: str) -> None:
     """On a terminal each takes the place of the one before."""
     if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        paint(f"\r\x1b[K{escaped(text)}", err=True)
     else:
         say(text)
 

@@ -16,7 +16,7 @@ from console.model.change import Change, carry_out
 from console.model.failure import NEGATIVE, OK, unreadable
 from console.model.link import Link, asking
 from console.model.wished import parse
-from console.show.output import Row, as_toml, as_yaml, emit, rows_of, say
+from console.show.output import Row, as_json, as_toml, as_yaml, emit, rows_of, say
 
 _TRIES: Final = 30
 _REST_S: Final = 1.0
@@ -134,11 +134,10 @@ def export(link: Link, output: str) -> int:
     penstock config export > wished.toml
     penstock config export -o yaml
     """
-    import json
 
     found = applying.exported(link)
     if output == "json":
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(as_json(found, indent=2))
     else:
         print(as_toml(found) if output == "toml" else as_yaml(found))
     return OK

@@ -11,6 +11,7 @@ from console.commands.demo.read_back import read_back
 from console.model.failure import NEGATIVE, OK
 from console.model.link import Link
 from console.show.output import Row, emit, say
+from console.streams import painter
 
 
 def run(link: Link, source: Path, output: str) -> int:
@@ -66,7 +67,7 @@ class _Progress:
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
             TextColumn("records"), TimeRemainingColumn(),
-            console=Console(stderr=True), disable=not sys.stderr.isatty(),
+            console=Console(file=painter()), disable=not sys.stderr.isatty(),
         )  # fmt: skip
 
     def bar(self, what: str) -> Advance:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from console.commands.demo import chart
 from console.show.output import plain, say
+from console.streams import painter
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -73,7 +74,8 @@ class Screen:
             from rich.live import Live
 
             self._live = Live(
-                console=Console(stderr=True), refresh_per_second=_FRAMES_PER_S, auto_refresh=True,
+                console=Console(file=painter()), refresh_per_second=_FRAMES_PER_S,
+                auto_refresh=True,
                 get_renderable=lambda: picture(self._view, shutil.get_terminal_size().lines),
             )  # fmt: skip
             self._live.start()

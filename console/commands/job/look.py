@@ -1,6 +1,5 @@
 """`penstock job preview` and `explain`: a job looked at by a Spark of its own, before it runs."""
 
-import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from console.flags.output import formatted
 from console.model.failure import OK
 from console.model.jobs import job_of, reached
 from console.model.link import Link
-from console.show.output import Row, emit, say
+from console.show.output import Row, as_json, emit, say
 from spark_local.folder import Folder
 from spark_local.job import Job
 
@@ -93,7 +92,7 @@ def explain(folder: Folder, link: Link, job: str, master: str, memory: str, outp
     with _spark(read, link, master, memory) as (spark, bootstrap):
         found = look.explain(spark, read, bootstrap)
     if output in ("json", "jsonl"):
-        print(json.dumps(found, indent=2 if output == "json" else None, ensure_ascii=False))
+        print(as_json(found, indent=2 if output == "json" else None))
         return OK
     print("DERIVES   " + ", ".join(f"{n} {k.upper()}" for n, k in found["columns"].items()))
     for line in found["state"] or ["nothing"]:
