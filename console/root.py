@@ -215,7 +215,7 @@ def _ended(context: click.Context | None, problem: Exception) -> int:
 
 
 def _unforeseen(problem: Exception) -> Failure:
-    """What no command made a Failure of."""
+    """A Failure of an exception that no command expects."""
     if isinstance(problem, OSError):
         # A file or folder of this host: what concerns a broker has become a Failure on the way.
         return Failure(_of_the_host(problem), name="OS_ERROR")
@@ -256,7 +256,7 @@ def _of_the_host(problem: OSError) -> str:
 
 
 def _as_json(context: click.Context | None, failure: Failure) -> bool:
-    """In JSON mode: the failure on stdout as JSON. Whether that was so."""
+    """Print the failure as JSON on stdout, in JSON mode; True when it is that mode."""
     if context is None or context.meta.get(OUTPUT_KEY) not in ("json", "jsonl"):
         return False
     import json

@@ -122,7 +122,7 @@ def _stream(before: TextIO | None, fd: int) -> TextIO:
 
 
 def is_unicode(stream: TextIO) -> bool:
-    """Whether every character can be written there."""
+    """True when every character can be written there."""
     return codecs.lookup(stream.encoding or "ascii").name == "utf-8"
 
 
