@@ -23,9 +23,9 @@ def main() -> NoReturn:
     cast("dict[str, object]", sys.modules).setdefault("hypothesis", None)
     try:
         from console.root import run
-        from console.streams import settle
+        from console.streams import settle_streams
 
-        settle()
+        settle_streams()
     except KeyboardInterrupt:
         sys.exit(130)
     run()

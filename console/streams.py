@@ -12,7 +12,7 @@ import re
 import select
 import sys
 from contextlib import suppress
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, TextIO
 
 _STDIN, _STDOUT, _STDERR = range(3)
 _HARMFUL: Final = re.compile(
@@ -92,7 +92,7 @@ def _escape(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def settle() -> None:
+def settle_streams() -> None:
     """Put streams that know these rules in the place of this process's stdout and stderr."""
     for fd, flags in ((_STDIN, os.O_WRONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
         # What is opened later must not be taken for a stream that was not there: reading and
@@ -151,27 +151,10 @@ def write_raw(data: bytes) -> None:
 
 def painter() -> TextIO:
     """stderr for a library that draws with escape sequences."""
-    return cast("TextIO", _Painter())
-
-
-class _Painter(io.TextIOBase):
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """As stderr has it."""
-        return sys.stderr.encoding
-
-    def isatty(self) -> bool:
-        """As stderr is."""
-        return sys.stderr.isatty()
-
-    def fileno(self) -> int:
-        """As stderr has it."""
-        return sys.stderr.fileno()
-
-    def write(self, text: str, /) -> int:
-        """As it is."""
-        paint(text, err=True)
-        return len(text)
+    if not isinstance(getattr(getattr(sys.stderr, "buffer", None), "raw", None), _Outlet):
+        return sys.stderr
+    bare = io.FileIO(_STDERR, "w", closefd=False)
+    return io.TextIOWrapper(bare, sys.stderr.encoding, "backslashreplace", write_through=True)
 
 
 def flush() -> None:

@@ -95,7 +95,7 @@ def place(digest: str) -> str:
     return f"{SEGMENTS}/{digest[:2]}/{digest}"
 
 
-def write(store: Store, one: Manifest) -> None:
+def write_manifest(store: Store, one: Manifest) -> None:
     """Raises Failure."""
     body = json.dumps({"format": FORMAT, **asdict(one)})
     line = f"{sha256(body.encode()).hexdigest()} {body}\n"

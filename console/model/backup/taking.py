@@ -73,7 +73,7 @@ class _Taking:
             elsewhere=tuple(found.elsewhere),
             torn=found.torn,
         )
-        manifest.write(self._store, made)
+        manifest.write_manifest(self._store, made)
         return Taken(made, self._sent)
 
     def _partition(self, log: Log) -> Partition:
