@@ -20,7 +20,8 @@ from appliance.handlers.transactional_produce import FLAGS_AT, OWN, Step
 from appliance.metadata.effective import log_config
 from appliance.ring.messages import APPEND, UNVERIFIED, Message
 from appliance.wire import produce
-from appliance.wire.batch_header import HEADER_SIZE, TRANSACTIONAL_BIT
+from appliance.wire.batch_header import CODEC_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
+from appliance.wire.compression import ZSTD
 from appliance.wire.produce import Batch, PartitionAnswer, ProduceRequest
 
 _MESSAGES = {
@@ -33,6 +34,8 @@ _MESSAGES = {
     errors.INVALID_PRODUCER_ID_MAPPING: "Transactional records contained more than one producer ID",
     errors.INVALID_TXN_STATE: "the producer's transaction is open here; commit or abort it first",
     errors.INVALID_TOPIC_EXCEPTION: "an internal topic is written by the appliance alone",
+    errors.UNSUPPORTED_COMPRESSION_TYPE: "zstd needs Produce version 7 or later; use a newer client"
+    " or another compression.type",
     errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log",
 }
 
@@ -54,6 +57,7 @@ def begin(host: Host, x: Exchange) -> None:
     by_id = x.version >= produce.FIRST_TOPIC_ID
     everything = x.rights.everything
     overtaking = host.overtaking
+    before_zstd = x.version < produce.FIRST_ZSTD
     for index, batch in enumerate(request.batches):
         topic, partition, position, length = batch
         route = host.route(topic, partition, by_id)
@@ -63,6 +67,8 @@ def begin(host: Host, x: Exchange) -> None:
         if code or route is None or length <= 0 or route.topic in INTERNAL_TOPICS:
             code = code or _why_not(host, batch, route, by_id)
             answers[index] = _failed(code, request, batch)
+        elif before_zstd and _is_zstd(host, batch):
+            answers[index] = _failed(errors.UNSUPPORTED_COMPRESSION_TYPE, request, batch)
         elif overtaking.any and overtaking.would(host.memory, batch, host.now_ns):
             answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, batch)
         elif step is None:
@@ -73,6 +79,12 @@ def begin(host: Host, x: Exchange) -> None:
         step.begin(host, x)
     if not x.pending:
         _finish(host, x)
+
+
+def _is_zstd(host: Host, batch: Batch) -> bool:
+    """True for records in zstd, which clients of these versions cannot ask for (KIP-110)."""
+    position, length = batch.position, batch.length
+    return length >= HEADER_SIZE and host.memory[position + FLAGS_AT] & CODEC_MASK == ZSTD
 
 
 def _why_not(host: Host, batch: Batch, route: Route | None, by_id: bool) -> int:

@@ -84,7 +84,12 @@ def work(log: Log, found: Cleanable, now_ms: int, memory: int, chunk: int) -> Wo
 
 def _too_young(log: Log, segment: Segment, now_ms: int) -> bool:
     lag = log.config.min_compaction_lag_ms
-    return lag > 0 and lookup.newest_of(log.order, segment) > now_ms - lag
+    if lag <= 0:
+        return False
+    newest = lookup.newest_of(log.order, segment)
+    if newest < 0:  # no record has a timestamp: the last write counts, as in Kafka
+        newest = log.disk.modified_ms(segment.path)
+    return newest > now_ms - lag
 
 
 def _is_late(log: Log, segment: Segment, now_ms: int) -> bool:

@@ -11,7 +11,6 @@ from appliance.logstore.scan import Found, HeaderFields
 from appliance.logstore.segment import UNKNOWN, Segment
 from appliance.logstore.segments import Segments
 from appliance.wire.batch_header import (
-    DELETE_HORIZON_BIT,
     HEADER,
     HEADER_SIZE,
     LENGTH_PREFIX,
@@ -140,18 +139,10 @@ def _record(
     segment: Segment, position: int, header: HeaderFields, timestamp: int, log_start: int
 ) -> tuple[int, int, int] | None:
     """The first record of a batch that is not older than `timestamp`."""
-    base, length, epoch, _, _, attributes, last_delta, base_timestamp, *_, count = header
+    base, length, epoch, _, _, attributes, last_delta, *_, count = header
     whole = count == last_delta + 1  # compaction took none of its records
-    if (
-        base >= log_start
-        and whole
-        and (
-            attributes & LOG_APPEND_TIME_BIT
-            or (base_timestamp >= timestamp and not attributes & DELETE_HORIZON_BIT)
-        )
-    ):
-        newest = header[8]
-        return (newest if attributes & LOG_APPEND_TIME_BIT else base_timestamp), base, epoch
+    if base >= log_start and whole and attributes & LOG_APPEND_TIME_BIT:
+        return header[8], base, epoch
     assert segment.file is not None
     batch = segment.file.pread(length + LENGTH_PREFIX, position)
     for record in iter_records(batch):
@@ -165,8 +156,6 @@ def max_timestamp(
 ) -> tuple[int, int, int] | None:
     """What `Log.max_timestamp` does."""
     newest = max(newest_of(segments, segment) for segment in segments.all)
-    if newest < 0:
-        return None
     return offset_for_timestamp(segments, newest, limit_offset, log_start)
 
 

@@ -2,8 +2,9 @@
 
 Invariant: a batch that passed `validate` is exactly one batch, its checksum holds, its count of
 records is the number of records that it holds, and any client that can open its codec can step
-through it. Error codes are those of Kafka's log validation. Caller of the hot function `validate`:
-the I/O process, once per batch, with the bytes in shared memory.
+through it. Its newest timestamp is that of its records, except in the middle of a long batch whose
+head agrees with its ends. Error codes are those of Kafka's log validation. Caller of the hot
+function `validate`: the I/O process, once per batch, with the bytes in shared memory.
 """
 
 from typing import Final
@@ -17,6 +18,7 @@ from appliance.base.errors import (
     MESSAGE_TOO_LARGE,
     PeerError,
 )
+from appliance.base.ids import NO_TIMESTAMP
 from appliance.config.log_config import LogConfig
 from appliance.wire import compression
 from appliance.wire.batch_header import (
@@ -42,7 +44,7 @@ from appliance.wire.batch_header import (
     BatchHeader,
     read_header,
 )
-from appliance.wire.record_walk import walk_fields, walk_lengths, walk_pieces
+from appliance.wire.record_walk import check_ends, walk_fields, walk_lengths, walk_pieces
 from appliance.wire.records import NewRecord, Record, build_batch, iter_records
 
 __all__ = [
@@ -61,6 +63,12 @@ __all__ = [
     "stamp_log_append_time",
     "validate",
 ]
+
+FEW_RECORDS: Final = 8
+"""Up to as many every record is read: then it costs little beside the rest of a request. Of more
+the first and the last are read, unless these or the head show that the head is wrong."""
+
+_LATEST: Final = (1 << 63) - 1
 
 _SPECIAL: Final = TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT | LOG_APPEND_TIME_BIT
 _LOG_APPEND_TIME: Final = "LogAppendTime"
@@ -81,7 +89,9 @@ def validate(
 
     batch: exactly the bytes that the producer sent as one batch. now_ms: wall clock, for the
     timestamp bounds. transactional, control: whether such a batch may come from this caller.
-    Returns the header as it was sent. Raises PeerError with the code to answer; nothing is changed.
+    Returns the header. A head that states another newest timestamp than the records have is
+    corrected in place, as Kafka does. Raises PeerError with the code to answer; then nothing was
+    changed.
     """
     size = len(batch)
     if size < HEADER_SIZE:
@@ -90,7 +100,7 @@ def validate(
         )
     header = BatchHeader._make(HEADER.unpack_from(batch))
     (
-        base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
+        base_offset, length, _, magic, crc, attributes, last_delta, _, _,
         producer_id, producer_epoch, base_sequence, count,
     ) = header  # fmt: skip
     if length != size - LENGTH_PREFIX or magic != MAGIC:
@@ -112,35 +122,94 @@ def validate(
             "the delta must be the count less one, the count at least 1",
         )
     if attributes & _SPECIAL:
-        _check_attributes(header, transactional, control)
+        _check_attributes(header, transactional, control, rules)
     if producer_id != -1 and (producer_id < 0 or base_sequence < 0 or producer_epoch < 0):
         raise _bad_producer(header)
-    if rules.message_timestamp_type != _LOG_APPEND_TIME:
-        _check_timestamps(base_timestamp, max_timestamp, rules, now_ms)
-    if attributes & CODEC_MASK or rules.compact:
-        _walk_fields(batch, header, rules.compact)
+    low, high = _read_records(batch, header, rules.compact)
+    if rules.message_timestamp_type == _LOG_APPEND_TIME:
         return header
-    at, missing = walk_lengths(batch, RECORDS_AT, size, count)
-    if missing or at != size:
-        raise _not_filled(header, size, at, missing)
+    return _with_times(batch, header, low, high, rules, now_ms)
+
+
+def _read_records(batch: memoryview, header: BatchHeader, key_needed: bool) -> tuple[int, int]:
+    """Hold records against the batch's length and count; the smallest timestamp delta that was read
+    and the largest that any of them may have."""
+    size, count = len(batch), header.record_count
+    stated = header.max_timestamp - header.base_timestamp
+    whole = key_needed or count <= FEW_RECORDS or stated < 0
+    if header.attributes & CODEC_MASK:
+        low, high = _walk_compressed(batch, header, whole, key_needed)
+    elif whole:
+        return _walk_fields(batch, header, key_needed)
+    else:
+        at, missing, last = walk_lengths(batch, RECORDS_AT, size, count)
+        if missing or at != size:
+            raise _not_filled(header, size, at, missing)
+        low = check_ends(batch, RECORDS_AT, size, 0)
+        high = check_ends(batch, size - last, size, count - 1)
+        if low > high:
+            low, high = high, low
+        if high > stated:
+            return _walk_fields(batch, header, key_needed)
+    return low, high if whole or high > stated else stated
+
+
+def _with_times(
+    batch: memoryview, header: BatchHeader, low: int, high: int, rules: LogConfig, now_ms: int
+) -> BatchHeader:
+    """Hold the timestamps against the topic's bounds; the header, corrected in place where it
+    states another newest timestamp."""
+    base, stated = header.base_timestamp, header.max_timestamp
+    oldest, newest = base + low, base + high
+    append_time = header.attributes & LOG_APPEND_TIME_BIT
+    if append_time:  # then the head's is that of every record
+        oldest = newest = stated
+    _check_timestamps(oldest, newest, rules, now_ms)
+    if newest < NO_TIMESTAMP:
+        newest = NO_TIMESTAMP
+    if newest != stated or append_time:
+        return _restate(batch, header, newest)
     return header
 
 
-def _walk_fields(batch: memoryview, header: BatchHeader, key_needed: bool) -> None:
-    """Hold records that are compressed, or need keys, against the batch's length and count."""
-    size, count, codec = len(batch), header.record_count, header.codec
-    if codec:
-        if count > RECORDS_MAX:
-            raise PeerError(
-                MESSAGE_TOO_LARGE,
-                f"{count} records in one compressed batch; at most {RECORDS_MAX}, "
-                "send smaller batches",
-            )
-        walk_pieces(compression.pieces(codec, batch[RECORDS_AT:]), count, key_needed)
-        return
-    at, missing = walk_fields(batch, RECORDS_AT, size, count, 0, key_needed)
+def _walk_compressed(
+    batch: memoryview, header: BatchHeader, whole: bool, key_needed: bool
+) -> tuple[int, int]:
+    """Hold compressed records against the batch's count, all their fields where `whole` says so or
+    one of them is newer than the head; the smallest and the largest timestamp delta."""
+    count, codec = header.record_count, header.codec
+    if count > RECORDS_MAX:
+        raise PeerError(
+            MESSAGE_TOO_LARGE,
+            f"{count} records in one compressed batch; at most {RECORDS_MAX}, send smaller batches",
+        )
+    records = batch[RECORDS_AT:]
+    low, high = walk_pieces(compression.pieces(codec, records), count, whole, key_needed)
+    if not whole and header.base_timestamp + high > header.max_timestamp:
+        low, high = walk_pieces(compression.pieces(codec, records), count, True, key_needed)
+    return low, high
+
+
+def _walk_fields(batch: memoryview, header: BatchHeader, key_needed: bool) -> tuple[int, int]:
+    """Hold every field of every record against the batch's length and count; the smallest and the
+    largest timestamp delta."""
+    size, count = len(batch), header.record_count
+    at, missing, low, high = walk_fields(batch, RECORDS_AT, size, count, 0, key_needed)
     if missing or at != size:
         raise _not_filled(header, size, at, missing)
+    return low, high
+
+
+def _restate(batch: memoryview, header: BatchHeader, newest: int) -> BatchHeader:
+    """The header with this newest timestamp, of type CreateTime; the batch has it in place."""
+    if newest > _LATEST:
+        raise PeerError(INVALID_TIMESTAMP, f"timestamp {newest} has more than 64 bits")
+    attributes = header.attributes & ~LOG_APPEND_TIME_BIT
+    INT16.pack_into(batch, ATTRIBUTES_AT, attributes)
+    INT64.pack_into(batch, MAX_TIMESTAMP_AT, newest)
+    crc = crc32c(batch[ATTRIBUTES_AT:])
+    UINT32.pack_into(batch, CRC_AT, crc)
+    return header._replace(attributes=attributes, max_timestamp=newest, crc=crc)
 
 
 def _not_filled(header: BatchHeader, size: int, at: int, missing: int) -> PeerError:
@@ -166,8 +235,12 @@ def _not_one_batch(header: BatchHeader, size: int) -> PeerError:
     return PeerError(CORRUPT_MESSAGE, f"record batch states {header.size} bytes, {size} were sent")
 
 
-def _check_attributes(header: BatchHeader, transactional: bool, control: bool) -> None:
-    if header.attributes & LOG_APPEND_TIME_BIT:
+def _check_attributes(
+    header: BatchHeader, transactional: bool, control: bool, rules: LogConfig
+) -> None:
+    if header.attributes & LOG_APPEND_TIME_BIT and (
+        header.max_timestamp == NO_TIMESTAMP or rules.message_timestamp_type == _LOG_APPEND_TIME
+    ):
         raise PeerError(
             INVALID_TIMESTAMP, "a producer must not set the timestamp type to LogAppendTime"
         )
@@ -193,7 +266,7 @@ def _bad_producer(header: BatchHeader) -> PeerError:
 
 
 def _check_timestamps(base: int, newest: int, rules: LogConfig, now_ms: int) -> None:
-    """Both stated timestamps within the topic's bounds; -1 stands for none and passes."""
+    """Oldest and newest timestamp within the topic's bounds; -1 stands for none and passes."""
     oldest_ok = now_ms - rules.message_timestamp_before_max_ms
     newest_ok = now_ms + rules.message_timestamp_after_max_ms
     if oldest_ok <= base <= newest_ok and oldest_ok <= newest <= newest_ok:

@@ -16,6 +16,7 @@ from appliance.wire.varint import SMALL, STRING_MAX, read_uvarint, skip_tagged_f
 
 LOWEST = 3
 HIGHEST = 13
+FIRST_ZSTD = 7
 FIRST_FLEXIBLE = 9
 FIRST_TOPIC_ID = 13
 FIRST_RECORD_ERRORS = 8

@@ -2,9 +2,10 @@
 
 Two walks. `walk_lengths` looks at nothing but each record's length (0.1 µs per record; runs of
 equal lengths go at memory speed); it proves that the declared count of records fills the batch
-exactly. `walk_fields` also reads every field of every record. Both stop before a record that is not
-whole yet, so that compressed batches can be walked piece by piece. A record that cannot be is
-PeerError(INVALID_RECORD). Callers: batch validation and record readers.
+exactly. `walk_fields` also reads every field of every record, and finds the oldest and the newest
+timestamp. Both stop before a record that is not whole yet, so that compressed batches can be walked
+piece by piece. A record that cannot be is PeerError(INVALID_RECORD). Callers: batch validation and
+record readers.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from appliance.base.errors import INVALID_RECORD, PeerError
 SMALLEST_RECORD: Final = 7
 """Bytes: length, attributes, timestamp delta, offset delta, null key, null value, no headers."""
 
+FAR: Final = 1 << 61
+"""Beyond every timestamp; compiled code compares it without an object."""
+
 _PROBES: Final = 8
 """Runs shorter than RUN that a batch may show before we stop looking for runs in it."""
 _RUN: Final = 16
@@ -22,10 +26,11 @@ _RUN: Final = 16
 Bytes = bytes | bytearray | memoryview
 
 
-def walk_lengths(data: Bytes, position: int, end: int, count: int) -> tuple[int, int]:
+def walk_lengths(data: Bytes, position: int, end: int, count: int) -> tuple[int, int, int]:
     """Step over up to `count` whole records in data[position:end].
 
-    Returns (position of the first one not stepped over, how many remain).
+    Returns (position of the first one not stepped over, how many remain, bytes of the last one that
+    was stepped over).
     """
     probes, width, previous, start = _PROBES, _RUN, 0, position
     try:
@@ -42,7 +47,7 @@ def walk_lengths(data: Bytes, position: int, end: int, count: int) -> tuple[int,
                 raise _bad(f"a record states a length of {stride - 1} bytes, at least 6 are needed")
             position += stride
             if position > end:
-                return start, count
+                return start, count, previous
             count -= 1
             if stride == previous and probes and stride < 8194:
                 run = min(count, width, (end - position) // stride)
@@ -55,8 +60,8 @@ def walk_lengths(data: Bytes, position: int, end: int, count: int) -> tuple[int,
                     probes -= 1
             previous = stride
     except IndexError:
-        return start, count
-    return position, count
+        return start, count, previous
+    return position, count, previous
 
 
 def _equal_lengths(data: Bytes, position: int, stride: int, run: int) -> int:
@@ -105,33 +110,42 @@ def read_svarint(data: Bytes, position: int, end: int, width: int = 5) -> tuple[
 
 def walk_fields(
     data: Bytes, position: int, end: int, count: int, index: int, key_needed: bool
-) -> tuple[int, int]:
-    """As `walk_lengths`, and reads every field: offset deltas count up from `index`, sizes fit."""
-    start = position
+) -> tuple[int, int, int, int]:
+    """As `walk_lengths`, and reads every field: offset deltas count up from `index`, sizes fit.
+
+    Returns (position of the first one not stepped over, how many remain, smallest timestamp delta,
+    largest one). Without a record these are FAR and -FAR.
+    """
+    start, low, high = position, FAR, -FAR
     for remaining in range(count, 0, -1):
         start = position
         try:
             length, position = read_svarint(data, position, end)
         except IndexError:
-            return start, remaining
+            return start, remaining, low, high
         if length < SMALLEST_RECORD - 1:
             raise _bad(f"a record states a length of {length} bytes, at least 6 are needed")
         stop = position + length
         if stop > end:
-            return start, remaining
-        _check_record(data, position, stop, index, key_needed)
+            return start, remaining, low, high
+        time = _check_record(data, position, stop, index, key_needed)
+        if time < low:
+            low = time
+        if time > high:
+            high = time
         position = stop
         index += 1
-    return position, 0
+    return position, 0, low, high
 
 
-def _check_record(data: Bytes, position: int, stop: int, index: int, key_needed: bool) -> None:
-    """One-byte numbers are read in place: most are, and a call costs as much as the rest.
+def _check_record(data: Bytes, position: int, stop: int, index: int, key_needed: bool) -> int:
+    """Returns the timestamp delta. One-byte numbers are read in place: most are, and a call costs
+    as much as the rest.
 
     Reads may go beyond `stop`, never beyond the data; the last comparison finds that out.
     """
     try:
-        position = _check_deltas(data, position + 1, index)
+        time, position = _check_deltas(data, position + 1, index)
         key = data[position]
         if key < 128:
             key, position = (key >> 1) ^ -(key & 1), position + 1
@@ -154,16 +168,27 @@ def _check_record(data: Bytes, position: int, stop: int, index: int, key_needed:
         raise _bad(f"record {index} ends inside a field") from None
     if position != stop:
         raise _bad(f"record {index}: its fields and its length differ by {stop - position} bytes")
+    return time
 
 
-def _check_deltas(data: Bytes, position: int, index: int) -> int:
-    """Step over the timestamp delta, hold the offset delta against `index`."""
-    end = position + 10
-    while data[position] > 127:
-        position += 1
-        if position == end:
-            raise _bad(f"record {index} has a timestamp delta of more than 10 bytes")
-    position += 1
+def check_ends(data: Bytes, position: int, end: int, index: int) -> int:
+    """The timestamp delta of record `index`, which lies at data[position:end]; its offset delta
+    must be `index`."""
+    try:
+        _, position = read_svarint(data, position, end)
+        return _check_deltas(data, position + 1, index)[0]
+    except IndexError:
+        raise _bad(f"record {index} ends inside a field") from None
+
+
+def _check_deltas(data: Bytes, position: int, index: int) -> tuple[int, int]:
+    """Read the timestamp delta, hold the offset delta against `index`; (timestamp delta, position
+    behind both)."""
+    time = data[position]
+    if time < 128:
+        time, position = (time >> 1) ^ -(time & 1), position + 1
+    else:
+        time, position = read_svarint(data, position, len(data), 10)
     delta = data[position]
     if delta < 128:
         delta, position = (delta >> 1) ^ -(delta & 1), position + 1
@@ -171,7 +196,7 @@ def _check_deltas(data: Bytes, position: int, index: int) -> int:
         delta, position = read_svarint(data, position, len(data))
     if delta != index:
         raise _bad(f"record {index} has offset delta {delta}; deltas must count up from 0")
-    return position
+    return time, position
 
 
 def _check_headers(data: Bytes, position: int, stop: int, index: int) -> int:
@@ -188,23 +213,37 @@ def _check_headers(data: Bytes, position: int, stop: int, index: int) -> int:
     return position
 
 
-def walk_pieces(pieces: Iterator[bytes], count: int, key_needed: bool) -> None:
+def walk_pieces(
+    pieces: Iterator[bytes], count: int, fields: bool, key_needed: bool
+) -> tuple[int, int]:
     """Walk the records of an opened batch as they come; holds one piece and one record.
 
-    Raises PeerError(INVALID_RECORD) unless the pieces hold exactly `count` records.
+    fields: read every field; else lengths, and the deltas of the first record and of one in each
+    piece. Returns the smallest and the largest timestamp delta that were read. Raises
+    PeerError(INVALID_RECORD) unless the pieces hold exactly `count` records.
     """
     held, total = bytearray(), count
+    low, high = FAR, -FAR
     for piece in pieces:
         held += piece
-        if key_needed:
-            at, count = walk_fields(held, 0, len(held), count, total - count, True)
+        done = total - count
+        if fields:
+            at, count, lowest, highest = walk_fields(held, 0, len(held), count, done, key_needed)
         else:
-            at, count = walk_lengths(held, 0, len(held), count)
+            at, count, size = walk_lengths(held, 0, len(held), count)
+            lowest, highest = FAR, -FAR
+            if at:
+                lowest = highest = check_ends(held, at - size, at, total - count - 1)
+                if not done:
+                    first = check_ends(held, 0, at, 0)
+                    lowest, highest = min(first, lowest), max(first, highest)
+        low, high = min(low, lowest), max(high, highest)
         del held[:at]
         if not count and held:
             break
     if count or held:
         raise _bad(f"{total - count} of {total} declared records are there, {len(held)} bytes over")
+    return low, high
 
 
 def _bad(text: str) -> PeerError:

@@ -8,6 +8,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.handlers.k00_produce import HANDLER
 from appliance.ring.messages import APPEND
 from appliance.wire.batch import NewRecord, build_batch
+from appliance.wire.compression import ZSTD
 
 
 def produce(acks, *partitions, topic="flights", records=b"batch", transactional_id=None):
@@ -169,3 +170,15 @@ def test_who_has_no_sequences_is_never_held_up():
     host.lose(sent(host, produce(-1, 0, records=bytes(build_batch([NewRecord(0, None, b"v")])))), 0)
     host.lose(sent(host, produce(-1, 0)), 0)
     assert not host.overtaking.any
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_zstd_is_refused_before_the_version_that_knows_it(version):
+    host = FakeHost()
+    records = build_batch([NewRecord(0, None, b"v")], codec=ZSTD)
+    host.start(HANDLER, version, produce(-1, 0, records=records))
+    if version == 7:
+        assert len(host.asked) == 1
+    else:
+        assert host.asked == []
+        assert rows(host) == [(0, errors.UNSUPPORTED_COMPRESSION_TYPE, -1)]

@@ -304,6 +304,16 @@ def test_what_is_too_young_is_left_and_what_waited_too_long_is_due():
     assert look(log, 0, 12, 9000).upper <= 12, "not above the high watermark"
 
 
+def test_records_without_a_time_are_as_young_as_their_last_write():
+    lagging = LogConfig(segment_bytes=2000, compact=True, min_compaction_lag_ms=100)
+    log = new_log(lagging)
+    log.disk.now_ms = 5000
+    for _ in range(40):
+        append(log, [(b"k", b"v" * 150)], timestamp=-1)
+    assert look(log, 0, log.end_offset, 5099).segments == []
+    assert look(log, 0, log.end_offset, 5100).upper == log.active_base
+
+
 def test_damage_is_reported_and_changes_nothing():
     log = new_log()
     for _ in range(40):

@@ -13,6 +13,7 @@ from appliance.base.errors import OFFSET_OUT_OF_RANGE, PeerError
 from appliance.config.log_config import LogConfig
 from appliance.logstore.log import Log
 from appliance.wire.batch import NewRecord, build_batch, iter_records, read_header
+from tests.differential.scripts.produced_heads import headed
 
 CONFIG = LogConfig(segment_bytes=4000, index_interval_bytes=300)
 
@@ -125,6 +126,22 @@ def test_a_compressed_batch_is_opened_for_its_timestamps():
     assert log.offset_for_timestamp(104, 4) is None
     log.advance_log_start(6)
     assert log.offset_for_timestamp(104, 10) == (106, 6, 3)
+
+
+def test_a_first_record_that_is_not_of_the_base_timestamp_is_found_by_its_own():
+    log = Log.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
+    stage(log, bytearray(headed((-7, 0), (2, 1), base=107, newest=109)), 0, 0)
+    log.commit()
+    assert log.offset_for_timestamp(98, 2) == (100, 0, 0)
+    assert log.offset_for_timestamp(101, 2) == (109, 1, 0)
+
+
+def test_the_newest_of_records_without_a_time_is_the_first():
+    log = Log.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
+    assert log.max_timestamp() is None
+    stage(log, bytearray(build_batch([NewRecord(-1, None, b"v")] * 2)), 0, 0)
+    log.commit()
+    assert log.max_timestamp() == (-1, 0, 0)
 
 
 def test_log_append_time_is_everybody_s_time():

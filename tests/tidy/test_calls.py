@@ -14,8 +14,8 @@ from benchmarks import calls
 from benchmarks.calls import Count, row_of
 
 MOST = {  # netproc in, I/O, netproc out
-    "produce, acks=all, idempotent": (24, 46, 20),
-    "produce, acks=1": (24, 31, 20),
+    "produce, acks=all, idempotent": (24, 53, 20),
+    "produce, acks=1": (24, 38, 20),
     "fetch via the home": (31, 22, 37),
     "fetch by cursor": (48, 0, 0),
     "OffsetCommit of one group": (34, 122, 20),
