@@ -9,6 +9,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.ioproc.asker import Asker, refusal
+from appliance.ioproc.barrier import MessageBarrier
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import ANSWERS
@@ -40,7 +41,8 @@ API_SHIFT: Final = 16
 
 class Arrivals:
     """open_: who opens partitions. move: who moves them. endings: who asked for markers. left: of
-    transactions in what was deleted."""
+    transactions in what was deleted. barrier: answers messages that raise an exception; without
+    one, as in a simulation, the exception ends everything."""
 
     __slots__ = (
         "_appends",
@@ -54,11 +56,13 @@ class Arrivals:
         "_questions",
         "_refusing",
         "_watches",
+        "barrier",
     )
 
     def __init__(
         self, core: Core, open_: Opens, move: Mover, endings: Endings, left: LeftOpen | None = None
     ) -> None:
+        self.barrier: MessageBarrier | None = None
         self._core = core
         self._open = open_
         self._move = move
@@ -78,29 +82,42 @@ class Arrivals:
         for message in messages:
             op, handle = message[0], message[2]
             if op == CANCEL:
-                self._core.purgatory.cancel(asker.index, message[3])
-                if self._watches.waits:
-                    self._watches.cancel(asker.index, message[3])
+                self._cancel(asker, message)
                 continue
             partition = partitions.get(handle) or self._open(handle)
-            if op == APPEND:
-                self._appends.append(asker, partition, message, now_ms)
-            elif op == COORDINATE:
-                host = self._hosts.get(message[5] >> API_SHIFT, self._refusing)
-                if host is not None:
-                    host.take(asker, message, now_ms)
-            elif op == MARK:
-                self._mark(asker, partition, message, now_ms)
-            elif op == APPENDED:
-                self._endings.answered(asker.index, message[3], message[1] - 1, now_ms)
-            elif op == MOVE:
-                self._begin_move(asker, partition, message, now_ms)
-            elif op in ANSWERS:
-                self._questions.ask(asker, partition, message)
-            elif op == WATCH:
-                self._questions.watch(asker, message)
-            else:
-                self._who_knows(asker, message, now_ms)
+            try:
+                if op == APPEND:
+                    self._appends.append(asker, partition, message, now_ms)
+                elif op == COORDINATE:
+                    host = self._hosts.get(message[5] >> API_SHIFT, self._refusing)
+                    if host is not None:
+                        host.take(asker, message, now_ms)
+                elif op == MARK:
+                    self._mark(asker, partition, message, now_ms)
+                elif op == APPENDED:
+                    self._endings.answered(asker.index, message[3], message[1] - 1, now_ms)
+                elif op == MOVE:
+                    self._begin_move(asker, partition, message, now_ms)
+                elif op in ANSWERS:
+                    self._questions.ask(asker, partition, message)
+                elif op == WATCH:
+                    self._questions.watch(asker, message)
+                else:
+                    self._who_knows(asker, message, now_ms)
+            except Exception as bug:
+                self._fail(asker, partition, message, bug)
+
+    def _cancel(self, asker: Asker, message: Message) -> None:
+        self._core.purgatory.cancel(asker.index, message.token)
+        if self._watches.waits:
+            self._watches.cancel(asker.index, message.token)
+
+    def _fail(
+        self, asker: Asker, partition: Partition | None, message: Message, bug: Exception
+    ) -> None:
+        if self.barrier is None:
+            raise bug
+        self.barrier.refuse(asker, partition, message, bug)
 
     def _mark(
         self, asker: Asker, partition: Partition | None, message: Message, now_ms: int

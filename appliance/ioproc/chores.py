@@ -5,6 +5,8 @@ round asked for. Invariant: each round does a bounded piece (docs/decisions/0017
 shell before the end of a turn.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from appliance.ioproc.behind import Behind
@@ -18,6 +20,7 @@ from appliance.ioproc.moving import Moves
 from appliance.ioproc.probing import Probing
 from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.whereabouts import Whereabouts
+from appliance.shell.bugs import Bugs
 
 BUSY_MS: Final = 1
 """While something is under way on a thread."""
@@ -28,7 +31,8 @@ QUIET_MS: Final = 200
 
 
 class Chores:
-    """Everything that is done by and by."""
+    """Everything that is done by and by. bugs: tells what chores raise that change no log; without
+    it, and for the others, an exception ends the process."""
 
     __slots__ = (
         "_behind",
@@ -42,6 +46,7 @@ class Chores:
         "_probing",
         "_replicas",
         "_whereabouts",
+        "bugs",
         "due_ns",
     )
 
@@ -59,6 +64,7 @@ class Chores:
         probing: Probing,
         isolating: Isolating,
     ) -> None:
+        self.bugs: Bugs | None = None
         self._home = home
         self._following = following
         self._housekeeping = housekeeping
@@ -77,13 +83,13 @@ class Chores:
         begun."""
         opened = self._home.go_on(now_ns, now_ms)
         if now_ms >= self._left.due_ms:
-            self._left.turn(now_ms)
+            self._guard("transactions left open", partial(self._left.turn, now_ms))
         if now_ms >= self._replicas.due_ms:
-            self._replicas.tick(now_ms)
-        self._whereabouts.tick(now_ms)
-        self._probing.tick(now_ms)
-        self._isolating.tick(now_ns)
-        self._following.tell_gone(now_ms)
+            self._guard("replicas", partial(self._replicas.tick, now_ms))
+        self._guard("whereabouts", partial(self._whereabouts.tick, now_ms))
+        self._guard("probing", partial(self._probing.tick, now_ms))
+        self._guard("isolating", partial(self._isolating.tick, now_ns))
+        self._guard("topics that are gone", partial(self._following.tell_gone, now_ms))
         housekeeping = self._housekeeping
         housekeeping.trims.go_on()
         idle = housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
@@ -98,3 +104,9 @@ class Chores:
         rest_ms = BUSY_MS if under_way or not idle else rest_ms
         self.due_ns = now_ns + rest_ms * 1_000_000
         return opened
+
+    def _guard(self, where: str, chore: Callable[[], object]) -> None:
+        if self.bugs is None:
+            chore()
+        else:
+            self.bugs.guard(where, chore)

@@ -15,6 +15,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.assembly import Assembly
+from appliance.ioproc.barrier import MessageBarrier
 from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
@@ -22,6 +23,7 @@ from appliance.metadata.changes import Change
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ISR_REFUSED, PRODUCER_ID_BLOCK, Message
 from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
+from appliance.shell.bugs import Bugs
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
@@ -95,6 +97,11 @@ class IoProcess:
         self._moving = False  # something to another folder, as said last
         self._holding = False  # some netproc has to take answers before it may ask more
         self._now_ms = 0  # of this turn, 0: not looked at yet
+
+    def raise_barriers(self, bugs: Bugs) -> None:
+        """From now on an exception costs one answer, or one run of a chore."""
+        self._arrivals.barrier = MessageBarrier(self.core, bugs)
+        self._chores.bugs = bugs
 
     @property
     def begun(self) -> bool:
@@ -342,6 +349,7 @@ def run(seat: Seat) -> int:
     links = Links(seat, events)
     loop = Loop(seat, links)
     process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events, loop)
+    process.raise_barriers(Bugs(events))
     for each in process.workers.durable():
         loop.register(each.fd, select.EPOLLIN, each)
     for one in process.workers.at_leisure():

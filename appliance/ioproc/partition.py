@@ -59,6 +59,7 @@ class Partition:
     aborted: its aborted transactions, once somebody asked for them. on_marker: who is told of each
     marker when it is staged: producer id, and whether it commits.
     asking: who asked where the log ends, and the end that must be visible before the answer.
+    changing: its log is in the middle of taking a batch.
     role: what the metadata says of it and this node, in `leader_epoch`. shared: it leads, and other
     nodes have replicas. short: fewer than min.insync.replicas are in sync. disk_counts: the disk is
     a replica that must have a record before it is visible."""
@@ -72,6 +73,7 @@ class Partition:
         "batches_in",
         "broken",
         "bytes_in",
+        "changing",
         "directory",
         "disk_counts",
         "future",
@@ -128,6 +130,7 @@ class Partition:
         self.future = (0, 0, 0)
         self.space = _UNGUARDED
         self.broken: StorageFailed | None = None
+        self.changing = False
         self.unreadable: set[str] = set()
         self.aborted: AbortedTransactions | None = None
         self.staged: list[Waiting] = []
@@ -206,6 +209,7 @@ class Partition:
         transactional: it may be of a transaction, verified. Raises PeerError with the code to
         answer; then nothing was staged.
         """
+        self.changing = False
         rules = self.rules
         header = validate(batch, rules, now_ms, transactional=transactional)
         codec = self._codec
@@ -218,6 +222,7 @@ class Partition:
             if original >= 0:  # a duplicate: durable when the first one is, and answered as it was
                 self._stage(asker, token, acks, original, -1, original + header[6] + 1)
                 return
+        self.changing = True
         base = log.active.stage(batch, header, self.leader_epoch, now_ms)
         if base < 0:  # it is full, or the epoch is new
             base = log.stage(batch, header, self.leader_epoch, now_ms)
@@ -226,6 +231,7 @@ class Partition:
         self.batches_in += 1
         time = now_ms if self._stamps else -1
         self._stage(asker, token, acks, base, time, base + header[6] + 1)
+        self.changing = False
 
     def append_own(
         self, asker: Asker | Nobody, token: int, batch: memoryview, now_ms: int, acks: int = -1
@@ -233,6 +239,7 @@ class Partition:
         """Stage a batch that the appliance made itself: it is right, however big. By default it
         waits for a sync as acks=all does. Raises StorageFailed."""
         header = read_header(batch)
+        self.changing = True
         base = self.log.stage(batch, header, self.leader_epoch, now_ms)
         self.bytes_in += len(batch)
         self.records_in += header[12]
@@ -242,6 +249,7 @@ class Partition:
             marker = markers.read(batch)
             if marker is not None:
                 self.on_marker(header[9], marker.committed)
+        self.changing = False
 
     def mark(
         self,

@@ -1,0 +1,119 @@
+"""An exception in the handling of a message costs one answer, or its partition where the log may be
+half changed. In a chore it costs one run of the chore."""
+
+import os
+
+import pytest
+from core_world import World, batch
+
+from appliance.base import errors
+from appliance.ioproc import partition as partitions
+from appliance.ioproc.appending import Appends
+from appliance.ioproc.barrier import MessageBarrier
+from appliance.ioproc.failing import ANSWERS
+from appliance.ioproc.following import Following
+from appliance.ioproc.isolating import Isolating
+from appliance.ioproc.left_open import LeftOpen
+from appliance.ioproc.probing import Probing
+from appliance.ioproc.questions import Questions
+from appliance.ioproc.replicas import Replicas
+from appliance.ioproc.whereabouts import Whereabouts
+from appliance.logstore.active import ActiveSegment
+from appliance.ring import partition_table as columns
+from appliance.ring.messages import APPENDED, DELETE_RECORDS
+from appliance.shell.bugs import Bugs
+from tests.netproc.netproc_world import World as NetprocWorld
+from tests.netproc.test_fetched_files import fetch, produce
+from tests.seats import log_file
+
+PLANTED = pytest.mark.interpreted("plants exceptions in parts")
+
+
+def fail(*args, **more):
+    raise KeyError("planted")
+
+
+@pytest.fixture
+def world(tmp_path):
+    one = World(tmp_path)
+    fd, log = log_file(tmp_path, "ioproc")
+    one.arrivals.barrier = MessageBarrier(one.core, Bugs(log))
+    yield one
+    os.close(fd)
+
+
+def is_served(world, handle):
+    world.append(handle, batch(b"other"), acks=1, token=99, position=65536)
+    return [(m.flags, m.token) for m in world.turn()] == [(errors.NONE, 99)]
+
+
+@PLANTED
+@pytest.mark.parametrize(("kind", "name"), [(Appends, "append"), (partitions, "validate")])
+def test_a_batch_that_cannot_be_looked_at_is_refused_and_changes_nothing(
+    world, monkeypatch, kind, name
+):
+    p, q = world.add(), world.add("q")
+    with monkeypatch.context() as planted:
+        planted.setattr(kind, name, fail)
+        world.append(p.handle, batch(b"a"), token=1)
+        assert [(m.op, m.flags, m.token) for m in world.turn()] == [
+            (APPENDED, errors.UNKNOWN_SERVER_ERROR, 1)
+        ]
+    assert is_served(world, p.handle) and is_served(world, q.handle)
+
+
+@PLANTED
+@pytest.mark.parametrize("name", ["stage", "_enter", "_begin_time"])
+def test_a_log_that_may_be_half_changed_goes_offline(world, monkeypatch, name):
+    p, q = world.add(), world.add("q")
+    with monkeypatch.context() as planted:
+        planted.setattr(ActiveSegment, name, fail)
+        if name == "_enter":
+            p.log.active.since_index = 1 << 20
+        world.append(p.handle, batch(b"a"), token=1)
+        assert (errors.KAFKA_STORAGE_ERROR, 1) in [(m.flags, m.token) for m in world.turn()]
+    assert world.table.get(p.handle, columns.STATUS) == columns.OFFLINE
+    assert is_served(world, q.handle)
+
+
+@PLANTED
+@pytest.mark.parametrize("op", sorted(ANSWERS))
+def test_a_question_that_fails_is_answered(world, monkeypatch, op):
+    p, q = world.add(), world.add("q")
+    with monkeypatch.context() as planted:
+        planted.setattr(Questions, "ask", fail)
+        planted.setattr(type(world.arrivals), "_begin_move", fail)
+        world.ask(op, p.handle, token=1)
+        (answer,) = world.turn()
+    assert (answer.op, answer.token) == (ANSWERS[op], 1)
+    changes = answer.flags == errors.KAFKA_STORAGE_ERROR
+    assert changes == (p.broken is not None)
+    assert changes or answer.flags == errors.UNKNOWN_SERVER_ERROR
+    assert op != DELETE_RECORDS or changes
+    assert is_served(world, q.handle)
+
+
+CHORES = {
+    LeftOpen: "turn",
+    Replicas: "tick",
+    Whereabouts: "tick",
+    Probing: "tick",
+    Isolating: "tick",
+    Following: "tell_gone",
+}
+
+
+@PLANTED
+@pytest.mark.parametrize("kind", CHORES, ids=lambda kind: kind.__name__)
+def test_a_chore_that_fails_is_told_and_records_are_served(tmp_path, monkeypatch, kind):
+    world = NetprocWorld(tmp_path)
+    process = world.io_process()
+    process.raise_barriers(Bugs(world.log))
+    monkeypatch.setattr(kind, CHORES[kind], fail)
+    process.core.served.stirred = True
+    client = world.client()
+    produce(world, client, 2)
+    assert fetch(world, client, 0).records
+    with open(f"/proc/self/fd/{world.fd}") as said:
+        assert any(" bug " in line for line in said) or kind in (LeftOpen, Replicas)
+    world.close()
