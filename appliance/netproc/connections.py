@@ -38,6 +38,12 @@ class Connections:
                 transport.close()
                 self.cannot_accept(door, problem)
                 return False
+            except Exception as bug:
+                one = self._floor.open.get(transport.fd)
+                if one is None:
+                    self._floor.limits.release(address)
+                    raise
+                one.blame("the begin of a connection", bug)
         return self._arrivals.go_on(door)
 
     def adopt(self, guest: Guest) -> Connection:

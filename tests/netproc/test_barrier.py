@@ -194,6 +194,24 @@ def test_what_fails_of_a_connection_costs_that_connection(world, monkeypatch, ki
 
 
 @PLANTED
+@pytest.mark.parametrize("name", ["_agree", "__init__"])
+def test_a_connection_that_cannot_begin_leaves_nothing(world, monkeypatch, name):
+    other = world.client()
+    with monkeypatch.context() as planted:
+        planted.setattr(Connection, name, fail)
+        try:
+            client = world.client()
+        except KeyError as bug:  # the loop's to tell
+            world.server.failed(world.server.listeners[0], bug)
+            client = world.clients[-1]
+        assert hung_up(world, client)
+    assert world.server.floor.limits.count == len(world.server.floor.open) == 1
+    assert len(bugs(world)) == 1
+    goes_on(world, other)
+    assert world.client().ask(18, 0).error_code == 0
+
+
+@PLANTED
 @pytest.mark.parametrize(("kind", "name"), [(Sealing, "look"), (Arrivals, "turn")])
 def test_a_chore_that_fails_is_told_and_others_are_done(world, monkeypatch, kind, name):
     other = world.client()
