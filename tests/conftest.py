@@ -25,8 +25,9 @@ from appliance.base.os_disk import OsFile
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.startup import byte_compile
+from tests import tiers
 
-pytest_plugins = ["penstock.pytest_plugin"]
+pytest_plugins = ["penstock.pytest_plugin", "tests.outcomes"]
 
 # What is kept from one run to the next is not for the folder in which somebody runs the tests.
 hypothesis.configuration.set_hypothesis_home_dir(
@@ -102,6 +103,7 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "interpreted(reason): puts something in the place of a part that is compiled"
     )
+    tiers.add_marks(config)
     if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
         byte_compile()  # once, not by each of the hundreds of appliances that are started
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -112,7 +114,9 @@ def pytest_configure(config):
         pytest.MonkeyPatch.setattr = only_where_it_has_effect(pytest.MonkeyPatch.setattr)
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by the marks
+def pytest_collection_modifyitems(config, items):
+    tiers.mark_and_order(items, worker=hasattr(config, "workerinput"))
     for item in items:
         mark = item.get_closest_marker("interpreted")
         if mark is not None:

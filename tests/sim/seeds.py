@@ -15,6 +15,10 @@ NOTICED = (AssertionError, PeerError, StorageFailed, CannotServe)
 """How a bug shows; anything else is a mistake of the story."""
 
 
+PLAYED_ALWAYS = 4
+"""Parts of a test's seeds that run before each commit; the others are for the night."""
+
+
 def seeds(count):
     """The seeds of a test: `count` of them, or what SIM_SEED (the first) and SIM_RUNS (how many)
     say."""
@@ -27,7 +31,11 @@ def plays(count, at_once=10):
     at_once: how many of them, at most."""
     every = seeds(count)
     some = [every[at : at + at_once] for at in range(0, len(every), at_once)]
-    return pytest.mark.parametrize("some", some, ids=lambda one: f"{one[0]}-{one[-1]}")
+    parts = []
+    for number, one in enumerate(some):
+        marks = () if number < PLAYED_ALWAYS else (pytest.mark.proof, pytest.mark.nightly)
+        parts.append(pytest.param(one, id=f"{one[0]}-{one[-1]}", marks=marks))
+    return pytest.mark.parametrize("some", parts)
 
 
 def first_broken(play, most, by=""):

@@ -1,0 +1,89 @@
+"""What `tests/outcomes.py` recorded: who failed, who never ran, what took long."""
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+
+SLOWEST_TESTS, SLOWEST_FILES = 30, 25
+
+
+class Outcomes:
+    """The outcome of every test of one stage or of several."""
+
+    def __init__(self) -> None:
+        self.collected: set[str] = set()
+        self._states: dict[str, str] = {}
+        self._seconds: Counter[str] = Counter()
+        self._flaky_inside: list[str] = []
+
+    @classmethod
+    def read(cls, record: Path) -> "Outcomes":
+        """Reads a record, also one that is still being written: its last line may be cut off."""
+        found = cls()
+        text = record.read_text() if record.exists() else ""
+        for line in text.splitlines():
+            try:
+                found._note(json.loads(line))
+            except json.JSONDecodeError:
+                break
+        return found
+
+    def _note(self, line: dict) -> None:
+        if "collected" in line:
+            self.collected |= set(line["collected"])
+            return
+        name, state = line["id"], line["outcome"]
+        self._seconds[name] += line["s"]
+        if line["when"] == "teardown" and state == "passed":
+            self._states.setdefault(name, "passed")
+            self._flaky_inside += line.get("flaky", [])
+        elif self._states.get(name) != "failed" and (state != "passed" or line["when"] == "call"):
+            self._states[name] = state
+
+    def add(self, other: "Outcomes") -> None:
+        """Counts another stage, too."""
+        self.collected |= other.collected
+        self._states |= other._states
+        self._seconds += other._seconds
+        self._flaky_inside += other._flaky_inside
+
+    def ran(self) -> int:
+        return len(self._states)
+
+    def failed(self) -> list[str]:
+        return [name for name, state in self._states.items() if state == "failed"]
+
+    def passed(self, name: str) -> bool:
+        return self._states.get(name) == "passed"
+
+    def unfinished(self) -> set[str]:
+        """Tests that were to run and have no outcome."""
+        return self.collected - set(self._states)
+
+    def flaky_inside(self) -> list[str]:
+        """Tests of suites within a test, which passed at the second time there."""
+        return self._flaky_inside
+
+    def counts(self, flaky: list[str]) -> dict[str, int]:
+        """In pytest's words; flaky ones have passed."""
+        kinds = Counter(
+            "passed" if name in flaky else state for name, state in self._states.items()
+        )
+        named = {kind: kinds[kind] for kind in ("failed", "passed", "skipped")}
+        return named | {"rerun": len(flaky)}
+
+    def slowest(self) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+        """Tests and files with their seconds, the slowest first."""
+        files: defaultdict[str, float] = defaultdict(float)
+        for name, seconds in self._seconds.items():
+            files[name.partition("::")[0]] += seconds
+        by_file = sorted(files.items(), key=lambda one: -one[1])
+        return self._seconds.most_common(SLOWEST_TESTS), by_file[:SLOWEST_FILES]
+
+
+def print_slowest(outcomes: Outcomes) -> None:
+    tests, files = outcomes.slowest()
+    for title, rows in (("slowest tests", tests), ("slowest files", files)):
+        print(f"\n== {title}, seconds")
+        for name, seconds in rows:
+            print(f"{seconds:8.1f} {name}")

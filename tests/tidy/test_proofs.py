@@ -1,0 +1,36 @@
+"""Each long proof is listed with what it proves, and each file that is listed exists."""
+
+import re
+from pathlib import Path
+
+from tests import tiers
+
+TABLE = re.findall(
+    r"^\| `([^`]+)` \|.*\| ([^|]+) \|$",
+    (tiers.HERE / "README.md").read_text().partition("## Long proofs")[2],
+    re.MULTILINE,
+)
+SINGLE = re.compile(r"^\s*@?pytest(?:mark = .*|\.mark\.proof).*\bproof\b", re.MULTILINE)
+
+
+def listed(when):
+    return sorted(path for path, told in TABLE if told == when)
+
+
+def test_each_proof_is_in_the_table():
+    assert listed("`.ci/run`") == sorted(tiers.PROOFS)
+    assert listed("nightly") == sorted(tiers.NIGHTLY)
+
+
+def test_a_test_that_carries_the_mark_itself_is_in_the_table():
+    for path in tiers.HERE.rglob("test_*.py"):
+        if path != Path(__file__) and SINGLE.search(path.read_text()):
+            name = str(path.relative_to(tiers.HERE))
+            assert any(row.startswith(name) for row, _ in TABLE), name
+
+
+def test_files_that_are_named_exist():
+    for name in (*tiers.PROOFS, *tiers.NIGHTLY):
+        assert (tiers.HERE / re.split("::| ", name)[0]).exists(), name
+    for name in tiers.durations():
+        assert (tiers.HERE.parent / name).exists(), name

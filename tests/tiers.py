@@ -1,0 +1,71 @@
+"""Which tests are long proofs, and which files are given out first.
+
+README's command leaves out what is marked `proof`; `.ci/run` runs these, too, except those that are
+also marked `nightly`. Whole files are listed here and single tests carry the mark themselves. What
+each proves, with its command, stands in tests/README.md.
+"""
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+PROOFS = (
+    "cluster/test_backup_of_a_node.py",
+    "cluster/test_flipped_bit.py",
+    "cluster/test_rolling_restart.py",
+    "cluster/test_topics_come_back.py",
+    "cluster/test_torture.py",
+    "cluster/test_with_apache_kafka.py",
+    "compat/test_compaction_change_over.py",
+    "compat/test_compiled.py",
+    "compat/test_kafka_folders.py",
+    "compat/test_transactions_change_over.py",
+    "differential/test_same_answers.py",
+    "differential/tools/test_tools.py",
+    "faults/test_failing_disk.py",
+    "spark/test_spark_demo_jobs.py",
+    "spark/test_spark_exactly_once.py",
+    "systemd/test_booted_units.py",
+    "systemd/test_debian_package.py::test_it_comes_serves_is_upgraded_and_goes",
+    "transactions/",
+)
+NIGHTLY = (
+    "cluster/test_exactly_once_while_nodes_die.py",
+    "sim/ seeds after the first ones",
+    "spark/test_demo_run.py",
+    "spark/test_job_processes.py",
+    "spark/test_spark_killed.py",
+    "upgrade/test_installed_wheels.py",
+    "upgrade/test_made_wheels.py",
+)
+"""Proofs that take minutes and that few changes can break."""
+
+
+def add_marks(config):
+    config.addinivalue_line(
+        "markers", "proof: long; README's command leaves it out, .ci/run runs it"
+    )
+    config.addinivalue_line("markers", "nightly: a proof that .ci/run leaves out, too")
+
+
+def mark_and_order(items, worker):
+    """Marks the proofs. Among several workers the longest files come first, so that all workers
+    end at about the same time. worker: whether this process is one of several."""
+    for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        if name.startswith(PROOFS) or name.startswith(NIGHTLY):
+            item.add_marker(pytest.mark.proof)
+        if name.startswith(NIGHTLY):
+            item.add_marker(pytest.mark.nightly)
+    if worker:
+        seconds = durations()
+        items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0))
+
+
+def durations():
+    """File → seconds, of those that take long: the list of slowest files that .ci/run prints."""
+    lines = (HERE / "durations.txt").read_text().splitlines()
+    rows = (line.split() for line in lines if line and not line.startswith("#"))
+    return {name: float(seconds) for seconds, name in rows}
