@@ -115,9 +115,16 @@ class Coordinate:
 
 
 def handler(
-    kind: Kind, key: int, name: str, lowest: int, highest: int, others: tuple[str, ...] = ()
+    kind: Kind,
+    key: int,
+    name: str,
+    lowest: int,
+    highest: int,
+    *,
+    others: tuple[str, ...] = (),
+    in_order: bool = False,
 ) -> Handler:
-    """A request of this API is for coordinators of this kind to answer."""
+    """A request of this API is for coordinators of this kind to answer. in_order: as of Handler."""
     assert key in kind.APIS, f"{name} ({key}) is none of {kind.TOPIC.name}"
     plan = Coordinate(kind, others)
-    return Handler(key, name, lowest, highest, plan.begin, plan.complete)
+    return Handler(key, name, lowest, highest, plan.begin, plan.complete, in_order=in_order)

@@ -372,7 +372,8 @@ class Handler:
     set by `begin` has passed. keeps_body: its bytes stay in use until nothing is pending.
     between_nodes: what other nodes ask of control, by what they have replayed: neither the request
     nor the answer waits until this process has, or a node that is elected many leaders at once
-    would let all others wait for the same news.
+    would let all others wait for the same news. in_order: it waits for the transactional
+    batches that its connection sent before it, and what comes behind it waits for its answer.
     """
 
     key: int
@@ -384,3 +385,4 @@ class Handler:
     expire: Callable[[Host, Exchange], None] = _ignore
     keeps_body: bool = False
     between_nodes: bool = False
+    in_order: bool = False

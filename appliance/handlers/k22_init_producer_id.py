@@ -44,7 +44,9 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         forward.complete(host, x, index, message, payload)
 
 
-HANDLER: Final[Handler] = Handler(22, "InitProducerId", 0, 5, begin, complete, keeps_body=True)
+HANDLER: Final[Handler] = Handler(
+    22, "InitProducerId", 0, 5, begin, complete, keeps_body=True, in_order=True
+)
 
 
 def decide(request: Request, version: int, context: AdminContext) -> Answer:

@@ -8,4 +8,6 @@ from appliance.coordinators.transactions.kind import TRANSACTIONS
 from appliance.handlers import coordinate
 from appliance.handlers.exchange import Handler
 
-HANDLER: Handler = coordinate.handler(TRANSACTIONS, 25, "AddOffsetsToTxn", 0, 4, (OFFSETS_TOPIC,))
+HANDLER: Handler = coordinate.handler(
+    TRANSACTIONS, 25, "AddOffsetsToTxn", 0, 4, others=(OFFSETS_TOPIC,)
+)

@@ -6,4 +6,4 @@ from appliance.coordinators.transactions.kind import TRANSACTIONS
 from appliance.handlers import coordinate
 from appliance.handlers.exchange import Handler
 
-HANDLER: Handler = coordinate.handler(TRANSACTIONS, 26, "EndTxn", 0, 5)
+HANDLER: Handler = coordinate.handler(TRANSACTIONS, 26, "EndTxn", 0, 5, in_order=True)

@@ -78,4 +78,4 @@ def _decide(host: Host, x: Exchange, state: Coordinated, code: int, guard: int) 
         host.coordinate_within(x, _HOME, route, body, code, guard)
 
 
-HANDLER: Final = Handler(_KEY, "TxnOffsetCommit", 0, 5, _PLAN.begin, complete)
+HANDLER: Final = Handler(_KEY, "TxnOffsetCommit", 0, 5, _PLAN.begin, complete, in_order=True)

@@ -133,6 +133,10 @@ class Reception(ABC):
         False: it has to wait."""
         ...
 
+    def holds(self, connection: "Connection") -> bool:
+        """Its next request must not be taken before those under way are answered."""
+        return False
+
     @abstractmethod
     def abandoned(self, x: Exchange) -> None:
         """Nobody waits for the answer to this any more: its connection is closed."""
@@ -204,7 +208,7 @@ class Connection:
         self.habits = Habits(address)
         self.account = Account()
         self.cursors: Cursors | None = None  # made by its first fetch
-        self.line: Line | None = None  # made by its first transactional batch
+        self.line: Line | None = None  # made by its first request of a transaction
         self.state = HANDSHAKE
         self.dirty = False
         self.one_by_one = False  # near its quota: no request before the last one is answered
@@ -214,8 +218,7 @@ class Connection:
         self._pause_until_ns = 0
         self._told = 0  # requests, to whoever looks at our row
         floor.loop.register(transport.fd, READ, self)  # may fail: nothing knows of it yet
-        name = floor.listeners[listener]
-        self.row = floor.clients.claim(address, name, floor.now_ns // _MS_NS)
+        self.row = floor.clients.claim(address, floor.listeners[listener], floor.now_ns // _MS_NS)
         floor.open[transport.fd] = self
         self._agree()
 
@@ -417,15 +420,13 @@ class Connection:
 
     def _receive(self) -> None:
         framing, transport = self.framing, self.transport
-        room = framing.room()
-        if room is None:
+        if (room := framing.room()) is None:
             self._starve()
             return
         try:
             count = transport.receive(room)
         except OSError:
-            self.close()
-            return
+            count = ENDED
         if count == ENDED:
             self.close()
             return
@@ -451,12 +452,12 @@ class Connection:
                     or queued >= MOST_IN_FLIGHT
                     or sending.out_bytes > floor.queued_limit
                     or (queued and self.one_by_one)
+                    or (queued and self.line is not None and reception.holds(self))
                 ):
                     if framing.waiting():
                         self._starve()
                     return
-                end = framing.next()
-                if not end:
+                if not (end := framing.next()):
                     return
                 reception.request(self, framing.body, end)
         except FrameRefused as refused:
@@ -472,8 +473,7 @@ class Connection:
     def _refuse(self, refused: FrameRefused) -> None:
         who = sniff.what(refused.head)
         if who is None:
-            limit = self._floor.frame_limit
-            who = f"{refused}; 8 to {limit} are taken (socket.request.max.bytes)"
+            who = f"{refused}; 8 to {self._floor.frame_limit} are taken (socket.request.max.bytes)"
         if sniff.is_http(refused.head):
             with contextlib.suppress(OSError):
                 self.transport.send([sniff.HTTP_ANSWER], False)

@@ -211,6 +211,8 @@ class NetprocHost(Host):
 
     def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
         token = self._token(x, index)
+        if x.handler.in_order and x.connection.line is None:
+            x.connection.line = Line()
         key = x.handler.key << 16 | x.version
         for more, named, piece in self._outbox.pieces(route.home, x.rights.encoded, body):
             fields = (messages.COORDINATE, 0, route.handle, token, more, key, named, 0)

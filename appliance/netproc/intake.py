@@ -22,6 +22,7 @@ from appliance.shell.loop import Loop
 from appliance.wire import request_head
 
 _PREFIX: Final = 4  # bytes that say how long a frame is
+_FETCH: Final = 1
 
 
 class Intake(Reception):
@@ -119,6 +120,17 @@ class Intake(Reception):
             return True
         handler = self._handlers[connection.listener].get(connection.framing.key())
         return handler is not None and handler.between_nodes
+
+    def holds(self, connection: Connection) -> bool:
+        """Several processes serve the requests of a transaction, so one would overtake another that
+        came before it. Only a Fetch may, which can take long."""
+        key, line = connection.framing.key(), connection.line
+        if key == _FETCH:
+            return False
+        handler = self._handlers[connection.listener].get(key)
+        if handler is not None and handler.in_order and line is not None and line.under_way:
+            return True
+        return any(x.handler.in_order and x.answer is None for x in connection.sending.queue)
 
     def abandoned(self, x: Exchange) -> None:
         """Its parked reads are cancelled; what holds memory ends when its completions come."""
