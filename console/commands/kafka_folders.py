@@ -12,6 +12,7 @@ from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
+from console.flags.private import private
 from console.model import folder_copy, kafka_folder
 from console.model.data_folder import DEFAULT_DATA, DEFAULT_NODE, KEPT
 from console.model.failure import OK, Failure
@@ -33,6 +34,7 @@ _MB: Final = 1_000_000
 @dry_run_option
 @yes_option
 @formatted
+@private
 def take_in(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> int:
     """Make a data folder of that of a stopped Apache Kafka, which `penstock up --data DIR` opens.
 
@@ -71,6 +73,7 @@ def take_in(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> in
 @dry_run_option
 @yes_option
 @formatted
+@private
 def give_out(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> int:
     """Make a folder that Apache Kafka starts with, of a data folder whose appliance is stopped.
 

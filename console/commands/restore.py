@@ -9,6 +9,7 @@ import click
 from appliance.base.os_disk import OsDisk
 from console.flags.confirm import dry_run_option
 from console.flags.output import formatted
+from console.flags.private import private
 from console.model.backup import keeping, restoring, store
 from console.model.backup.manifest import Manifest
 from console.model.failure import OK
@@ -25,6 +26,7 @@ from console.show.progress import Progress
 @click.option("--to", "to", default="", metavar="TIME", help="No record later than that.")
 @dry_run_option
 @formatted
+@private
 def command(
     where: str, folders: tuple[str, ...], backup: str, to: str, dry_run: bool, output: str
 ) -> int:
@@ -43,7 +45,7 @@ def command(
     penstock restore /mnt/backups /srv/events --to 2h --dry-run
     """
     to_ms = time_of(to, time.time_ns() // 1_000_000) if to else -1
-    kept, progress = store.opened(where), Progress(0)
+    kept, progress = store.opened(where, existing=True), Progress(0)
     chosen = keeping.chosen(kept, backup, to_ms)
     paths = [os.path.abspath(one) for one in folders]
     if dry_run:

@@ -24,6 +24,7 @@ from appliance.shell.log import INFO, Log
 from appliance.shell.version import current
 from console import BEGAN_S, SUCCEEDS
 from console.called import anew, typed
+from console.flags.private import private
 from console.model.data_folder import DEFAULT_DATA, KEPT
 from console.model.failure import FAILED, OK, Failure, usage
 from console.model.listening import listeners
@@ -98,6 +99,7 @@ _JOIN_S: Final = 10.0
     "--check", is_flag=True,
     help="Say whether it would start with these settings and this folder, and change nothing.",
 )  # fmt: skip
+@private
 def command(
     data: str | None,
     listen: tuple[str, ...],

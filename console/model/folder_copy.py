@@ -8,6 +8,7 @@ sync of all the rest, so that what was cut off is no data folder.
 
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -45,7 +46,10 @@ def sources(folder: str, folders: list[str], kept: Callable[[str], bool]) -> lis
         found += [f"{one}/{name}" for name in there if not name.endswith(names.DELETED)]
     made = []
     for path in found:
-        told = os.stat(f"{folder}/{path}")
+        told = os.lstat(f"{folder}/{path}")
+        if not stat.S_ISREG(told.st_mode):
+            text = f"{folder}/{path} is no plain file"
+            raise Failure(text, "a link is not followed: it may lead out", name="CANNOT_MOVE")
         # An index that a kill left is 10 MB of room for entries, next to none of it on the disk.
         held = told.st_blocks * 512 if path.endswith(_SPARSE) else told.st_size
         made.append(Source(path, min(told.st_size, held), told.st_mtime_ns))
@@ -61,7 +65,7 @@ def stopped(folder: str) -> Iterator[None]:
     here."""
     fd = -1
     with suppress(FileNotFoundError):
-        fd = os.open(f"{folder}/{LOCK_NAME}", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(f"{folder}/{LOCK_NAME}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if fd >= 0:
             _lock(fd, folder)
@@ -127,7 +131,8 @@ def finish(disk: Disk, target: str, extra: Mapping[str, bytes]) -> None:
 
 def _copy_file(source: str, target: str) -> None:
     """Runs of zeros stay holes, as an index that was not closed has them."""
-    with open(source, "rb") as read, open(target, "xb") as written:
+    fd = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as read, open(target, "xb") as written:
         while piece := read.read(_PIECE):
             if piece.count(0) == len(piece):
                 written.seek(len(piece), os.SEEK_CUR)

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.base.disk import Disk, read_file
-from appliance.base.errors import ConfigError, StorageFailed
+from appliance.base.errors import ConfigError, PeerError, StorageFailed
 from appliance.config.topic_settings import TOPIC as TOPIC_SETTINGS
 from appliance.control import quorum_state, repair
 from appliance.control.startup import check_features
 from appliance.controller.features import SUPPORTED
+from appliance.controller.names import check_topic_name
 from appliance.ioproc import checkpoints
 from appliance.logstore.recovery import read_topic_id
 from appliance.metadata.follower import LOG_FOLDER
@@ -169,6 +170,7 @@ def _look(disk: Disk, folder: str, remedy: str) -> Found:
     if not os.path.exists(f"{folder}/{META_PROPERTIES}"):
         text = f"{folder} is no data folder: it has no {META_PROPERTIES}"
         raise usage(text, "log.dirs in server.properties names it")
+    _check_no_links(folder)
     try:
         identity = read_identity(disk, folder)
         made = repair.plan(disk, folder)
@@ -184,6 +186,15 @@ def _look(disk: Disk, folder: str, remedy: str) -> Found:
     found.files = folder_copy.sources(folder, _folders(found), _is_beside)
     found.notes += _strange_folders(disk, found)
     return found
+
+
+def _check_no_links(folder: str) -> None:
+    """Raises Failure for a link in the folder or in one of its folders: it may lead out of it, and
+    what is read there would be copied."""
+    for one in (folder, *(f.path for f in os.scandir(folder) if f.is_dir(follow_symlinks=False))):
+        for found in os.scandir(one):
+            if found.is_symlink():
+                raise _cannot(f"{found.path} is a symbolic link", "move what it names there")
 
 
 def _check_alone(identity: Identity, image: MetadataImage, voters: frozenset[int]) -> None:
@@ -212,6 +223,10 @@ def _folders(found: Found) -> list[str]:
     """Of the partitions that the metadata knows, and of the metadata, as far as they are there."""
     wanted = [LOG_FOLDER]
     for topic in found.image.topics_by_name.values():
+        try:
+            check_topic_name(topic.name)
+        except PeerError as why:
+            raise _cannot(str(why)) from None
         wanted += [f"{topic.name}-{one.index}" for one in topic.partitions]
     return [one for one in sorted(wanted) if os.path.isdir(f"{found.folder}/{one}")]
 

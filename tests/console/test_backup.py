@@ -232,7 +232,7 @@ def test_one_that_is_torn_is_restored_to_where_it_is_whole(story, tmp_path):
     store = FolderStore(str(where))
     whole = manifest.read(store, story.second["name"])
     torn = replace(whole, name="9", instant_ms=story.middle_ms, torn=True)
-    manifest.write(store, torn)
+    manifest.write_manifest(store, torn)
     said = penstock("restore", where, tmp_path / "data", "--dry-run").stderr
     assert "without --to it ends where all are whole" in said
     [row] = told("restore", where, tmp_path / "data")

@@ -8,6 +8,7 @@ import click
 from appliance.base.idle import giving_way
 from appliance.base.os_disk import OsDisk
 from console.flags.output import formatted
+from console.flags.private import private
 from console.model.backup import keeping, store
 from console.model.backup.instant import Running
 from console.model.backup.taking import take
@@ -24,6 +25,7 @@ _NARROW: Final = ("name", "partitions", "bytes", "sent", "left_out", "forgotten"
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
 @click.option("--keep", type=click.IntRange(1), metavar="N", help="Forget all but the newest N.")
 @formatted
+@private
 def command(where: str, folders: tuple[str, ...], keep: int | None, output: str) -> int:
     """Take a backup of the appliance that runs in DIR (./penstock-data; with log.dirs name all, the
     first one first), as it is at one instant: topics with ids and settings, quotas, access rules,

@@ -26,7 +26,7 @@ def command(where: str, output: str) -> int:
             "bytes": one.bytes,
             "left_out": len(one.left_out),
         }
-        for one in keeping.every(store.opened(where))
+        for one in keeping.every(store.opened(where, existing=True))
     ]
     emit(rows, output, empty="there is no backup")
     return OK

@@ -22,7 +22,7 @@ def command(where: str, keep: int, dry_run: bool, yes: bool, output: str) -> int
     \b
     penstock backup prune /mnt/backups --keep 14
     """
-    kept = store.opened(where)
+    kept = store.opened(where, existing=True)
     gone = manifest.names(kept)[:-keep]
     if gone and not dry_run:
         confirm(f"{len(gone)} backups in {where} are forgotten", yes=yes)

@@ -4,6 +4,7 @@ import click
 
 from appliance.base.idle import giving_way
 from console.flags.output import formatted
+from console.flags.private import private
 from console.model.backup import keeping, store
 from console.model.failure import NEGATIVE, OK
 from console.show.output import emit, say
@@ -14,6 +15,7 @@ from console.show.progress import Progress
 @click.argument("where", metavar="WHERE")
 @click.argument("name", metavar="[BACKUP]", default="")
 @formatted
+@private
 def command(where: str, name: str, output: str) -> int:
     """Read all that a backup needs, or all of them, and hold it against its SHA-256. Exit code 4
     when something is missing or has changed.
@@ -21,8 +23,8 @@ def command(where: str, name: str, output: str) -> int:
     \b
     penstock backup verify /mnt/backups
     """
-    kept, progress = store.opened(where), Progress(0)
-    wanted = [keeping.chosen(kept, name)] if name else keeping.every(kept)
+    kept, progress = store.opened(where, existing=True), Progress(0)
+    wanted = [keeping.chosen(kept, name)] if name else keeping.at_least_one(kept)
     found = giving_way(lambda: keeping.verify(kept, wanted, progress.is_at))
     progress.wipe()
     emit([one._asdict() for one in found], output, name="digest")

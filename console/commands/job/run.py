@@ -12,6 +12,7 @@ import click
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, memory_option
 from console.flags.output import formatted
+from console.flags.private import private
 from console.model.failure import FAILED, OK, Failure
 from console.model.jobs import job_of, reached
 from console.model.link import Link
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @formatted
 @connected
 @in_folder
+@private
 def command(
     folder: Folder,
     link: Link,

@@ -4,6 +4,7 @@ import click
 
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
+from console.flags.private import private
 from console.model.failure import OK
 from console.model.jobs import check_plain
 from console.model.link import Link
@@ -16,6 +17,7 @@ from spark_local.folder import Folder
 @memory_option
 @connected
 @in_folder
+@private
 def command(folder: Folder, link: Link, master: str, memory: str) -> int:
     """Keep all jobs of the folder running until Ctrl-C; each then ends after its batch.
 

@@ -1,11 +1,12 @@
 """What backups there are: reading them through, and forgetting old ones."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
 from console.model.backup import manifest
-from console.model.backup.manifest import BACKUPS, SEGMENTS, Manifest, place
+from console.model.backup.manifest import BACKUPS, DAMAGED, SEGMENTS, Manifest, place
 from console.model.backup.store import Store
 from console.model.failure import Failure, usage
 
@@ -27,9 +28,7 @@ def every(store: Store) -> list[Manifest]:
 def chosen(store: Store, name: str, to_ms: int = -1) -> Manifest:
     """The named backup; without a name the newest one, or the first one behind a time. Raises
     Failure."""
-    names = manifest.names(store)
-    if not names:
-        raise usage("there is no backup at that place", "penstock backup create WHERE makes one")
+    names = _some(store)
     if name and name not in names:
         raise usage(f"there is no backup {name}", f"the newest one is {names[-1]}")
     if name or to_ms < 0:
@@ -38,6 +37,19 @@ def chosen(store: Store, name: str, to_ms: int = -1) -> Manifest:
     if not behind:
         raise usage(f"no backup was taken behind that time; the newest one is {names[-1]}")
     return manifest.read(store, behind[0])
+
+
+def _some(store: Store) -> list[str]:
+    """Names of the backups, of which there must be one. Raises Failure."""
+    names = manifest.names(store)
+    if not names:
+        raise usage("there is no backup at that place", "penstock backup create WHERE makes one")
+    return names
+
+
+def at_least_one(store: Store) -> list[Manifest]:
+    """All backups, oldest first. Raises Failure where there is none."""
+    return [manifest.read(store, name) for name in _some(store)]
 
 
 def verify(
@@ -51,6 +63,7 @@ def verify(
     done, found = 0, []
     for digest in sorted(needed):
         problem = _problem(store, digest, there=place(digest) in sizes)
+        _mark(store, digest, damaged=bool(problem) and place(digest) in sizes)
         if problem:
             whose = [one for one in backups if digest in one.digests]
             found.append(
@@ -59,6 +72,17 @@ def verify(
         done += sizes.get(place(digest), 0)
         told(done, total)
     return found
+
+
+def _mark(store: Store, digest: str, *, damaged: bool) -> None:
+    """Leave word for the next backup, which sends these bytes again; a store that cannot be
+    written keeps none."""
+    mark = f"{DAMAGED}/{digest}"
+    with suppress(Failure):
+        if damaged:
+            store.put(mark, [b""])
+        elif mark in store.names(DAMAGED):
+            store.delete(mark)
 
 
 def _problem(store: Store, digest: str, *, there: bool) -> str:

@@ -5,19 +5,27 @@ their name, so what two backups have in common is kept once.
 """
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
+from appliance.base.errors import PeerError
+from appliance.controller.names import check_topic_name
 from console.model.backup.store import Store
 from console.model.failure import Failure
 
 FORMAT: Final = 1
 BACKUPS: Final = "backups"
 SEGMENTS: Final = "segments"
+DAMAGED: Final = "damaged"
+"""Digests of segments that a verify found damaged, one an empty file."""
 _SUFFIX: Final = ".json"
 _SHOWN: Final = 5
+_ID_BYTES: Final = 16
+_MOST: Final = (1 << 63) - 1
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LISTS: Final = ("identities", "left_out", "elsewhere")
 
 
@@ -114,13 +122,47 @@ def read(store: Store, name: str) -> Manifest:
     digest, _, body = data.rstrip(b"\n").partition(b" ")
     if digest.decode("ascii", "replace") != sha256(body).hexdigest():
         raise Failure(f"the list of the backup {name} is damaged", name="BACKUP_DAMAGED")
-    found: dict[str, Any] = json.loads(body)
-    if found.pop("format") != FORMAT:
+    try:
+        found: dict[str, Any] = json.loads(body)
+        version = found.pop("format")
+        one = _made(found) if version == FORMAT else None
+    except (ValueError, KeyError, TypeError, AttributeError, PeerError) as why:
+        text = f"the list of the backup {name} is not what penstock writes: {why}"
+        raise Failure(text, name="BACKUP_DAMAGED") from None
+    if one is None:
         text = f"the backup {name} is of a later version of penstock"
         raise Failure(text, "restore it with that", name="BACKUP_UNKNOWN")
+    return one
+
+
+def _made(found: dict[str, Any]) -> Manifest:
+    """Raises one of many errors for a list that has another shape."""
     partitions = tuple(
         Partition(**one | {"parts": tuple(Part(**part) for part in one["parts"])})
         for one in found.pop("partitions")
     )
     lists: dict[str, Any] = {key: tuple(found.pop(key, ())) for key in _LISTS}
-    return Manifest(partitions=partitions, **found, **lists)
+    made = Manifest(partitions=partitions, **found, **lists)
+    for number in (made.instant_ms, made.node_id, made.metadata_end):
+        _check_number(number)
+    if not all(isinstance(one, str) for key in _LISTS for one in lists[key]):
+        raise ValueError(f"{', '.join(_LISTS)} are lists of texts")
+    for one in partitions:
+        check_topic_name(one.topic)
+        if len(bytes.fromhex(one.topic_id)) != _ID_BYTES:
+            raise ValueError(f"topic {one.topic} has the id {one.topic_id!r}")
+        _check_number(one.partition, one.log_start, one.end)
+        _check_number(one.folder, most=len(made.identities) - 1)
+        for part in one.parts:
+            _check_number(part.base, part.bytes)
+    for digest in made.digests:
+        if not _DIGEST.fullmatch(digest):
+            raise ValueError(f"{digest!r} is no SHA-256")
+    return made
+
+
+def _check_number(*numbers: object, most: int = _MOST) -> None:
+    """Raises ValueError unless they are numbers from 0 to `most`."""
+    for one in numbers:
+        if type(one) is not int or not 0 <= one <= most:
+            raise ValueError(f"{one!r} is no number from 0 to {most}")

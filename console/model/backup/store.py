@@ -1,6 +1,8 @@
 """Where backups lie: named bytes in a folder, or in a bucket of S3 or what is like it."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -9,6 +11,10 @@ from console.model.failure import Failure, usage
 
 _CHUNK: Final = 1 << 20
 _PART: Final = ".part"
+_MAKES: Final = "penstock backup create WHERE makes one; see that the disk is mounted"
+_FRESH: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OWNERS_FILE: Final = 0o600
+_OWNERS_FOLDER: Final = 0o700
 
 
 class Store(Protocol):
@@ -32,10 +38,14 @@ class Store(Protocol):
         ...
 
 
-def opened(where: str) -> Store:
-    """where: a folder, or a URL such as s3://bucket/prefix. Raises Failure."""
+def opened(where: str, *, existing: bool = False) -> Store:
+    """where: a folder, or a URL such as s3://bucket/prefix. existing: a folder must be there.
+    Raises Failure."""
     if "://" not in where:
-        return FolderStore(os.path.abspath(where))
+        path = os.path.abspath(where)
+        if existing and not os.path.isdir(path):
+            raise usage(f"{where}: there is no backup at that place, and no folder", _MAKES)
+        return FolderStore(path)
     if not where.startswith("s3://"):
         raise usage(f"{where}: backups go to a folder, or to s3://BUCKET/PREFIX")
     return BucketStore(where)
@@ -53,14 +63,16 @@ class FolderStore:
         for place, _, names in os.walk(os.path.join(self._path, prefix)):
             for name in names:
                 path = os.path.join(place, name)
-                if not name.endswith(_PART):
-                    found[os.path.relpath(path, self._path)] = os.path.getsize(path)
+                told = os.lstat(path)
+                if not name.endswith(_PART) and stat.S_ISREG(told.st_mode):
+                    found[os.path.relpath(path, self._path)] = told.st_size
         return found
 
     def get(self, name: str) -> Iterator[bytes]:
         """As in Store."""
         try:
-            with open(os.path.join(self._path, name), "rb") as file:
+            fd = os.open(self._place(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(fd, "rb") as file:
                 while piece := file.read(_CHUNK):
                     yield piece
         except OSError as why:
@@ -70,8 +82,10 @@ class FolderStore:
         """As in Store."""
         path = os.path.join(self._path, name)
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path + _PART, "wb") as file:
+            self._make_folders(name)
+            with suppress(FileNotFoundError):  # of one that was cut off
+                os.unlink(path + _PART)
+            with os.fdopen(os.open(path + _PART, _FRESH, _OWNERS_FILE), "wb") as file:
                 for piece in pieces:
                     file.write(piece)
                 file.flush()
@@ -89,6 +103,25 @@ class FolderStore:
         except OSError as why:
             raise self._refused(why) from None
 
+    def _place(self, name: str) -> str:
+        """The path of a name, none of whose folders within the store is a link. Raises OSError."""
+        path = self._path
+        for part in name.split("/"):
+            if path != self._path and os.path.islink(path):
+                raise OSError(errno.ELOOP, "a symbolic link is not followed", path)
+            path = os.path.join(path, part)
+        return path
+
+    def _make_folders(self, name: str) -> None:
+        """Those of a name, for the user alone. Raises OSError."""
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        path = self._path
+        for part in ("", *name.split("/")[:-1]):
+            path = os.path.join(path, part) if part else path
+            with suppress(FileExistsError):
+                os.mkdir(path, _OWNERS_FOLDER)
+        self._place(name)
+
     def _sync(self, folder: str) -> None:
         while folder.startswith(self._path):
             fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -99,7 +132,8 @@ class FolderStore:
             folder = os.path.dirname(folder)
 
     def _refused(self, why: OSError) -> Failure:
-        return Failure(f"{why.filename}: {why.strerror}", where=self._path, name="BACKUP_REFUSED")
+        where = f"{why.filename}: " if why.filename else f"{self._path}: "
+        return Failure(f"{where}{why.strerror}", where=self._path, name="BACKUP_REFUSED")
 
 
 class BucketStore:

@@ -5,7 +5,7 @@ looks at one until it is all there is.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -50,6 +50,8 @@ class _Taking:
     ) -> None:
         self._disk, self._store, self._found, self._told = disk, store, found, told
         self._there = {name.rpartition("/")[2] for name in store.names(manifest.SEGMENTS)}
+        self._damaged = {name.rpartition("/")[2] for name in store.names(manifest.DAMAGED)}
+        self._there -= self._damaged
         self._known = _known(store)
         self._total = sum(size for log in found.logs for _, size in log.segments)
         self._done = self._sent = 0
@@ -58,7 +60,7 @@ class _Taking:
         found = self._found
         metadata = sha256(found.metadata).hexdigest()
         if metadata not in self._there:
-            self._store.put(place(metadata), [found.metadata])
+            self._put(metadata, [found.metadata])
             self._sent += len(found.metadata)
         made = Manifest(
             name=manifest.name_of(found.ms),
@@ -104,12 +106,18 @@ class _Taking:
                 digest.update(piece)
             name = digest.hexdigest()
             if name not in self._there:
-                self._store.put(place(name), _pieces(file, length))
+                self._put(name, _pieces(file, length))
                 self._there.add(name)
                 self._sent += length
             return Part(base, length, name, found.st_ino, found.st_mtime_ns)
         finally:
             file.close()
+
+    def _put(self, digest: str, pieces: Iterable[bytes]) -> None:
+        """Send bytes; what was damaged of them is whole then."""
+        self._store.put(place(digest), pieces)
+        if digest in self._damaged:
+            self._store.delete(f"{manifest.DAMAGED}/{digest}")
 
     def _as_before(self, log: Log, base: int, found: os.stat_result, size: int) -> Part | None:
         """What an earlier backup has of a file that nobody has written since."""
