@@ -38,10 +38,11 @@ class Entry:
 class BrokerConfig:
     """Every broker setting's value: what was set, else through its synonyms, else the default."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "generation")
 
     def __init__(self, entries: Mapping[str, Entry] | None = None) -> None:
         self._entries = dict(entries or {})
+        self.generation = 0  # one more with every `renew`
 
     @classmethod
     def of(cls, values: Mapping[str, str], source: str = COMMAND_LINE) -> "BrokerConfig":
@@ -69,6 +70,7 @@ class BrokerConfig:
     def renew(self, entries: Mapping[str, Entry | None]) -> None:
         """These hold from now on for whoever has this configuration; None: nobody sets it."""
         self._entries = self.renewed(entries)._entries
+        self.generation += 1
 
     def renewed(self, entries: Mapping[str, Entry | None]) -> "BrokerConfig":
         """This configuration as `renew` would make it."""

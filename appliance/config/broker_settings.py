@@ -144,6 +144,8 @@ _OWN = (
     Setting("penstock.arena.bytes", LONG, 268_435_456, "Shared memory for requests of one network process, in bytes; taken only as it is used.", low=4_194_304),
     Setting("penstock.partitions.max", INT, 16_384, "Partitions that there may be; of several nodes, replicas that there may be on this one (a multiple of 2).", low=2, high=1_048_576),
     Setting("penstock.spin.us", INT, 50, "How long a busy process looks for work before it sleeps, in µs; 0 never.", low=0, high=1000),
+    Setting("penstock.control.max.requests", INT, 64, "Administrative requests that one network process passes on before one of them is answered; the others wait for their turn.", low=1, high=1024),
+    Setting("penstock.connection.control.max.requests", INT, 8, "Administrative requests of one connection that are under way before it is read no more.", low=1, high=1024),
     Setting("penstock.connection.no.progress.ms", LONG, 30_000, "A connection in the middle of a request or an answer that does not move for so long is closed, in ms.", low=100),
     Setting("penstock.connection.queued.max.bytes", INT, 4_194_304, "Answers that wait for a slow reader before its requests are read no more, in bytes.", low=65_536),
     Setting("penstock.topic.trash.retention.ms", LONG, 3_600_000, "How long a deleted topic can be brought back, less when the disk is nearly full; 0 deletes it at once, in ms.", low=0, mode=CLUSTER_WIDE),

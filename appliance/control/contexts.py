@@ -14,6 +14,7 @@ from appliance.controller.decision import Situation
 from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIds
 from appliance.handlers.admin import AdminContext, Quorum
+from appliance.handlers.answer_cache import AnswerCache
 from appliance.handlers.electing import Electing
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.quotas.meters import Usage
@@ -25,8 +26,8 @@ class Contexts:
     """usage: of quotas. heartbeats: those of the moment, None while this node does not lead.
     described: the quorum at a wall clock time in ms. electing: who votes, at a monotonic one."""
 
-    __slots__ = ("_described", "_doors", "_electing", "_heartbeats", "_producer_ids", "_room",
-                 "_seat", "_started", "_trash", "_usage")  # fmt: skip
+    __slots__ = ("_answers", "_described", "_doors", "_electing", "_heartbeats", "_producer_ids",
+                 "_room", "_seat", "_started", "_trash", "_usage")  # fmt: skip
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Contexts:
         self._described = described
         self._electing = electing
         self._doors = doors
+        self._answers = AnswerCache()
 
     def situation(self) -> Situation:
         """For one decision of the controller."""
@@ -86,6 +88,7 @@ class Contexts:
             usage=self._usage,
             cluster_id=started.identity.cluster_id,
             loggers=self._seat.processes.log_levels,
+            described=self._answers,
             version=current(),
         )
         self.refresh(context)

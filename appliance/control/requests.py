@@ -121,7 +121,8 @@ class Requests:
                 answer = _decide(api, request, version, context)
             if context.situation.permit.pause_ms:
                 answer.values["throttle_time"] = context.situation.permit.pause_ms
-            encoded = encode_response(response(key, version, answer.values))
+                answer = answer._replace(encoded=b"")
+            encoded = answer.encoded or encode_response(response(key, version, answer.values))
         except Exception:  # nothing was changed yet: one request must not end the process
             return self._bug(api, version, context)
         refuse = partial(self._refuse, api, version, answer.values)

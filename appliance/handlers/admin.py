@@ -15,6 +15,7 @@ from appliance.controller.decision import Record, Result, Situation
 from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIds
 from appliance.controller.undelete import Everywhere
+from appliance.handlers.answer_cache import AnswerCache
 from appliance.handlers.electing import Electing, Probed
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.trash import Trash
@@ -67,8 +68,8 @@ class AdminContext:
     holds a folder, None when it does not answer. electing: who votes, while this node leads the
     quorum; probed: what who is to vote said. loggers: of this node's processes. trash: what this
     node keeps of deleted topics; kept: what nodes do of those with a name, this one's promised to
-    stay; settled: whether it has noted all of them. asked: the other nodes were. version: of
-    Penstock.
+    stay; settled: whether it has noted all of them. asked: the other nodes were. described: what
+    was told of the broker's settings before. version: of Penstock.
     """
 
     rights: Rights = field(default=NOBODY, kw_only=True)
@@ -91,16 +92,19 @@ class AdminContext:
     electing: Electing | None = None
     probed: Probed | None = None
     loggers: LogLevels | None = None
+    described: AnswerCache = field(default_factory=AnswerCache)
     version: str = ""
 
 
 class Answer(NamedTuple):
     """The records an answer depends on, and the answer's fields. at_once: it is said when they are
-    in the log, agreed or not."""
+    in the log, agreed or not. encoded: the values in the version that was asked, where they are
+    known from before."""
 
     records: list[Record]
     values: Values
     at_once: bool = False
+    encoded: bytes = b""
 
 
 def _never(_: Message) -> bool:

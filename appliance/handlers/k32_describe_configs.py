@@ -8,10 +8,14 @@ can have, has a setting for each deleted topic that can be brought back; those t
 answers is.
 """
 
+from typing import Final
+
+from appliance.authorization import needs
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.config_resources import Resource, check_resource
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
+from appliance.handlers.answer_cache import Told
 from appliance.handlers.config_rights import check_described
 from appliance.handlers.deleted_topics import (
     DELETED,
@@ -24,9 +28,36 @@ from appliance.handlers.this_node import NODE, explain_node
 from appliance.metadata import effective, effective_groups
 from appliance.metadata.effective import Explained
 from appliance.metadata.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from appliance.wire.build import response
+from appliance.wire.messages import encode_response
+
+_FEW: Final = 100
+"""Settings that are named: longer lists are not kept."""
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
+    """A cache answers a request for this broker alone, which most clients send."""
+    situation, resources = context.situation, request.resources
+    own = (BROKER, str(situation.node_id))
+    one = resources[0] if len(resources) == 1 else None
+    if (
+        one is None
+        or (one.resource_type, one.resource_name) != own
+        or len(one.configuration_keys or ()) > _FEW
+        or context.rights.refusal(needs.DESCRIBE_CLUSTER_CONFIGS)
+    ):
+        return Answer([], _told(request, version, context))
+    context.described.explained(situation.image, situation.config, situation.node_id)
+
+    def make_answer() -> Told:
+        values = _told(request, version, context)
+        return values, encode_response(response(API.key, version, values))
+
+    values, encoded = context.described.answer((version, request), make_answer)
+    return Answer([], {**values}, encoded=encoded)
+
+
+def _told(request: Message, version: int, context: AdminContext) -> Values:
     documentation = version >= 3 and request.include_documentation
     results: list[Values] = []
     # Named twice is answered once: an answer must not be many times as large as all there is.
@@ -56,7 +87,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
                 ],
             }
         )
-    return Answer([], {"throttle_time": 0, "results": results})
+    return {"throttle_time": 0, "results": results}
 
 
 def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
@@ -78,7 +109,7 @@ def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
         return effective_groups.explain_loggers(context.loggers.all())
     if resource.name == "":
         return effective.explain_cluster_default(image)
-    return effective.explain_broker(image, config, situation.node_id)
+    return context.described.explained(image, config, situation.node_id)
 
 
 API = Api(32, "DescribeConfigs", 1, 4, 4, decide, any_node=True)

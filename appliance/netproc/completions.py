@@ -9,6 +9,7 @@ from appliance.netproc.barrier import Barrier
 from appliance.netproc.exchanges import DEADLINE, Exchanges
 from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
+from appliance.netproc.outbox import Outbox
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.messages import ANSWERED, GOES_BEFORE, SPENT, Message
 from appliance.ring.process_table import CONTROL, IOPROC, Peer
@@ -29,6 +30,7 @@ class Completions:
         following: Following,
         watch: Stopwatch,
         barrier: Barrier | None = None,
+        outbox: Outbox | None = None,
     ) -> None:
         self._host = host
         self._exchanges = exchanges
@@ -36,6 +38,7 @@ class Completions:
         self._following = following
         self._watch = watch
         self._barrier = barrier
+        self._outbox = outbox
         self.early: list[Message] = []
 
     def handle(self, peer: Peer, arrived: list[Message]) -> None:
@@ -84,6 +87,9 @@ class Completions:
     def _seen(self, arrived: list[Message]) -> list[Message]:
         """What control has done is seen before its answer is, here: the answers that may be told
         now."""
+        for message in arrived:
+            if message.a != 1 and self._outbox is not None:  # the last piece of its answer
+                self._outbox.answered(message.token)
         if self._following.follow():
             arrived = [*self.early, *arrived]
             self.early.clear()

@@ -63,10 +63,9 @@ class Floor:
     """What the connections of a process share, and which of them wait for what.
 
     heir: goes on with connections that are drained; without one they are hung up on. sealing: says
-    who has shown a certificate.
-    choked: a ring is full, so nobody is read. committed, applied: where the metadata log ends, and
-    how far it is replayed here: far behind, nobody is read. dirty: have something to send in this
-    turn. starving: look for room in the next turn. cold: wait for the disk."""
+    who has shown a certificate. committed, applied: where the metadata log ends, and how far it is
+    replayed here: far behind, nobody is read. dirty: have something to send in this turn. starving:
+    look for room in the next turn. cold: wait for the disk."""
 
     def __init__(
         self,
@@ -95,10 +94,9 @@ class Floor:
         self.limits = ConnectionLimits()
         self.frame_limit = min(config.int("socket.request.max.bytes"), len(memory) // 2)
         self.queued_limit = config.int("penstock.connection.queued.max.bytes")
+        self.forwarded_limit = config.int("penstock.connection.control.max.requests")
         self.committed = committed
-        self.applied = 0  # of the metadata
-        self.now_ns = 0  # of this turn
-        self.choked = False
+        self.applied = self.now_ns = 0  # of the metadata; of this turn
         self.open: dict[int, Connection] = {}
         self.dirty: list[Connection] = []
         self.starving: dict[Connection, None] = {}
@@ -129,8 +127,7 @@ class Reception(ABC):
 
     @abstractmethod
     def level(self, connection: "Connection") -> bool:
-        """Its next request may be taken although more metadata is committed than `applied` says;
-        False: it has to wait."""
+        """Its next request may be taken although `applied` is behind `committed`."""
         ...
 
     def holds(self, connection: "Connection") -> bool:
@@ -149,15 +146,15 @@ class Heir(ABC):
 
     @abstractmethod
     def takes(self, connection: "Connection") -> bool:
-        """Everything it asked is answered and sent. Whether it is done with here; False: it is to
-        be asked again."""
+        """Everything it asked is answered and sent: whether it is done with here."""
         ...
 
 
 class Connection:
     """One client. state: one of `states`. dirty: it is among the floor's. listener: the number of
     that by which it came. row: where others see it. software: name and version by ApiVersions.
-    principal: proved. rights: of principal and client_id, as in the last request; the intake's."""
+    principal: proved. rights: of principal and client_id, as in the last request; the intake's.
+    kept: messages that no ring has taken; forwarded: those control has not answered; outbox's."""
 
     __slots__ = (
         "_blocked",
@@ -171,8 +168,10 @@ class Connection:
         "client_id",
         "cursors",
         "dirty",
+        "forwarded",
         "framing",
         "habits",
+        "kept",
         "line",
         "listener",
         "mask",
@@ -211,6 +210,7 @@ class Connection:
         self.line: Line | None = None  # made by its first request of a transaction
         self.state = HANDSHAKE
         self.dirty = False
+        self.kept = self.forwarded = 0
         self.one_by_one = False  # near its quota: no request before the last one is answered
         self.mask = READ  # what the loop watches for; written by `_watch` alone
         self._blocked = False  # the transport took less than there is to send
@@ -308,8 +308,7 @@ class Connection:
             self._hang_up_if_drained()
 
     def drain(self) -> None:
-        """Take no more requests; hang up, or leave it to the heir, once what was asked is answered
-        and sent."""
+        """Take no more requests; hang up once all is answered and sent, or leave it to the heir."""
         if self.state == HANDSHAKE:
             self.close()
         elif self.state != CLOSED:
@@ -447,7 +446,8 @@ class Connection:
             while self.state == OPEN and framing.start != framing.end:
                 queued = len(sending.queue)
                 if (
-                    floor.choked
+                    self.kept
+                    or self.forwarded >= floor.forwarded_limit
                     or (floor.committed[0] != floor.applied and not reception.level(self))
                     or queued >= MOST_IN_FLIGHT
                     or sending.out_bytes > floor.queued_limit

@@ -1,8 +1,8 @@
 """What handlers see of a network process: partitions, files, the processes that they may ask, and
 where their answers go.
 
-Nothing here waits. What a full ring does not take is kept in order, and while anything is kept no
-connection is read, so the sender's TCP window is the only queue that grows.
+Nothing here waits. What a full ring does not take is kept in order, and meanwhile the connection
+that asked it is not read, so the sender's TCP window is the only queue that grows.
 """
 
 import os
@@ -160,7 +160,7 @@ class NetprocHost(Host):
             self._exchanges.begin(x)
         x.pending[index] = home
         token = x.number << 32 | index
-        if self._kept or not self._writers[home].push(
+        if (self._kept and home in self._kept) or not self._writers[home].push(
             op, flags, route.handle, token, a, b, e=e, f=f
         ):
             self._put(x, index, home, (op, flags, route.handle, token, a, b, e, f), None)
@@ -276,9 +276,14 @@ class NetprocHost(Host):
     def cancel(self, x: Exchange) -> None:
         for home in set(x.pending.values()) - {CONTROL_HOME, NOBODY_HOME}:
             fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
-            if not self._outbox.push(home, fields, None):
-                self._keep(home, fields, None)
+            if not self._outbox.push(home, fields, None, None):
+                self._outbox.keep(home, fields, None, None)
         x.pending.clear()
+
+    def abandoned(self) -> None:
+        """A connection is closed that waits for an answer."""
+        if self._kept:
+            self._outbox.abandoned()
 
     def schedule(self, x: Exchange) -> None:
         if x.number == NO_NUMBER:
@@ -294,16 +299,12 @@ class NetprocHost(Host):
         self, x: Exchange, index: int, home: int, fields: tuple[int, ...], payload: bytes | None
     ) -> None:
         x.pending[index] = home
-        if self._outbox.push(home, fields, payload):
+        if self._outbox.push(home, fields, payload, x):
             return
         if self._outbox.is_up(home):
-            self._keep(home, fields, payload)
+            self._outbox.keep(home, fields, payload, x)
         else:
             self._exchanges.lose(x, index)
-
-    def _keep(self, home: int, fields: tuple[int, ...], payload: bytes | None) -> None:
-        self._outbox.keep(home, fields, payload)
-        self._floor.choked = True
 
     # The client -----------------------------------------------------------------------------------
 

@@ -133,7 +133,9 @@ class Intake(Reception):
         return any(x.handler.in_order and x.answer is None for x in connection.sending.queue)
 
     def abandoned(self, x: Exchange) -> None:
-        """Its parked reads are cancelled; what holds memory ends when its completions come."""
+        """Its parked reads are cancelled; what holds memory ends when its completions come, or when
+        control is not asked any more."""
+        self._host.abandoned()
         if x.number != NO_NUMBER and not x.handler.keeps_body:
             self._host.cancel(x)
             self._exchanges.end(x)

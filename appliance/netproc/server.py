@@ -80,7 +80,7 @@ class Server:
         )
         self.floor.now_ns = clock.monotonic_ns()
         self.exchanges = Exchanges()
-        self._outbox = Outbox(links, seat.ioprocs)
+        self._outbox = Outbox(links, seat.ioprocs, seat.config)
         self._kept = self._outbox.kept
         self._questions = Questions(seat.config, follower, loop, clock)
         self._asked_nodes = self._questions.links
@@ -95,7 +95,7 @@ class Server:
         self._bugs = self.floor.bugs
         barrier = Barrier(self.host, self.exchanges, self._bugs)
         self._completions = Completions(
-            self.host, self.exchanges, self._following, throttling.watch, barrier
+            self.host, self.exchanges, self._following, throttling.watch, barrier, self._outbox
         )
         slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         controllers = registry.controllers_handlers() if seat.config.several else {}
@@ -212,7 +212,7 @@ class Server:
     def peers_changed(self, peers: list[Peer]) -> None:
         """What was asked of these processes is lost: their requests fail with retriable errors."""
         homes = {CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
-        self.floor.choked = self._outbox.drop(homes)  # the full ring may have been the dead one's
+        self._outbox.drop(homes)
         self.host.forget_files()
         self.host.routing += 1  # a home has forgotten where replicas are that fetch from here
         if CONTROL_HOME in homes:
@@ -293,7 +293,9 @@ class Server:
         if self._lost:
             self._completions.tell_lost()
         if self._kept:
-            self.floor.choked = not self._outbox.push_kept()
+            for x in self._outbox.push_kept():
+                x.pending.clear()
+                self.exchanges.settle(x)
         if self._early_days and not self._drain_until_ns and can_serve(self._table):
             self.open_for_business()
         self._completions.expire(now_ns)

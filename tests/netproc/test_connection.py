@@ -103,11 +103,16 @@ def too_long(plan, connection):
 
 
 def a_full_ring(plan, connection):
-    plan.floor.choked = True
-    return lambda: setattr(plan.floor, "choked", False)
+    connection.kept = 1
+    return lambda: setattr(connection, "kept", 0)
 
 
-@pytest.mark.parametrize("fill", [too_many, too_long, a_full_ring])
+def too_much_for_control(plan, connection):
+    connection.forwarded = plan.floor.forwarded_limit
+    return lambda: setattr(connection, "forwarded", 0)
+
+
+@pytest.mark.parametrize("fill", [too_many, too_long, a_full_ring, too_much_for_control])
 def test_what_cannot_be_served_now_is_not_read(plan, fill):
     connection, peer = plan.pair()
     empty = fill(plan, connection)

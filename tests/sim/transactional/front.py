@@ -53,6 +53,7 @@ class Front(Process):
             self.exchanges,
             SimpleNamespace(follow=lambda: True),
             SimpleNamespace(running=False),
+            SimpleNamespace(answered=lambda token: None),
         )
         self.handlers = handlers(FetchSessions(0, lambda: 1))
         self.arena_at = 0
