@@ -13,6 +13,7 @@ and on this node's disk. Called by `main.py`, `leading.py` and `quorum_driver.py
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk
@@ -27,9 +28,10 @@ from appliance.control.voter_records import for_snapshot, heard, of_snapshot, re
 from appliance.logstore.flush import FlushJob
 from appliance.metadata.changes import Change
 from appliance.metadata.checkpoint import control_record
-from appliance.metadata.follower import Follower, decode_record
+from appliance.metadata.follower import Follower, MetadataUnreadable, decode_record
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.record_versions import encode
+from appliance.quorum.epochs import LAST
 from appliance.quorum.messages import NOBODY, Known
 from appliance.quorum.replica import Replica
 from appliance.quorum.times import Times
@@ -46,6 +48,11 @@ from appliance.wire.batch import (
 
 _AT_ONCE: Final = 1000
 """Records that `advance` replays on a follower before it lets others go on: some 10 ms."""
+_NO_EPOCH_LEFT: Final = (
+    "{}: the log ends in epoch {}, behind which nobody can be elected. Where this node alone votes,"
+    " penstock metadata repair gives the log a new epoch; of several voters one begins anew from a"
+    " backup of before (penstock restore)"
+)
 
 
 class Held(NamedTuple):
@@ -78,10 +85,11 @@ ALONE: Final = Vote()
 
 class MetadataQuorum:
     """log, replica, images, snapshots: the parts. leadership: what the replica knows. electing: who
-    votes, as the log says it. noticing: what is noted before it is committed here."""
+    votes, as the log says it. noticing: what is noted before it is committed here. mended: what of
+    quorum-state was replaced at the start, in words."""
 
     __slots__ = ("_disk", "_held", "_node_id", "electing", "images", "leadership", "log",
-                 "noticing", "replica", "snapshots")  # fmt: skip
+                 "mended", "noticing", "replica", "snapshots")  # fmt: skip
 
     def __init__(
         self,
@@ -105,6 +113,7 @@ class MetadataQuorum:
         self.snapshots = Snapshots(disk, log, limits, follower.bytes_replayed)
         self.electing = electing
         self.noticing = Noticing()
+        self.mended = ""
 
     @property
     def active(self) -> bool:
@@ -447,8 +456,10 @@ def open_quorum(
     if ends[alone] != ends[guess]:
         follower.load(ends[alone])
         electing = _history(log, follower, static)
-    known = quorum_state.read(disk, log.folder)
     epoch = max(log.last_epoch, follower.image.epoch)
+    if epoch >= LAST:
+        raise MetadataUnreadable(_NO_EPOCH_LEFT.format(log.folder, epoch))
+    known, mended = quorum_state.mend(quorum_state.read(disk, log.folder), epoch)
     if epoch > known.epoch:  # the file is older, or another node's
         known = Known(epoch, NOBODY, NOBODY)
     replica = Replica(
@@ -457,6 +468,10 @@ def open_quorum(
     )  # fmt: skip
     quorum = MetadataQuorum(disk, node_id, log, follower, limits, replica, electing)
     quorum._elects()
+    if mended:
+        quorum.mended = f"{log.folder}/{quorum_state.NAME}: {mended}"
+        with suppress(DiskFull):  # what it votes next is written before anybody hears of it
+            quorum.remember(known)
     return quorum
 
 

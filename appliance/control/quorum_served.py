@@ -14,7 +14,6 @@ from appliance.base.clock import Clock
 from appliance.base.disk import Disk
 from appliance.base.errors import (
     INVALID_REQUEST,
-    INVALID_VOTER_KEY,
     NONE,
     POSITION_OUT_OF_RANGE,
     SNAPSHOT_NOT_FOUND,
@@ -23,6 +22,7 @@ from appliance.base.errors import (
     PeerError,
     StorageFailed,
 )
+from appliance.control import quorum_checks as checks
 from appliance.control import quorum_wire as wire
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.metadata.checkpoint import SnapshotId
@@ -107,25 +107,33 @@ class Served:
                 self._reply(netproc, token, key, version, self._part(request))
                 return
             asked = wire.read(key, request, self._identity.cluster_id)
+            checks.check_fields(asked.what)
             if isinstance(asked.what, Fetch):
                 self._fetch(netproc, token, version, asked, asked.what)
                 return
             static = self._quorum.kraft_version == STATIC
-            wire.check_voter(asked, self._replica, static=static)
+            checks.check_voter(asked, self._replica, static=static)
+            checks.check_epoch(asked.what, self._replica, self._now_ms())
         except PeerError as cause:
             fields = {"peer": rights.caller.address, "cause": cause.message}
             self._events.event_seldom(WARNING, "voter-refused", **fields)
-            if asked is not None and cause.code == INVALID_VOTER_KEY:
-                values = wire.told(asked.what, self._leader, self._places(), code=cause.code)
-            else:
-                values = wire.refusal(key, cause.code)
+            values = wire.refusal(key, cause.code)
+            if asked is not None and isinstance(cause, checks.RowRefused):
+                values = self._refused(asked.what, cause.code)
             self._reply(netproc, token, key, version, values)
             return
-        if isinstance(asked.what, BeginEpoch) and asked.place is not None:
+        if isinstance(asked.what, BeginEpoch) and asked.place is not None and not static:
             self._learn({asked.what.leader: asked.place})
         granted = self._said(asked.what)
         values = wire.told(asked.what, self._leader, self._places(), granted)
         self._reply(netproc, token, key, version, values)
+
+    def _refused(self, what: Vote | BeginEpoch | EndEpoch | Fetch, code: int) -> wire.Values:
+        """The answer to a request whose fields are wrong."""
+        if isinstance(what, Fetch):
+            leader, epoch = self._leader
+            return wire.records(Fetched(epoch, leader), what, b"", self._places(), code)
+        return wire.told(what, self._leader, self._places(), code=code)
 
     @property
     def _leader(self) -> tuple[int, int]:

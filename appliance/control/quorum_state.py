@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import ConfigError
-from appliance.quorum.messages import Known
+from appliance.quorum.epochs import LAST, MOST_AHEAD
+from appliance.quorum.messages import NOBODY, Known
 from appliance.quorum.voters import ANY
 from appliance.wire.uuids import format_uuid, parse_uuid
 
 NAME: Final = "quorum-state"
 _NUMBERS: Final = ("leaderEpoch", "leaderId", "votedId")
+_LAST_ID: Final = (1 << 31) - 1
 
 
 def read(disk: Disk, folder: str) -> Known:
@@ -30,6 +32,26 @@ def read(disk: Disk, folder: str) -> Known:
         epoch, leader, voted = (int(state[name]) for name in _NUMBERS)
         directory = parse_uuid(state.get("votedDirectoryId", format_uuid(ANY)))
         return Known(max(epoch, 0), leader, voted, directory)
+
+
+def mend(known: Known, log_epoch: int) -> tuple[Known, str]:
+    """Replaces what no election can have made: an epoch behind the last one, an id that is none.
+    Returns what to go on with, and in words which value became which, "" for none.
+
+    log_epoch: the newest epoch of the log. The new epoch lies far enough behind it that this
+    replica has not voted there: elections that leave no record in a log are few."""
+    told = []
+    epoch, leader, voted, directory = known
+    if epoch > LAST:
+        epoch, leader, voted, directory = log_epoch + MOST_AHEAD, NOBODY, NOBODY, ANY
+        told.append(f"leaderEpoch {known.epoch} to {epoch}, leaderId and votedId to {NOBODY}")
+    if not NOBODY <= leader <= _LAST_ID:
+        told.append(f"leaderId {leader} to {NOBODY}")
+        leader = NOBODY
+    if not NOBODY <= voted <= _LAST_ID:
+        told.append(f"votedId {voted} to {_LAST_ID}")
+        voted = _LAST_ID  # the vote of this epoch is given, to a node that is not known
+    return Known(epoch, leader, voted, directory), ", ".join(told)
 
 
 def voters(disk: Disk, folder: str) -> frozenset[int]:
@@ -69,6 +91,7 @@ def write(disk: Disk, folder: str, known: Known, *, dynamic: bool, voters: Itera
     """Durable at return. voters: named in the file unless they are `dynamic`."""
     state: dict[str, object]
     epoch, leader, voted, directory = known
+    assert 0 <= epoch <= LAST and max(leader, voted) <= _LAST_ID, f"{known} is read by nobody"
     if dynamic:
         state = {
             "leaderId": leader,

@@ -16,6 +16,7 @@ from appliance.base.errors import (
     INVALID_VOTER_KEY,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_OR_PARTITION,
     PeerError,
 )
@@ -23,7 +24,6 @@ from appliance.base.ids import METADATA_TOPIC
 from appliance.control.metadata_log import METADATA_TOPIC_ID
 from appliance.control.quorum_snapshots import Download
 from appliance.quorum.messages import (
-    NOBODY,
     BeginEpoch,
     EndEpoch,
     Fetch,
@@ -173,8 +173,8 @@ def answered(asked: Message, answer: Any) -> Heard:
     if isinstance(asked, Fetch):
         return _fetched(asked, answer)
     row = _only(answer.topics)
-    if row.error_code == INVALID_VOTER_KEY:
-        raise PeerError(INVALID_VOTER_KEY, f"it answers {row.error_code.name}")
+    if row.error_code in (INVALID_REQUEST, INVALID_VOTER_KEY):
+        raise PeerError(int(row.error_code), f"it answers {row.error_code.name}")
     if isinstance(asked, Vote):
         return Heard(Voted(row.leader_epoch, row.leader_id, row.vote_granted, asked.pre_vote))
     newer = row.leader_id >= 0 and row.leader_epoch > asked.epoch
@@ -323,13 +323,15 @@ def _nodes(leader: int, reached: Places) -> list[Values]:
 
 def not_leading(asked: int, epoch: int, *, leads: bool) -> int:
     """The code for who asks the leader of the epoch `asked`, of this one."""
-    if asked < epoch:
-        return FENCED_LEADER_EPOCH
-    return NONE if leads and asked == epoch else NOT_LEADER_OR_FOLLOWER
+    if asked != epoch:
+        return FENCED_LEADER_EPOCH if asked < epoch else UNKNOWN_LEADER_EPOCH
+    return NONE if leads else NOT_LEADER_OR_FOLLOWER
 
 
-def records(answer: Fetched, asked: Fetch, data: bytes, reached: Places) -> Values:
-    """The answer to a Fetch. reached: where controllers are."""
+def records(
+    answer: Fetched, asked: Fetch, data: bytes, reached: Places, code: int = NONE
+) -> Values:
+    """The answer to a Fetch. reached: where controllers are. code: of a refusal by its fields."""
     row: Values = {
         "partition_index": 0,
         "error_code": NONE,
@@ -340,7 +342,7 @@ def records(answer: Fetched, asked: Fetch, data: bytes, reached: Places) -> Valu
         "records": data,
     }
     if not answer.leads:
-        row["error_code"] = not_leading(asked.epoch, answer.epoch, leads=False)
+        row["error_code"] = code or not_leading(asked.epoch, answer.epoch, leads=False)
         row["high_watermark"] = -1
     elif answer.parts is not None:
         row["diverging_epoch"] = {"epoch": answer.parts[0], "end_offset": answer.parts[1]}
@@ -353,21 +355,6 @@ def records(answer: Fetched, asked: Fetch, data: bytes, reached: Places) -> Valu
         "responses": [topic],
         "node_endpoints": _nodes(answer.leader, reached),
     }
-
-
-def check_voter(asked: Asked, replica: Replica, *, static: bool) -> None:
-    """A request is for this very voter, and an epoch has one leader. Where voters are `static`,
-    only they speak of votes and epochs; else whoever asks may know more of who votes. Raises
-    PeerError."""
-    what = asked.what
-    sender = what.candidate if isinstance(what, Vote) else getattr(what, "leader", -1)
-    mine = asked.voter in (-1, replica.node_id) and asked.directory in (ANY, replica.directory)
-    if not mine or (static and not (replica.votes and sender in replica.voters)):
-        raise PeerError(INVALID_VOTER_KEY, f"node {sender} asks as a voter for {asked.voter}")
-    known = replica.leader if what.epoch == replica.epoch else NOBODY
-    if not isinstance(what, Vote) and known not in (NOBODY, sender):
-        text = f"node {sender} speaks as the leader of epoch {what.epoch}, which is node {known}"
-        raise PeerError(INVALID_REQUEST, text)
 
 
 # Snapshots ----------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from appliance.metadata.checkpoint import SnapshotId, VoterSet
 from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.replay import ReplayFailed
+from appliance.quorum.epochs import LAST
 from appliance.wire import control_records as control
 from appliance.wire import kraft_records as kraft
 from appliance.wire.batch import (
@@ -202,7 +203,7 @@ def carry_out(disk: Disk, data_dir: str, made: Plan, now_ms: int) -> str:
     Cut off at any instant it leaves the old folder, or both under other names, which the next call
     puts right (`finish`). Raises StorageFailed."""
     folder, new = f"{data_dir}/{LOG_FOLDER}", f"{data_dir}/{REPAIRED}"
-    epoch = max(made.epoch, _epoch_on_disk(disk, folder)) + 1
+    epoch = _next_epoch(made.epoch, _epoch_on_disk(disk, folder))
     end = made.end + 1  # nobody takes what follows for what was there
     made.image.epoch, made.image.applied_offset = epoch, end - 1
     _empty(disk, new)
@@ -214,6 +215,13 @@ def carry_out(disk: Disk, data_dir: str, made: Plan, now_ms: int) -> str:
     write_metadata(disk, new, topic_id or bytes(15) + b"\x01")
     write_file(disk, f"{new}/{snapshot.file_name}", b"".join(pieces))
     return _take_its_place(disk, data_dir, now_ms)
+
+
+def _next_epoch(in_log: int, on_disk: int) -> int:
+    """Returns an epoch in which a lone voter goes on. The epochs begin anew where none is left, or
+    where only quorum-state has come so far."""
+    newest = max(in_log, on_disk) if on_disk <= LAST else in_log
+    return newest + 1 if newest < LAST else 1
 
 
 def others_vote(disk: Disk, data_dir: str, node_id: int, made: Plan) -> bool:

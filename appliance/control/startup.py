@@ -99,6 +99,8 @@ def _start(
         log.event(WARNING, "metadata-recovered", cause=opened.recovered)
     vote = _vote(config, identity, seat.processes.metadata_offset, random, clock)
     quorum = open_quorum(disk, identity.node_id, opened, follower, limits, vote)
+    if quorum.mended:
+        log.event(WARNING, "quorum-state-mended", cause=quorum.mended)
     image = quorum.images.committed
     if quorum.alone:  # others have the metadata of this node, too
         check_metadata_is_whole(disk, dirs.paths, image)

@@ -25,7 +25,9 @@ is behind the beginning of its own epoch (Raft §5.4.2); nobody cuts off what is
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Final
 
+from appliance.quorum.epochs import LAST, EpochBudget
 from appliance.quorum.majority import held_by_majority, needed
 from appliance.quorum.messages import (
     NOBODY,
@@ -40,11 +42,15 @@ from appliance.quorum.messages import (
 )
 from appliance.quorum.peer import Peer, QuorumLog, key_of, parting
 from appliance.quorum.role import MOVES, Role
+from appliance.quorum.standing import Standing
 from appliance.quorum.times import Times
 from appliance.quorum.voters import ANY
 
+_MOST_PEERS: Final = 1_000
+"""A leader keeps no more replicas that fetch, whatever ids strangers name."""
 
-class Replica:
+
+class Replica(Standing):
     """Read the attributes, never write them, but for `holds_back`.
 
     voters: those who elect, node id → directory id, by ascending ids; who is not among them
@@ -89,6 +95,8 @@ class Replica:
         self._hearsay = False  # others say who leads: it was not heard yet
         self._out: list[tuple[int, Message]] = []
         self._written = known
+        self._budget = EpochBudget()
+        assert 0 <= self.epoch <= LAST, f"no replica begins in epoch {self.epoch}"
         if self.leader == node_id:  # what it had sent may be lost: it leads this epoch no more
             self.role = Role.RESIGNED
         else:
@@ -100,47 +108,6 @@ class Replica:
             self.deadline = now_ms + chance(self._times.lost)
         if self.alone:
             self.deadline = now_ms  # there is nobody to wait for
-
-    @property
-    def votes(self) -> bool:
-        """Whether it is one of those who elect."""
-        return self.voters.get(self.node_id) in (ANY, self.directory)
-
-    @property
-    def stands(self) -> bool:
-        """Whether it may have to lead; who votes no more, until that is agreed: perhaps it alone
-        has the change, and it refuses its vote to whoever has less (Raft §4.2.2)."""
-        return self.votes or (self._voted_before and self.high_watermark < self._elected_end)
-
-    @property
-    def alone(self) -> bool:
-        """Whether nobody else elects."""
-        return len(self.voters) == 1 and self.votes
-
-    @property
-    def may_change(self) -> bool:
-        """Whether the voters may change: no leader before has a change of its own under way."""
-        return self.begun and self.high_watermark >= self._elected_end
-
-    @property
-    def begun(self) -> bool:
-        """Whether it leads and a record of its epoch is agreed."""
-        return self.leads and self.high_watermark > self._began
-
-    @property
-    def leads(self) -> bool:
-        """Whether it leads its epoch."""
-        return self.role is Role.LEADER
-
-    @property
-    def known(self) -> Known:
-        """What it must know after its death."""
-        return Known(self.epoch, self.leader, self.voted, self.voted_directory)
-
-    @property
-    def granted(self) -> tuple[int, ...]:
-        """Who has voted for it, in the election that it stood for last."""
-        return tuple(sorted(one for one, yes in self._answers.items() if yes))
 
     def take(self) -> tuple[Known | None, Sequence[tuple[int, Message]]]:
         """What is to be on the disk, or None, before these messages are sent: (to whom, what)."""
@@ -259,6 +226,7 @@ class Replica:
 
     def _stand(self, now_ms: int) -> None:
         """Stand for election, in an epoch that nobody had."""
+        assert self.epoch < LAST, "requests cannot have moved it so far"
         self.epoch += 1
         self.leader = NOBODY
         self.voted, self.voted_directory = self.node_id, self.directory
@@ -276,10 +244,11 @@ class Replica:
 
     def vote(self, ask: Vote, now_ms: int) -> Voted:
         """Somebody asks for a vote: the answer."""
-        self.silent = NOBODY if ask.candidate == self.silent else self.silent
-        if ask.epoch > self.epoch:
-            self._newer(ask.epoch, now_ms)
         granted = False
+        if not self.admits(ask.epoch, now_ms):
+            return Voted(self.epoch, self._says_leader, granted, ask.pre_vote)
+        self.silent = NOBODY if ask.candidate == self.silent else self.silent
+        self._asked_in(ask.epoch, now_ms)
         if ask.epoch == self.epoch:
             granted = self._would_grant(ask, now_ms) if ask.pre_vote else self._grant(ask, now_ms)
             if self.role is Role.PROSPECTIVE and self.stands and not self._is_level(ask):
@@ -304,7 +273,9 @@ class Replica:
         """One vote in an epoch, and none where somebody leads."""
         if self.leader != NOBODY:
             return False
-        if self.voted == NOBODY and self._is_level(ask):
+        if not self._is_level(ask):
+            return False  # whatever somebody has asked in its name before
+        if self.voted == NOBODY:
             self.voted, self.voted_directory = ask.candidate, ask.directory
             self._voted_ms = now_ms
             self._move(Role.UNATTACHED, now_ms)
@@ -350,13 +321,31 @@ class Replica:
 
     # Who leads ------------------------------------------------------------------------------------
 
+    def admits(self, epoch: int, now_ms: int) -> bool:
+        """Returns whether a request may speak of this epoch: not one before the first or behind
+        the last, and not one too far ahead of this replica's own."""
+        ahead = epoch - self.epoch
+        return 0 <= epoch <= LAST and (ahead <= 0 or self._budget.covers(ahead, now_ms))
+
+    def _asked_in(self, epoch: int, now_ms: int) -> None:
+        """Takes an epoch that `admits` has let in."""
+        if epoch > self.epoch:
+            self._budget.spend(epoch - self.epoch)
+            self._newer(epoch, now_ms)
+
     def begin_epoch(self, said: BeginEpoch, now_ms: int) -> None:
         """Somebody says that it leads."""
+        if not self.admits(said.epoch, now_ms):
+            return
+        self._asked_in(said.epoch, now_ms)
         self._hear(said.leader, said.epoch, said.leader, now_ms)
 
     def end_epoch(self, said: EndEpoch, now_ms: int) -> None:
         """Somebody says that it leads no more: its first successor asks for votes at once, the
         others give it time."""
+        if not self.admits(said.epoch, now_ms):
+            return
+        self._asked_in(said.epoch, now_ms)
         self._hear(NOBODY, said.epoch, said.leader, now_ms)
         if self.role is Role.FOLLOWER and (self.epoch, self.leader) == (said.epoch, said.leader):
             self._is_silent = True
@@ -375,6 +364,8 @@ class Replica:
 
     def _hear(self, sender: int, epoch: int, leader: int, now_ms: int) -> None:
         """`sender` says who leads this epoch, or that it does not know."""
+        if epoch > LAST:
+            return
         if sender in (self.silent, leader):
             self.silent = NOBODY
         if epoch > self.epoch:
@@ -384,11 +375,19 @@ class Replica:
         if self.leader == NOBODY:
             self.leader, self._is_silent, self._hearsay = leader, False, True
             self._follow(now_ms)
-        assert self.leader == leader, f"{self.leader} and {leader} lead epoch {epoch}"
-        if sender == leader:
+        if self.leader != leader:
+            self._doubt(now_ms)
+        elif sender == leader:
             self._is_silent = self._hearsay = False
             if self.role is Role.PROSPECTIVE:
                 self._follow(now_ms)
+
+    def _doubt(self, now_ms: int) -> None:
+        """Two were named as leaders of this epoch, so one of them by a stranger or a broken node:
+        a follower believes neither before it hears again. A leader knows better."""
+        if self.role is not Role.LEADER and self.leader != self.node_id:
+            self.leader = NOBODY
+            self._move(Role.UNATTACHED, now_ms)
 
     def _follow(self, now_ms: int) -> None:
         self._move(Role.FOLLOWER, now_ms)
@@ -396,7 +395,7 @@ class Replica:
         self.fetch()
 
     def _newer(self, epoch: int, now_ms: int) -> None:
-        assert epoch > self.epoch
+        assert self.epoch < epoch <= LAST
         self.epoch, self.leader = epoch, NOBODY
         self.voted, self.voted_directory = NOBODY, ANY
         self._move(Role.UNATTACHED, now_ms)
@@ -435,19 +434,20 @@ class Replica:
     def fetched_by(self, ask: Fetch, now_ms: int) -> Fetched:
         """Somebody fetches: the answer, to which whoever carries it adds the records from
         `ask.end` on, unless the logs part or a snapshot is needed."""
-        if ask.epoch > self.epoch:
-            self._newer(ask.epoch, now_ms)
         if self.role is not Role.LEADER or ask.epoch != self.epoch:
             return Fetched(self.epoch, self._says_leader)
         log = self._log
         parts, snapshot = parting(log, ask.end, ask.last_epoch)
         if ask.replica >= 0:  # or somebody who only looks
             key = key_of(self.voters, ask.replica, ask.directory)
-            peer = self.peers.setdefault(key, Peer(now_ms))
-            if parts is None and snapshot is None:
+            if key not in self.peers and len(self.peers) < _MOST_PEERS:
+                self.peers[key] = Peer(now_ms)
+            peer = self.peers.get(key)
+            if peer is not None and parts is None and snapshot is None:
                 peer.has(ask.end, log.end_offset, now_ms)
                 self._commit()
-            peer.fetched_ms = now_ms
+            if peer is not None:
+                peer.fetched_ms = now_ms
         return Fetched(self.epoch, self.node_id, True, self.high_watermark, parts, snapshot)
 
     def hear_of(self, replica: int, directory: bytes, now_ms: int) -> None:

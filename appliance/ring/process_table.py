@@ -187,6 +187,7 @@ class ProcessTable:
         """Control: this node, or -1, leads since this epoch."""
         words = self._words
         assert -1 <= node_id < (1 << 31) and epoch >= words[_LEADER] >> 32, "epochs only rise"
+        assert epoch < (1 << 31) - 1, "nobody leads behind the last epoch"
         words[_LEADER] = epoch << 32 | (node_id + 1)
 
     def publish_metadata(self, offset: int) -> None:

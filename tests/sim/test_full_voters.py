@@ -63,7 +63,7 @@ def test_a_vote_that_finds_no_room_is_not_granted_until_it_does():
     voters = story.machines[:-1]
     voter, candidate = (one for one in voters if not one.replica.leads)
     before, folder = voter.replica.known, voter.log.folder
-    vote = Vote(before.epoch + 1, candidate.number, 1 << 20, 1 << 20, pre_vote=False)
+    vote = Vote(before.epoch + 1, candidate.number, before.epoch, 1 << 20, pre_vote=False)
     voter.disk.refusing["quorum-state", "create"] = errno.ENOSPC
     assert not asked_for_a_vote(voter, vote)
     assert quorum_state.read(voter.disk, folder) == before

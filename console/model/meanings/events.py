@@ -109,6 +109,7 @@ EVENTS: Final[dict[str, str]] = {
     "partition-offline": "A partition cannot be used here: its disk failed, and the next start verifies it; or it is not what was written, and is fetched anew as soon as another node leads; or there was no room to open it, and it is tried again.",
     "partition-online": "A partition that had no room to be opened has it, and can be used.",
     "partition-table-full": "There are as many partitions as penstock.partitions.max: further ones are not served. Raise it and start anew.",
+    "quorum-state-mended": "At the start a value in quorum-state was replaced that no election can have written; the cause says which by which.",
     "quota-exceeded": "A client used more than its quota and waits.",
     "read-failed": "Records of a partition could not be read from the disk.",
     "ready": "Clients are served: where, from which folder, and how long it took.",
