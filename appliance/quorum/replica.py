@@ -41,8 +41,8 @@ from appliance.quorum.messages import (
     Voted,
 )
 from appliance.quorum.peer import Peer, QuorumLog, key_of, parting
+from appliance.quorum.replica_state import ReplicaState
 from appliance.quorum.role import MOVES, Role
-from appliance.quorum.standing import Standing
 from appliance.quorum.times import Times
 from appliance.quorum.voters import ANY
 
@@ -50,7 +50,7 @@ _MOST_PEERS: Final = 1_000
 """A leader keeps no more replicas that fetch, whatever ids strangers name."""
 
 
-class Replica(Standing):
+class Replica(ReplicaState):
     """Read the attributes, never write them, but for `holds_back`.
 
     voters: those who elect, node id → directory id, by ascending ids; who is not among them

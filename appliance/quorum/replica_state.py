@@ -1,5 +1,5 @@
-"""What the state of a replica says about it: whether it votes, stands and leads, and what it must
-still know after its death."""
+"""The state of a replica, as properties: whether it votes, stands and leads, and the part that
+outlives its process."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from appliance.quorum.role import Role
 from appliance.quorum.voters import ANY
 
 
-class Standing:
+class ReplicaState:
     """The part of `Replica` that changes nothing."""
 
     node_id: int
