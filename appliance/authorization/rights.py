@@ -74,10 +74,11 @@ class Rights:
 
     __slots__ = ("_authorizer", "caller", "encoded", "everything")
 
-    def __init__(self, caller: Caller, authorizer: Authorizer) -> None:
+    def __init__(self, caller: Caller, authorizer: Authorizer, encoded: bytes = b"") -> None:
+        """encoded: as other processes know it where no caller can be encoded so."""
         self._authorizer = authorizer
         self.caller = caller
-        self.encoded = caller.encode()
+        self.encoded = encoded or caller.encode()
         self.everything = authorizer.allows_everything(caller)
 
     def refusal(self, need: Need, name: str = CLUSTER_NAME) -> int:
@@ -112,9 +113,11 @@ NOBODY: Final = Rights(Caller(ANONYMOUS, "", "", ""), _AllowNothing())
 """The rights while it is not said whose request it is."""
 
 
-OURSELVES: Final = Rights(Caller(Principal("User", "appliance"), "", "", ""), AllowAll())
+_OURS: Final = b"ours"
+OURSELVES: Final = Rights(Caller(Principal("User", "appliance"), "", "", ""), AllowAll(), _OURS)
 """The rights of what the appliance asks in its own name, on behalf of a request that it has
-checked."""
+checked. Rings carry a mark for them that encodes no caller: a principal that a request names, in an
+Envelope or a certificate, is never taken for the appliance."""
 
 
 class Callers:
@@ -133,8 +136,7 @@ class Callers:
         if found is None:
             if len(self.known) >= _MOST_KNOWN:
                 self.known.clear()
-            caller = decode(encoded)
-            ours = caller == OURSELVES.caller
-            found = OURSELVES if ours else Rights(caller, self._authorizer)
+            ours = encoded == _OURS
+            found = OURSELVES if ours else Rights(decode(encoded), self._authorizer)
             self.known[encoded] = found
         return found

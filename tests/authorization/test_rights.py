@@ -18,7 +18,14 @@ from appliance.authorization.operations import (
     WRITE,
     Resource,
 )
-from appliance.authorization.rights import NOBODY, AllowAll, Authorizer, Callers, Rights
+from appliance.authorization.rights import (
+    NOBODY,
+    OURSELVES,
+    AllowAll,
+    Authorizer,
+    Callers,
+    Rights,
+)
 from appliance.base import errors
 from appliance.base.caller import Principal
 from tests.callers import caller, rights
@@ -108,3 +115,10 @@ def test_clients_that_call_themselves_differently_each_time_take_no_more_and_mor
     for number in range(10_000):
         callers.of(caller(str(number)).encode())
     assert len(callers.known) < 5000
+
+
+def test_the_appliance_itself_is_known_by_its_mark_and_never_by_a_name():
+    callers = Callers(AllowAll())
+    assert callers.of(OURSELVES.encoded) is OURSELVES
+    assert callers.of(OURSELVES.caller.encode()) is not OURSELVES
+    assert OURSELVES.encoded != OURSELVES.caller.encode()

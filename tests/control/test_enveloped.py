@@ -137,3 +137,12 @@ def test_who_loses_the_metadata_log_tells_the_broker_to_ask_another(appliance):
     assert code == errors.NONE
     answer = decode_response(ENVELOPE, 0, told)
     assert (answer.error_code, answer.response_data) == (errors.NOT_CONTROLLER, None)
+
+
+def test_a_principal_of_the_appliances_own_name_has_no_rights_by_that(appliance):
+    appliance.authorizer.refused = "appliance"
+    ours = encode_principal("User", "appliance")
+    answer = ask(appliance, enclose(CREATE_TOPICS, VERSION, "", creation()), ours, address="")
+    assert created(answer).error_code == errors.TOPIC_AUTHORIZATION_FAILED
+    assert ("appliance", "", "") in appliance.authorizer.asked
+    assert "t" not in appliance.followed().image.topics_by_name
