@@ -169,7 +169,11 @@ class Rig:
         """What the I/O process still has to do of itself."""
         count = Count({part: Counter() for part in PARTS})
         for _ in range(_MOST_TURNS):
-            if self._turn(count, IO, self.io_loop, self.io):
+            rests = self._turn(count, IO, self.io_loop, self.io)
+            busy = [one for one in self.io.workers.durable() if one.outstanding()]
+            for one in busy:  # a sync on a thread: the transaction is not complete before it
+                one.wait()
+            if rests and not busy:
                 return count
         raise AssertionError("the I/O process does not come to rest")
 
